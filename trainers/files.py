@@ -150,7 +150,7 @@ def _inside(archive: Path, name: str, folder: Path) -> Path:
     system."""
     windows = PureWindowsPath(name)
     if ".." in windows.parts or windows.drive or windows.root or PurePosixPath(name).is_absolute():
-        raise DataError(f"{archive}: expected names inside the archive, found {name!r}, which leads out")
+        raise DataError(f"{archive}: expected names inside the archive, found {name!r}, which points outside")
     return folder / name
 
 

@@ -71,10 +71,10 @@ def read(text: str, what: str) -> list[Declared]:
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError as exc:
-        raise CliError(f"{what} is no YAML: {exc}") from exc
+        raise CliError(f"{what} is not valid YAML: {exc}") from exc
     entries = document.get("clusters") if isinstance(document, dict) else None
     if not isinstance(entries, dict) or set(document) != {"clusters"} or not entries:
-        raise CliError(f"{what} must hold the one key `clusters`, a mapping with at least one name.")
+        raise CliError(f"{what} must contain one key, `clusters`: a mapping with at least one name.")
     return [_declared(str(name), entry, f"{what}: cluster {name!r}") for name, entry in entries.items()]
 
 
@@ -94,7 +94,7 @@ def _declared(name: str, entry: Any, where: str) -> Declared:
     least = _number(entry.get("min", 0), "min", 0, most, where)
     texts = {key: _text(entry.get(key, ""), key, where) for key in ("project", "pin")}
     if least and not texts["pin"]:
-        raise CliError(f"{where}: min is {least}, and its nodes are paid for day and night. Say why in `pin`.")
+        raise CliError(f"{where}: min is {least}, so nodes are paid for day and night. Give the reason in `pin`.")
     idle = None if entry.get("idle") == "auto" else _seconds(entry.get("idle", 120), where)
     return Declared(name, str(entry["size"]), most, least, tier, idle, **texts)
 
@@ -134,7 +134,10 @@ def _step(cluster: Declared, existing: Json | None) -> Step | None:
     changes = {key: (before[key], value) for key, value in after.items() if before[key] != value}
     fixed = sorted({"size", "tier"} & set(changes))
     if fixed:
-        why = f"{' and '.join(fixed)} of a cluster can't be changed. Give the new one another name, or delete it first."
+        why = (
+            f"{' and '.join(fixed)} of a cluster can't be changed. Use another name for the new cluster, "
+            "or delete the old one first."
+        )
         return Step(cluster, "impossible", changes, why)
     return Step(cluster, "change", changes) if changes else None
 

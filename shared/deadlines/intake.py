@@ -61,7 +61,7 @@ def with_date(ports: MoneyPorts, run: Run, origin: Origin) -> Run:
         cost_expected=expected.expected,
         pool=tiers.pool,
     )
-    pace = Pace(holds_why=f"It begins on low-priority nodes: {span(left - work)} more than it needs.")
+    pace = Pace(holds_why=f"It starts on low-priority nodes: {span(left - work)} more than it needs.")
     run = run.having(Date(due, pace))
     return replace(
         run,
@@ -88,7 +88,9 @@ def _work(ports: RunPorts, run: Run, requested: RequestedDate) -> float:
     before = () if requested.takes_seconds else seconds_before(ports, run)
     work = requested.takes_seconds or (median(before) if before else 0.0)
     if not work:
-        words = "How long it takes on all its nodes is not known, as no run of its kind has ended. Say it:"
+        words = (
+            "How long it takes on all its nodes is unknown, because no run of its kind has ended. State the duration:"
+        )
         raise Impossible(f"{words} takes_seconds in a request (--takes 5h), the tag takes in a job.", "unknown_work")
     return work
 
@@ -139,6 +141,6 @@ def _words(due: DeadlineTerms, allowed: float | None) -> str:
 def _too_soon(run: Run, work: float, expected: Outlook, done_by: datetime) -> str:
     earliest = run.created_at + timedelta(seconds=expected.seconds)
     return (
-        f"It can't be promised by {done_by:%Y-%m-%d %H:%M} UTC: it takes {span(work)} on {run.asked.nodes} nodes, and "
+        f"It can't be finished by {done_by:%Y-%m-%d %H:%M} UTC: it takes {span(work)} on {run.asked.nodes} nodes, and "
         f"new nodes up to {span(expected.seconds - work)}. The earliest date is {earliest:%Y-%m-%d %H:%M} UTC."
     )

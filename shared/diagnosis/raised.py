@@ -67,6 +67,11 @@ class Raised:
         return self.type.rpartition(".")[2]
 
     @property
+    def named_as_error(self) -> bool:
+        """Whether its type ends as exceptions do; another dotted name before a colon may be that of a logger."""
+        return self.full or self.short_type.endswith(("Error", "Exception", "Interrupt"))
+
+    @property
     def by_launcher(self) -> bool:
         """Whether a launcher raised it because a process that it had started failed."""
         launched = bool(self.frames) and all(

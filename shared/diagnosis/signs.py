@@ -10,7 +10,7 @@ from shared.diagnosis.causes import Cause
 from shared.diagnosis.lines import LogLine
 from shared.diagnosis.raised import Raised
 from shared.diagnosis.steps import reports_step
-from shared.diagnosis.words import Weight, cause_of, in_shared_memory, of_log_lines, of_people
+from shared.diagnosis.words import Weight, cause_of, cause_of_message, in_shared_memory, of_log_lines, of_people
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,15 @@ CONSEQUENCES = (Cause.NCCL_TIMEOUT, Cause.RENDEZVOUS_OR_RESET, Cause.USER_EXCEPT
 
 FIRST_FAILED = re.compile(
     r"failed \(exitcode: (?P<exit1>-?\d+)\) local_rank: (?P<rank>\d+)|exitcode +: (?P<exit2>-?\d+)"
-    r"|exited with (?:exit )?code (?P<exit3>\d+)|Process (?P<rank4>\d+) terminated with"
-    r"|The first process to do so was.{0,20}|terminated with signal (?P<signal>SIG\w+)"
+    r"|failed with status code `?(?P<exit4>\d+)"
+    r"|exited with (?:exit )?code (?P<exit3>\d+)"
+    r"|[Pp]rocess (?P<rank4>\d+) terminated with(?: signal (?P<signal>SIG\w+))?"
+    r"|The first process to do so was.{0,20}"
     r"|Horovod has been shut down.{0,60}exception on one of the ranks"
 )
+SIGNALS = {"SIGKILL": -9, "SIGBUS": -7, "SIGSEGV": -11, "SIGABRT": -6, "SIGTERM": -15}
+MESSAGE = re.compile(r"^#{1,6} |^(?:ERROR|Error|error|FATAL|fatal|!!!)\b|^!!! |^[A-Z][\w ]{3,40} (?:failed|error)\b")
+HARMLESS = re.compile(r"newly initialized|not used when initializing|Exception ignored|No plugin found")
 ROOT_RANK = re.compile(r"rank +: (?P<rank>\d+) \(local_rank: \d+\)")
 WARNING = re.compile(
     r"[Ww]arning\b|\bWARN(?:ING)?\b|\bINFO\b|^W[ :]|: [WI] tensorflow|huggingface/tokenizers|DEPRECAT"
@@ -68,6 +73,8 @@ def of_exceptions(raised: Sequence[Raised]) -> Iterator[Sign]:
             )
             continue
         known = [(one, cause) for one in chain if (cause := cause_of(one)) is not Cause.USER_EXCEPTION]
+        if not known and not chain[0].named_as_error:
+            continue
         one, cause = known[0] if known else (chain[0], Cause.USER_EXCEPTION)
         if one.short_type == "KeyboardInterrupt":
             yield from _interrupted(one)
@@ -104,7 +111,7 @@ def of_lines(lines: Sequence[LogLine], covered: frozenset[int]) -> Iterator[Sign
         else:
             found = _of_line(line, covered)
         if found:
-            yield _as_prose(Sign(found[0], found[1], line, line.number))
+            yield _as_prose(Sign(found[0], found[1], line, line.number, certain=found[1] is not Weight.PROSE))
 
 
 def _of_line(line: LogLine, covered: frozenset[int]) -> tuple[Cause, Weight] | None:
@@ -113,7 +120,14 @@ def _of_line(line: LogLine, covered: frozenset[int]) -> tuple[Cause, Weight] | N
     for cause, weight, pattern in of_log_lines():
         if (weight >= Weight.ASSERTION or (plain and not inside)) and pattern.search(line.text):
             return in_shared_memory(cause, line.text), weight
-    return None
+    return _of_message(line) if plain and not inside else None
+
+
+def _of_message(line: LogLine) -> tuple[Cause, Weight] | None:
+    """The cause in a line that says that something failed, without an exception's type: a title, or `Error: ...`."""
+    no_message = MESSAGE.match(line.text) is None or HARMLESS.search(line.text) or FIRST_FAILED.search(line.text)
+    cause = None if no_message else cause_of_message(line.text)
+    return (cause, Weight.PROSE) if cause else None
 
 
 def of_launchers(lines: Sequence[LogLine]) -> Iterator[Sign]:
@@ -123,23 +137,25 @@ def of_launchers(lines: Sequence[LogLine]) -> Iterator[Sign]:
         if named := ROOT_RANK.search(line.text):
             root = int(named["rank"])
         if found := FIRST_FAILED.search(line.text):
-            code = found["exit1"] or found["exit2"] or found["exit3"]
             rank = found["rank"] or found["rank4"]
             at = replace(line, rank=int(rank) if rank else root)
-            yield from _of_code(at, _signal(found["signal"]) if found["signal"] else int(code) if code else 1)
+            yield from _of_code(at, _code(found), alone=bool(found["exit3"] or found["exit4"]) and at.rank is None)
 
 
-def _signal(name: str) -> int:
-    return {"SIGKILL": -9, "SIGBUS": -7, "SIGSEGV": -11, "SIGABRT": -6, "SIGTERM": -15}.get(name, 1)
+def _code(found: re.Match[str]) -> int:
+    code = found["exit1"] or found["exit2"] or found["exit3"] or found["exit4"]
+    return SIGNALS.get(found["signal"], 1) if found["signal"] else int(code) if code else 1
 
 
-def _of_code(line: LogLine, code: int) -> Iterator[Sign]:
+def _of_code(line: LogLine, code: int, alone: bool) -> Iterator[Sign]:
+    """The sign of a process that ended with this code. `alone`: it was the job's only process, so it has no rank."""
     if code in (-9, 137):
         yield Sign(Cause.HOST_OOM, Weight.SUMMARY, line, line.number, certain=False)
     elif code in (-7, 135):
         yield Sign(Cause.SHM_BUS_ERROR, Weight.SUMMARY, line, line.number, certain=False)
     elif code not in (0, -15, 143):
-        yield Sign(Cause.RANK_FIRST_FAILED, Weight.SUMMARY, line, line.number, certain=False)
+        cause = Cause.USER_EXCEPTION if alone else Cause.RANK_FIRST_FAILED
+        yield Sign(cause, Weight.SUMMARY, line, line.number, certain=False)
 
 
 def of_words(lines: Sequence[LogLine], covered: frozenset[int]) -> Iterator[Sign]:

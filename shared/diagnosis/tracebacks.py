@@ -20,8 +20,10 @@ FRAMES = (  # Python's own, IPython's, and rich's
 NAME = r"(?:(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*|[A-Z]\w*)"
 EXCEPTION = re.compile(rf"^\s{{0,4}}(?P<type>{NAME})(?:: (?P<message>.*)|:?)$")
 LOOSE = re.compile(  # an exception's line that stands alone, as people paste it
-    r"(?:^|[\s\"'`(>|‘“])(?P<type>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt))"
+    r"(?:^|[\s\"'`(>|‘“]|[^\x00-\x7f])(?P<type>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt))"
     r"(?:(?:: ?|\s*\()(?P<message>.+)|: *)$"
+    r"|^(?P<dotted>(?:[a-z_]\w*\.)+(?:_?[A-Z]\w*|error|timeout)): (?P<said>.+)$"
+    r"|^(?P<bare>(?:[A-Za-z_]\w*\.)+[A-Z]\w*(?:Error|Exception))$"
 )
 NOT_SAID = re.compile(r"^\s*(?:raise|except|assert|return|if|elif|import|from|with|throw)\b|^[+-] ")
 CHAINED = re.compile(
@@ -106,7 +108,7 @@ def _read(lines: Sequence[LogLine], index: int, opened: _Open) -> tuple[Raised |
 
 def _cut(lines: Sequence[LogLine], index: int, opened: _Open) -> Raised | None:
     """The traceback whose exception the log does not contain; an interrupted one if a person pressed Ctrl+C before."""
-    if not opened.frames:
+    if not opened.frames and (index < len(lines) and lines[index].part == opened.head.part):
         return None
     kind = "KeyboardInterrupt" if "^C" in opened.head.text else ""
     return Raised(
@@ -172,5 +174,13 @@ def _alone(line: LogLine, then: LogLine | None) -> Raised | None:
     found = LOOSE.search(line.text)
     if found is None or NOT_SAID.match(line.text):
         return None
-    message = found["message"] or (then.text.strip() if then else "")
-    return Raised(line.number, line.number, line, found["type"], message, rank=line.rank, full=False)
+    message = found["message"] or found["said"] or (then.text.strip() if then and not found["bare"] else "")
+    return Raised(
+        line.number,
+        line.number,
+        line,
+        found["type"] or found["dotted"] or found["bare"],
+        message,
+        rank=line.rank,
+        full=False,
+    )

@@ -79,6 +79,12 @@ def cause_of(raised: Raised) -> Cause:
     return in_shared_memory(cause, f"{raised.text}\n{places}")
 
 
+def cause_of_message(text: str) -> Cause | None:
+    """The cause that an exception's words show where its type is missing, as in a title; None if they show none."""
+    cause = next((cause for cause, pattern in _of_exceptions() if pattern.search(text)), None)
+    return in_shared_memory(cause, text) if cause else None
+
+
 def in_shared_memory(cause: Cause, text: str) -> Cause:
     """A full disk is full shared memory if the text names it: Linux reports both as "No space left on device"."""
     return Cause.SHM_BUS_ERROR if cause is Cause.DISK_FULL and SHARED_MEMORY.search(text) else cause

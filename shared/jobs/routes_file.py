@@ -117,7 +117,7 @@ def _own_route(name: str, limits: Limits, trainers: Path) -> Route:
 def _limits(section: Any, routes: Routes, where: str) -> Limits:
     """The limits of jobs without a route: from the file, else the widest limits of the routes."""
     if not isinstance(section, dict) or not set(section) <= LIMITS:
-        raise BadSetting(f"{where} must be a mapping with keys out of {_list(LIMITS)}.")
+        raise BadSetting(f"{where} must be a mapping with keys from {_list(LIMITS)}.")
     widest = widest_limits(routes)
     numbers = {
         key: _number(section.get(key, getattr(widest, key)), key, *NUMBERS[key][1:], where)
@@ -221,7 +221,7 @@ def _check_keys(entry: Any, where: str) -> None:
 
 def _check_names(entry: dict[str, Any], route: str, where: str) -> None:
     if not entry.get("cluster"):
-        raise BadSetting(f"{where} names no cluster.")
+        raise BadSetting(f"{where} does not name a cluster.")
     values = {"experiment": route, **entry}
     for key in ("cluster", "experiment", "move_to", "project"):
         form, rule = _form_of(key)
@@ -232,7 +232,7 @@ def _check_names(entry: dict[str, Any], route: str, where: str) -> None:
 def _data_route(name: str, entry: dict[str, Any], where: str) -> Route:
     """A route that trains nothing: its drops are stored, numbered and found like other drops."""
     if unfit := set(entry) - OF_DATA:
-        raise BadSetting(f"{where} trains nothing, so it has no {_list(unfit)}; choose from {_list(OF_DATA)}.")
+        raise BadSetting(f"{where} does not train, so it can't have {_list(unfit)}; choose from {_list(OF_DATA)}.")
     numbers = _numbers(entry, where)
     return Route(
         name=name,
@@ -263,7 +263,7 @@ def _numbers(entry: dict[str, Any], where: str) -> dict[str, Any]:
 def _retention(section: Any, where: str) -> Retention:
     """Days for which checkpoints, copies and drops are kept; 0: forever."""
     if not isinstance(section, dict) or not set(section) <= set(RETENTION_KEYS):
-        raise BadSetting(f"{where}: retention must be a mapping with keys out of {_list(RETENTION_KEYS)}.")
+        raise BadSetting(f"{where}: retention must be a mapping with keys from {_list(RETENTION_KEYS)}.")
     return Retention(**{key: _number(days, f"retention.{key}", 0, 36500, where) for key, days in section.items()})
 
 

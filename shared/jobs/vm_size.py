@@ -167,11 +167,11 @@ def gpus_of_entry(entry: Mapping[str, Any], given: int, where: str) -> int:
     """GPUs per node of a route: from its entry, else from its VM size; -1 if neither is given."""
     size = str(entry.get("vm_size", ""))
     if size and not is_size(size):
-        raise BadSetting(f"{where}: vm_size is {size!r}; write a size of Azure's, such as Standard_NC24ads_A100_v4.")
+        raise BadSetting(f"{where}: vm_size is {size!r}; write a VM size of Azure, such as Standard_NC24ads_A100_v4.")
     if why := why_retired(size):
         raise BadSetting(f"{where}: vm_size {why}.")
     if "gpus" in entry or not size:
         return given
     if (gpus := gpus_of(size)) is None:
-        raise BadSetting(f"{where}: how many GPUs {size} has is not known; say it beside it, as gpus: 4.")
+        raise BadSetting(f"{where}: how many GPUs {size} has is not known; state it beside vm_size, as gpus: 4.")
     return gpus

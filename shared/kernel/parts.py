@@ -73,7 +73,8 @@ class FeaturePart(Generic[P]):
 class FeatureStore(Generic[P]):
     """The key of a feature's own store of type P: `ports.store(key)` returns the store.
 
-    `stores(clients)` of `shared/adapters/<feature>/stores.py` builds the stores of the feature, by their names.
+    `stores(clients, workspace)` of `shared/adapters/<feature>/stores.py` builds the stores of the feature, by
+    their names.
     """
 
     name: str

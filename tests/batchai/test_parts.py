@@ -99,7 +99,7 @@ def test_a_size_that_is_not_known_stays_and_is_told() -> None:
     for size, told in (("STANDARD_NC999_V9", True), ("Standard_D4_v3", False), ("Standard_NC8as_T4_v3", False)):
         compute, mounts = read_cluster({"vmSize": size, "scaleSettings": {"manual": {"targetNodeCount": 1}}}, "cpu")
         assert compute["size"] == size
-        assert any("not known here" in finding.meant for finding in mounts.report.findings) is told
+        assert any("Trainyard does not know" in finding.meant for finding in mounts.report.findings) is told
     assert read_cluster({"vmSize": "standard_nc6"}, "cpu")[0]["size"] == "Standard_NC8as_T4_v3"
 
 

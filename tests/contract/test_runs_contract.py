@@ -11,7 +11,6 @@ from shared.adapters.storage.account import StorageClients
 from shared.adapters.tables import run_index as index
 from shared.adapters.tables.recent_rows import SECONDS, RecentRows
 from shared.adapters.tables.run_table import TableRuns
-from shared.elastic.model import Elastic
 from shared.jobs.location import Location
 from shared.jobs.readers.expressions import read_command
 from shared.jobs.spec import DataInput, JobSpec
@@ -174,9 +173,9 @@ def test_a_page_after_new_runs_goes_on_where_it_ended(runs: Runs) -> None:
 @pytest.mark.parametrize("run_filter", [RunFilter(), RunFilter(state="running"), RunFilter(tag="team=blue")])
 def test_a_page_has_the_fields_that_the_caller_needs(runs: Runs, fields: RunFields, run_filter: RunFilter) -> None:
     """Each field of the run is as written if the page reads its column, and has its default otherwise."""
-    cost, elastic = Cost(1.0, 0.5, 0.25, 60.0, NOW), Elastic(2, 1, NOW, ())
+    cost = Cost(1.0, 0.5, 0.25, 60.0, NOW)
     written = changed(
-        run(parameters={"epochs": 3}, project="vision", kind="elastic"),
+        run(parameters={"epochs": 3}, project="vision", kind="new"),
         state=RunState.RUNNING,
         job="mnist-a",
         price=2.5,
@@ -186,12 +185,11 @@ def test_a_page_has_the_fields_that_the_caller_needs(runs: Runs, fields: RunFiel
         tags={"team": "blue"},
         reason="It is long.",
         best_metrics={"loss": 0.1},
-    ).having(elastic)
+    )
     runs.insert(written)
     (found,) = runs.page(run_filter, 3, fields=fields).runs
     values = {name: each.of(written) for name, each in columns(Run).items() if name in read_columns(fields)}
     assert flat(found) == {**flat(Run.of(**values)), "request": JobSpec()}
-    assert found.feature(Elastic) == (None if fields is RunFields.ROW else elastic)
 
 
 def test_what_changed_since_a_page_is_told(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -146,7 +146,7 @@ def test_the_date_is_kept_though_every_node_is_taken(desk: Desk, tmp_path: Path)
     assert run["state"] == "completed", run["reason"]
     ended = next(moment["at"] for moment in run["history"] if moment["state"] == "completed")
     assert datetime.fromisoformat(ended) <= datetime.fromisoformat(run["date"]["done_by"])
-    assert any("goes on from its checkpoints on sure" in moment["why"] for moment in run["history"])
+    assert any("continues from its checkpoints on sure" in moment["why"] for moment in run["history"])
     steps = [step for step, _, _ in desk.ask("metrics", name)["series"]["done"]]
     assert steps == sorted(steps)
     assert steps[-1] == SECONDS - 1

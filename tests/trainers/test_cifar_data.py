@@ -66,9 +66,9 @@ class Call:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (Call(os.system, "touch {mark}"), "a call of posix.system, which plain data has no use for"),
+        (Call(os.system, "touch {mark}"), "a call of posix.system, which plain data does not need"),
         (Call(eval, "open('{mark}', 'w')"), "a call of __builtin__.eval, which"),
-        (Call(np.load, "{mark}"), "which plain data has no use for"),
+        (Call(np.load, "{mark}"), "which plain data does not need"),
         (Call(np.ndarray, (2**40,)), "TypeError"),  # a name that is only named
         (OrderedDict(), "a call of collections.OrderedDict, which"),
     ],

@@ -224,7 +224,7 @@ TEST_LABELS = "t10k-labels-idx1-ubyte.gz"
 DIGITS: dict[str, tuple[Damage, str, str]] = {
     "swapped": (lambda d: shutil.copy(d / TEST_LABELS, d / TRAIN_LABELS), "idx", "expected 30 labels"),
     "for images": (lambda d: shutil.copy(d / TRAIN_IMAGES, d / TRAIN_LABELS), "idx", "magic number 0x00000801"),
-    "cut gzip": (lambda d: cut(d / TRAIN_IMAGES), "idx", "expected a whole gzip file"),
+    "cut gzip": (lambda d: cut(d / TRAIN_IMAGES), "idx", "expected a complete gzip file"),
     "short": (lambda d: edit(d / TRAIN_IMAGES, lambda c: c[:-3]), "idx", "after the header, found 23,517"),
     "missing": (lambda d: (d / TRAIN_LABELS).unlink(), "missing_file", "found no train-labels-idx1-ubyte"),
     "label": (lambda d: edit(d / TRAIN_LABELS, lambda c: c[:-1] + b"\x0b"), "label", "found 11 at 29"),

@@ -152,5 +152,5 @@ class _PlainData(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in self.KNOWN:
-            raise pickle.UnpicklingError(f"a call of {module}.{name}, which plain data has no use for")
+            raise pickle.UnpicklingError(f"a call of {module}.{name}, which plain data does not need")
         return self.KNOWN[module, name]

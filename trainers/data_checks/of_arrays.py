@@ -65,7 +65,7 @@ def _images(data: Data, images: Images, split: str, path: str) -> int:
                 read += len(piece)
                 images.add(split, piece, size)
         except BROKEN_GZIP as error:
-            raise DataError(f"{path}: expected a whole gzip file, found a broken one: {error}") from error
+            raise DataError(f"{path}: expected a complete gzip file, found a damaged one: {error}") from error
     idx.check_length(path, read, (count, idx.SIDE, idx.SIDE))
     return count
 
@@ -76,7 +76,7 @@ def _labels(data: Data, path: str) -> bytes:
             count = idx.count(path, file.read(idx.HEADER), ())
             labels = file.read(count + 1)
         except BROKEN_GZIP as error:
-            raise DataError(f"{path}: expected a whole gzip file, found a broken one: {error}") from error
+            raise DataError(f"{path}: expected a complete gzip file, found a damaged one: {error}") from error
     idx.check_length(path, len(labels), (count,))
     return labels
 

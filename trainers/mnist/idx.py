@@ -40,6 +40,6 @@ def _array(path: Path, item: tuple[int, ...]) -> torch.Tensor:
             shape = (checks.count(str(path), file.read(checks.HEADER + 4 * len(item)), item), *item)
             content = bytearray(file.read(math.prod(shape) + 1))
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"{path}: expected a whole gzip file, found a broken one: {error}") from error
+        raise DataError(f"{path}: expected a complete gzip file, found a damaged one: {error}") from error
     checks.check_length(str(path), len(content), shape)
     return torch.frombuffer(content, dtype=torch.uint8).view(shape)

@@ -16,8 +16,8 @@ from cli.files.clusters_file import Declared
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("clusters: [", "no YAML"),
-        ("routes: {}", "the one key `clusters`"),
+        ("clusters: [", "not valid YAML"),
+        ("routes: {}", "one key, `clusters`"),
         ("clusters: {'-a': {size: S_D2, max: 1}}", "a letter first"),
         ("clusters: {ab: {size: S_D2, max: 1}}", "'ab': use 3 to 24 letters"),
         (f"clusters: {{{'a' * 25}: {{size: S_D2, max: 1}}}}", "use 3 to 24 letters"),
@@ -26,7 +26,7 @@ from cli.files.clusters_file import Declared
         ("clusters: {gpu: {size: '../x', max: 1}}", "size is '../x'"),
         ("clusters: {gpu: {size: S_D2, max: 1, tier: spot}}", "choose low_priority or dedicated"),
         ("clusters: {gpu: {size: S_D2, max: 1, min: 2, pin: x}}", "from 0 to 1"),
-        ("clusters: {gpu: {size: S_D2, max: 1, min: 1}}", "Say why in `pin`"),
+        ("clusters: {gpu: {size: S_D2, max: 1, min: 1}}", "Give the reason in `pin`"),
         ("clusters: {gpu: {size: S_D2, max: 1, idle: soon}}", "auto, or from 60 s"),
         ("clusters: {gpu: {size: S_D2, max: 1, project: [a]}}", "printable"),
     ],

@@ -137,3 +137,44 @@ def test_the_log_counts_more_than_what_a_person_tells() -> None:
     """People guess in titles."""
     log = ISSUE.replace("epoch 1 step 30 loss 1.0", "ModuleNotFoundError: No module named 'einops'")
     assert diagnose_log(log).cause is Cause.MISSING_MODULE
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("# WeightsUnpickler error: Unsupported operand 10", Cause.CHECKPOINT_MISMATCH),
+        ("!!! Exception during processing !!! Weights only load failed.", Cause.CHECKPOINT_MISMATCH),
+        ("zipfile.BadZipFile: File is not a zip file", Cause.CORRUPT_FILE),
+        ("cv2.error: OpenCV(4.5.5) error: (-215:Assertion failed) !ssize.empty() in function", Cause.DATA_NOT_FOUND),
+        ("requests.exceptions.ReadTimeout: HTTPSConnectionPool(host='x', port=443): Read timed out.", Cause.NETWORK),
+        ("torch.distributed.elastic.rendezvous.api.RendezvousClosedError", Cause.RENDEZVOUS_OR_RESET),
+        ("OSError: [Errno 122] Disk quota exceeded: '/home/u/model.pt'", Cause.DISK_FULL),
+        ("include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on device", Cause.SHM_BUS_ERROR),
+        ("Docker container `x-execution-wrapper` failed with status code `1`", Cause.USER_EXCEPTION),
+        ("torch.multiprocessing.spawn.ProcessExitedException: process 0 terminated with signal SIGKILL",
+         Cause.HOST_OOM),
+        ("torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with exit code 1",
+         Cause.RANK_FIRST_FAILED),
+        ("my.package.Loader: 12 files", Cause.NOT_KNOWN),
+        ("Traceback (most recent call last):", Cause.USER_EXCEPTION),
+    ],
+)  # fmt: skip
+def test_a_line_without_its_traceback_still_has_its_cause(line: str, cause: Cause) -> None:
+    """People paste one line, or a title; the name of a logger is no exception."""
+    assert diagnose_log(line + "\n", exit_code=1).cause is cause
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("The training hangs after the first epoch when num_workers is 4.", Cause.DEADLOCK),
+        ("GPU utilization is very low, most of the time 0%.", Cause.INPUT_BOUND),
+        ("Why is the loss always nan from the second iteration on?", Cause.NAN_LOSS),
+        ("Disabling the fork can avoid deadlocks, which could make a program hang.", Cause.NOT_KNOWN),
+    ],
+)
+def test_words_of_people_without_any_log(text: str, cause: Cause) -> None:
+    """They decide only where no log does, and never with certainty; a possibility is no statement."""
+    found = diagnose_log(text)
+    assert found.cause is cause
+    assert found.certainty.value != "certain"
