@@ -58,7 +58,10 @@ _SOME = {
 
 def read_columns(which: RunFields) -> frozenset[str]:
     """Return the columns of a run that a page with these fields reads. Except ROW, it also has the features' parts."""
-    return frozenset(_SOME[which]) if which in _SOME else frozenset(columns(Run)) - {"request"}
+    if which is RunFields.ALL:
+        return frozenset(columns(Run)) - {"request"}
+    listed = {name for name, each in columns(Run).items() if each.listed} if which is RunFields.ROW else set()
+    return frozenset(_SOME[which] | listed)
 
 
 @dataclass
