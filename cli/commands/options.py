@@ -184,7 +184,11 @@ Key = Annotated[
     ),
 ]
 DryRun = Annotated[
-    bool, Option("--dry-run", help="Only show the job, its cost, and what would keep it from starting now.")
+    bool,
+    Option(
+        "--dry-run",
+        help="Only show what would run, its cost, and what keeps it from starting now. --json: the job.",
+    ),
 ]
 OfExperiment = Annotated[str, Option("--experiment", metavar="NAME", help="Only runs of this experiment.")]
 OfCluster = Annotated[
@@ -209,6 +213,7 @@ RunOrDrop = Annotated[
 Metrics = Annotated[
     list[str] | None, Option("--name", "-n", metavar="NAME", help="Only this metric. Repeat it for more.")
 ]
+WithPlots = Annotated[bool, Option("--plot", help="Also plot the curves of the first metrics.")]
 KeepWarm = Annotated[
     str,
     Option("--keep-warm", metavar="TIME", help="Keep the nodes up for this long after the end of the run: 30m, 2h."),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 import uuid
@@ -209,11 +208,13 @@ def runs(
 
 @command
 @prints("GET compare")
-def compare(session: Session, runs: options.Runs, name: options.Metrics = None) -> None:
-    """Show the differences between runs, with their curves in one plot.
+def compare(
+    session: Session, runs: options.Runs, name: options.Metrics = None, plot: options.WithPlots = False
+) -> None:
+    """Show the differences between runs, and with --plot or --name their curves.
 
     The differences are parameters, data, code, cluster, duration and cost; below them is the best value of each
-    metric. For a single sweep, its best trials are compared.
+    metric in the training. For a single sweep, its best trials are compared.
 
     Example: trainyard compare mnist@latest mnist@best:accuracy
     """
@@ -223,7 +224,8 @@ def compare(session: Session, runs: options.Runs, name: options.Metrics = None) 
         return
     names = [run["run"] for run in answer["runs"]]
     curves = session.api.get("curves", runs=",".join(names), name=",".join(name) if name else None)["runs"]
-    session.out.print(comparison.picture(answer, curves, name or [], min(session.out.width, comparison.WIDEST)))
+    session.out.print(comparison.differences(answer))
+    session.out.print(comparison.curves(names, curves, name or [], plot, min(session.out.width, comparison.WIDEST)))
 
 
 @command
@@ -303,32 +305,27 @@ def _once_archived(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 
 def print_new_run(session: Session, answer: dict[str, Any], following: bool) -> None:
+    """Print the name of a new run, its cost, and the address of its page; or follow the run."""
     name = answer["run"]
+    if session.as_json and not following:
+        session.print_json(answer)
+        return
+    if not following:
+        session.out.print(name, soft_wrap=True)
+    if answer.get("date"):
+        session.remark(answer["date"]["why"], "dim")
+    elif answer.get("greatest_cost") is not None:
+        session.remark(f"Cost: {before(answer['estimated_cost'], answer['greatest_cost'])}.", "dim")
+    session.remark(f"Page: {session.profile.url}/page#/run/{name}", "dim")
     if following:
         end_with(follow(session, name))
-    elif session.as_json:
-        session.print_json(answer)
     else:
-        session.out.print(name, soft_wrap=True)
-        if answer.get("date"):
-            session.remark(answer["date"]["why"], "dim")
-        elif answer.get("greatest_cost") is not None:
-            session.remark(f"It costs {before(answer['estimated_cost'], answer['greatest_cost'])}.", "dim")
         session.remark(f"Watch it: {session.program} logs -f {name}", "dim")
 
 
-def _print_plan(session: Session, plan: dict[str, Any]) -> None:
-    cost = plan["cost"]
-    reasons = [f"not now: {reason['message']}" for reason in plan["reasons"]] or ["It could start now."]
-    session.print_result(plan, json.dumps(plan["job"], indent=2) + "\n")
-    if not session.as_json:
-        of = f" of project {cost['project']}" if cost["project"] else ""
-        session.remark(f"cost{of}: {before(cost['estimated'], cost['greatest'], cost['price_from'])}", "dim")
-        if date := plan.get("date"):
-            session.remark(date["why"], "dim")
-        for reason in reasons:
-            session.remark(reason, "yellow" if plan["reasons"] else "green")
-    if plan["reasons"]:
+def _print_plan(session: Session, answer: dict[str, Any]) -> None:
+    session.print_result(answer, show.plan.plan(answer))
+    if answer["reasons"]:
         raise typer.Exit(ERROR)
 
 
