@@ -10,7 +10,7 @@ from datetime import timedelta
 from shared.kernel.errors import TrainyardError
 from shared.runs.codes import CancelCode
 from shared.runs.decide import preemptions
-from shared.runs.features import Finding, findings
+from shared.runs.features import RunFinding, findings
 from shared.runs.intake.retry_and_continue import move_run
 from shared.runs.model import Run, RunState
 from shared.runs.ports import RunPorts, Runs
@@ -35,7 +35,7 @@ def watch(ports: RunPorts, live: Collection[RunState]) -> dict[str, list[str]]:
         except TrainyardError as exc:
             log.warning("run %s is not watched: %s", run.name, exc)
             continue
-        finding = Finding(words, CancelCode.TIME_LIMIT) if words else found.get(run.name)
+        finding = RunFinding(words, CancelCode.TIME_LIMIT) if words else found.get(run.name)
         if finding:
             warnings[run.asked.cluster].append(f"Run {run.name}: {finding.words}")
             if finding.cancels and not ports.rules.dry_run:

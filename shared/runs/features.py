@@ -53,7 +53,7 @@ class BeforeStart:
 
 
 @dataclass(frozen=True)
-class Finding:
+class RunFinding:
     """What is wrong with a run that goes on, in words. With `cancels` the run is canceled for this reason."""
 
     words: str
@@ -86,7 +86,7 @@ class Feature:
     in_the_same_write: Mapping[type[Fact], tuple[Callable[[Any, Any], Run], ...]] = field(default_factory=dict)
     price_on: Callable[[Run, str], float | None] | None = None
     instead_of: Callable[[Any, str], list[str]] | None = None
-    watch: Callable[[Any, Sequence[Run]], Mapping[str, Finding]] | None = None
+    watch: Callable[[Any, Sequence[Run]], Mapping[str, RunFinding]] | None = None
     mend: Callable[[Run], Run] | None = None
 
 
@@ -136,9 +136,9 @@ def price_on(run: Run, cluster: str) -> float | None:
     return next((price for price in asked if price is not None), None)
 
 
-def findings(ports: Any, runs: Sequence[Run]) -> dict[str, Finding]:
+def findings(ports: Any, runs: Sequence[Run]) -> dict[str, RunFinding]:
     """What the features find wrong with these runs, by name. A feature that can't ask now finds nothing."""
-    found: dict[str, Finding] = {}
+    found: dict[str, RunFinding] = {}
     for feature in features():
         try:
             found |= feature.watch(ports, runs) if feature.watch else {}

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from shared.kernel.memory import Topic
 from shared.runs.codes import CancelCode
-from shared.runs.features import Finding
+from shared.runs.features import RunFinding
 from shared.runs.model import Run
 from shared.runs.ports import RunPorts
 from shared.usage.model import Measurement, Metric, NodeUsage, together
@@ -24,7 +24,7 @@ EACH = timedelta(minutes=5)
 ASKED = Topic[dict[str, NodeUsage]]("GPUs of live runs", EACH - timedelta(seconds=10))
 
 
-def watch(ports: RunPorts, runs: Sequence[Run]) -> dict[str, Finding]:
+def watch(ports: RunPorts, runs: Sequence[Run]) -> dict[str, RunFinding]:
     """Return the runs whose GPUs do nothing, with a sentence. Raises Unavailable if Azure Monitor does not answer."""
     rules, now = ports.rules, ports.clock()
     old = [run for run in runs if now - run.progress.history[-1].at >= rules.idle_gpus_after]
@@ -38,7 +38,7 @@ def watch(ports: RunPorts, runs: Sequence[Run]) -> dict[str, Finding]:
     for name, of_run in jobs.items():
         usage = together(used[job] for job in of_run if job in used)
         if words := idle(usage, now, rules.idle_gpus_after, rules.idle_gpu_percent):
-            found[name] = Finding(words, CancelCode.IDLE_GPUS if rules.cancel_idle_gpus else None)
+            found[name] = RunFinding(words, CancelCode.IDLE_GPUS if rules.cancel_idle_gpus else None)
     return found
 
 
