@@ -74,6 +74,7 @@ class Feature:
     - `price_on`: the price of a node-hour on one of the run's clusters; None if the feature has no price
     - `instead_of`: the runs to compare if a request names this run alone
     - `watch`: finds what is wrong with runs that go on, by their names; called every five minutes
+    - `notice_facts`: facts that the feature adds to a notice of a run
     - `mend`: completes a run whose row the previous version wrote
     """
 
@@ -87,6 +88,7 @@ class Feature:
     price_on: Callable[[Run, str], float | None] | None = None
     instead_of: Callable[[Any, str], list[str]] | None = None
     watch: Callable[[Any, Sequence[Run]], Mapping[str, RunFinding]] | None = None
+    notice_facts: Callable[[Run], dict[str, str]] | None = None
     mend: Callable[[Run], Run] | None = None
 
 
