@@ -6,6 +6,7 @@ from typing import Any
 
 from ..api import run_list
 from ..terminal_text import Text, one_line
+from . import plot
 
 NOTHING = "Nothing was measured: Azure measures once a minute, and its values come some minutes late."
 PLOTTED = {  # without a name: what tells most. The units are those of GET runs/{run}/usage
@@ -45,7 +46,7 @@ def titled(name: str) -> str:
     return PLOTTED.get(name, name.replace("_", " "))
 
 
-def curves(samples: Samples, names: list[str]) -> dict[str, dict[str, Points]]:
+def curves(samples: Samples, names: list[str]) -> dict[str, plot.Curves]:
     """Return the curves of these metrics by node, over the minutes since the first sample. Without names: PLOTTED."""
     if not samples:
         return {}
@@ -60,4 +61,4 @@ def curves(samples: Samples, names: list[str]) -> dict[str, dict[str, Points]]:
         for (node, minute), values in sorted(by_place.items()):
             value = sum(values) / (1 if name in _ADDED else len(values))
             found.setdefault(name, {}).setdefault(node, []).append((minute, value))
-    return found
+    return {name: {node: points for node, points in by_node.items()} for name, by_node in found.items()}
