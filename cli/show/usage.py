@@ -52,13 +52,16 @@ def curves(samples: Samples, names: list[str]) -> dict[str, plot.Curves]:
         return {}
     begin = min(row["time"] for row in samples)
     nodes = {node: f"node {number}" for number, node in enumerate(sorted({row["node"] for row in samples}))}
-    found: dict[str, dict[str, Points]] = {}
+    found: dict[str, plot.Curves] = {}
     for name in names or PLOTTED:
         by_place: dict[tuple[str, float], list[float]] = {}
         for row in samples:
             if name in row and name not in _ABOUT:
                 by_place.setdefault((nodes[row["node"]], (row["time"] - begin) / 60), []).append(row[name][0])
+        by_node: dict[str, Points] = {}
         for (node, minute), values in sorted(by_place.items()):
             value = sum(values) / (1 if name in _ADDED else len(values))
-            found.setdefault(name, {}).setdefault(node, []).append((minute, value))
-    return {name: {node: points for node, points in by_node.items()} for name, by_node in found.items()}
+            by_node.setdefault(node, []).append((minute, value))
+        if by_node:
+            found[name] = {**by_node}
+    return found
