@@ -21,8 +21,11 @@ _FOLDERS = re.compile(r"/(?:[\w.@+-]+/){3,}")
 
 def many(rows: list[dict[str, Any]], note: str = "") -> RenderableType:
     names = run_list.differing(rows)  # of each kind of training
-    columns = ["run", "state", "data", "metric", "took", "cost", "parameters", "began", "why"]
-    return titled_table("Runs", note, rows, lambda run: _run_row(run, names[run.get("experiment", "")]), columns)
+    labels = list(dict.fromkeys(label for run in rows for label in run.get("listed") or {}))
+    columns = ["run", "state", "data", "metric", "took", "cost", *map(str.lower, labels), "parameters", "began", "why"]
+    return titled_table(
+        "Runs", note, rows, lambda run: _run_row(run, names[run.get("experiment", "")], labels), columns
+    )
 
 
 def one(run: dict[str, Any]) -> RenderableType:
@@ -70,7 +73,6 @@ def _facts(run: dict[str, Any]) -> dict[str, Text]:
         _metrics_label(run): metrics(run),
         **({"began with": Text(f"the model of {one_line(run['from_run'])}")} if run.get("from_run") else {}),
         "cost": Text(costs.of_run(run)),
-        "project": Text(run.get("project") or "none"),
         "phases": Text(", ".join(f"{key} {phases.duration(times[key])}" for key in phases.PHASES if key in times)),
     }
 
@@ -122,7 +124,7 @@ def _sweep(run: dict[str, Any]) -> dict[str, Text]:
     found = sweep["best_trial"]
     best = f"{found}, its best value is {sweep['best_value']:g}" if found else "none yet"
     standing = {
-        "trials": Text(f"{sweep['trials']} begun, {sweep['trials_ended']} ended"),
+        "trials": Text(f"{sweep['trials']} started, {sweep['trials_ended']} ended"),
         "best trial": Text(best),
     }
     if sweep.get("early_values"):
@@ -141,7 +143,9 @@ def _removed(run: dict[str, Any]) -> dict[str, Text]:
     if not run.get("removed_at"):
         return {}
     who = people.known(run.get("removed_by") or "", run.get("removed_by_id") or "")
-    return {"deleted": Text(f"what it left, {clock(run['removed_at'])}{f', by {who}' if who else ''}", "yellow")}
+    return {
+        "deleted": Text(f"its files were deleted, {clock(run['removed_at'])}{f', by {who}' if who else ''}", "yellow")
+    }
 
 
 def result(run: dict[str, Any], program: str) -> RenderableType:
@@ -162,13 +166,14 @@ def _brief(why: str) -> str:
     return short if len(short) <= MOST_WHY else f"{short[: MOST_WHY - 3]}..."
 
 
-def _run_row(run: dict[str, Any], parameters: list[str]) -> list[Text]:
+def _run_row(run: dict[str, Any], parameters: list[str], labels: list[str]) -> list[Text]:
     """Return a row of the table. `parameters` are the parameters that differ among the experiment's runs in the
-    table."""
+    table, and `labels` those of the columns that the deployment adds."""
     archived = run.get("archived_at")
     why = run.get("cause") or (run.get("reason") or "").partition("\n")[0]
     why = why or (f"archived {clock(archived)}" if archived else "") or _waiting(run)
     took, cost, values = run.get("duration_seconds"), run_list.cost_of(run), run.get("parameters") or {}
+    listed = run.get("listed") or {}
     return [
         Text(run["run"]),
         state_text(run),
@@ -176,6 +181,7 @@ def _run_row(run: dict[str, Any], parameters: list[str]) -> list[Text]:
         Text(_best(run)),
         Text(phases.duration(took) if took is not None else ""),
         Text(costs.dollars(cost) if cost is not None else ""),
+        *(Text(one_line(listed.get(label, ""))) for label in labels),
         Text(one_line(" ".join(f"{name}={number(values[name])}" for name in parameters if name in values))),
         Text(clock(run.get("created_at")), "dim"),
         Text(_brief(one_line(why))),
@@ -232,7 +238,7 @@ def _waiting(run: dict[str, Any]) -> str:
         return ""
     since = f" Since {clock(waiting['since'])}." if waiting["since"] else ""
     expected = begins(waiting.get("expected_at"), datetime.now(UTC))
-    return one_line(f"{waiting['why']}{since}{f' It probably begins {expected}.' if expected else ''}")
+    return one_line(f"{waiting['why']}{since}{f' Expected start: {expected}.' if expected else ''}")
 
 
 def nodes(run: dict[str, Any]) -> str:

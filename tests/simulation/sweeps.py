@@ -65,7 +65,7 @@ def check_begun(world: World, trial: Run) -> None:
     sweep = world.runs.rows[sweep_of(trial)].value
     asked = sweep.asked.request.sweep
     if asked is None:
-        raise Violation(f"run {trial.name} is a trial of {sweep.name}, which is no sweep")
+        raise Violation(f"run {trial.name} is a trial of {sweep.name}, which is not a sweep")
     trials = _trials(world, sweep.name)
     check(len(trials) <= asked.most_trials, f"sweep {sweep.name} has {len(trials)} of {asked.most_trials} trials")
     live = [run.name for run in trials if run.progress.state not in FINAL]

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import shutil
 import tempfile
+import time
 from collections.abc import Awaitable
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from emulators.azureml.environments.builder import JobEnvironment
 from emulators.azureml.kernel.errors import DataError
 from emulators.azureml.kernel.models import Job, Status
 from emulators.azureml.running import mpi
-from emulators.azureml.running.context import Outcome, Progress, Site, Stop, run_place
+from emulators.azureml.running.context import Outcome, Progress, Site, Stop, Work, run_place
 from emulators.azureml.running.folders import Folders, Mover, Watched
 from emulators.azureml.running.launchers import launched, with_launcher
 from emulators.azureml.running.logs import LogCopy
@@ -37,11 +38,12 @@ SHUT_DOWN_GRACE_SECONDS = 4.0  # at most: whoever stops the control plane waits 
 class Attempt:
     """Runs a job once. `run` returns an Outcome whatever happens; `interrupt` makes it return early."""
 
-    def __init__(self, site: Site, job: Job, spec: JobSpec, node_ids: tuple[str, ...]) -> None:
+    def __init__(self, site: Site, job: Job, spec: JobSpec, node_ids: tuple[str, ...], lifetime: float) -> None:
         self._site = site
         self._job = job
         self._spec = spec
         self._node_ids = node_ids
+        self._dies_at = time.monotonic() + lifetime  # in seconds: Azure ML ends the job then, whatever its own limit
         self._folders = Folders(site.work / job.name, job.attempt)
         self.requeues_if_preempted = True  # False once a node was taken whose job is to fail
         self._stop: Stop | None = None
@@ -68,6 +70,17 @@ class Attempt:
         if self._logs:
             with self._logs[0].file.open("a") as file:
                 file.write(f"[azureml] {words}\n")
+
+    def work(self) -> list[Work]:
+        """Return what runs on each node now. Processes that mpirun starts count for the first node."""
+        node_of = self._spec.distribution.node_of
+        by_node: dict[str, list[int]] = {}
+        for rank, process in enumerate(self._ranks):
+            if process.pid is not None:
+                by_node.setdefault(self._node_ids[node_of(rank)], []).append(process.pid)
+        variables = {**self._site.config.node_environment, **self._spec.variables}
+        job, cluster, disk = self._job.name, self._spec.cluster, self._site.work
+        return [Work(job, node, cluster, tuple(pids), disk, variables) for node, pids in by_node.items()]
 
     async def run(self, progress: Progress) -> Outcome:
         try:
@@ -203,18 +216,24 @@ class Attempt:
         ending = asyncio.create_task(self._first_failure())
         stop = asyncio.create_task(self._interrupted.wait())
         try:
-            await asyncio.wait({ending, stop}, timeout=self._spec.timeout, return_when=asyncio.FIRST_COMPLETED)
+            seconds, why = self._limit()
+            await asyncio.wait({ending, stop}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if ending.done() and (not self._interrupted.is_set() or ending.result() is None):
                 if self._stop is not Stop.CANCELED:
                     self._stop = None  # all had ended before the interruption reached them
                 return ending.result()
             if not self._interrupted.is_set():
-                self.interrupt(Stop.TIMED_OUT)
+                self.interrupt(why)
             return None
         finally:
             ending.cancel()
             stop.cancel()
             await asyncio.gather(ending, stop, return_exceptions=True)
+
+    def _limit(self) -> tuple[float, Stop]:
+        """Return for how many seconds the processes may run from now on, and why they are stopped then."""
+        own, left = self._spec.timeout, max(0.0, self._dies_at - time.monotonic())
+        return (own, Stop.TIMED_OUT) if own is not None and own <= left else (left, Stop.OUTLIVED)
 
     async def _first_failure(self) -> int | None:
         waiting = {asyncio.create_task(rank.wait()): number for number, rank in enumerate(self._ranks)}
