@@ -189,7 +189,7 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
         **{part.name: _added(record, part) for part in parts()},
         "cost": record.money.cost
         and {f: plain(getattr(record.money.cost, f)) for f in record.money.cost.__struct_fields__},
-        "metrics": _metrics(record.archive),
+        "metrics": _metrics(record.measured),
         **_summary(record),
         "git": git(record.asked.request),
         "labeled": _labeled(record),
@@ -216,30 +216,30 @@ def listed(record: runs.Run, now: datetime) -> Json:
         "created_at": record.created_at.isoformat(),
         "archived_at": plain(record.archive.at),
         "duration_seconds": summary.duration_seconds(record, now),
-        "best": best and _best(record.archive, *best),
+        "best": best and _best(record.measured, *best),
         "parameters": record.asked.parameters,
         "tags": record.people.tags,
     }
 
 
-def _metrics(archive: runs.Archive) -> Json:
+def _metrics(measured: runs.Measured) -> Json:
     return {
-        "last": archive.last_metrics,
-        "best": archive.best_metrics,
-        "best_steps": archive.best_steps,
-        "of_model": archive.of_model,
-        "by_trainer": sorted(archive.saved_metrics),
+        "last": measured.last,
+        "best": measured.best,
+        "best_steps": measured.best_steps,
+        "of_model": measured.of_model,
+        "by_trainer": sorted(measured.saved),
     }
 
 
-def _best(archive: runs.Archive, metric: str, value: float) -> Json:
-    of_model = archive.of_model.get(metric, value)
+def _best(measured: runs.Measured, metric: str, value: float) -> Json:
+    of_model = measured.of_model.get(metric, value)
     return {
         "metric": metric,
         "value": value,
-        "step": archive.best_steps.get(metric),
+        "step": measured.best_steps.get(metric),
         "of_model": of_model,
-        "by": archive.said_by(metric),
+        "by": measured.said_by(metric),
     }
 
 
@@ -268,7 +268,7 @@ def _added(record: runs.Run, part: FeaturePart[Any]) -> Any:
 def _summary(record: runs.Run) -> Json:
     best = summary.best_metric(record)
     return {
-        "best": best and _best(record.archive, *best),
+        "best": best and _best(record.measured, *best),
         "duration_seconds": summary.duration_seconds(record, datetime.now(UTC)),
         "cause": summary.cause(record),
         "reason": summary.reason_with_log(record),

@@ -97,8 +97,8 @@ def _row(run: Run) -> Json:
         "tags": run.people.tags,
         "parameters": run.asked.parameters,
         "headline": best[0] if (best := best_metric(run)) else None,
-        "best": run.archive.best_metrics,
-        "best_step": run.archive.best_steps.get(best[0]) if best else None,
+        "best": run.measured.best,
+        "best_step": run.measured.best_steps.get(best[0]) if best else None,
         "of_model": model_metrics(run),
         "cost": run.money.cost.dollars if run.money.cost else None,
     }

@@ -43,7 +43,7 @@ def _given_up(runs: Runs, notice: Notice, data: dict[str, Any]) -> Notice | None
     run = _run(runs, data)
     if run is None:
         return None
-    words = {"archive error": run.archive.error}
+    words = {"archive error": run.archiving.error}
     return _of_run(notice, run, NoticeKind.FAILED, f"The archive of run {run.name} was given up.", words)
 
 

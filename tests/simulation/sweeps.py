@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
+from zlib import crc32
 
 from shared.adapters.sweeps.studies import JournalStudies
 from shared.kernel.places import OUTPUT_CONTAINER
@@ -39,12 +40,13 @@ def ask(simulation: Any) -> None:
 
 
 def tell(simulation: Any) -> None:
-    """A trial that runs writes down how good it is by now."""
+    """A trial that runs writes down how good it is by now: about as good as it was before, so its first values tell."""
     world: World = simulation.world
     running = {run_of_job(job) for job in simulation.jobs.live() if world.jobs.jobs[job].raw == "Running"}
     if trials := sorted(name for name in running if sweep_of(world.runs.rows[name].value)):
         name = simulation.random.choice(trials)
-        values = [simulation.random.random() for _ in range(simulation.random.choice((1, 2, 3)))]
+        good = crc32(name.encode()) / 2**32
+        values = [0.9 * good + 0.1 * simulation.random.random() for _ in range(simulation.random.choice((1, 2, 3)))]
         _write(world.blobs, name, [*told(world, name), *values])
         simulation.note("TOLD", (name, values))
 
