@@ -11,7 +11,7 @@ COMMANDS = {
     "cancel": ("runs", "Cancel a run."),
     "retry": ("runs", "Start a run that has ended again from the beginning, as a new run."),
     "continue": ("runs", "Continue a run that has ended from its newest checkpoint, as a new run."),
-    "drop": ("drop", "Upload a folder as a drop, which makes it a run."),
+    "drop": ("drop", "Upload a folder as a drop, which starts a run."),
     "logs": ("logs", "Print the log of a run, and follow it."),
     "metrics": ("logs", "Plot the curves of a run in the terminal, or into a PNG."),
     "fetch": ("fetch", "Download a run's models, logs and metrics, or a model's version with its proof."),
@@ -49,7 +49,7 @@ COMMANDS = {
     "rm": ("storage", "Delete a drop, or the archive, checkpoints, logs and files of a run."),
     "du": (
         "storage",
-        "Show what takes the space: drops, archives, checkpoints, and outputs that jobs left in their own folders.",
+        "Show what uses storage: drops, archives, checkpoints, and outputs that jobs left in their own folders.",
     ),
     "login": ("setup", "Store a deployment and its key, and use it from now on."),
     "logout": ("setup", "Forget a deployment and its key."),
@@ -60,7 +60,7 @@ COMMANDS = {
 
 GROUPS = {
     "data": "See the versions of a drop's data.",
-    "schedule": "Make runs again and again.",
-    "notify": "Be told what happens: to a webhook, Slack, Teams or mail.",
-    "admin": "Look after a deployment; needs rights on its Azure resources.",
+    "schedule": "Start runs at set times, or when new files arrive.",
+    "notify": "Send notices of events to a webhook, Slack, Teams or mail.",
+    "admin": "Administer a deployment. Needs rights on its Azure resources.",
 }

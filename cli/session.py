@@ -42,9 +42,9 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_mar
 groups: dict[str, typer.Typer] = {}
 for _name, _help in {
     "data": "See the versions of a drop's data.",
-    "schedule": "Make runs again and again.",
-    "notify": "Be told what happens: to a webhook, Slack, Teams or mail.",
-    "admin": "Look after a deployment; needs rights on its Azure resources.",
+    "schedule": "Start runs at set times, or when new files arrive.",
+    "notify": "Send notices of events to a webhook, Slack, Teams or mail.",
+    "admin": "Administer a deployment. Needs rights on its Azure resources.",
 }.items():
     groups[_name] = typer.Typer(
         no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None, context_settings=HELP

@@ -62,7 +62,7 @@ def _check_open_drops(ports: DropPorts, until: datetime) -> None:
     for drop in ports.drops.open():
         still_open += 1
         if ports.clock() > until:
-            raise Unavailable(f"open drops took longer than {PATIENCE}; the rest come with their own looks")
+            raise Unavailable(f"open drops took longer than {PATIENCE}; the rest follow with their own checks")
         if drop.state is not DropState.BROKEN:
             send_check(ports.queues, drop, last=True)
     measure.level("drops.open", still_open)

@@ -458,7 +458,7 @@ def run_role(spec, process, meeting, variables):
     lines, root = spec["lines"], os.path.dirname(variables["AZ_BATCHAI_MOUNT_ROOT"])
     if "workers" not in spec:
         if spec["only_master"] and process.rank:
-            print("The command line runs on the master node alone; this one has nothing to do.")
+            print("The command line runs on the master node only; this node has nothing to do.")
             return 0
         return watched(shell(lines["all"], variables), root)
     number = process.local * process.nodes + process.node
@@ -499,7 +499,7 @@ def watched(child, root):
     with passing_on(child):
         status = child.wait()
     if status == -signal.SIGABRT and os.path.exists(os.path.join(root, "over-{}".format(child.pid))):
-        print("The script had come to its end; that its interpreter died while closing down does not count.")
+        print("The script had finished. A crash of its interpreter while it shut down does not count.")
         return 0
     return status if status >= 0 else 128 - status
 

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import gzip
 import os
-import re
 import stat
 import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO
 
-ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
-# What may lie beside an archive in a drop and is not data.
-MARKERS = {"job.yaml", "job.yml", "job.json", "_SUCCESS"}
+from data_checks.findings import DataError as DataError
+from data_checks.names import locate
+from data_checks.source import ARCHIVES, MARKERS
+
 MAX_BYTES = 4 * 2**30
 MAX_MEMBERS = 1_000_000
 CHUNK = 2**20
@@ -32,10 +32,6 @@ BROKEN = (
     *(tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError, NotImplementedError),
     *(FileExistsError, NotADirectoryError, IsADirectoryError),
 )
-
-
-class DataError(ValueError):
-    """The data set can't be used. The message names the file, the expected content and the content found."""
 
 
 @contextmanager
@@ -64,29 +60,15 @@ def _only_archive(folder: Path) -> Path | None:
 def find(folder: Path, wanted: dict[str, str]) -> dict[str, Path]:
     """Return the paths of the `wanted` files, all from one folder: `folder` itself or one of its sub-folders.
 
-    `wanted` gives each file a name and a regular expression for the whole file name. Where several files of one
-    folder match, the shortest name counts (`x` before `x.gz`). Other files are ignored. Raises DataError when no
-    folder holds all of them, or more than one does.
+    See data_checks.names.locate.
     """
-    complete = []
-    nearest: dict[str, Path] = {}
-    for parent, _, names in os.walk(folder):
-        found = {key: min(hits, key=len) for key, expr in wanted.items() if (hits := _matching(names, expr))}
-        paths = {key: Path(parent, name) for key, name in found.items()}
-        if len(paths) == len(wanted):
-            complete.append(paths)
-        nearest = max(nearest, paths, key=len)
-    if len(complete) == 1:
-        return complete[0]
-    if complete:
-        places = ", ".join(sorted(str(next(iter(paths.values())).parent) for paths in complete))
-        raise DataError(f"{folder}: expected one data set, found {len(complete)}: {places}")
-    missing = ", ".join(key for key in wanted if key not in nearest)
-    raise DataError(f"{folder}: expected the files {', '.join(wanted)}, found no {missing}")
+    paths = (path.relative_to(folder).as_posix() for path in below(folder))
+    return {name: folder / path for name, path in locate(paths, wanted, str(folder)).items()}
 
 
-def _matching(names: Iterable[str], expression: str) -> list[str]:
-    return [name for name in names if re.fullmatch(expression, name)]
+def below(folder: Path) -> Iterator[Path]:
+    """Yield every file below `folder`, at any depth."""
+    return (Path(parent, name) for parent, _, names in os.walk(folder) for name in names)
 
 
 @dataclass(frozen=True)
@@ -168,7 +150,7 @@ def _inside(archive: Path, name: str, folder: Path) -> Path:
     system."""
     windows = PureWindowsPath(name)
     if ".." in windows.parts or windows.drive or windows.root or PurePosixPath(name).is_absolute():
-        raise DataError(f"{archive}: expected names inside the archive, found {name!r}, which leads out")
+        raise DataError(f"{archive}: expected names inside the archive, found {name!r}, which points outside")
     return folder / name
 
 

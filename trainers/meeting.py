@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=PATIENCE.total_seconds(),
         metavar="SECONDS",
-        help="how long a silent process is waited for (default: %(default).0f)",
+        help="how long to wait for a silent process (default: %(default).0f)",
     )
 
 

@@ -32,9 +32,9 @@ ROWS_IN_MEMORY = 1000
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add --metrics-dir and --tensorboard-dir."""
-    group = parser.add_argument_group("metrics", "rows also go to MLflow where MLFLOW_TRACKING_URI is set")
-    group.add_argument("--metrics-dir", type=Path, help="where metrics.jsonl goes (default: nowhere)")
-    group.add_argument("--tensorboard-dir", type=Path, help="where TensorBoard's events go (default: nowhere)")
+    group = parser.add_argument_group("metrics", "rows are also sent to MLflow if MLFLOW_TRACKING_URI is set")
+    group.add_argument("--metrics-dir", type=Path, help="folder for metrics.jsonl (default: none)")
+    group.add_argument("--tensorboard-dir", type=Path, help="folder for TensorBoard's events (default: none)")
 
 
 class Metrics:
@@ -100,7 +100,10 @@ class Metrics:
         except OSError as error:
             self._in_file = None
             if not self._failing:
-                _note(f"{self._path}: rows cannot be written: {error}; the training goes on, they are kept for later")
+                _note(
+                    f"{self._path}: rows cannot be written: {error}; the training continues, "
+                    "and the rows are kept for later"
+                )
             self._failing = True
             self._drop_file()
             return
@@ -231,7 +234,7 @@ class MLflow:
             mlflow = importlib.import_module("mlflow")
         except ImportError:
             if not self._given:  # Azure ML sets the address for every job; its user asked for nothing
-                _note("MLFLOW_TRACKING_URI is set, but mlflow is not installed: metrics do not go there")
+                _note("MLFLOW_TRACKING_URI is set, but mlflow is not installed: metrics are not sent there")
             return
         try:
             mlflow.start_run()
@@ -240,7 +243,7 @@ class MLflow:
             if not self._given:
                 mlflow.end_run(row)
         except Exception as error:  # noqa: BLE001 (tracking is a convenience: whatever it was, the training goes on)
-            _note(f"MLflow: {type(error).__name__}: {error}; metrics do not go there any more")
+            _note(f"MLflow: {type(error).__name__}: {error}; metrics are no longer sent there")
 
 
 def _note(text: str) -> None:

@@ -4,7 +4,7 @@
     $ python predict.py MODELS sentences.txt
     $ python predict.py MODELS --picture out.png *.jpg
 
-MODELS is the folder that a training left (model.json and what it names), of any of the trainers here. Images for mnist,
+MODELS is the output folder of a training (model.json and what it names), of any of the trainers here. Images for mnist,
 cifar_elastic, transfer and detection; for bert text files whose [MASK] is to be guessed, a sentence on each line. One
 line of JSON for each file, or [MASK]: `{"file", "guesses": [{"label", "score", "box"}]}`, the likeliest first. A folder
 stands for the files in it; those that are no images, or texts, are named on standard error and skipped.
@@ -199,9 +199,9 @@ def _classes(logits: Tensor, classes: Sequence[str]) -> list[Guess]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", type=Path, help="the folder that a training left")
+    parser.add_argument("models", type=Path, help="the output folder of a training")
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="images, or texts for bert, or folders")
-    parser.add_argument("--picture", type=Path, metavar="PNG", help="draw the images with what was found")
+    parser.add_argument("--picture", type=Path, metavar="PNG", help="draw the images with their predictions")
     args = parser.parse_args(argv)
     try:
         run(args.models, args.files, args.picture)
@@ -217,7 +217,7 @@ def run(models: Path, files: Sequence[Path], picture: Path | None) -> None:
         predict_picture.check(picture)
     look = predictor(models)
     if picture and _of_text(warm_start.facts(models)):
-        raise DataError(f"{picture}: this model completes sentences, of which there is no picture")
+        raise DataError(f"{picture}: this model completes sentences, so there is no picture to draw")
     rows: list[predict_picture.Row] = []
     with torch.inference_mode():
         for file, may_skip in _each(files):
@@ -230,7 +230,7 @@ def run(models: Path, files: Sequence[Path], picture: Path | None) -> None:
                     raise
                 print(f"{SKIPPED}{error}", file=sys.stderr)
     if not rows:
-        raise DataError(f"{', '.join(map(str, files))}: nothing in it is what this model can read")
+        raise DataError(f"{', '.join(map(str, files))}: no file in it can be read by this model")
     if picture:
         predict_picture.draw(rows, picture)
 
@@ -241,7 +241,7 @@ def _each(paths: Sequence[Path]) -> Iterator[tuple[Path, bool]]:
         if path.is_dir():
             for file in (file for file in sorted(path.iterdir()) if file.name[:1] != "."):
                 if file.is_dir():
-                    print(f"{SKIPPED}{file}: a folder within; name it for its own files", file=sys.stderr)
+                    print(f"{SKIPPED}{file}: a subfolder; name it to predict its files", file=sys.stderr)
                 else:
                     yield file, True
         else:

@@ -81,7 +81,7 @@ def opened(profile: Profile, workspace_id: str) -> Iterator[Workspace]:
         return
     if not WORKSPACE.fullmatch(workspace_id.rstrip("/")):
         raise CliError(
-            "Say which workspace: --workspace /subscriptions/<id>/resourceGroups/<group>/providers/"
+            "Name the workspace: --workspace /subscriptions/<id>/resourceGroups/<group>/providers/"
             "Microsoft.MachineLearningServices/workspaces/<name> (`az ml workspace show --query id`)."
         )
     with httpx.Client(base_url=MANAGER, headers=_bearer(_token()), timeout=60) as http:
@@ -97,7 +97,9 @@ def _token() -> str:
     try:
         return DefaultAzureCredential().get_token(f"{MANAGER}/.default").token
     except ClientAuthenticationError as exc:
-        raise CliError(f"Nobody is signed in to Azure here: `az login`. {str(exc).partition(chr(10))[0]}") from exc
+        raise CliError(
+            f"You are not signed in to Azure on this machine. Run `az login`. {str(exc).partition(chr(10))[0]}"
+        ) from exc
 
 
 def _bearer(token: str) -> dict[str, str]:

@@ -27,9 +27,9 @@ LARGEST_BODY = 512 * 1024  # bytes, as the API's limit
 BUSY_SECONDS = 10.0  # in which a busy API is asked again, where asking twice does no harm
 TOLD = (409, 422)  # the API says in a sentence why it refuses, and what to do
 START_ONE = "Start the local cloud with `python3 trainyard.py up`, or name a deployment: --url, or `login URL` once."
-KEY_WANTED = "It wants a key or a token: `login {}` stores one."
-KEY_REFUSED = "It does not take the key or token of this login, which may have expired: `login {}` stores a new one."
-MAYBE_DONE = "It may have done what was asked: look first."
+KEY_WANTED = "It needs a key or a token: `login {}` stores one."
+KEY_REFUSED = "It rejected the key or token of this login, which may have expired: `login {}` stores a new one."
+MAYBE_DONE = "The request may have been carried out. Check before you repeat it."
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Api:
 
     def __init__(self, url: str, authenticate: Authenticate | None = None) -> None:
         if not url.startswith(("http://", "https://")):
-            raise CliError(f"{url!r} is no address of an API; it begins with http:// or https://.")
+            raise CliError(f"{url!r} is not the address of an API: an address begins with http:// or https://.")
         self.url = url.rstrip("/")
         limits = httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS)
         headers = {"x-trainyard-caller": quote(name)} if (name := local_name()) else {}
@@ -118,12 +118,12 @@ class Api:
         target = answer.headers.get("location", "")
         path = unquote(urlsplit(target).path)
         if not re.search(rf"/{re.escape(run)}/(proof/\w+/)?{re.escape(name)}$", path):
-            raise CliError(f"{name} of {run}: the API pointed at another file ({urlsplit(target).path}).")
+            raise CliError(f"{name} of {run}: the API linked to another file ({urlsplit(target).path}).")
         try:
             rest = {"range": f"bytes={offset}-"} if offset else {}
             with self._storage.stream("GET", target, headers=rest) as stream:
                 if stream.status_code == 404:
-                    raise NotFound(f"{name} of {run} is gone: it was deleted since the archive was listed.")
+                    raise NotFound(f"{name} of {run} no longer exists: it was deleted after the archive was listed.")
                 if stream.status_code not in (200, 206):
                     raise CliError(f"{name} of {run}: the storage answered {stream.status_code}.")
                 yield stream
@@ -172,7 +172,7 @@ class Api:
             return self._http.send(request)
         except httpx.ReadTimeout as exc:  # it is there, and busy
             seconds = request.extensions["timeout"]["read"]
-            advice = "It is busy, or cut off." if request.method == "GET" else MAYBE_DONE
+            advice = "It is busy, or the network is down." if request.method == "GET" else MAYBE_DONE
             raise Unreachable(f"{self.url} gave no answer in {seconds:g} s. {advice}") from exc
         except httpx.HTTPError as exc:
             raise Unreachable(f"{self.url} does not answer ({exc or type(exc).__name__}). {START_ONE}") from exc
@@ -200,8 +200,8 @@ def _check_size(request: httpx.Request) -> None:
     """Raise CliError for a body that is larger than the API accepts, before the body is sent."""
     if (size := int(request.headers.get("content-length", 0))) > LARGEST_BODY:
         raise CliError(
-            f"The request has {size:,} bytes, and the API takes {LARGEST_BODY:,}. Shorten the job file, or upload what "
-            "it holds and name its place.",
+            f"The request has {size:,} bytes, and the API takes {LARGEST_BODY:,}. Shorten the job file, or upload its "
+            "contents and name the uploaded path.",
             "too_large",
         )
 
@@ -232,7 +232,8 @@ def _json(answer: httpx.Response) -> Any:
         return answer.json()
     except ValueError as exc:
         raise CliError(
-            f"{answer.request.url} does not speak JSON. Is it Trainyard's API? Its address ends in /api."
+            f"{answer.request.url} did not answer with JSON. Is it Trainyard's API? The address of the API ends in "
+            "/api."
         ) from exc
 
 

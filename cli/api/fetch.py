@@ -129,7 +129,7 @@ def _target(folder: Path, name: str) -> Path:
     windows = PureWindowsPath(name)
     leads_out = ".." in windows.parts or windows.drive or windows.root or PurePosixPath(name).is_absolute()
     if not name or "\0" in name or leads_out:
-        raise CliError(f"The manifest names {name!r}, which leads out of the folder. Nothing was fetched.")
+        raise CliError(f"The manifest names {name!r}, which is outside the folder. Nothing was fetched.")
     return folder / name
 
 
@@ -178,7 +178,9 @@ class _Download:
                 raise
             what = f"{file.name} ({file.size:,} bytes)" if file.size >= 0 else file.name
             where = f"No space is left in {target.parent} for {what}"
-            raise CliError(f"{where}. What came stays: make room, and the same command goes on.") from exc
+            raise CliError(
+                f"{where}. Finished files stay. Free some space and run the same command again: it continues."
+            ) from exc
         unfinished.replace(target)
         if not (file.sha256 or file.md5):
             self.seen.add(file, digest)
@@ -223,7 +225,9 @@ def _download(download: _Download, file: File, path: Path) -> str:
         raise
     if fault := _fault(file, size, digest.hexdigest(), etag):
         path.unlink()
-        raise CliError(f"{file.name} of {download.run} is not what its manifest says: {fault}. It was not kept.")
+        raise CliError(
+            f"{file.name} of {download.run} does not match its manifest: {fault}. The download was discarded."
+        )
     return digest.hexdigest()
 
 

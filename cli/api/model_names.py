@@ -43,7 +43,9 @@ def wanted(text: str) -> Reference:
     """Parse a reference to a version. Raises CliError for any other text."""
     if found := reference(text):
         return found
-    raise CliError(f"{text!r} names no model's version; write MODEL@ALIAS or MODEL@NUMBER, such as churn@production.")
+    raise CliError(
+        f"{text!r} is not a version of a model; write MODEL@ALIAS or MODEL@NUMBER, such as churn@production."
+    )
 
 
 def of_model(api: Api, text: str) -> Reference | None:

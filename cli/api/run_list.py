@@ -57,7 +57,7 @@ def ordered(runs: list[Run], by: str) -> list[Run]:
             "cost",
         }
         there = f"There are: {', '.join(sorted(sortable_names))}."
-        raise CliError(f"None of these runs has a parameter, metric or field {name!r}. {there}", "unknown_name")
+        raise CliError(f"None of these runs has the parameter, metric or field {name!r}. {there}", "unknown_name")
     numbers = all(isinstance(value, int | float) for value, _ in having)
     having.sort(key=lambda pair: pair[0] if numbers else str(pair[0]), reverse=reverse)
     return [run for _, run in having] + [run for run in runs if value_of(run, name) is None]
@@ -129,5 +129,5 @@ def _me(api: Api) -> tuple[str, str]:
     """Return your name and object id as this Trainyard knows them. Raises CliError if it knows neither."""
     me = api.get("me")
     if not (me["name"] or me.get("id")):
-        raise CliError("This Trainyard does not know your name. Set TRAINYARD_USER, or sign in with Entra ID.")
+        raise CliError("Trainyard does not know your name. Set TRAINYARD_USER, or sign in with Entra ID.")
     return str(me["name"]), str(me.get("id") or "")

@@ -18,7 +18,7 @@ def run_name(api: Api, text: str) -> str:
     """Return the run's full name. Raises CliError, with suggestions, if the text names no run."""
     drop, run = _find(api, text)
     if not run:
-        raise NotFound(f"Drop {drop} has made no run yet; `show {drop}` says why.")
+        raise NotFound(f"Drop {drop} has not started a run yet; `show {drop}` says why.")
     return run
 
 
@@ -43,7 +43,7 @@ def drop_name(api: Api, text: str) -> str:
     """Return the drop's full name, `route/name`. For a run, return the drop that the run was made from."""
     drop, run = _find(api, text)
     if not drop and not (drop := str(api.get("runs", run)["drop"])):
-        raise NotFound(f"Run {run} was made from no drop.")
+        raise NotFound(f"Run {run} was not started by a drop.")
     return drop
 
 

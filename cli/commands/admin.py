@@ -64,7 +64,7 @@ def replay(
     ]
     session.print_result(done.as_json(), "\n".join(lines) or "There is nothing to replay.")
     for name in done.unreadable:
-        session.remark(f"Left: deadletter/{one_line(name)} belongs to none of these queues.", "yellow")
+        session.remark(f"Left: deadletter/{one_line(name)} does not belong to any of these queues.", "yellow")
 
 
 @command_of("admin")

@@ -100,7 +100,7 @@ def _import(
     answer = session.api.post("imports", body=_filled(request))
     if scripts := batchai_documents.scripts_beside(answer.get("scripts", []), user_path(document).parent):
         for name in scripts:
-            session.remark(f"{name} travels with the run.", "dim")
+            session.remark(f"{name} is sent with the run.", "dim")
         request["batchai"] = replace(beside, files=scripts).body()
         answer = session.api.post("imports", body=_filled(request))
     lossy = [row for row in answer["report"] if row["lossy"]]
@@ -154,12 +154,12 @@ def _print_import(session: Session, answer: dict[str, Any]) -> None:
     shown = batchai_documents.hidden(answer)
     session.print_result(shown, batchai_documents.as_yaml(shown.get(DOCUMENTS[answer["kind"]]) or {}))
     if shown != answer:
-        session.remark("Secrets in addresses are shown as ...; the job itself has them.", "yellow")
+        session.remark("Secrets in addresses are shown as ...; the job itself gets the real values.", "yellow")
     session.remark(batchai_documents.as_text(answer["report"]))
     for reason in answer.get("reasons", []):
         session.remark(f"not now: {reason['message']}", "yellow")
     if answer["kind"] == "cluster":
-        session.remark("Make it with `az ml compute create --file`, or in infra/ if it is to stay.", "dim")
+        session.remark("Create it with `az ml compute create --file`, or declare it in infra/ to keep it.", "dim")
     elif answer["kind"] == "project":
         session.remark(f"Run it with `{session.program} run`, in its folder.", "dim")
 

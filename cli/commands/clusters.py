@@ -102,7 +102,7 @@ def clusters(
         decisions = {row["cluster"]: row["decisions"] for row in session.api.get("nodes", hours=1)["clusters"]}
         if history not in decisions:
             raise NotFound(
-                f"No check has seen a cluster {history!r}. Checked clusters: {', '.join(sorted(decisions)) or 'none'}."
+                f"No check has found a cluster {history!r}. Checked clusters: {', '.join(sorted(decisions)) or 'none'}."
             )
         session.print_result(decisions[history], show.clusters.decisions(history, decisions[history]))
         return
@@ -120,7 +120,7 @@ def clusters(
     plan: ClusterSteps = {"steps": [step.as_step() for step in steps], "not_in_the_file": others}
     session.print_result(plan, show.clusters.steps(plan, done=what is ClusterVerb.apply))
     if any(step.action == "impossible" for step in steps):
-        raise CliError("Some clusters can't become what the file declares; see above.")
+        raise CliError("Some clusters can't be changed to match the file; see above.")
 
 
 def _apply(azure: workspaces.Workspace, steps: list[clusters_file.Step], existing: dict[str, Any]) -> None:
@@ -140,7 +140,7 @@ def _text(file: Path) -> str:
     try:
         return user_path(file).read_text("utf-8")
     except FileNotFoundError as exc:
-        raise NotFound(f"There is no file {file}. Name yours: --file. docs/clusters.md has an example.") from exc
+        raise NotFound(f"{file} does not exist. Name your file with --file. docs/clusters.md has an example.") from exc
     except (OSError, UnicodeDecodeError) as exc:
         raise CliError(f"{file} can't be read: {exc}.") from exc
 
@@ -182,7 +182,9 @@ def lease(
     Example: trainyard lease cpu-cluster --for 2h --nodes 1 --why "tuning lr"
     """
     if not why.strip():
-        raise typer.BadParameter("say why, for whoever asks why the cluster is up.", param_hint="--why")
+        raise typer.BadParameter(
+            "give a reason; Trainyard shows it to anyone who asks why the cluster is up.", param_hint="--why"
+        )
     body = {"seconds": seconds(length), "nodes": nodes, "why": why}
     answer = session.api.post("clusters", cluster, "leases", body=body)
     session.print_result(

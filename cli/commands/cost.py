@@ -47,7 +47,9 @@ def cost(session: Session, by: By = "project", since: options.Since = "", as_csv
     begin = moment(since) if since else ""
     costs = session.api.get("costs", by="cluster" if by == DAY else by, since=begin)
     if begin and datetime.fromisoformat(begin) != datetime.fromisoformat(costs["since"]):
-        session.remark(f"Costs are kept by days of UTC: this is all since {costs['since'][:10]}, 00:00 UTC.", "yellow")
+        session.remark(
+            f"Costs are kept by days of UTC: these are all costs since {costs['since'][:10]}, 00:00 UTC.", "yellow"
+        )
     if to:
         png.draw_days(_every_day(costs["days"]), KINDS, f"cost by day, from {costs['since'][:10]}", user_path(to))
         session.remark(f"{to} is written.", "dim")
@@ -144,7 +146,7 @@ def _below(costs: dict[str, Any]) -> list[Text]:
     total = costs["total"]
     lines = [Text(), *_gaps(costs)]
     if total["unpriced_hours"]:
-        words = f"No price is known for {total['unpriced_hours']:.1f} node hours; they are not in the dollars."
+        words = f"No price is known for {total['unpriced_hours']:.1f} node hours; the dollars do not include them."
         lines.append(Text(words, "yellow"))
     if unknown := total.get("unknown_hours"):  # an older deployment does not say
         words = f"Nobody counted the nodes for some time: up to {unknown:.1f} further node hours are unknown."

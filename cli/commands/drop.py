@@ -63,7 +63,7 @@ def drop(
     dry_run: DryRun = False,
     following: options.Follow = False,
 ) -> None:
-    """Upload a folder as a drop, which makes it a run.
+    """Upload a folder as a drop, which starts a run.
 
     The command first shows what will change. It asks before merging into a drop that someone else uploaded; where
     nobody can answer, choose with --merge, --delete or --new. After an interruption, the same command resumes the
@@ -82,7 +82,9 @@ def drop(
     job = arguments.job_file(source, values, nodes)
     trains = arguments.check_route(session.api, route, job and job[1])
     if not trains and (following or again):
-        raise CliError(f"Route {route} trains nothing: {'--follow' if following else '--again'} has no run to mean.")
+        raise CliError(
+            f"Route {route} does not train: {'--follow' if following else '--again'} would have no run to act on."
+        )
     with (
         drop_upload.opened(session.profile, account_url) as container,
         arguments.written(job if values or nodes else None) as job_file,
@@ -119,7 +121,7 @@ def _place(session: Session, target: str) -> tuple[str, str]:
     target = drop_name(session.api, target) if "@" in target else target
     place = target.removeprefix("drops/").strip("/")
     if any(part in ("", ".", "..") for part in place.split("/")):
-        raise CliError(f"{target!r} is no drop: write route/name, without empty parts, '.' or '..'.")
+        raise CliError(f"{target!r} is not a drop: write route/name, without empty parts, '.' or '..'.")
     route, _, name = place.partition("/")
     return route, name
 
@@ -225,8 +227,8 @@ def _summary(todo: Plan, delete: bool) -> str:
     if todo.is_new:
         return f"drops/{todo.drop} is new: {file_count(len(todo.added))}."
     if not (todo.added or todo.changed or todo.gone):
-        return f"drops/{todo.drop} has this content already: {file_count(len(todo.same))}."
-    gone = f"{len(todo.gone)} {'to delete' if delete else 'there only'}{_names(todo.gone, todo.drop)}"
+        return f"drops/{todo.drop} already has this content: {file_count(len(todo.same))}."
+    gone = f"{len(todo.gone)} {'to delete' if delete else 'only in the drop'}{_names(todo.gone, todo.drop)}"
     parts = [
         f"{len(todo.added)} added{_names([item.blob for item in todo.added], todo.drop)}",
         f"{len(todo.changed)} changed{_names([item.blob for item in todo.changed], todo.drop)}",
@@ -247,7 +249,7 @@ def _why_ask(todo: Plan, ours: str) -> str:
     is none."""
     if todo.gone:
         names = _names(todo.gone, todo.drop)
-        return f"drops/{todo.drop} holds {file_count(len(todo.gone))} that the folder has not{names}."
+        return f"drops/{todo.drop} holds {file_count(len(todo.gone))} that the folder does not have{names}."
     if (todo.changed or todo.added) and todo.by not in ("", ours):
         return f"drops/{todo.drop} was uploaded by {one_line(todo.by)}."
     return ""
@@ -255,9 +257,9 @@ def _why_ask(todo: Plan, ours: str) -> str:
 
 def _ask(session: Session, why: str, free: str) -> str:
     """Ask how to handle the existing drop. Raises CliError if nobody can answer, or if the answer is to stop."""
-    choices = f"--merge keeps both, --delete makes the drop like the folder, --new uploads to {free} instead"
+    choices = f"--merge keeps both, --delete makes the drop match the folder, --new uploads to {free} instead"
     if not session.err.is_terminal or session.as_json:
-        raise CliError(f"{why} Say what to do: {choices}.", "would_merge")
+        raise CliError(f"{why} Choose one: {choices}.", "would_merge")
     session.remark(f"{why} {choices.replace('--', '')}.", "yellow")
     answer = Prompt.ask("What to do", console=session.err, choices=[MERGE, DELETE, NEW, STOP], default=STOP)
     if answer == STOP:
@@ -283,7 +285,7 @@ def _done_words(drop: str, done: drop_upload.Uploaded, run: str, unchanged: bool
     deleted = f"; {done.deleted:,} deleted" if done.deleted else ""
     words = f"{file_count(done.files)}, {done.bytes:,} bytes, uploaded to drops/{drop}{kept}{deleted}."
     if not done.files and not done.deleted:
-        words = f"Nothing was uploaded to drops/{drop}: it has all of it."
+        words = f"Nothing was uploaded to drops/{drop}: it already has every file."
     if unchanged:
         return f"{words}\nThis content was trained before: run {run}. Train it once more: {program} drop ... --again"
     return f"{words}\nrun {run}" if run else words

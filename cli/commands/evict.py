@@ -67,7 +67,7 @@ def evict(
     if ahead and not session.profile.azureml:
         raise CliError("Only the local cloud announces an eviction (--notice).", "not_local")
     if file and not trace:
-        raise CliError("--png draws the replay of a trace: give --trace FILE, too.", "no_trace")
+        raise CliError("--png draws the replay of a trace: also give --trace FILE.", "no_trace")
     if trace:
         seen = _replay(session, run, Trace(Path(trace).stem, read_trace(Path(trace)), speed), ahead)
         if file:
@@ -82,7 +82,7 @@ def evict(
         if not pause or not _still_runs(session, run, pause):
             return
     if not pause:
-        raise CliError(f"Run {run} is {row['state']}; nothing of it runs.", "not_running")
+        raise CliError(f"Run {run} is {row['state']}; none of its jobs is running.", "not_running")
 
 
 def _replay(session: Session, run: str, trace: Trace, ahead: float) -> Replay:
@@ -94,7 +94,7 @@ def _replay(session: Session, run: str, trace: Trace, ahead: float) -> Replay:
         row = session.api.get("runs", run)
         members = (row.get("elastic") or {}).get("members", [])
         running = [member["member"] for member in members if member["state"] == "running"]
-        session.remark(f"{moment.time:.0f} s: {moment.nodes} nodes in the trace, {len(running)} at work")
+        session.remark(f"{moment.time:.0f} s: {moment.nodes} nodes in the trace, {len(running)} running")
         for chosen in running[moment.nodes :]:
             if _evict_and_print(session, row, chosen, ahead, patient=True):
                 seen.taken.append(seen.seconds())
@@ -124,7 +124,7 @@ def _evict_and_print(session: Session, run: dict[str, Any], node: int | None, ah
     if session.as_json:
         session.print_json_line(evicted)
     else:
-        when = f"is announced to go in {ahead:g} s" if ahead else "is taken away"
+        when = f"will be evicted in {ahead:g} s" if ahead else "was evicted"
         session.out.print(f"{evicted['job']}: node {evicted['node']} {when}.", soft_wrap=True)
     return True
 

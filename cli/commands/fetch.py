@@ -78,7 +78,7 @@ def _fetch_version(session: Session, version: dict[str, Any], to: Path | None, o
         "new": new,
     }
     model = f"{version['model']}/{version['number']}"
-    words = f"{model}: {file_count(len(files))}, {size:,} bytes, in {folder}; {new:,} new, all as the signature says"
+    words = f"{model}: {file_count(len(files))}, {size:,} bytes, in {folder}; {new:,} new, all match the signature"
     session.print_result(result, words)
 
 
@@ -102,11 +102,11 @@ def _fetch_run(session: Session, run: str, to: Path | None, only: list[str] | No
         "new": len(new),
     }
     session.print_result(
-        result, f"{file_count(len(files))}, {size:,} bytes, in {folder}; {len(new):,} new, all as the manifest says"
+        result, f"{file_count(len(files))}, {size:,} bytes, in {folder}; {len(new):,} new, all match the manifest"
     )
     ended = session.api.get("runs", run)
     if ended["state"] != "completed":
-        session.remark(f"{run} is {ended['state']}: what it left behind is no finished model.", "yellow")
+        session.remark(f"{run} is {ended['state']}: its files are not a finished model.", "yellow")
     end_with(ended)
 
 
@@ -126,7 +126,7 @@ def _await_archive(session: Session, run: str, wait: bool) -> None:
         if artifacts["complete"]:
             return
         if not wait:
-            raise CliError(f"{run} is not archived yet. --wait waits for it.", "not_archived")
+            raise CliError(f"{run} is not archived yet. Use --wait to wait for it.", "not_archived")
         time.sleep(POLL_SECONDS)
 
 

@@ -51,7 +51,7 @@ def explain_if_lost(session: Session, command: str) -> Iterator[None]:
     try:
         yield
     except CliError:
-        session.remark(f"The run goes on. Come back with: {session.program} {command}")
+        session.remark(f"The run continues. To follow it again: {session.program} {command}")
         raise
 
 
@@ -75,13 +75,13 @@ def _detach_or_cancel(session: Session, name: str) -> None:
         except CliError as exc:
             session.remark(f"It could not be canceled: {exc}", "red")
         else:
-            session.remark("Canceling; Ctrl-C again leaves it to itself.", "yellow")
+            session.remark("Canceling. Press Ctrl-C again to stop waiting.", "yellow")
             return
     _detach(session, name)
 
 
 def _detach(session: Session, name: str) -> NoReturn:
-    session.remark(f"Detached; the run goes on. Come back with: {session.program} logs -f {name}")
+    session.remark(f"Detached. The run continues. To follow it again: {session.program} logs -f {name}")
     raise typer.Exit(INTERRUPTED)
 
 
@@ -91,7 +91,7 @@ def _asks_to_cancel(session: Session) -> bool:
     if not session.err.is_terminal:
         return False
     try:
-        answer = session.err.input("\n[bold]Detach (the run goes on) or cancel the run?[/] \\[d/c] ")
+        answer = session.err.input("\n[bold]Detach (the run continues) or cancel the run?[/] \\[d/c] ")
     except (KeyboardInterrupt, EOFError):
         session.remark("")  # the cursor is still behind the question
         return False

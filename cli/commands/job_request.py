@@ -40,7 +40,8 @@ class Work:
         chosen = {"--template": self.template, "--job": self.job, "WHAT": self.what}
         if len(options := [name for name, value in chosen.items() if value]) != 1:
             raise typer.BadParameter(
-                f"Give one of a trainer, a job file, a folder and --template; given: {', '.join(options) or 'none'}."
+                "Give exactly one of: a trainer, a job file, a folder, --template. You gave: "
+                f"{', '.join(options) or 'none'}."
             )
         if self.command:
             source, job = self._folder(parameters, has_data)
@@ -61,14 +62,14 @@ class Work:
         folder_job.save(job, body, source, user_path(self.save))
         session.remark(f"Written to {self.save}", "dim")
         if options := [option for key, option in NOT_IN_A_FILE.items() if key in body]:
-            session.remark(f"A job file has no place for {' and '.join(options)}: give it again.", "yellow")
+            session.remark(f"A job file can't contain {' and '.join(options)}. Give the option again.", "yellow")
         if isinstance(body.get("nodes"), dict):
-            session.remark("A job file has no place for a range of --nodes: give it again.", "yellow")
+            session.remark("A job file can't contain a range of --nodes. Give the option again.", "yellow")
 
     def _folder(self, parameters: dict[str, Any], has_data: bool) -> tuple[Path, dict[str, Any]]:
         source = user_path(Path(self.what))
         if not source.is_dir():
-            raise typer.BadParameter(f"--command runs in a folder; there is none at {self.what!r}.")
+            raise typer.BadParameter(f"--command runs in a folder, and there is no folder at {self.what!r}.")
         return source, folder_job.job_of(self.command, parameters, has_data, self.env, self.distribution)
 
 

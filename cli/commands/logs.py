@@ -76,12 +76,12 @@ def logs(
             session.remark(f"{run} is {ended['state']} and has no log: {session.program} show {run}", "dim")
         end_with(ended)
     elif not reader.complete:
-        session.remark("The log may go on; -f stays with it.", "dim")
+        session.remark("The log may grow; -f follows it.", "dim")
 
 
 def _print_how_to_resume(session: Session, run: str, reader: Reader) -> None:
     place = f" --rank {reader.rank} --offset {reader.told}" if isinstance(reader, LogReader) else ""
-    session.remark(f"\nThe run goes on. Go on reading: {session.program} logs -f {run}{place}")
+    session.remark(f"\nThe run continues. To continue reading: {session.program} logs -f {run}{place}")
 
 
 def _reader(session: Session, run: str, rank: int | None, offset: int) -> Reader:
@@ -145,7 +145,7 @@ def metrics(
     else:
         session.print_result(answer, _pictures(curves, min(session.out.width, WIDEST)))
         if left_out := sorted(set(answer["series"]) - set(curves)) if not name else []:
-            session.remark(f"Also there, by --name: {', '.join(left_out)}", "dim")
+            session.remark(f"More, with --name: {', '.join(left_out)}", "dim")
 
 
 def _pictures(curves: plot.Curves, width: int) -> Group:
@@ -159,6 +159,7 @@ def _none(run: dict[str, Any], series: dict[str, Any], name: list[str] | None) -
     if not run["archived_at"]:
         return "No metrics yet."
     return (
-        f"{run['run']} is {run['state']} and left no metrics: none in an output or ./outputs, in MLflow, or printed as "
-        f'name=value. Printed otherwise? Say how: {program()} tag {run["run"]} "metrics_pattern=loss: {{loss}}"'
+        f"{run['run']} is {run['state']} and has no metrics: none in an output or ./outputs, in MLflow, or printed as "
+        "name=value. If the log prints them in another form, describe the form: "
+        f'{program()} tag {run["run"]} "metrics_pattern=loss: {{loss}}"'
     )

@@ -87,7 +87,7 @@ def promote(
         _move(session, what, version, alias, why, undo)
         return
     if not model:
-        raise typer.BadParameter("say which model the run becomes a version of: promote RUN churn --as production.")
+        raise typer.BadParameter("name the model that the run becomes a version of: promote RUN churn --as production.")
     body = {"run": run_name(session.api, what), "alias": alias, "why": why, "allow_code": allow_code}
     made = session.api.post("models", model, "versions", body=body)
     pointed = f", now {model}@{alias}" if alias else ""
@@ -96,14 +96,14 @@ def promote(
 
 def _move(session: Session, what: str, version: Reference | None, alias: str, why: str, undo: bool) -> None:
     if not alias:
-        raise typer.BadParameter("say which alias moves: --as production.")
+        raise typer.BadParameter("name the alias to move: --as production.")
     model = version.model if version else what
     body: dict[str, Any] = {"why": why}
     body |= {"undo": True} if undo or version is None else {"version": version.get(session.api)["number"]}
     moved = session.api.post("models", model, "aliases", alias, body=body)
     at = next((each["version"] for each in moved["aliases"] if each["alias"] == alias), None)
     session.print_result(
-        moved, f"{model}@{alias} is {model}/{at} now." if at else f"{model} has no alias {alias} any more."
+        moved, f"{model}@{alias} is {model}/{at} now." if at else f"{model} no longer has the alias {alias}."
     )
 
 
@@ -168,9 +168,11 @@ def verify(
 
 def _not_signed_by(folder: Path, name: str, issuer: str, roots: Path | None) -> list[signed_model.Problem]:
     if bool(name) != bool(issuer):
-        raise typer.BadParameter("--identity and --issuer go together: who signed, and who vouched for that.")
+        raise typer.BadParameter(
+            "Give --identity and --issuer together: the signer, and the provider that confirmed the signer's identity."
+        )
     why = sigstore_identity.why_not(folder, sigstore_identity.Identity(name, issuer), roots) if name else ""
-    return [signed_model.Problem(sigstore_identity.place(folder).name, f"does not hold: {why}")] if why else []
+    return [signed_model.Problem(sigstore_identity.place(folder).name, f"failed: {why}")] if why else []
 
 
 def _fetched(session: Session, named: Reference) -> Path:
@@ -189,7 +191,7 @@ def _misnamed(session: Session, named: Reference, signed: str) -> list[signed_mo
         try:
             expected = f"{named.model}/{named.get(session.api)['number']}"
         except Unreachable:
-            session.remark(f"The API does not answer: where {named} points was not checked.", "yellow")
+            session.remark(f"The API did not answer, so where {named} points was not checked.", "yellow")
             expected = signed if signed.startswith(f"{named.model}/") else expected
     if signed == expected:
         return []

@@ -23,7 +23,10 @@ On = Annotated[
     ),
 ]
 NoticeTo = Annotated[
-    str, Option("--to", metavar="ADDRESS", help="https://... or a mail address; - asks for it without echo.")
+    str,
+    Option(
+        "--to", metavar="ADDRESS", help="https://... or a mail address; - reads the address from a prompt without echo."
+    ),
 ]
 ChannelName = Annotated[
     str,
@@ -63,7 +66,7 @@ def notify_add(
     session.print_result(made, made["id"])
     session.remark(f"{', '.join(on)} -> {made['channel']} at {made['to']}", "dim")
     if made["secret"]:
-        session.remark(f"What is sent is signed with this secret, shown this once: {made['secret']}")
+        session.remark(f"Trainyard signs each delivery with this secret, which is shown only once: {made['secret']}")
     session.remark(f"Try it: {session.program} notify test {made['id']}", "dim")
 
 
@@ -99,7 +102,7 @@ def notify_test(session: Session, subscription: SubscriptionName) -> None:
     """
     answer = session.api.post("notices", subscription, "test")
     session.print_result(
-        answer, f"{answer['event']} is on its way; `notify log {subscription}` tells what became of it."
+        answer, f"{answer['event']} was sent to the queue; `notify log {subscription}` shows whether it was delivered."
     )
 
 

@@ -31,7 +31,7 @@ Runs = Annotated[
     Argument(metavar="RUN", help="Names of two or more runs, or of one sweep.", autocompletion=tab_completion.runs),
 ]
 Where = Annotated[
-    str, Option(metavar="CONDITION", help="Only runs that fulfil this condition, such as 'lr<0.1 and accuracy>0.9'.")
+    str, Option(metavar="CONDITION", help="Only runs that match this condition, such as 'lr<0.1 and accuracy>0.9'.")
 ]
 Sort = Annotated[
     str, Option(metavar="NAME", help="Order by this parameter, metric or field; -NAME lists the greatest first.")
@@ -64,7 +64,9 @@ Env = Annotated[
     str,
     Option(
         metavar="PACKAGES",
-        help=f"What the folder's code needs: pandas,scikit-learn; requirements.txt; a conda file; {ASSET_FORM}.",
+        help=(
+            f"Packages that the folder's code needs: pandas,scikit-learn; requirements.txt; a conda file; {ASSET_FORM}."
+        ),
     ),
 ]
 Distribution = Annotated[

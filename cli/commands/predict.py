@@ -78,7 +78,9 @@ def _of_version(session: Session, named: Reference) -> Path:
         if problems := _problems(folder, key, signed_name):
             what = "; ".join(f"{one_line(each.file)} {each.what}" for each in problems[:NAMED])
             raise CliError(
-                f"{signed_name} is not what was signed, so it is not used: {what}. It lies in {folder}.", "bad_data"
+                f"{signed_name} does not match its signature, so predict does not use it: {what}. The files are in "
+                f"{folder}.",
+                "bad_data",
             )
     return folder / "models"
 
@@ -123,9 +125,10 @@ def _models_folder(run: str, names: list[str]) -> str:
         return str(trained[0].parent)
     if logged := [path.parent for path in saved if path.name == "MLmodel"]:
         raise CliError(
-            f"{run} has a model that MLflow packed, in {logged[0]}. Loading one runs what its maker put there, so "
-            f"predict does not: it reads the weights of Trainyard's trainers. `fetch {run} --only {logged[0]}` "
-            "brings it, and mlflow.pyfunc.load_model(FOLDER) loads it if you trust it.",
+            f"{run} has a model that was saved with MLflow, in {logged[0]}. Loading such a model runs code that "
+            "came with it, so predict refuses it: predict only reads the weights of Trainyard's trainers. "
+            f"`fetch {run} --only {logged[0]}` downloads the model, and mlflow.pyfunc.load_model(FOLDER) loads it if "
+            "you trust it.",
             "no_model",
         )
     return ""
@@ -157,7 +160,7 @@ def _predict(session: Session, arguments: list[str]) -> list[Prediction]:
         with session.err.status("PyTorch starts, and the model looks at them"):  # seconds; seen on a terminal alone
             done = subprocess.run(argv, capture_output=True, encoding="utf-8", timeout=PATIENCE_SECONDS, check=False)
     except subprocess.TimeoutExpired as exc:
-        raise CliError(f"The model was not done after {PATIENCE_SECONDS} s. Give it fewer files at once.") from exc
+        raise CliError(f"The model had not finished after {PATIENCE_SECONDS} s. Give fewer files at once.") from exc
     for line in done.stderr.splitlines():
         if line.startswith(SKIPPED):
             session.remark(one_line(line))

@@ -20,5 +20,5 @@ def bar(session: Session, words: str, total: int) -> Iterator[Callable[[int], No
         try:
             yield lambda more: progress.advance(task, more)
         except KeyboardInterrupt:
-            session.remark("Stopped. The same command goes on where it was.")
+            session.remark("Stopped. Run the same command again to continue.")
             raise

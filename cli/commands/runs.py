@@ -164,7 +164,9 @@ def sweep(words: dict[str, Any]) -> dict[str, Any]:
     names = ("trials", "metric", "goal", "stop", "budget", "at_once", "sampling")
     told = {name: words[name] for name in names if words.get(name) not in (None, "")}
     if told and not {"trials", "metric"} <= set(told):
-        raise typer.BadParameter("A sweep needs --trials and --metric: how many, and which metric says what is best.")
+        raise typer.BadParameter(
+            "A sweep needs --trials (how many) and --metric (which metric decides the best trial)."
+        )
     return told
 
 
@@ -200,7 +202,9 @@ def runs(
     if page.hint:
         session.remark(page.hint, "yellow")
     if page.gave_up:
-        session.remark(f"These are of the newest {page.looked_at:,} runs; --experiment, --owner or --since find older.")
+        session.remark(
+            f"These are among the newest {page.looked_at:,} runs; --experiment, --owner or --since find older."
+        )
 
 
 @command
@@ -248,7 +252,7 @@ def cancel(session: Session, run: options.Run) -> None:
     """
     answer = session.api.post("runs", run, "cancel")
     ended = answer["state"] in ("completed", "failed", "canceled")
-    words = f"It is {answer['state']}." if ended else "It is asked to end; `show` tells when it has."
+    words = f"It is {answer['state']}." if ended else "Trainyard asked it to end. `show` says when it has ended."
     session.print_result(answer, f"{answer['run']}: {words}")
 
 
@@ -340,7 +344,9 @@ def _date(text: str) -> str | None:
             return (at if at > now else at + timedelta(days=1)).isoformat()
         return datetime.fromisoformat(text).astimezone().isoformat()
     except ValueError:
-        words = f"--done-by is {text!r}; write a time of day such as 18:00, or a moment such as 2026-01-31T18:00."
+        words = (
+            f"--done-by is {text!r}; write a time of day such as 18:00, or a date and time such as 2026-01-31T18:00."
+        )
         raise typer.BadParameter(words) from None
 
 
@@ -360,7 +366,7 @@ def seconds(text: str) -> int:
     """Parse a duration such as `90`, `90s`, `15m`, `2h` or `1d` into seconds. Raises BadParameter for other text."""
     number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
     if not number.isascii() or not number.isdigit():
-        raise typer.BadParameter(f"{text!r} is no time: seconds, or 90m, 2h, 1d.")
+        raise typer.BadParameter(f"{text!r} is not a duration: write seconds, or 90m, 2h, 1d.")
     return int(number) * UNITS[unit]
 
 
@@ -372,4 +378,4 @@ def moment(text: str) -> str:
     try:
         return datetime.fromisoformat(text).astimezone(UTC).isoformat(timespec="seconds")
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is no moment: 90m, 2h, 7d, or 2026-01-31T12:00.") from None
+        raise typer.BadParameter(f"{text!r} is not a time: write 90m, 2h or 7d ago, or 2026-01-31T12:00.") from None

@@ -19,7 +19,7 @@ from .runs import requested
 Cron = Annotated[
     str, Option("--cron", metavar="CRON", help='The times: minute, hour, day, month, weekday, such as "0 6 * * 1".')
 ]
-Zone = Annotated[str, Option("--timezone", metavar="ZONE", help="Whose clock, such as Europe/Berlin.")]
+Zone = Annotated[str, Option("--timezone", metavar="ZONE", help="The time zone, such as Europe/Berlin.")]
 Route = Annotated[
     str, Option("--route", metavar="NAME", help="Instead of --cron: the route whose new files are counted.")
 ]
@@ -27,14 +27,16 @@ NewFiles = Annotated[
     int,
     Option("--new-files", min=0, metavar="N", help="Start a run after this many new files in the drops of the route."),
 ]
-CatchUp = Annotated[str, Option("--catch-up", metavar="RULE", help="For missed firings: skip, latest or all.")]
+CatchUp = Annotated[
+    str, Option("--catch-up", metavar="RULE", help="What to do with missed firings: skip, latest or all.")
+]
 Overlap = Annotated[
     str, Option("--overlap", metavar="RULE", help="If the previous run has not ended: skip, allow, or replace it.")
 ]
 DryRun = Annotated[
     bool, Option("--dry-run", help="Only show the next firings, and what would keep the run from starting.")
 ]
-Words = Annotated[list[str], Argument(metavar="submit ...", help="The submission, written as `submit` takes it.")]
+Words = Annotated[list[str], Argument(metavar="submit ...", help="The submission, written as for `submit`.")]
 Name = Annotated[
     str,
     Argument(metavar="ID", help="A schedule, as `schedule list` shows it.", autocompletion=tab_completion.schedules),
@@ -160,7 +162,7 @@ def _check_order(words: list[str]) -> None:
     """Raise BadParameter unless the words begin with `submit` and contain none of the schedule's own options."""
     own = [word for word in words if word.partition("=")[0] in WHEN]
     if words[0] != "submit" or own:
-        wrong = f"{own[0]} stands before submit" if own else f"{words[0]!r} is not `submit`"
+        wrong = f"{own[0]} is before `submit`" if own else f"{words[0]!r} is not `submit`"
         raise typer.BadParameter(f'{wrong}: schedule add --cron "0 6 * * 1" submit mnist --data ...')
 
 
@@ -170,7 +172,7 @@ def _check_when(cron: str, route: str, new_files: int) -> None:
         raise typer.BadParameter("Give --cron, or --route with --new-files, not both.")
     if not cron and not (route and new_files):
         raise typer.BadParameter(
-            'Say when: --cron "0 6 * * 1", or --route NAME with --new-files N, the number that starts a run.'
+            'Give the times: --cron "0 6 * * 1", or --route NAME with --new-files N, the number that starts a run.'
         )
 
 
@@ -184,5 +186,5 @@ def _submission(session: Session, words: list[str]) -> tuple[dict[str, Any], dic
     group: Any = typer.main.get_command(app)
     options = group.commands["submit"].make_context("submit", words[1:]).params
     if options["following"]:
-        raise typer.BadParameter("--follow has nothing to follow yet; `runs` and `schedule log` show the runs.")
+        raise typer.BadParameter("There is no run to follow yet; `runs` and `schedule log` show the runs.")
     return requested(session, options, later=True), options

@@ -83,7 +83,9 @@ def login(
     session.profiles.add(profile, token or key)
     secrets = session.profiles.secrets
     if (key or token) and isinstance(secrets, FileSecrets):
-        session.remark(f"No keyring here: the secret is in {secrets.where}, which only you can read.", "yellow")
+        session.remark(
+            f"This machine has no keyring, so the secret is in {secrets.where}, which only you can read.", "yellow"
+        )
     session.print_result(LoggedIn(profile=name, url=url, secret=profile.secret), f"Logged in to {url} as {name!r}.")
 
 
@@ -96,7 +98,7 @@ def logout(session: Session, name: OldName = "") -> None:
     """
     name = name or session.profiles.current
     if not name:
-        raise CliError("Nobody is logged in.")
+        raise CliError("You are not logged in.")
     session.profiles.remove(name)
     session.print_result(LoggedOut(profile=name), f"Forgot {name!r}.")
 
@@ -142,5 +144,5 @@ def _open(session: Session, run: OpenWhat = "", show_only: PrintOnly = False) ->
         session.api.get("runs", run)
     address = f"{session.profile.url}/page#/run/{run}" if run else f"{session.profile.url}/page"
     if not show_only and not session.as_json and not webbrowser.open(address):
-        session.remark("No browser could be opened here. The address:", "yellow")
+        session.remark("Could not open a browser. The address:", "yellow")
     session.print_result(Address(url=address), Text(address))

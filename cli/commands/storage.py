@@ -19,8 +19,8 @@ Things = Annotated[
     Argument(metavar="RUN|DROP", help="Runs, or drops as route/name.", autocompletion=tab_completion.runs_or_drops),
 ]
 Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask.")]
-Log = Annotated[bool, Option("--log", help="Show instead what was deleted, by whom and when.")]
-Soon = Annotated[bool, Option("--soon", help="Show instead what retention will delete within a week.")]
+Log = Annotated[bool, Option("--log", help="Instead, show what was deleted, by whom and when.")]
+Soon = Annotated[bool, Option("--soon", help="Instead, show what retention will delete within a week.")]
 
 
 @command
@@ -48,7 +48,7 @@ def rm(session: Session, things: Things, yes: Yes = False) -> None:
 @command
 @prints("GET usage", "GET removals", "GET retention")
 def du(session: Session, log: Log = False, soon: Soon = False) -> None:
-    """Show what takes the space: drops, archives, checkpoints, and outputs that jobs left in their own folders.
+    """Show what uses storage: drops, archives, checkpoints, and outputs that jobs left in their own folders.
 
     Example: trainyard du
     """
@@ -65,11 +65,11 @@ def _check_whole(names: list[str], targets: list[str]) -> None:
     now match another item."""
     for name, target in zip(names, targets, strict=True):
         if "@" not in name and name.removeprefix("drops/").strip("/") != target:
-            raise NotFound(f"Nothing is called {name!r}. With --yes say the whole name, such as {target!r}.")
+            raise NotFound(f"Nothing has the name {name!r}. With --yes, give the complete name, such as {target!r}.")
 
 
 def _agreed(session: Session, things: list[str]) -> bool:
     """Return whether the user confirms the deletion. Raises CliError if nobody can answer; then --yes is needed."""
     if not session.err.is_terminal or session.as_json:
-        raise CliError(f"This deletes {', '.join(things)} for good; say --yes.", "unconfirmed")
-    return Confirm.ask(f"Delete {', '.join(things)} for good?", console=session.err, default=False)
+        raise CliError(f"This deletes {', '.join(things)} permanently. Add --yes to confirm.", "unconfirmed")
+    return Confirm.ask(f"Delete {', '.join(things)} permanently?", console=session.err, default=False)

@@ -29,7 +29,7 @@ def read(file: Path) -> Json:
     except OSError as exc:
         raise unreadable(file, exc) from exc
     except UnicodeDecodeError as exc:
-        raise CliError(f"{file} can't be read: it is no UTF-8 text.") from exc
+        raise CliError(f"{file} can't be read: it is not UTF-8 text.") from exc
     try:
         return job_file.parsed(text, file)
     except CliError as exc:
@@ -110,7 +110,9 @@ def as_text(report: list[Json]) -> str:
         if row["decide"]:
             lines.append(f"      you    {row['decide']}")
     lossy = sum(row["lossy"] for row in report)
-    lines.append(f"{lossy} fields without a full equivalent (!), {len(report) - lossy} that are done in another way.")
+    lines.append(
+        f"{lossy} fields without a full equivalent (!), {len(report) - lossy} replaced by something equivalent."
+    )
     return "\n".join(lines)
 
 
@@ -133,7 +135,7 @@ class Folder:
 
 def _document(path: Path, name: str) -> Json:
     if not (path / name).is_file():
-        raise CliError(f"{path} has no {name}. `run` and `pause` take a folder with project.json and job.json.")
+        raise CliError(f"{path} has no {name}. `run` and `pause` need a folder with project.json and job.json.")
     return read(path / name)
 
 
@@ -154,5 +156,7 @@ def _script(path: Path, name: str, whose: str = "project.json") -> str:
     except (OSError, UnicodeDecodeError) as exc:
         raise CliError(f"{whose} names the script {name!r}, which can't be read as text: {exc}.") from exc
     if len(text) > LONGEST_SCRIPT:
-        raise CliError(f"{name} has {len(text)} characters; a script that travels with its run has at most 65,536.")
+        raise CliError(
+            f"{name} has {len(text)} characters; a script that is sent with its run may have at most 65,536."
+        )
     return text

@@ -14,8 +14,11 @@ from ..results import ClusterStep
 
 Json = dict[str, Any]
 
-NAME = re.compile(r"[a-zA-Z](?!.*--)[a-zA-Z0-9-]{0,30}[a-zA-Z0-9]")  # as Azure ML takes them
+NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9-]{1,22}[a-zA-Z0-9]")  # as in shared/kernel/names.py
 SIZE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{2,60}")
+RETIRED = re.compile(  # as in shared/jobs/vm_size.py
+    r"standard_(nc\d+r?(_promo)?|nc\d+r?s_v[23]|nd\d+r?s|nv\d+|nv\d+s_v3|hb\d+(-\d+)?rs)", re.IGNORECASE
+)
 TIERS = {"low_priority": "LowPriority", "dedicated": "Dedicated"}
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 PROJECT, PIN, IDLE = "trainyard.project", "trainyard.pin", "trainyard.idle"  # tags, which the app reads
@@ -68,28 +71,30 @@ def read(text: str, what: str) -> list[Declared]:
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError as exc:
-        raise CliError(f"{what} is no YAML: {exc}") from exc
+        raise CliError(f"{what} is not valid YAML: {exc}") from exc
     entries = document.get("clusters") if isinstance(document, dict) else None
     if not isinstance(entries, dict) or set(document) != {"clusters"} or not entries:
-        raise CliError(f"{what} must hold the one key `clusters`, a mapping with at least one name.")
+        raise CliError(f"{what} must contain one key, `clusters`: a mapping with at least one name.")
     return [_declared(str(name), entry, f"{what}: cluster {name!r}") for name, entry in entries.items()]
 
 
 def _declared(name: str, entry: Any, where: str) -> Declared:
     if not NAME.fullmatch(name):
-        raise CliError(f"{where}: use 2 to 32 letters, digits and single dashes, a letter first and no dash last.")
+        raise CliError(f"{where}: use 3 to 24 letters, digits and dashes, a letter first and no dash last.")
     keys = {"size", "tier", "min", "max", "idle", "project", "pin"}
     if not isinstance(entry, dict) or not {"size", "max"} <= set(entry) <= keys:
         raise CliError(f"{where} must be a mapping with size and max, and at most {', '.join(sorted(keys))}.")
     if not SIZE.fullmatch(str(entry["size"])):
         raise CliError(f"{where}: size is {entry['size']!r}; use a size of machines such as Standard_D2s_v3.")
+    if RETIRED.fullmatch(entry["size"]):
+        raise CliError(f"{where}: size is {entry['size']!r}, which Azure has retired; use a newer size.")
     if (tier := entry.get("tier", "low_priority")) not in TIERS:
         raise CliError(f"{where}: tier is {tier!r}; choose {' or '.join(TIERS)}.")
     most = _number(entry["max"], "max", 0, 1000, where)
     least = _number(entry.get("min", 0), "min", 0, most, where)
     texts = {key: _text(entry.get(key, ""), key, where) for key in ("project", "pin")}
     if least and not texts["pin"]:
-        raise CliError(f"{where}: min is {least}, and its nodes are paid for day and night. Say why in `pin`.")
+        raise CliError(f"{where}: min is {least}, so nodes are paid for day and night. Give the reason in `pin`.")
     idle = None if entry.get("idle") == "auto" else _seconds(entry.get("idle", 120), where)
     return Declared(name, str(entry["size"]), most, least, tier, idle, **texts)
 
@@ -129,7 +134,10 @@ def _step(cluster: Declared, existing: Json | None) -> Step | None:
     changes = {key: (before[key], value) for key, value in after.items() if before[key] != value}
     fixed = sorted({"size", "tier"} & set(changes))
     if fixed:
-        why = f"{' and '.join(fixed)} of a cluster can't be changed. Give the new one another name, or delete it first."
+        why = (
+            f"{' and '.join(fixed)} of a cluster can't be changed. Use another name for the new cluster, "
+            "or delete the old one first."
+        )
         return Step(cluster, "impossible", changes, why)
     return Step(cluster, "change", changes) if changes else None
 

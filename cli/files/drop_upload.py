@@ -103,12 +103,12 @@ def items(source: Path, route: str, name: str) -> list[Item]:
         blob = f"{route}/{name}" if name.lower().endswith(ARCHIVES) else f"{route}/{name}/{source.name}"
         return [Item(source, blob, source.stat().st_size)]
     if not source.is_dir():
-        raise NotFound(f"There is no folder {source}.")
+        raise NotFound(f"The folder {source} does not exist.")
     local_items = [Item(path, f"{route}/{name}/{below}", path.stat().st_size) for below, path in files_below(source)]
     marker = f"{route}/{name}/{SUCCESS}"
     data = [item for item in local_items if item.blob != marker]
     if not data:
-        raise CliError(f"{source} holds no files.")
+        raise CliError(f"{source} has no files.")
     return data
 
 
@@ -264,7 +264,7 @@ def opened(profile: Profile, account_url: str) -> Iterator[ContainerClient]:
     elif address:
         client = ContainerClient(address, CONTAINER, DefaultAzureCredential())
     else:
-        raise CliError("Say which storage account: --account-url https://<account>.blob.core.windows.net")
+        raise CliError("Name the storage account: --account-url https://<account>.blob.core.windows.net")
     with client:
         yield client
 
@@ -276,7 +276,7 @@ def translated() -> Iterator[None]:
     try:
         yield
     except ClientAuthenticationError as exc:
-        raise CliError(f"The storage account does not let you in: sign in with `az login`. {exc.message}") from exc
+        raise CliError(f"The storage account denied access. Sign in with `az login`. {exc.message}") from exc
     except HttpResponseError as exc:
         raise CliError(f"The storage account refused: {exc.reason or exc.message}") from exc
     except (ServiceRequestError, AzureError) as exc:

@@ -31,7 +31,7 @@ def job_of(command: str, parameters: Job, has_data: bool, env: str, spread: Job 
     names = list(dict.fromkeys(_NAME.findall(command)))
     inputs: Job = {"data": {"type": "uri_folder"}} if has_data else {}
     if "data" in names and not has_data:
-        raise typer.BadParameter("The command has {data}; say which data with --data.")
+        raise typer.BadParameter("The command has {data}; name the data with --data.")
     inputs |= parameters
     outputs = {name: {"type": "uri_folder"} for name in names if name not in inputs}
     text = _NAME.sub(lambda m: reference("inputs" if m[1] in inputs else "outputs", m[1]), command)

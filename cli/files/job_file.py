@@ -24,7 +24,7 @@ def load(file: Path) -> dict[str, Any]:
     except OSError as exc:
         raise unreadable(file, exc) from exc
     except ValueError as exc:
-        raise CliError(f"{file} is no job file: {exc}") from exc
+        raise CliError(f"{file} is not a valid job file: {exc}") from exc
     return parsed(text, file)
 
 
@@ -34,11 +34,11 @@ def parsed(text: str, file: Path) -> dict[str, Any]:
     try:
         content = read(text)
     except (yaml.YAMLError, ValueError) as exc:
-        raise CliError(f"{file} is no job file: {exc}") from exc
+        raise CliError(f"{file} is not a valid job file: {exc}") from exc
     except RecursionError:
-        raise CliError(f"{file} is no job file: it nests deeper than {DEEPEST} levels.") from None
+        raise CliError(f"{file} is not a valid job file: it is nested deeper than {DEEPEST} levels.") from None
     if not isinstance(content, dict):
-        raise CliError(f"{file} holds no job: a mapping with `command`, `environment` and so on.")
+        raise CliError(f"{file} does not contain a job: a mapping with `command`, `environment` and so on.")
     return content
 
 
@@ -50,13 +50,13 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key, value in pairs:
         if key in values:
-            raise ValueError(f"the key {key!r} comes twice.")
+            raise ValueError(f"the key {key!r} is there twice.")
         values[key] = value
     return values
 
 
 def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is a number that JSON can't carry.")
+    raise ValueError(f"{name} is a number that JSON can't represent.")
 
 
 def _number(text: str) -> float:
@@ -66,7 +66,7 @@ def _number(text: str) -> float:
 def _yaml(text: str) -> Any:
     for event in yaml.parse(text, yaml.SafeLoader):
         if isinstance(event, yaml.AliasEvent):
-            _refuse(event, f"aliases (*{event.anchor}) are refused; write the value out.")
+            _refuse(event, f"aliases (*{event.anchor}) are not allowed; write the value itself.")
     loader = yaml.SafeLoader(text)
     try:
         node = loader.get_single_node()
@@ -77,18 +77,18 @@ def _yaml(text: str) -> Any:
 
 def _value(loader: yaml.SafeLoader, node: yaml.Node, depth: int) -> Any:
     if depth > DEEPEST:
-        _refuse(node, f"it nests deeper than {DEEPEST} levels.")
+        _refuse(node, f"it is nested deeper than {DEEPEST} levels.")
     if isinstance(node, yaml.SequenceNode) and node.tag == "tag:yaml.org,2002:seq":
         return [_value(loader, item, depth + 1) for item in node.value]
     if isinstance(node, yaml.MappingNode) and node.tag == "tag:yaml.org,2002:map":
         return _mapping(loader, node, depth)
     if not isinstance(node, yaml.ScalarNode):
-        _refuse(node, f"{node.tag.rpartition(':')[2]} is no value that JSON can carry.")
+        _refuse(node, f"{node.tag.rpartition(':')[2]} is a value that JSON can't represent.")
     value = loader.construct_object(node)
     if isinstance(value, float) and not math.isfinite(value):
-        _refuse(node, f"{node.value} is a number that JSON can't carry.")
+        _refuse(node, f"{node.value} is a number that JSON can't represent.")
     if not isinstance(value, JSON_TYPES):
-        _refuse(node, f"{node.value} is read as a {type(value).__name__}; put it into quotes if it is meant as text.")
+        _refuse(node, f"{node.value} is read as a {type(value).__name__}; put it in quotes if you mean text.")
     return value
 
 
@@ -96,9 +96,9 @@ def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode, depth: int) -> dic
     values: dict[str, Any] = {}
     for name, content in node.value:
         if not isinstance(name, yaml.ScalarNode) or name.tag != "tag:yaml.org,2002:str":
-            _refuse(name, f"the key {getattr(name, 'value', '')!r} is no text; put it into quotes.")
+            _refuse(name, f"the key {getattr(name, 'value', '')!r} is not text; put it in quotes.")
         if name.value in values:
-            _refuse(name, f"the key {name.value!r} comes twice.")
+            _refuse(name, f"the key {name.value!r} is there twice.")
         values[name.value] = _value(loader, content, depth + 1)
     return values
 

@@ -88,7 +88,7 @@ class Sender:
             self._put_all([file for file in files if file.name in missing], missing, sums)
             answer = self._api.post("uploads", body={"files": announced})
             if answer["files"]:
-                raise CliError(f"{what}: {answer['files'][0]['name']} did not arrive as it is here; submit again.")
+                raise CliError(f"{what}: {answer['files'][0]['name']} was changed during the upload; submit again.")
         path = str(answer["path"])
         return path + files[0].name if source.is_file() else path
 
@@ -145,9 +145,9 @@ def read_yaml(file: Path, what: str) -> Job:
     except OSError as exc:
         raise unreadable(f"{what}: {file}", exc) from exc
     except (yaml.YAMLError, ValueError) as exc:
-        raise CliError(f"{what}: {file} is no YAML: {exc}") from exc
+        raise CliError(f"{what}: {file} is not valid YAML: {exc}") from exc
     if not isinstance(content, dict):
-        raise CliError(f"{what}: {file} holds no mapping.")
+        raise CliError(f"{what}: {file} does not contain a mapping.")
     return content
 
 

@@ -68,9 +68,9 @@ def read(content: bytes) -> Signed:
         key = bundle["verificationMaterial"]["publicKey"]["hint"]
         signature = base64.b64decode(envelope["signatures"][0]["sig"], validate=True)
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as exc:
-        raise CliError(f"{SIGNATURE} is no signature that this reads: {type(exc).__name__} {exc}.", "bad_data") from exc
+        raise CliError(f"{SIGNATURE} is not a readable signature: {type(exc).__name__} {exc}.", "bad_data") from exc
     if kinds != (BUNDLE_TYPE, PAYLOAD_TYPE, PREDICATE):
-        raise CliError(f"{SIGNATURE} is a signature of another kind: {', '.join(map(str, kinds))}.", "bad_data")
+        raise CliError(f"{SIGNATURE} is a signature of an unsupported kind: {', '.join(map(str, kinds))}.", "bad_data")
     return Signed(str(subject["name"]), files, str(key), payload, signature)
 
 
@@ -79,15 +79,17 @@ def verify(folder: Path, public_key: bytes) -> Verified:
     began = time.perf_counter()
     file = folder / SIGNATURE
     if not file.is_file():
-        raise NotFound(f"There is no {SIGNATURE} in {folder}. `fetch MODEL@ALIAS` brings a model with its signature.")
+        raise NotFound(
+            f"There is no {SIGNATURE} in {folder}. `fetch MODEL@ALIAS` downloads a model with its signature."
+        )
     if file.stat().st_size > LARGEST:
-        raise CliError(f"{file} is larger than any signature.", "bad_data")
+        raise CliError(f"{file} is too large for a signature.", "bad_data")
     signed = read(file.read_bytes())
     if why := _why_not_signed(signed, public_key):
         return Verified(signed, [Problem(SIGNATURE, why)], 0, time.perf_counter() - began)
     there = {path.relative_to(folder).as_posix(): path for path in _files(folder)}
     problems = [Problem(name, "is missing") for name in sorted(signed.files.keys() - there.keys())]
-    problems += [Problem(name, "was added after the signing") for name in sorted(there.keys() - signed.files.keys())]
+    problems += [Problem(name, "was added after signing") for name in sorted(there.keys() - signed.files.keys())]
     names = sorted(signed.files.keys() & there.keys(), key=lambda name: -there[name].lstat().st_size)
     with ThreadPoolExecutor(_cores()) as threads:
         digests = dict(zip(names, threads.map(lambda name: _digest(there[name]), names), strict=True))
@@ -120,15 +122,15 @@ def _why_not_signed(signed: Signed, public_key: bytes) -> str:
     except ValueError as exc:
         raise CliError(f"The public key can't be read: {exc}.", "bad_data") from exc
     if not isinstance(key, EllipticCurvePublicKey) or key.curve.name != "secp256r1":
-        raise CliError("The public key is not one on the curve P-256.", "bad_data")
+        raise CliError("The public key does not use the curve P-256.", "bad_data")
     known = key_digest(key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
     if signed.signer != known:
-        return f"is by another signer: key {signed.signer[:16]}, not {known[:16]}"
+        return f"was signed by someone else: key {signed.signer[:16]}, not {known[:16]}"
     encoded = b"DSSEv1 %d %s %d %s" % (len(PAYLOAD_TYPE), PAYLOAD_TYPE.encode(), len(signed.payload), signed.payload)
     try:
         key.verify(signed.signature, encoded, ECDSA(hashes.SHA256()))
     except InvalidSignature:
-        return f"was altered: key {known[:16]} did not sign what it says"
+        return f"was altered: key {known[:16]} did not sign this content"
     return ""
 
 

@@ -52,5 +52,5 @@ def why_not(folder: Path, identity: Identity, roots: Path | None = None) -> str:
     try:
         check.verify(folder, signature)
     except (Error, ValueError, TypeError, KeyError) as exc:
-        return f"{identity.name} did not sign this: {str(exc).partition(chr(10))[0]}"
+        return f"{identity.name} did not sign this model: {str(exc).partition(chr(10))[0]}"
     return ""

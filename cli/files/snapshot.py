@@ -40,14 +40,14 @@ def snapshot(source: Path) -> list[Sent]:
     if source.is_file():
         return [Sent(source.name, source, source.stat().st_size)]
     if not source.is_dir():
-        raise NotFound(f"There is no folder or file {source}.")
+        raise NotFound(f"{source} does not exist.")
     files = list(_files(source))
     if not files:
-        raise CliError(f"{source} holds no files to send, or its {' or '.join(IGNORE_FILES)} leaves all of them out.")
+        raise CliError(f"{source} has no files to upload, or its {' or '.join(IGNORE_FILES)} leaves all of them out.")
     if (total := sum(file.size for file in files)) > MOST_MIB * MIB:
         raise CliError(
             f"{source} has {total / MIB:,.0f} MiB; {largest(files)} Leave out what the job does not need, "
-            "or drop data and name it with --data drops/ROUTE/NAME."
+            "or upload data as a drop and name it with --data drops/ROUTE/NAME."
         )
     return files
 

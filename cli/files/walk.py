@@ -29,8 +29,8 @@ def files_below(folder: Path, leave_out: Callable[[str], bool] = lambda _: False
     if refused:
         more = f", and {len(refused) - NAMED:,} more" if len(refused) > NAMED else ""
         raise CliError(
-            f"{folder} has links that are not followed: {'; '.join(refused[:NAMED])}{more}. "
-            "Put what they name into the folder itself, or take the links out."
+            f"{folder} has links that Trainyard does not follow: {'; '.join(refused[:NAMED])}{more}. "
+            "Copy the linked files into the folder, or remove the links."
         )
     return sorted(files)
 
@@ -54,11 +54,11 @@ def _fault(link: Path, root: Path, leave_out: Callable[[str], bool]) -> str:
     try:
         target = link.resolve(strict=True)
     except (OSError, RuntimeError):  # RuntimeError: a circle, before Python 3.13
-        return f"leads to {link.readlink()}, which is not there"
+        return f"points to {link.readlink()}, which does not exist"
     if not target.is_relative_to(root):
-        return f"leads out of it, to {target}"
+        return f"points outside the folder, to {target}"
     if target.is_dir():
-        return "leads to a folder"
+        return "points to a folder"
     below = target.relative_to(root).as_posix()
     folders = [f"{folder.as_posix()}/" for folder in list(Path(below).parents)[:-1]]
-    return f"leads to {below}, which is left out" if any(map(leave_out, [below, *folders])) else ""
+    return f"points to {below}, which is ignored" if any(map(leave_out, [below, *folders])) else ""

@@ -27,7 +27,7 @@ def preempt(profile: Profile, run: dict[str, Any], node: int, notice: float = 0.
         nodes, job = [node_row["index"] for node_row in at_work], at_work[0]["job"] if at_work else job
         place = 0 if members else node
         if (members and node not in members) or place >= len(nodes):
-            raise CliError(f"Run {run['run']} has no node {node} that runs.", "not_running")
+            raise CliError(f"Run {run['run']} has no running node {node}.", "not_running")
         eviction = {"node": nodes[place], "notice": notice}
         azureml.post(f"/control/clusters/{run['cluster']}/preempt", json=eviction).raise_for_status()
     return {"run": run["run"], "job": job, "node": node}

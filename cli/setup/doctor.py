@@ -67,7 +67,9 @@ def picture(findings: list[Finding]) -> RenderableType:
 def _packages() -> Finding:
     missing = [name for name in ("azure.storage.blob", "azure.identity") if not _is_installed(name)]
     if missing:
-        return Finding("uploading", ODD, f"`drop` can't work without {', '.join(missing)}", extra("drop").capitalize())
+        return Finding(
+            "uploading", ODD, f"`drop` does not work without {', '.join(missing)}", extra("drop").capitalize()
+        )
     return Finding("uploading", GOOD, "azure-storage-blob and azure-identity are there")
 
 
@@ -81,7 +83,7 @@ def _is_installed(module: str) -> bool:
 def _secrets(session: Session) -> Finding:
     where = session.profiles.secrets
     if isinstance(where, profiles.FileSecrets) and any(p.secret for p in session.profiles.all().values()):
-        return Finding("keys", ODD, f"in {where.where}", f"{extra('keyring').capitalize()}; then `login` again")
+        return Finding("keys", ODD, f"in {where.where}", f"{extra('keyring').capitalize()}; then run `login` again")
     return Finding("keys", GOOD, f"kept in {where.where}")
 
 
@@ -92,12 +94,12 @@ def _stale_records(env: Mapping[str, str]) -> Iterator[Finding]:
         if profiles.find_local(env):
             return
     except CliError as exc:
-        yield Finding("local cloud", BROKEN, "its record is not believed", str(exc))
+        yield Finding("local cloud", BROKEN, "its record is not trusted", str(exc))
         return
     for file in dict.fromkeys(profiles.cloud_files(env)):
         if file.exists():
             mend = "Start it again: python3 trainyard.py up"
-            yield Finding("local cloud", ODD, f"{file} is there, but nothing answers", mend)
+            yield Finding("local cloud", ODD, f"{file} exists, but nothing answers", mend)
 
 
 def _service(session: Session) -> Iterator[Finding]:
@@ -112,7 +114,7 @@ def _service(session: Session) -> Iterator[Finding]:
         mend = (
             ""
             if check["ok"]
-            else "The deployment's settings or rights; an administrator mends them (docs/settings.md)."
+            else "The deployment's settings or rights; an administrator fixes them (docs/settings.md)."
         )
         yield Finding(name, GOOD if check["ok"] else BROKEN, check["detail"] or "answers", mend)
     yield from _clock(answer.headers.get("date", ""))
@@ -121,7 +123,7 @@ def _service(session: Session) -> Iterator[Finding]:
     except CliError as exc:
         yield Finding("access", BROKEN, str(exc), f"trainyard login {session.profile.url}")
         return
-    yield Finding("access", GOOD, "the API lets you in")
+    yield Finding("access", GOOD, "the API accepts your key or token")
     yield _poison({queue: counts["poison"] for queue, counts in status["queues"].items() if counts["poison"]})
 
 

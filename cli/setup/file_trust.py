@@ -29,8 +29,9 @@ def check(file: Path) -> None:
     for path in [file, *file.parents[:LEVELS]]:
         if why := _fault(path):
             raise Untrusted(
-                f"{file} is not believed: {path} {why}, and who writes it decides where your data and keys go. "
-                f"If that is right for you, close it with `chmod go-w {path}`; else remove {file}."
+                f"{file} is not trusted: {path} {why}, and whoever writes the file decides where your data and keys "
+                "go. "
+                f"If you trust this, close it with `chmod go-w {path}`; else remove {file}."
             )
 
 

@@ -179,7 +179,7 @@ def choose(url: str, name: str, env: Mapping[str, str], profiles: Profiles) -> P
         return local
     if profiles.current:
         return _pick(profiles.current, profiles.all())
-    raise CliError(f"No local cloud is running and nobody has logged in. {START_ONE}")
+    raise CliError(f"No local cloud is running, and you are not logged in. {START_ONE}")
 
 
 def _for_url(url: str, local: Profile | None, profiles: Profiles) -> Profile:
@@ -192,7 +192,7 @@ def _pick(name: str, choices: Mapping[str, Profile]) -> Profile:
     if name in choices:
         return choices[name]
     raise CliError(
-        f"There is no profile {name!r}. Profiles: {', '.join(sorted(choices)) or 'none'}. Add one: `login URL`."
+        f"The profile {name!r} does not exist. Profiles: {', '.join(sorted(choices)) or 'none'}. Add one: `login URL`."
     )
 
 

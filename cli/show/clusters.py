@@ -69,8 +69,8 @@ def steps(plan: ClusterSteps, done: bool) -> RenderableType:
             before = f"{'none' if change['from'] == '' else change['from']} -> " if change["from"] is not None else ""
             lines.append(Text(one_line(f"  {what}: {before}{'none' if change['to'] == '' else change['to']}"), "dim"))
     if others := plan["not_in_the_file"]:
-        lines.append(Text(f"Not in the file, left alone: {', '.join(others)}", "dim"))
-    return Group(*(lines if plan["steps"] else [Text("The clusters are as the file declares them."), *lines]))
+        lines.append(Text(f"Not in the file, and not changed: {', '.join(others)}", "dim"))
+    return Group(*(lines if plan["steps"] else [Text("The clusters match the file."), *lines]))
 
 
 def _cluster_row(cluster: dict[str, Any]) -> list[Text]:

@@ -29,7 +29,7 @@ def picture(answer: dict[str, Any], curves: dict[str, Any], metrics: list[str], 
     for row in _telling(answer["metrics"]):
         cells = (Text(_metric(row["name"], value), _style(row, at)) for at, value in enumerate(row["values"]))
         table.add_row(Text(row["name"], "dim"), *cells)
-    same = [] if answer["different"] else [Text("  Nothing but their results is different.", "dim")]
+    same = [] if answer["different"] else [Text("  Only their results differ.", "dim")]
     return Group(table, *same, Text(), *_pictures(curves, names, metrics, width))
 
 
@@ -83,4 +83,4 @@ def _pictures(curves: dict[str, Any], names: list[str], chosen: list[str], width
         if drawn:
             pictures += [plot.plot(drawn, metric, width), Text()]
     more = shown[most:]
-    return [*pictures, *([Text(f"Also there, by --name: {', '.join(map(one_line, more))}", "dim")] if more else [])]
+    return [*pictures, *([Text(f"More, with --name: {', '.join(map(one_line, more))}", "dim")] if more else [])]

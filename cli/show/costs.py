@@ -48,6 +48,6 @@ def of_run(run: dict[str, Any]) -> str:
         return may
     parts = ", ".join(f"{kind} {dollars(cost[kind])}" for kind in ("training", "allocation", "idle") if cost[kind])
     total = dollars(cost["training"] + cost["allocation"] + cost["idle"])
-    missing = ", some of it without a price" if cost["unpriced"] else ""
+    missing = ", some node hours without a price" if cost["unpriced"] else ""
     so_far = "" if over else " so far"
     return f"{total}{so_far}{f': {parts}' if parts else ''}{missing} ({may})"

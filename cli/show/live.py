@@ -96,7 +96,9 @@ class Screen:
 
     def _line(self) -> RenderableType:
         if self._outage.why:
-            return Text("The API is away; Ctrl-C to stop waiting for it.", "yellow", no_wrap=True, overflow="ellipsis")
+            return Text(
+                "The API does not answer. Press Ctrl-C to stop waiting.", "yellow", no_wrap=True, overflow="ellipsis"
+            )
         if not self._run and self._drop:
             self._spinner.update(text=Text(f"waiting for the drop to close: {self._drop.get('why', '')}"))
             return self._spinner

@@ -18,7 +18,7 @@ MOST_METRICS = 3
 def table(models: list[dict[str, Any]]) -> RenderableType:
     """Return a table of all models with their aliases."""
     if not models:
-        return Text("No model yet. `promote RUN NAME --as production` makes one.", "dim")
+        return Text("There are no models yet. `promote RUN NAME --as production` creates one.", "dim")
     rows = _table("model", "versions", "aliases")
     for model in models:
         aliases = ", ".join(f"{each['alias']} -> {each['version']}" for each in model["aliases"])
@@ -52,8 +52,8 @@ def verified(result: Any) -> RenderableType:
     """Return the result of `verify`."""
     if result["ok"]:
         return Text(
-            f"{result['model']}: {result['files']} files, {result['bytes']:,} bytes, all as key "
-            f"{result['signer'][:16]} signed them.",
+            f"{result['model']}: {result['files']} files, {result['bytes']:,} bytes, all match the signature of key "
+            f"{result['signer'][:16]}.",
             "green",
         )
     rows = [Text(f"{one_line(each['file'])} {one_line(each['what'])}.", "red") for each in result["problems"]]
@@ -102,7 +102,7 @@ def _words(line: dict[str, Any]) -> str:
     if line["what"] == "version":
         return f"version {after} made"
     if line["what"] == "let go":
-        return f"version {before} let go"
+        return f"version {before} released"
     if line["what"] == "lost":
         return f"{line['alias']} stays {before}: run {line['run']} lost"
     return f"{line['alias']}: {before} -> {after}" + (" (undone)" if line["what"] == "undo" else "")

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..terminal_text import one_line
 
-CLAIM = "by their own word"
+CLAIM = "unverified"
 
 
 def known(name: str, object_id: str) -> str:

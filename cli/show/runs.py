@@ -122,7 +122,7 @@ def _sweep(run: dict[str, Any]) -> dict[str, Text]:
     found = sweep["best_trial"]
     best = f"{found}, its best value is {sweep['best_value']:g}" if found else "none yet"
     standing = {
-        "trials": Text(f"{sweep['trials']} begun, {sweep['trials_ended']} ended"),
+        "trials": Text(f"{sweep['trials']} started, {sweep['trials_ended']} ended"),
         "best trial": Text(best),
     }
     if sweep.get("early_values"):
@@ -141,7 +141,9 @@ def _removed(run: dict[str, Any]) -> dict[str, Text]:
     if not run.get("removed_at"):
         return {}
     who = people.known(run.get("removed_by") or "", run.get("removed_by_id") or "")
-    return {"deleted": Text(f"what it left, {clock(run['removed_at'])}{f', by {who}' if who else ''}", "yellow")}
+    return {
+        "deleted": Text(f"its files were deleted, {clock(run['removed_at'])}{f', by {who}' if who else ''}", "yellow")
+    }
 
 
 def result(run: dict[str, Any], program: str) -> RenderableType:
@@ -232,7 +234,7 @@ def _waiting(run: dict[str, Any]) -> str:
         return ""
     since = f" Since {clock(waiting['since'])}." if waiting["since"] else ""
     expected = begins(waiting.get("expected_at"), datetime.now(UTC))
-    return one_line(f"{waiting['why']}{since}{f' It probably begins {expected}.' if expected else ''}")
+    return one_line(f"{waiting['why']}{since}{f' Expected start: {expected}.' if expected else ''}")
 
 
 def nodes(run: dict[str, Any]) -> str:

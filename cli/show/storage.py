@@ -14,7 +14,9 @@ def usage(used: dict[str, Any]) -> RenderableType:
     """Return the used space by kind, and the largest holders of space."""
     kinds = [(kind, size) for kind, size in used["kinds"].items()]
     total = sum(used["kinds"].values())
-    note = f"{size_of(total)} in all" if used["complete"] else f"{size_of(total)} counted; there is more"
+    note = (
+        f"{size_of(total)} in all" if used["complete"] else f"{size_of(total)} counted so far; the rest was not counted"
+    )
     return Group(
         titled_table("Space", note, kinds, lambda row: [Text(row[0]), Text(size_of(row[1]))], ["kind", "size"]),
         titled_table("Most of it", "", used["holders"], _holder_row, ["kind", "what", "size", "files"]),

@@ -31,7 +31,7 @@ def _of_trainer(name: str, words: list[str]) -> str:
     try:
         trainers = Session(_option(words, "--url"), _option(words, "--profile"), as_json=False).api.get("trainers")
     except CliError as exc:
-        return f"The parameters of {name} are not known: {exc}"
+        return f"The parameters of {name} can't be read: {exc}"
     match = next((trainer for trainer in trainers if trainer["trainer"] == name), None)
     if match is None:
         return f"There is no trainer {name!r}; there are: {', '.join(trainer['trainer'] for trainer in trainers)}."

@@ -28,6 +28,9 @@ PROVIDERS = (
     "Microsoft.Storage",
     "Microsoft.Web",
 )
+RETIRED = re.compile(  # as in shared/jobs/vm_size.py; whether Azure ML still lists such a size is not known
+    r"standard_(nc\d+r?(_promo)?|nc\d+r?s_v[23]|nd\d+r?s|nv\d+|nv\d+s_v3|hb\d+(-\d+)?rs)", re.IGNORECASE
+)
 API_VERSION = "2024-04-01"  # of Azure ML
 CLUSTER = "cpu-cluster"  # the name in infra/modules/workspace.bicep
 DEFAULT_SIZE = "Standard_D2s_v3"  # the default of infra/main.parameters.json
@@ -110,6 +113,8 @@ def quota_faults() -> list[str]:
     nodes = int(setting("TRAINYARD_CLUSTER_MAX_NODES", "4"))
     sizes = {found["name"].lower(): found for found in machine_learning(location, "vmSizes")}
     machine = sizes.get(size.lower())
+    if RETIRED.fullmatch(size):
+        return [f"Azure has retired VM size {size}. Set TRAINYARD_CLUSTER_VM_SIZE to another."]
     if not machine or "AmlCompute" not in machine.get("supportedComputeTypes", ["AmlCompute"]):
         return [f"Azure ML has no VM size {size} for clusters in {location}. Set TRAINYARD_CLUSTER_VM_SIZE to another."]
     faults = []

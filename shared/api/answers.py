@@ -74,7 +74,7 @@ class Folder(Struct):
 
     path: Annotated[str, Meta(description="What a job writes as its code, or as the path of an input.")]
     digest: str
-    seconds: Annotated[float, Meta(description="How long the addresses work.")]
+    seconds: Annotated[float, Meta(description="How long the addresses are valid.")]
     files: list[ToSend]
 
 
@@ -87,16 +87,17 @@ class Uploads(Struct):
     drop: str
     files: list[UploadTarget]
     headers: Annotated[
-        dict[str, str], Meta(description="What to PUT each file with: whose the drop is, if you are known.")
+        dict[str, str],
+        Meta(description="Headers for the PUT of each file. They name the drop's owner if the caller is known."),
     ]
-    seconds: Annotated[int, Meta(description="How long the addresses work.")]
+    seconds: Annotated[int, Meta(description="How long the addresses are valid.")]
 
 
 class Me(Struct):
     auth: Annotated[str, Meta(description="keys or entra")]
-    name: Annotated[str, Meta(description="Who calls, as Entra ID names them; empty with keys.")]
-    id: Annotated[str, Meta(description="Their object id in Entra ID; empty with keys.")]
-    may_change: Annotated[bool, Meta(description="Whether this caller may do more than look.")]
+    name: Annotated[str, Meta(description="Name of the caller in Entra ID; empty with keys.")]
+    id: Annotated[str, Meta(description="Object id of this person in Entra ID; empty with keys.")]
+    may_change: Annotated[bool, Meta(description="Whether this caller may do more than read.")]
 
 
 class Scaled(Struct):

@@ -11,17 +11,17 @@ SUBMITTABLE = OperationGroup(
     (
         Operation(
             "list_trainers", "GET", "trainers", ANSWERS,
-            "The trainers, each with its parameters",
+            "List the trainers with their parameters",
             "Each has its description, routes, and the parameters as a JSON Schema",
         ),
         Operation(
             "list_routes", "GET", "routes", ANSWERS,
-            "The routes, each with its limits and parameters",
+            "List the routes with their limits and parameters",
             "Each has its trainer, cluster, nodes, limits, and the parameters as a JSON Schema",
         ),
         Operation(
             "check_route", "POST", "routes/{route}/check", ANSWERS,
-            "Show what a drop with this job file would become", "422 says what is wrong. Makes nothing",
+            "Show the job that a drop with this job file would run", "422 says what is wrong. Creates nothing",
             problems=(404, 422),
         ),
         Operation(
@@ -38,7 +38,8 @@ APP = OperationGroup(
     (
         Operation(
             "health", "GET", "health", ANSWERS,
-            "Whether storage and workspace answer", "503 says which of them does not", needs=ANYONE, own_threads=True,
+            "Check whether storage and workspace answer", "503 names the one that does not answer",
+            needs=ANYONE, own_threads=True,
         ),
         Operation(
             "get_status", "GET", "status", ANSWERS,
@@ -49,10 +50,10 @@ APP = OperationGroup(
             "replay", "POST", "queues/{queue}/replay", ANSWERS,
             "Return poison messages and dead letters to a queue",
             'Up to 1,000 messages and 1,000 files at once. The answer is `{"queue", "messages", "dead_letters", '
-            '"left"}`; `left` are those that stay. `?dry_run=true` only counts',
+            '"left"}`; `left` are the files that stay. `?dry_run=true` only counts',
             problems=(404,),
         ),
-        Operation("get_me", "GET", "me", ANSWERS, "Who calls, and what they may do"),
+        Operation("get_me", "GET", "me", ANSWERS, "Show the caller and their permissions"),
         Operation("get_openapi", "GET", "openapi.json", ANSWERS, "This API as an OpenAPI 3.1 document"),
     ),
     "The [web page](page.md), without data, is at `/api/page` for anyone.",

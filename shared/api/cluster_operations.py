@@ -16,7 +16,7 @@ GROUP = OperationGroup(
         ),
         Operation(
             "scale_to_zero", "POST", "clusters/{cluster}/scale-to-zero", ANSWERS,
-            "Scale a cluster to zero nodes", "409 with the reason while something needs the cluster",
+            "Scale a cluster to zero nodes", "409 with the reason while the cluster is needed",
             status=202, problems=(404, 409),
         ),
         Operation(
@@ -31,7 +31,7 @@ GROUP = OperationGroup(
         ),
         Operation(
             "extend_lease", "POST", "leases/{lease}/extend", ANSWERS,
-            "Extend a lease", 'It ends `{"seconds"}` from now', problems=(404, 409, 422),
+            "Extend a lease", 'The lease ends `{"seconds"}` from now', problems=(404, 409, 422),
         ),
         Operation("release_lease", "DELETE", "leases/{lease}", ANSWERS, "End a lease now", problems=(404,)),
     ),

@@ -12,10 +12,10 @@ from shared.api.requests import LeaseExtension, LeaseRequest, ScaleQuery
 from shared.clusters import lease_actions, lease_model, scaling
 from shared.clusters.ports import ClusterPorts
 from shared.kernel.encode import Json
-from shared.kernel.names import NAME
+from shared.kernel.names import COMPUTE
 from shared.kernel.person import Person
 
-ClusterName = Annotated[str, Meta(pattern=f"^{NAME.pattern}$")]
+ClusterName = Annotated[str, Meta(pattern=f"^{COMPUTE.pattern}$")]
 LeaseName = Annotated[str, Meta(pattern=f"^{lease_model.LEASE_ID.pattern}$")]
 
 

@@ -16,7 +16,7 @@ GROUP = OperationGroup(
         ),
         Operation(
             "get_drop", "GET", "drops/{route}/{name}", ANSWERS,
-            "One drop, and why it did not start",
+            "Show a drop, and why it did not start",
             "The answer has its state, generation, run, and why it is in this state",
             problems=(404,),
         ),
@@ -27,7 +27,7 @@ GROUP = OperationGroup(
         ),
         Operation(
             "upload_addresses", "POST", "drops/{route}/{name}/uploads", ANSWERS,
-            "Addresses to upload a drop's files to", "See [Upload from a browser](#upload-from-a-browser)",
+            "Create addresses for uploading a drop's files", "See [Upload from a browser](#upload-from-a-browser)",
             problems=(422,), code="a job file, and any file where drops bring code",
         ),
         Operation(
@@ -49,7 +49,7 @@ GROUP = OperationGroup(
         ),
         Operation(
             "begin_upload", "POST", "uploads", ANSWERS,
-            "Begin to send a folder for a job", "See [Send a folder](#send-a-folder)", needs=CODER, problems=(422,),
+            "Begin uploading a folder for a job", "See [Send a folder](#send-a-folder)", needs=CODER, problems=(422,),
         ),
     ),
 )  # fmt: skip

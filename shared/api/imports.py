@@ -1,4 +1,4 @@
-"""Show what a Batch AI document becomes, for users who migrate from Batch AI. Makes nothing."""
+"""Translate a Batch AI document, for users who migrate from Batch AI. Makes nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def imported(ports: RunPorts, request: ImportRequest) -> dict[str, Any]:
         facts = {name: value for name, value in dataclasses.asdict(project).items() if name != "mounts"}
         return {"kind": kind, "project": facts, "report": _said(report)}
     raise Impossible(
-        "The document is none of Batch AI's: expected a job.json, a cluster.json or a project.json.", "not_batchai"
+        "The document is not a Batch AI document: expected a job.json, a cluster.json or a project.json.", "not_batchai"
     )
 
 

@@ -34,7 +34,9 @@ def log_answer(chunk: Chunk, ranged: bool = False) -> Reply:
     }
     if ranged and not chunk.data:
         headers["Content-Range"] = f"bytes */{chunk.size}"
-        return problem(416, "no_such_range", f"The log has {chunk.size} bytes, and none in that range.", headers)
+        return problem(
+            416, "no_such_range", f"The log has {chunk.size} bytes, and the range is outside the log.", headers
+        )
     if ranged:
         headers["Content-Range"] = f"bytes {chunk.offset}-{chunk.next_offset - 1}/{chunk.size}"
     return Reply(chunk.data, 206 if ranged else 200, headers, TEXT)

@@ -39,7 +39,9 @@ class NodeSample(Struct):
 class ClusterNodes(Struct):
     cluster: str
     samples: list[NodeSample]
-    decisions: Annotated[list[records.DecisionAnswer], Meta(description="Those that changed something, newest first.")]
+    decisions: Annotated[
+        list[records.DecisionAnswer], Meta(description="Decisions that changed something, newest first.")
+    ]
 
 
 class NodesReport(Struct):

@@ -27,22 +27,23 @@ HEADERS: dict[str, tuple[str, Json]] = {  # by the name of the function's parame
         {
             "type": "string",
             "pattern": "^[ -~]{1,128}$",
-            "description": "A repeat with the same key makes nothing more: up to 128 printable ASCII characters.",
+            "description": "A repeated request with the same key creates nothing more: up to 128 printable ASCII "
+            "characters.",
         },
     ),
     "range_header": ("Range", {"type": "string", "description": "One range of bytes, instead of offset."}),
 }
 PROBLEMS = {
-    400: "The request can't be read as one: the detail says where",
-    401: "No key, a wrong one, or nobody signed in",
+    400: "The request is malformed: the detail says where",
+    401: "The key or token is missing or wrong",
     403: "The caller's roles don't allow it",
     404: "There is no such thing",
-    409: "It can't be done as things are now",
+    409: "The current state does not allow it",
     411: "A body came in chunks, without its length",
     416: "The log has no such bytes",
-    422: "The request asks for what isn't there, or can't be",
-    500: "A setting is wrong, or the app has a fault",
-    503: "Storage or workspace don't answer: try again",
+    422: "A value in the request is invalid, or names something that does not exist",
+    500: "A setting is wrong, or the app has a bug",
+    503: "Storage or the workspace does not answer: try again",
 }
 ALWAYS = (400, 401, 403, 500, 503)
 LINKS = {  # from an answer that names a run to the operations on that run

@@ -120,7 +120,7 @@ def _found(ports: ModelPorts, name: str) -> find_name.FoundName:
 def _run_named(ports: ModelPorts, name: str) -> str:
     target = _found(ports, name)
     if not target.run:
-        raise NotFound(f"Drop {target.drop} has made no run yet, so there is nothing to compare.")
+        raise NotFound(f"Drop {target.drop} has not started a run yet, so there is nothing to compare.")
     return target.run
 
 

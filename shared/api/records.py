@@ -32,9 +32,11 @@ class Best(Struct):
 
     metric: str
     value: Annotated[float, Meta(description="The best value that the training saw.")]
-    step: Annotated[float | None, Meta(description="The step of the best value; null where the rows name none.")]
+    step: Annotated[float | None, Meta(description="The step of the best value; null if the rows have no step.")]
     of_model: Annotated[float, Meta(description="The value of the saved model.")]
-    by: Annotated[str, Meta(description="Who says `of_model`: trainer, or last value where the trainer does not.")]
+    by: Annotated[
+        str, Meta(description="Source of `of_model`: the trainer, or the last value if the trainer does not report it.")
+    ]
 
 
 class MomentAnswer(Struct):
@@ -49,15 +51,16 @@ class Metrics(Struct):
     best: dict[str, float]
     best_steps: Annotated[dict[str, float], Meta(description="The step of each best value, where it is known.")]
     of_model: Annotated[
-        dict[str, float], Meta(description="Of the saved model: by the trainer's word, otherwise the last values.")
+        dict[str, float],
+        Meta(description="Values of the saved model: as the trainer reported them, otherwise the last values."),
     ]
-    by_trainer: Annotated[list[str], Meta(description="The metrics of the saved model that the trainer said.")]
+    by_trainer: Annotated[list[str], Meta(description="The metrics of the saved model that the trainer reported.")]
 
 
 class NoteAnswer(Struct):
     text: str
-    by: Annotated[str, Meta(description="Who wrote it; empty where nobody said it.")]
-    by_id: Annotated[str, Meta(description="Their object id in Entra ID; empty with keys.")]
+    by: Annotated[str, Meta(description="The author; empty if unknown.")]
+    by_id: Annotated[str, Meta(description="Object id of this person in Entra ID; empty with keys.")]
     at: datetime
 
 
@@ -65,8 +68,8 @@ class AuditedAnswer(Struct):
     """What someone did to a run after it was made."""
 
     what: str
-    by: Annotated[str, Meta(description="Who did it; empty where nobody said it.")]
-    by_id: Annotated[str, Meta(description="Their object id in Entra ID; empty with keys.")]
+    by: Annotated[str, Meta(description="The person who did it; empty if unknown.")]
+    by_id: Annotated[str, Meta(description="Object id of this person in Entra ID; empty with keys.")]
     at: datetime
     deed: Annotated[str, Meta(description="tags or evicted: what was done.")]
 
@@ -107,16 +110,18 @@ _RUN_SKIPS = (
 )
 _DROP_SKIPS = ("key", "token", "request", "newest", "looked_at", "listed")
 _SUMMARY: dict[str, Any] = {
-    "best": Annotated[Best | None, Meta(description="The metric that tells most.")],
-    "duration_seconds": Annotated[float | None, Meta(description="From its first node's start; null before that.")],
+    "best": Annotated[Best | None, Meta(description="The run's headline metric.")],
+    "duration_seconds": Annotated[
+        float | None, Meta(description="Seconds since the start of its first node; null before that.")
+    ],
     "cause": Annotated[str, Meta(description="Why it failed or was canceled, in one sentence.")],
-    "reason": Annotated[str, Meta(description="The same at length, with the end of the log that explains a failure.")],
+    "reason": Annotated[str, Meta(description="The full reason, with the end of the log that explains a failure.")],
     "failure": Annotated[
         str, Meta(description="Why its job failed: lost_nodes, process, image, cluster or other; empty if unknown.")
     ],
 }
-_Labeled = Annotated[dict[str, str], Meta(description="What else the run says, by the label that people see.")]
-_Git = Annotated[Git | None, Meta(description="Null where nobody said it.")]
+_Labeled = Annotated[dict[str, str], Meta(description="Further facts of the run, by the label that people see.")]
+_Git = Annotated[Git | None, Meta(description="Null if unknown.")]
 WaitingAnswer = model_of(__name__, waits.Waiting, {})
 _Waiting: Any = Annotated[WaitingAnswer | None, Meta(description="Why it has not started; null once it has.")]
 _FEATURES = {
@@ -163,15 +168,15 @@ class WaitingRun(Struct):
     run: str
     since: Annotated[datetime, Meta(description="When it was made.")]
     why: str
-    expected_at: Annotated[datetime | None, Meta(description="When it will probably begin; null if nothing tells.")]
+    expected_at: Annotated[datetime | None, Meta(description="When it will probably start; null if unknown.")]
 
 
 _ALSO = {
     "decision": DecisionAnswer | None,
     "waiting": Annotated[
-        list[WaitingRun], Meta(description="The first 50 that wait for its nodes, the longest first.")
+        list[WaitingRun], Meta(description="Up to 50 runs that wait for its nodes, the longest wait first.")
     ],
-    "waiting_runs": Annotated[int, Meta(description="How many wait for its nodes.")],
+    "waiting_runs": Annotated[int, Meta(description="How many runs wait for its nodes.")],
 }
 ClusterAnswer = model_of(__name__, clusters.Cluster, _ALSO)
 LeaseAnswer = model_of(__name__, lease_model.Lease, {"lease": str, "active": bool}, ("id",))

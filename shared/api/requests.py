@@ -27,7 +27,7 @@ LONGEST_WAIT = 60  # seconds; Azure ends an HTTP request after 230
 
 # Text, because msgspec would read any number in a query as Unix time.
 Time = Annotated[str, Meta(description="Made at or after this time: 2026-01-31T08:00:00Z, or a date.")]
-Token = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,2000}$", description="From the last page, as it is.")]
+Token = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,2000}$", description="The value from the last page, unchanged.")]
 
 
 class ImportRequest(Struct, forbid_unknown_fields=True):
@@ -35,7 +35,7 @@ class ImportRequest(Struct, forbid_unknown_fields=True):
 
     document: Annotated[dict[str, Any], Meta(description="A job.json, cluster.json or project.json.")]
     batchai: BatchAI | None = None
-    cluster: Annotated[Name | None, Meta(description="Where the job is to run, or how the cluster is called.")] = None
+    cluster: Annotated[Name | None, Meta(description="The cluster for the job, or the cluster's name.")] = None
     experiment: Name | None = None
 
 
@@ -65,7 +65,10 @@ class LeaseRequest(Struct, forbid_unknown_fields=True):
     """Nodes to keep warm."""
 
     seconds: Annotated[float, Meta(ge=1, le=31 * DAY, description="For how long.")]
-    why: Annotated[str, Meta(min_length=1, max_length=200, description="For whoever asks why the cluster is up.")]
+    why: Annotated[
+        str,
+        Meta(min_length=1, max_length=200, description="The reason, shown to anyone who asks why the cluster is up."),
+    ]
     nodes: Annotated[float, Meta(ge=1, le=1000, multiple_of=1)] = 1
 
 
@@ -84,7 +87,7 @@ class RouteCheck(Struct, forbid_unknown_fields=True):
 class FolderFile(Struct, forbid_unknown_fields=True):
     """A file of a folder to upload."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=1024, description="Below the folder, with slashes.")]
+    name: Annotated[str, Meta(min_length=1, max_length=1024, description="Path below the folder, with slashes.")]
     size: Annotated[float, Meta(ge=0, le=1 << 40, multiple_of=1)]
     md5: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
 
@@ -96,7 +99,9 @@ class FolderRequest(Struct, forbid_unknown_fields=True):
 
 
 class CreateQuery(Struct):
-    dry_run: Annotated[bool, Meta(description="Answer with the job that would be sent, and make nothing.")] = False
+    dry_run: Annotated[bool, Meta(description="Answer with the job that would be submitted, and create nothing.")] = (
+        False
+    )
 
 
 class RunsQuery(Struct):
@@ -110,7 +115,7 @@ class RunsQuery(Struct):
     since: Time | UnsetType = UNSET
     where: Annotated[
         Annotated[str, Meta(min_length=1, max_length=400)] | UnsetType,
-        Meta(description="Only runs of which this holds: lr<0.1 and accuracy>0.9"),
+        Meta(description="Only runs that match this condition: lr<0.1 and accuracy>0.9"),
     ] = UNSET
     limit: Annotated[int, Meta(ge=1, le=MOST_RUNS)] = 100
     token: Token | UnsetType = msgspec.field(default=UNSET, name="continue")
@@ -124,7 +129,7 @@ class RunListQuery(RunsQuery):
 
 class FindQuery(Struct):
     name: Annotated[
-        str, Meta(min_length=1, max_length=1024, description="A name, the beginning of one, or route@best:accuracy.")
+        str, Meta(min_length=1, max_length=1024, description="A name, a unique prefix, or route@best:accuracy.")
     ]
 
 
@@ -135,7 +140,7 @@ class CompareQuery(Struct):
 class LogQuery(Struct):
     rank: Annotated[int, Meta(ge=0, le=100_000)] = 0
     offset: Annotated[int, Meta(ge=0, le=1 << 50)] = 0
-    wait: Annotated[float, Meta(ge=0, le=LONGEST_WAIT, description="Seconds to wait for more than there is.")] = 0.0
+    wait: Annotated[float, Meta(ge=0, le=LONGEST_WAIT, description="Seconds to wait for new data.")] = 0.0
 
 
 class MetricsQuery(Struct):
@@ -145,11 +150,18 @@ class MetricsQuery(Struct):
 class LiveQuery(Struct):
     after: Annotated[
         str,
-        Meta(pattern="^[ -~]{0,6000}$", description="`metrics.next` of the last answer: only what came since."),
+        Meta(pattern="^[ -~]{0,6000}$", description="`metrics.next` of the last answer: only data that came since."),
     ] = ""
     rank: Annotated[int, Meta(ge=0, le=100_000)] = 0
     offset: (
-        Annotated[int, Meta(ge=0, le=1 << 50, description="Where to go on in the log; without it, none is given.")]
+        Annotated[
+            int,
+            Meta(
+                ge=0,
+                le=1 << 50,
+                description="Byte offset at which to continue in the log; without it, the answer has no log.",
+            ),
+        ]
         | UnsetType
     ) = UNSET
 
@@ -159,20 +171,20 @@ class CurvesQuery(Struct):
     name: Annotated[str, Meta(max_length=500, description="Only these series, separated by commas.")] | UnsetType = (
         UNSET
     )
-    points: Annotated[int, Meta(ge=4, le=2000, description="At most so many of each series.")] = 2000
+    points: Annotated[int, Meta(ge=4, le=2000, description="At most this many points of each series.")] = 2000
     first: Annotated[float | UnsetType, Meta(description="Only points of this step and later ones.")] = UNSET
     last: Annotated[float | UnsetType, Meta(description="Only points up to this step.")] = UNSET
-    records: Annotated[bool, Meta(description="Give the runs' records too.")] = False
+    records: Annotated[bool, Meta(description="Include the runs' records.")] = False
 
 
 class ArtifactsQuery(Struct):
-    pictures: Annotated[bool, Meta(description="Give addresses of the pictures among the files too.")] = False
+    pictures: Annotated[bool, Meta(description="Include addresses of the pictures among the files.")] = False
 
 
 class UploadFile(Struct, forbid_unknown_fields=True):
     name: Annotated[str, Meta(min_length=1, max_length=1024, description="The path below the drop's folder.")]
     size: Annotated[float, Meta(ge=0, le=1 << 50, multiple_of=1)]
-    modified: Annotated[float, Meta(ge=0, le=1e11, description="When the file changed last, Unix time.")]
+    modified: Annotated[float, Meta(ge=0, le=1e11, description="Time of the last change, Unix time.")]
 
 
 class UploadRequest(Struct, forbid_unknown_fields=True):
@@ -183,7 +195,7 @@ class UploadRequest(Struct, forbid_unknown_fields=True):
 
 class DropsQuery(Struct):
     route: str | UnsetType = UNSET
-    after: Annotated[str | UnsetType, Meta(description="The last drop of the page before, route/name.")] = UNSET
+    after: Annotated[str | UnsetType, Meta(description="The last drop of the previous page, route/name.")] = UNSET
     limit: Annotated[int, Meta(ge=1, le=MOST_RUNS)] = MOST_RUNS
 
 

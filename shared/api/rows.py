@@ -25,7 +25,7 @@ class RowsQuery(RunsQuery):
 
     changes: Annotated[
         Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,400}$")] | UnsetType,
-        Meta(description="`changes` of the last answer: only what changed since, from that page's oldest run on."),
+        Meta(description="`changes` of the last answer: only changes since then, from that page's oldest run on."),
     ] = UNSET
 
 
@@ -37,23 +37,23 @@ class RunRow(Struct):
     experiment: str
     nodes: int
     created_at: datetime
-    started_at: Annotated[datetime | None, Meta(description="When its first node began; null before that.")]
+    started_at: Annotated[datetime | None, Meta(description="When its first node started; null before that.")]
     ended_at: datetime | None
     tags: dict[str, str]
     parameters: dict[str, Any]
-    headline: Annotated[str | None, Meta(description="The metric that tells most; null for none.")]
+    headline: Annotated[str | None, Meta(description="The run's headline metric; null if it has no metrics.")]
     best: Annotated[dict[str, float], Meta(description="The best value of each metric that the training saw.")]
     best_step: Annotated[float | None, Meta(description="The step of the headline's best value; null if unknown.")]
     of_model: Annotated[dict[str, float], Meta(description="Each metric of the saved model.")]
-    cost: Annotated[float | None, Meta(description="Dollars so far; null where nothing is known.")]
+    cost: Annotated[float | None, Meta(description="Dollars so far; null if unknown.")]
 
 
 class Rows(Struct):
     rows: list[RunRow]
-    gone: Annotated[list[str], Meta(description="Runs that the filter no longer finds, or that were removed.")]
-    changes: Annotated[str | None, Meta(description="Ask with it for what changes from here on; null for no runs.")]
-    complete: Annotated[bool, Meta(description="False where too much changed to be told: ask for the page anew.")]
-    token: Annotated[str | None, Meta(description="Ask with it for the next page; null after the last.")] = (
+    gone: Annotated[list[str], Meta(description="Runs that no longer match the filter, or that were removed.")]
+    changes: Annotated[str | None, Meta(description="Pass it to get later changes; null if there are no runs.")]
+    complete: Annotated[bool, Meta(description="False if too much changed to list: request the page again.")]
+    token: Annotated[str | None, Meta(description="Pass it to get the next page; null on the last page.")] = (
         msgspec.field(name="continue")
     )
 

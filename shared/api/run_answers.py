@@ -15,22 +15,26 @@ from shared.runs.ports import Reason
 
 class ComparedValue(Struct):
     name: str
-    values: Annotated[list[Any], Meta(description="One a run, in their order; null where it has none.")]
+    values: Annotated[
+        list[Any], Meta(description="One value for each run, in the order of the runs; null for a run without one.")
+    ]
 
 
 class ComparedMetric(Struct):
     name: str
     values: list[float | None]
-    best: Annotated[int | None, Meta(description="Which run has the best of them; null if all are the same.")]
+    best: Annotated[int | None, Meta(description="The run with the best value; null if all are equal.")]
 
 
 class Costs(Struct):
     """What a run may cost, in dollars, before it starts. `price` is an hour of one node; null where none is known."""
 
     project: str
-    estimated: Annotated[float | None, Meta(description="As the newest runs of its kind; null if there are none.")]
+    estimated: Annotated[
+        float | None, Meta(description="Estimated from the newest runs of its kind; null if there are none.")
+    ]
     greatest: Annotated[
-        float | None, Meta(description="If it takes all of its time limit, with starts and idle nodes.")
+        float | None, Meta(description="Cost if the run uses its whole time limit, with node starts and idle nodes.")
     ]
     price: float | None
     price_from: str
@@ -59,22 +63,24 @@ class Imported(Struct):
     project: dict[str, Any] | None = None
     report: list[Finding] = []
     reasons: list[Reason] = []
-    scripts: Annotated[list[str], Meta(description="What of a job may travel with it: texts for `batchai.files`.")] = []
+    scripts: Annotated[
+        list[str], Meta(description="Files of the job that may be sent with it: texts for `batchai.files`.")
+    ] = []
 
 
 class Compared(Struct):
     runs: list[RunAnswer]
-    different: Annotated[list[ComparedValue], Meta(description="What is not the same in all of them.")]
+    different: Annotated[list[ComparedValue], Meta(description="Fields that differ between the runs.")]
     metrics: Annotated[list[ComparedMetric], Meta(description="The best value of each metric in each run.")]
 
 
 class RunPageAnswer(Struct):
     runs: list[ListedRun]
-    token: Annotated[str | None, Meta(description="Ask with it for the next page; null after the last.")] = (
+    token: Annotated[str | None, Meta(description="Pass it to get the next page; null on the last page.")] = (
         msgspec.field(name="continue")
     )
-    looked_at: Annotated[int, Meta(ge=0, description="Among how many runs these were found; with a filter or `where`.")]
-    hint: Annotated[str, Meta(description="Only where no run was found: names in `where` that none has.")] = ""
+    looked_at: Annotated[int, Meta(ge=0, description="How many runs were searched; only with a filter or `where`.")]
+    hint: Annotated[str, Meta(description="Only if no run was found: names in `where` that no run has.")] = ""
 
 
 class Series(Struct):
@@ -86,7 +92,7 @@ class Series(Struct):
 
 class NewPoints(Struct):
     series: dict[str, list[Annotated[list[float | None], Meta(min_length=3, max_length=3)]]]
-    next: Annotated[str, Meta(description="Ask with it as `after` for what comes next.")]
+    next: Annotated[str, Meta(description="Pass it as `after` to get the next points.")]
 
 
 class NewLog(Struct):
@@ -135,4 +141,4 @@ class Artifacts(Struct):
     complete: bool
     files: list[Artifact]
     outputs: list[OutputAnswer]
-    pictures: Annotated[dict[str, str], Meta(description="Addresses of the first pictures by name, if asked for.")]
+    pictures: Annotated[dict[str, str], Meta(description="Addresses of the first pictures by name, if requested.")]

@@ -11,20 +11,20 @@ GROUP = OperationGroup(
     (
         Operation(
             "create_run", "POST", "runs", CHANGES,
-            "Make a run, or say what would be made", "See [Make a run](#make-a-run)",
+            "Submit a run, or show what would be submitted", "See [Make a run](#make-a-run)",
             problems=(404, 409, 422), code="a whole `job`",
         ),
         Operation(
             "list_runs", "GET", "runs", VIEWS,
-            "A page of runs, newest first", "See [Lists](#lists)", problems=(422,),
+            "List a page of runs, newest first", "See [Lists](#lists)", problems=(422,),
         ),
         Operation(
             "list_rows", "GET", "rows", VIEWS,
-            "The runs as rows of a table, and what changed", "See [Rows](#rows)", problems=(422,),
+            "List runs as rows of a table, and what changed", "See [Rows](#rows)", problems=(422,),
         ),
         Operation(
             "get_run", "GET", "runs/{run}", VIEWS,
-            "One run with its history", "The answer has its job, code, environment, metrics, output and reason",
+            "Show a run with its history", "The answer has its job, code, environment, metrics, output and reason",
             problems=(404,),
         ),
         Operation(
@@ -34,7 +34,7 @@ GROUP = OperationGroup(
         ),
         Operation(
             "get_logs", "GET", "runs/{run}/logs", VIEWS,
-            "The log of one rank, from a byte on", "See [Follow a log](#follow-a-log)", problems=(404, 416),
+            "Read the log of one rank, from a byte offset on", "See [Follow a log](#follow-a-log)", problems=(404, 416),
         ),
         Operation(
             "get_metrics", "GET", "runs/{run}/metrics", VIEWS,
@@ -67,12 +67,13 @@ GROUP = OperationGroup(
         ),
         Operation(
             "retry_run", "POST", "runs/{run}/retry", CHANGES,
-            "Make a new run with this one's job", '`{"parameters": {...}}` changes it. A repeat gives the same run',
+            "Submit the job of this run again, as a new run",
+            '`{"parameters": {...}}` changes its parameters. A repeated request returns the same run',
             problems=(404, 409, 422),
         ),
         Operation(
             "continue_run", "POST", "runs/{run}/continue", CHANGES,
-            "Make a new run that goes on from this one's checkpoint", "See [Go on](#go-on)", problems=(404, 409, 422),
+            "Continue this run from its checkpoint, as a new run", "See [Go on](#go-on)", problems=(404, 409, 422),
         ),
         Operation(
             "note_run", "POST", "runs/{run}/notes", CHANGES,
@@ -86,22 +87,22 @@ GROUP = OperationGroup(
         ),
         Operation(
             "find", "GET", "find", VIEWS,
-            "The run or drop that a name means",
-            "`?name=` takes a whole name, its beginning, `@latest`, `mnist@latest`, `mnist@best:accuracy`, "
+            "Find the run or drop that a name refers to",
+            "`?name=` takes a complete name, a unique prefix, `@latest`, `mnist@latest`, `mnist@best:accuracy`, "
             "`churn@production`. 404 and 409 suggest names",
             problems=(404, 409, 422),
         ),
         Operation(
             "compare", "GET", "compare", VIEWS,
-            "What is different between runs",
+            "Show the differences between runs",
             "`?runs=a,b,c`. The answer says what is `different`, and which run has the best `metrics`",
             problems=(404, 409, 422),
         ),
         Operation(
             "import_document", "POST", "imports", CHANGES,
-            "Show what a Batch AI document becomes",
+            "Translate a Batch AI document",
             'Give `{"document", "batchai", "cluster", "experiment"}`. The answer also says why the [job](batchai.md) '
-            "could not start. Makes nothing",
+            "could not start. Creates nothing",
             problems=(422,),
         ),
     ),

@@ -46,7 +46,7 @@ def waiting(ports: ClusterPorts, run: Run) -> Waiting | None:
         return None
     current_sight = sight(ports)
     if current_sight.error and run.jobs.job:
-        return Waiting("no_answer", f"Azure ML does not say: {current_sight.error}")
+        return Waiting("no_answer", f"Unknown: {current_sight.error}")
     own = set(workload(run).live_jobs(run))
     ahead: list[str] = []
     for job, cluster in current_sight.jobs:

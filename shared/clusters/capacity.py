@@ -29,7 +29,7 @@ class ClusterCapacity:
         if blocker := refusal(cluster, nodes):
             return [Reason(code=blocker.code, message=blocker.why)]
         if nodes > (free := cluster.max_nodes - cluster.busy_nodes):
-            words = f"{name} has {free} nodes free of {cluster.max_nodes}; the job would wait."
+            words = f"{name} has {free} free nodes of {cluster.max_nodes}; the job would wait."
             return [Reason(code="cluster_busy", message=words)]
         return []
 

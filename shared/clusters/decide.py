@@ -93,7 +93,7 @@ def _in_use(cluster: Cluster, need: Need) -> tuple[str, str, str] | None:
     if need.expected:
         return "keep", "expected", need.expected
     if cluster.busy_nodes:
-        return "keep", "busy_nodes", f"{cluster.busy_nodes} of {cluster.nodes} nodes are working."
+        return "keep", "busy_nodes", f"{cluster.busy_nodes} of {cluster.nodes} nodes are running jobs."
     return None
 
 
@@ -116,7 +116,7 @@ def _idle(cluster: Cluster, need: Need, decision: Decision) -> Decision:
         return _at_zero(cluster, need, decision)
     idle, limit = _idle_for(decision), _idle_time(cluster, need)
     if idle >= limit:
-        why = f"Nothing needs it, for {idle.total_seconds():.0f} s; its minimum was {cluster.min_nodes}."
+        why = f"Nothing has needed it for {idle.total_seconds():.0f} s; its minimum was {cluster.min_nodes}."
         return replace(decision, action="to-zero", code="idle", why=why, min_nodes=0)
     if cluster.errors:
         return replace(decision, action="wait", code="broken", why=f"Azure ML says: {cluster.errors[0]}")
@@ -129,7 +129,7 @@ def _at_zero(cluster: Cluster, need: Need, decision: Decision) -> Decision:
         said = f" Azure ML said: {cluster.errors[0]}" if cluster.errors else ""
         return replace(decision, code="at_zero", why=f"{need.over_budget or 'It has no nodes.'}{said}")
     up = "1 node is" if cluster.nodes == 1 else f"{cluster.nodes} nodes are"
-    why = f"Its minimum is 0; {up} up, and Azure ML takes them after {cluster.idle_seconds:g} s of idling."
+    why = f"Its minimum is 0; {up} up, and Azure ML removes them after {cluster.idle_seconds:g} s of idling."
     return replace(decision, action="wait", code="scales_itself", why=why)
 
 
@@ -144,8 +144,10 @@ def _idle_time(cluster: Cluster, need: Need) -> timedelta:
 def _findings(cluster: Cluster, held: int) -> Iterator[str]:
     if cluster.min_nodes > held and not cluster.pin:
         explanation = (
-            f"leases explain {held} of them" if held else "no lease and no pin explains it; it goes once nothing runs"
+            f"leases explain {held} of them"
+            if held
+            else "no lease and no pin explains it; it is removed when no job runs"
         )
         yield f"Its minimum is {cluster.min_nodes}; {explanation}."
     if cluster.unusable_nodes:
-        yield f"{cluster.unusable_nodes} of its nodes are unusable, and are paid for."
+        yield f"{cluster.unusable_nodes} of its nodes are unusable but paid for."

@@ -40,7 +40,7 @@ class IdleTime:
         self, start_seconds: float, gaps: Iterable[float] = (), others: Iterable[float] = (), name: str = ""
     ) -> None:
         if start_seconds <= 0:
-            raise ValueError(f"A start costs {start_seconds} s; it must cost more than nothing.")
+            raise ValueError(f"A start takes {start_seconds} s; use more than 0.")
         self.start_seconds = start_seconds
         self._others = sorted(others)
         self._name = name

@@ -28,7 +28,7 @@ def lease(ports: ClusterPorts, cluster: str, spec: LeaseSpec, owner: Person) -> 
     target_cluster, now = _cluster(ports, cluster), ports.clock()
     if spec.nodes > target_cluster.max_nodes:
         raise Impossible(
-            f"{spec.nodes} nodes are asked for; {cluster} has at most {target_cluster.max_nodes}.", "too_many_nodes"
+            f"{spec.nodes} nodes were requested; {cluster} has at most {target_cluster.max_nodes}.", "too_many_nodes"
         )
     until = now + timedelta(seconds=spec.seconds)
     _check_length(ports.rules, now, until)

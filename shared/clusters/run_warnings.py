@@ -66,7 +66,7 @@ def move(ports: RunPorts, live: Collection[RunState]) -> dict[str, list[str]]:
         why = f"It lost its nodes {lost} times within {route.move_within_seconds / 3600:g} h."
         try:
             moved = "would move" if ports.rules.dry_run else move_run(ports, run.name, route.move_to, why).name
-            warnings[run.asked.cluster].append(f"Run {run.name}: {why} It goes on on {route.move_to}: {moved}.")
+            warnings[run.asked.cluster].append(f"Run {run.name}: {why} It continues on {route.move_to}: {moved}.")
         except TrainyardError as exc:
             log.warning("run %s can't move: %s", run.name, exc)
             warnings[run.asked.cluster].append(f"Run {run.name}: {why} It can't move to {route.move_to}: {exc}")

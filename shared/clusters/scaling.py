@@ -59,7 +59,7 @@ def scale_to_zero(ports: ClusterPorts, name: str, force: bool = False, by: Perso
     latest = ports.decisions.latest(name)
     decision = judge_cluster(cluster, need(ports.budgets, cluster, use(ports)), latest, ports.clock())
     if force and decision.code == "idle_time":
-        why = "Asked for, before its idle time was over."
+        why = "Requested before its idle time was over."
         decision = replace(decision, action="to-zero", code="forced", why=why, min_nodes=0)
     if decision.action == "to-zero":
         decision = _lower(ports, cluster, replace(decision, asked_by=by.name, asked_by_id=by.id), None)
@@ -153,7 +153,9 @@ def _lower(ports: ClusterPorts, cluster: Cluster, decision: Decision, latest: De
     if needed := _came_meanwhile(ports, cluster, decision):
         after = judge_cluster(cluster, needed, decision, ports.clock())
         ports.clusters.scale(cluster.name, min_nodes=cluster.min_nodes)
-        return replace(after, why=f"{after.why} It came while the cluster was on its way down, which was undone.")
+        return replace(
+            after, why=f"{after.why} The need arose while the cluster was scaling down, so the scaling was undone."
+        )
     log.info("cluster %s: %s. %s", cluster.name, decision.action, decision.why)
     return decision
 

@@ -53,4 +53,4 @@ def _end_if_stray(ports: ClusterPorts, job: str) -> None:
     if is_over(run):
         log.warning("job %s runs, and its run %s is %s: it is canceled", job, name, run.progress.state)
         ports.jobs.cancel(job)
-        note_deed(ports, name, f"ended job {job}, which began after the run's end", OWNER, Deed.OTHER)
+        note_deed(ports, name, f"ended job {job}, which started after the run's end", OWNER, Deed.OTHER)

@@ -35,7 +35,7 @@ def why_waiting(run: Run, cluster: Cluster | None, ahead: list[str]) -> Waiting:
     """Return what a run that has not started waits for. `ahead` are the cluster's other jobs submitted before it."""
     since = run.progress.history[-1].at if run.progress.history else run.created_at
     if not run.jobs.job:
-        return Waiting("submission", "Its job is on its way to Azure ML.", since)
+        return Waiting("submission", "Its job is being submitted to Azure ML.", since)
     if cluster is None:
         return Waiting("broken", f"The workspace has no cluster {run.asked.cluster}.", since)
     nodes = workload(run).fewest_nodes(run)
@@ -43,7 +43,7 @@ def why_waiting(run: Run, cluster: Cluster | None, ahead: list[str]) -> Waiting:
         return blocker
     if ahead and cluster.busy_nodes + nodes > cluster.max_nodes:
         others = f" and {len(ahead) - 1} more" if len(ahead) > 1 else ""
-        why = f"{ahead[0]}{others} came before it; {cluster.busy_nodes} of {cluster.max_nodes} nodes are in use."
+        why = f"{ahead[0]}{others} are ahead of it; {cluster.busy_nodes} of {cluster.max_nodes} nodes are in use."
         return Waiting("other_run", why, since)
     moved = cluster.allocation_since if cluster.allocation == "Resizing" else None
     coming = max(0, cluster.target_nodes - cluster.idle_nodes - cluster.running_nodes)
@@ -56,7 +56,7 @@ def refusal(cluster: Cluster, nodes: int) -> Waiting | None:
     error.
     """
     if nodes > cluster.max_nodes:
-        why = f"{nodes} nodes are asked for; {cluster.name} has at most {cluster.max_nodes}."
+        why = f"{nodes} nodes were requested; {cluster.name} has at most {cluster.max_nodes}."
         return Waiting("too_many_nodes", why)
     if not cluster.errors or cluster.idle_nodes >= nodes:
         return None

@@ -15,7 +15,7 @@ from shared.deadlines.model import Date, DeadlineTerms, Pace, span
 from shared.deadlines.outlook import Outlook, outlook, terms_of
 from shared.deadlines.requested_date import RequestedDate, date_of_request, date_of_route, date_of_tags
 from shared.deadlines.tiers import tiers_of
-from shared.jobs.limits import DAY, LOW_PRIORITY_JOB_DAYS
+from shared.jobs.limits import LOW_PRIORITY_JOB_DAYS, lifetime_seconds
 from shared.kernel.errors import Impossible
 from shared.money.admission import seconds_before
 from shared.money.ports import MoneyPorts
@@ -60,7 +60,7 @@ def with_date(ports: MoneyPorts, run: Run, origin: Origin) -> Run:
         cost_expected=expected.expected,
         pool=tiers.pool,
     )
-    pace = Pace(holds_why=f"It begins on low-priority nodes: {span(left - work)} more than it needs.")
+    pace = Pace(holds_why=f"It starts on low-priority nodes: {span(left - work)} more than it needs.")
     run = run.having(Date(due, pace))
     return replace(
         run,
@@ -87,7 +87,9 @@ def _work(ports: RunPorts, run: Run, requested: RequestedDate) -> float:
     before = () if requested.takes_seconds else seconds_before(ports, run)
     work = requested.takes_seconds or (median(before) if before else 0.0)
     if not work:
-        words = "How long it takes on all its nodes is not known, as no run of its kind has ended. Say it:"
+        words = (
+            "How long it takes on all its nodes is unknown, because no run of its kind has ended. State the duration:"
+        )
         raise Impossible(f"{words} takes_seconds in a request (--takes 5h), the tag takes in a job.", "unknown_work")
     return work
 
@@ -95,7 +97,7 @@ def _work(ports: RunPorts, run: Run, requested: RequestedDate) -> float:
 def _check_promise(run: Run, work: float, expected: Outlook, done_by: datetime) -> None:
     if (done_by - run.created_at).total_seconds() < expected.seconds:
         raise Impossible(_too_soon(run, work, expected, done_by), "too_soon")
-    if work > LOW_PRIORITY_JOB_DAYS * DAY:
+    if work > lifetime_seconds(LOW_PRIORITY_JOB_DAYS):
         words = (
             f"It takes {span(work)}, and Azure ML ends a job on low-priority nodes after {LOW_PRIORITY_JOB_DAYS} days. "
             "Use more nodes, or submit it without a date to a cluster with dedicated nodes."
@@ -135,6 +137,6 @@ def _words(due: DeadlineTerms, allowed: float | None) -> str:
 def _too_soon(run: Run, work: float, expected: Outlook, done_by: datetime) -> str:
     earliest = run.created_at + timedelta(seconds=expected.seconds)
     return (
-        f"It can't be promised by {done_by:%Y-%m-%d %H:%M} UTC: it takes {span(work)} on {run.asked.nodes} nodes, and "
+        f"It can't be finished by {done_by:%Y-%m-%d %H:%M} UTC: it takes {span(work)} on {run.asked.nodes} nodes, and "
         f"new nodes up to {span(expected.seconds - work)}. The earliest date is {earliest:%Y-%m-%d %H:%M} UTC."
     )

@@ -24,5 +24,5 @@ def holding(run: Run) -> Holding:
     """How a run of this kind holds nodes. Raises Impossible for a kind that can't have a deadline."""
     kind = workload(run).kind
     if kind not in _holding_by_kind():
-        raise Impossible(f"A {kind} can't have a date: give one to a job of its own.", "bad_date")
+        raise Impossible(f"A {kind} can't have a date: submit the part as a job of its own.", "bad_date")
     return _holding_by_kind()[kind]

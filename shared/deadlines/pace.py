@@ -162,9 +162,9 @@ def _standing(run: Run, date: Date, nodes: HeldNodes, free: int, work: float, le
 def _why(hold: NodeChoice, now: WorkLeft, plan: Plan, late: bool, done_at: datetime) -> str:
     spare = f"{span(max(0.0, now.slack))} more than it needs"
     if late:
-        return f"The work is larger than was said: on dedicated nodes it will be done at {done_at:%Y-%m-%d %H:%M} UTC."
+        return f"The work is larger than stated: on dedicated nodes it will be done at {done_at:%Y-%m-%d %H:%M} UTC."
     if hold is NodeChoice.DEDICATED and now.slack < plan.terms.reserve + plan.terms.step:
-        return f"Dedicated nodes: only {spare}, so nothing else keeps the date."
+        return f"Dedicated nodes: only {spare}, so nothing else meets the date."
     if hold is NodeChoice.DEDICATED:
         return f"Dedicated nodes: waiting for low-priority ones is expected to cost more. It has {spare}."
     if hold is NodeChoice.ONE:

@@ -47,7 +47,7 @@ class RequestedDate:
 def date_of_request(request: RunRequest, now: datetime) -> RequestedDate:
     """The requested date in the request's own fields."""
     if request.done_by and request.within_seconds:
-        raise Impossible("done_by and within_seconds both say when it must be done; give one.", "bad_date")
+        raise Impossible("done_by and within_seconds both set the date; give only one.", "bad_date")
     done_by = moment(request.done_by, now) if request.done_by else None
     return RequestedDate(done_by, request.within_seconds or 0.0, request.takes_seconds or 0.0)
 
@@ -59,7 +59,7 @@ def date_of_route(route: Route) -> RequestedDate:
 def date_of_tags(tags: Mapping[str, str], now: datetime) -> RequestedDate:
     """The requested date in a job's tags. Raises Impossible for an invalid tag."""
     if tags.get("done_by") and tags.get("within"):
-        raise Impossible("The tags done_by and within both say when it must be done; keep one.", "bad_date")
+        raise Impossible("The tags done_by and within both set the date; keep only one.", "bad_date")
     done_by = moment(tags["done_by"], now) if tags.get("done_by") else None
     return RequestedDate(done_by, *(_span(name, tags[name]) if tags.get(name) else 0.0 for name in ("within", "takes")))
 
@@ -75,9 +75,7 @@ def moment(text: str, now: datetime) -> datetime:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        words = (
-            f"done_by is {text[:40]!r}; write a moment such as 2026-01-31T18:00+01:00, or a time of UTC such as 18:00."
-        )
+        words = f"done_by is {text[:40]!r}; write a date and time such as 2026-01-31T18:00+01:00, or 18:00 (UTC)."
         raise Impossible(words, "bad_date") from None
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 

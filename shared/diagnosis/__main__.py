@@ -10,6 +10,7 @@ from pathlib import Path
 
 from shared.diagnosis import diagnose_log
 from shared.diagnosis.causes import Diagnosis
+from shared.diagnosis.log_file import decoded, log_text
 
 UNSAFE = {code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), *range(127, 160))}
 
@@ -18,7 +19,7 @@ def main(argv: list[str] | None = None) -> int:
     """Print the diagnosis of a log. Returns 0, or 3 if the file can't be read."""
     options = _parser().parse_args(argv)
     try:
-        text = sys.stdin.read() if options.file == "-" else Path(options.file).read_text("utf-8", errors="replace")
+        text = decoded(sys.stdin.buffer.read()) if options.file == "-" else log_text(Path(options.file))
     except OSError as error:
         sys.stderr.write(f"diagnose: {options.file} can't be read: {error.strerror}\n")
         return 3

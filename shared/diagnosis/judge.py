@@ -9,14 +9,17 @@ from shared.diagnosis.advice import advice, summary
 from shared.diagnosis.causes import Cause, Certainty, Diagnosis, QuotedLine
 from shared.diagnosis.lines import LogLine, lines_of
 from shared.diagnosis.progress import StepReports, of_metrics, progress_of
+from shared.diagnosis.raised import Raised
 from shared.diagnosis.signs import Sign, of_exceptions, of_launchers, of_lines, of_words
-from shared.diagnosis.tracebacks import Raised, raised_in
+from shared.diagnosis.tracebacks import raised_in
 from shared.diagnosis.words import Weight
 
 QUOTES, LONGEST_QUOTE = 5, 300
 GOES_ON = 2  # reports of steps after a line, from which on the line ended nothing
 LOST_OTHERS = (Cause.RENDEZVOUS_OR_RESET, Cause.NCCL_TIMEOUT)
 STATED_BY_PLATFORMS = (Cause.PREEMPTION, Cause.TIME_LIMIT, Cause.QUOTA_OR_CAPACITY, Cause.ENV_BUILD, Cause.PERMISSION)
+OF_METRICS = (Cause.NAN_LOSS, Cause.DIVERGING, Cause.INPUT_BOUND)  # their lines are the reports of steps themselves
+ENDS_THE_JOB = (Cause.PREEMPTION, Cause.TIME_LIMIT, Cause.HOST_OOM)
 KILLED, BUS, ARGUMENTS = (137, -9), (135, -7), 2
 
 
@@ -40,6 +43,8 @@ def diagnose_log(text: str, exit_code: int | None = None) -> Diagnosis:
     ]
     fatal = [sign for sign in signs if not _went_on(sign, reports)]
     first = _decisive(fatal)
+    if exit_code == 0 and first and first.weight < Weight.CAUSE:
+        first = None
     if exit_code and (first is None or first.weight <= Weight.SUMMARY):
         first = _of_exit_code(exit_code, lines) or first
     return _diagnosis(first, fatal) if first else _none(lines, raised, reports, exit_code)
@@ -76,10 +81,10 @@ def _order(cause: Cause) -> int:
 
 def _went_on(sign: Sign, reports: StepReports) -> bool:
     """Whether the training reported further steps, or its end, after the sign, so that the sign ended nothing."""
-    if sign.weight in (Weight.PLATFORM, Weight.SUMMARY, Weight.WORDS) or sign.cause is Cause.NAN_LOSS:
+    ends_job = sign.weight is Weight.PLATFORM and sign.cause in ENDS_THE_JOB
+    if ends_job or sign.cause in OF_METRICS or sign.line.prose or sign.weight is Weight.WORDS:
         return False
-    ended_well = reports.done is not None and reports.done > sign.last
-    return ended_well or reports.after(sign.last) >= GOES_ON
+    return reports.ended_well_after(sign.line, sign.last) or reports.after(sign.line, sign.last) >= GOES_ON
 
 
 def _decisive(signs: Sequence[Sign]) -> Sign | None:
@@ -117,7 +122,8 @@ def _quote(sign: Sign) -> QuotedLine:
 
 
 def _none(lines: Sequence[LogLine], raised: Sequence[Raised], reports: StepReports, exit_code: int | None) -> Diagnosis:
-    well = exit_code == 0 or (exit_code is None and bool(reports.steps or reports.done))
+    broken = any(one.full and not one.ignored and not reports.after(one.line, one.last) for one in raised)
+    well = exit_code == 0 or (exit_code is None and not broken and bool(reports.steps or reports.done))
     cause = Cause.HEALTHY if well else Cause.NOT_KNOWN
     to_read = [one.line for one in raised][:QUOTES] or [line for line in lines if not line.blank][-QUOTES:]
     quotes = (

@@ -6,36 +6,54 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-LONGEST = 2_000  # characters of a line that are looked at
-MOST_LINES = 200_000
-ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b\x0c\x0e-\x1f]")
+from shared.diagnosis.markdown import parts_of
 
-# Who writes it: torch's exceptions, torchrun --tee, Horovod and mpirun, srun --label, Ray, and frameworks' own loggers.
-RANKED = tuple(
+LONGEST = 2_000  # characters of a line that are looked at
+MOST_LINES = 60_000
+HEAD_CHARACTERS, TAIL_CHARACTERS = 2 << 20, 14 << 20  # of a longer log, the beginning and the end are looked at
+ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b\x0c\x0e-\x1f]|^\ufeff")
+
+# Who writes it: torch's exceptions, torchrun --tee, Horovod and mpirun, srun --label, accelerate, Ray, and frameworks'
+# own loggers. Prefixes may be nested: `gh run view --log` adds the job and the step, Kubernetes the stream.
+PREFIXES = tuple(
     re.compile(pattern)
     for pattern in (
         r"^\[rank\s?(?P<rank>\d+)\]:? ?",
-        r"^\[default(?P<rank>\d+)\]: ?",
+        r"^\[rank=(?P<rank>\d+)\]:? ?",
+        r"^\[?default(?P<rank>\d+)\]?: ?",
         r"^\[\d+,(?P<rank>\d+)\]<std(?:err|out)>: ?",
-        r"^(?P<rank>\d{1,4}): (?=\S| {2})",
+        r"^(?P<rank>\d{1,4}): (?=\S| {2}|$)",
         r"^rank: *(?P<rank>\d+) \| ",
-        r"^\(\w[\w.]* pid=\d+(?:, ip=[\d.]+)?\) ?",
+        r"^\(\w[\w.]* (?:rank=\d+, )?pid=\d+(?:, ip=[\d.]+)?\) ?",
+        r"^(?:stderr|stdout)(?:: | F | P )",
+        r"^[^\t]{1,80}\t[^\t]{1,80}\t(?=\ufeff?\d{4}-\d\d-\d\dT)",
+        r"^[0-9a-f]{8} \|\| ",
+        r"^(?:> ?)+",
+        r"^\ufeff?\[?\d{4}[-/]\d\d[-/]\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?(?: \| | - |[ :|-])*",
+        r"^[IWEF]\d{4} \d\d:\d\d:\d\d(?:\.\d+)? +\d+ [^\]]*\] ?",
+        r"^##\[error\]",
     )
 )
-DATED = re.compile(
-    r"^\[?\d{4}[-/]\d\d[-/]\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?[ :|-]*"
-    r"|^[IWEF]\d{4} \d\d:\d\d:\d\d(?:\.\d+)? +\d+ [^\]]*\] ?"
-)
 LEVEL = re.compile(r"^(?:\[?(?:ERROR|CRITICAL|FATAL)\]?[ :|-]+)+(?=Traceback|[A-Za-z_.]*(?:Error|Exception)\b)")
+MAY_HAVE_PREFIX = re.compile(r"^[\[(\d>#IWEFa-f\ufeffsr]|^[^\t]{1,80}\t")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LogLine:
-    """One line: its number in the log (from 1), its text without prefixes, and its rank if a prefix names one."""
+    """One line.
+
+    - `number`: its number in the log, from 1
+    - `text`: its text without prefixes
+    - `rank`: the rank that a prefix names
+    - `part`: the number of the part of the text; a plain log is one part, an issue has one for each block of code
+    - `prose`: the line is not of a log, but of a person beside it
+    """
 
     number: int
     text: str
     rank: int | None = None
+    part: int = 0
+    prose: bool = False
 
     @property
     def blank(self) -> bool:
@@ -45,24 +63,38 @@ class LogLine:
 
 def lines_of(text: str) -> list[LogLine]:
     """The log's lines. Of a log of more than MOST_LINES lines, the first tenth and the end are kept."""
-    rows = list(enumerate(text.split("\n"), 1))
+    rows = list(_numbered(text))
     if len(rows) > MOST_LINES:
         rows = rows[: MOST_LINES // 10] + rows[-MOST_LINES * 9 // 10 :]
-    return [line for number, row in rows for line in _lines(number, row)]
+    parts = parts_of([row for _, row in rows])
+    return [
+        _line(number, row, part.number, part.prose)
+        for (number, row), part in zip(rows, parts, strict=True)
+        if not part.source
+    ]
 
 
-def _lines(number: int, row: str) -> Iterator[LogLine]:
+def _numbered(text: str) -> Iterator[tuple[int, str]]:
+    """The lines of the beginning and the end of a text, with their numbers."""
+    if len(text) <= HEAD_CHARACTERS + TAIL_CHARACTERS:
+        yield from enumerate(text.split("\n"), 1)
+        return
+    begin = len(text) - TAIL_CHARACTERS
+    yield from enumerate(text[:HEAD_CHARACTERS].split("\n"), 1)
+    yield from enumerate(text[begin:].split("\n"), text.count("\n", 0, begin) + 1)
+
+
+def _line(number: int, row: str, part: int, prose: bool) -> LogLine:
     last = row.rstrip("\r").rpartition("\r")[2]  # a progress bar overwrites its line; its last state counts
-    yield _line(number, ESCAPES.sub("", last)[:LONGEST].rstrip())
-
-
-def _line(number: int, text: str) -> LogLine:
-    rank: int | None = None
-    for pattern in RANKED:
-        found = pattern.match(text)
-        if found:
-            text = text[found.end() :]
-            rank = int(found["rank"]) if "rank" in pattern.groupindex else rank
+    text, rank = ESCAPES.sub("", last)[:LONGEST].rstrip(), None
+    for _ in range(4):
+        found = next((found for prefix in PREFIXES if (found := prefix.match(text))), None) if _may(text) else None
+        if found is None or not found.end():
             break
-    text = DATED.sub("", text, count=1)
-    return LogLine(number, LEVEL.sub("", text, count=1), rank)
+        rank = int(found["rank"]) if "rank" in found.re.groupindex and rank is None else rank
+        text = text[found.end() :]
+    return LogLine(number, LEVEL.sub("", text, count=1), rank, part, prose)
+
+
+def _may(text: str) -> bool:
+    return MAY_HAVE_PREFIX.match(text) is not None

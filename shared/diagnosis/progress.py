@@ -11,15 +11,11 @@ from statistics import median
 from shared.diagnosis.causes import Cause
 from shared.diagnosis.lines import LogLine
 from shared.diagnosis.signs import Sign
+from shared.diagnosis.steps import NUMBER, reports_step
 from shared.diagnosis.words import Weight
 
-NUMBER = r"[-+]?(?:nan|inf(?:inity)?|\d+\.?\d*(?:e[-+]?\d+)?)"
-STEP = re.compile(
-    r"(?i)\b(?:epochs?|steps?|iter(?:ation)?s?|batch(?:es)?|global_step|updates?|train(?:ing)?)\b\D{0,12}\d+|\d+(?:\.\d+)?(?:it/s|s/it)|\b\d+/\d+\b.{0,40}\[|\d{1,3}%\|"
-    rf"|\bloss\b\W{{0,6}}{NUMBER}"
-)
 LOSS = re.compile(
-    rf"(?i)(?P<name>\b(?:\w+[_ /-])?loss(?:_\w+)?)['\"]?\s*(?:[:=]|is|\s)\s*(?:tensor\()?(?P<value>{NUMBER})\b"
+    rf"(?i)(?P<name>\b(?:[a-z]\w*[_ /-])?loss(?:_\w+)?)['\"]?\s*(?:[:=]|is|\s)\s*(?:tensor\()?(?P<value>{NUMBER})\b"
 )
 DATA_TIME = re.compile(
     r"(?i)\bdata(?:_time|[ _]?load(?:ing)?(?:_time)?)?\s*[:=]?\s*(?P<value>\d+\.\d+)(?:\s*\((?P<mean>\d+\.\d+)\))?"
@@ -34,29 +30,43 @@ DONE = re.compile(
     r"|exit(?:ed)? (?:with )?(?:code|status)[: ]*0\b|Run completed|job (?:completed|succeeded)"
 )
 NO_STEP = re.compile(r"\b0it \[|\b0/0\b|[Mm]ean of empty slice")
-OVERFLOW = re.compile(r"(?i)gradient overflow.{0,80}loss scale to (?P<scale>[\d.]+(?:e[-+]?\d+)?)")
+OVERFLOW = re.compile(r"(?i)overflow.{0,80}loss scale to:? (?P<scale>\d+(?:\.\d+)?(?:e[-+]?\d+)?)")
+ADVERSARIAL = re.compile(
+    r"(?:d|g|gen|disc|adv|gan|kl|gp)\w{0,12}[_ /-]?loss|loss_(?:d|g|gen|disc|adv|kl)\b"
+)  # they rise and fall
 LEAP, ENOUGH, MOSTLY = 10.0, 6, 0.5
 LEAST_SCALE, OVERFLOWS_IN_A_ROW = 1e-3, 10  # NVIDIA/apex#318, #493: a few overflows are how a dynamic loss scale works
 
 
 @dataclass(frozen=True)
 class StepReports:
-    """The lines on which the training reports a step, and the number of the last line that says that it ended well."""
+    """The lines on which the training reports a step, and those that say that it ended well, by part of the text."""
 
-    steps: tuple[int, ...]
-    done: int | None
+    steps: dict[int, list[LogLine]]
+    done: dict[int, int]
 
-    def after(self, number: int) -> int:
-        """The number of reports after this line."""
-        return sum(1 for step in self.steps if step > number)
+    def after(self, line: LogLine, last: int) -> int:
+        """The number of reports of the same part of the text, and of the same rank, after the line `last`."""
+        steps = self.steps.get(line.part, [])
+        of_rank = [step for step in steps if step.rank == line.rank] or steps
+        return sum(1 for step in of_rank if step.number > last)
+
+    def ended_well_after(self, line: LogLine, last: int) -> bool:
+        """Whether the same part of the text says after the line with the number `last` that the training ended well."""
+        return self.done.get(line.part, 0) > last
 
 
 def progress_of(lines: Sequence[LogLine], covered: frozenset[int]) -> StepReports:
     """The training's reports, lines of exceptions excluded."""
-    plain = [line for line in lines if line.number not in covered]
-    steps = tuple(line.number for line in plain if STEP.search(line.text))
-    done = [line.number for line in plain if DONE.search(line.text)]
-    return StepReports(steps, done[-1] if done else None)
+    reports = StepReports({}, {})
+    for line in lines:
+        if line.number in covered or line.prose:
+            continue
+        if reports_step(line.text):
+            reports.steps.setdefault(line.part, []).append(line)
+        if DONE.search(line.text):
+            reports.done[line.part] = line.number
+    return reports
 
 
 def of_metrics(lines: Sequence[LogLine]) -> Iterator[Sign]:
@@ -65,9 +75,10 @@ def of_metrics(lines: Sequence[LogLine]) -> Iterator[Sign]:
     for line in lines:
         for found in LOSS.finditer(line.text):
             series.setdefault(found["name"].lower(), []).append((line, float(found["value"])))
-    for values in series.values():
+    for name, values in series.items():
         yield from _not_numbers(values, lines)
-        yield from _leaps(values)
+        if not ADVERSARIAL.match(name):
+            yield from _leaps(values)
     yield from _overflows(lines)
     yield from _waits_for_data(lines)
 

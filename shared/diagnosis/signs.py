@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 
 from shared.diagnosis.causes import Cause
 from shared.diagnosis.lines import LogLine
-from shared.diagnosis.tracebacks import Raised
-from shared.diagnosis.words import Weight, cause_of, in_shared_memory, of_log_lines, of_people
+from shared.diagnosis.raised import Raised
+from shared.diagnosis.steps import reports_step
+from shared.diagnosis.words import Weight, cause_of, cause_of_message, in_shared_memory, of_log_lines, of_people
 
 
 @dataclass(frozen=True)
@@ -33,14 +34,23 @@ CONSEQUENCES = (Cause.NCCL_TIMEOUT, Cause.RENDEZVOUS_OR_RESET, Cause.USER_EXCEPT
 
 FIRST_FAILED = re.compile(
     r"failed \(exitcode: (?P<exit1>-?\d+)\) local_rank: (?P<rank>\d+)|exitcode +: (?P<exit2>-?\d+)"
-    r"|exited with (?:exit )?code (?P<exit3>\d+)|Process (?P<rank4>\d+) terminated with"
-    r"|The first process to do so was.{0,20}|terminated with signal (?P<signal>SIG\w+)"
+    r"|failed with status code `?(?P<exit4>\d+)"
+    r"|exited with (?:exit )?code (?P<exit3>\d+)"
+    r"|[Pp]rocess (?P<rank4>\d+) terminated with(?: signal (?P<signal>SIG\w+))?"
+    r"|The first process to do so was.{0,20}"
+    r"|Horovod has been shut down.{0,60}exception on one of the ranks"
 )
+SIGNALS = {"SIGKILL": -9, "SIGBUS": -7, "SIGSEGV": -11, "SIGABRT": -6, "SIGTERM": -15}
+MESSAGE = re.compile(r"^#{1,6} |^(?:ERROR|Error|error|FATAL|fatal|!!!)\b|^!!! |^[A-Z][\w ]{3,40} (?:failed|error)\b")
+HARMLESS = re.compile(r"newly initialized|not used when initializing|Exception ignored|No plugin found")
 ROOT_RANK = re.compile(r"rank +: (?P<rank>\d+) \(local_rank: \d+\)")
 WARNING = re.compile(
     r"[Ww]arning\b|\bWARN(?:ING)?\b|\bINFO\b|^W[ :]|: [WI] tensorflow|huggingface/tokenizers|DEPRECAT"
     r"|Ignore above|\bDEBUG\b"
 )
+DIGITS = re.compile(r"\d+")
+HEDGED = re.compile(r"(?i)\b(?:can|could|may|might|would|to avoid|avoids?|prevents?|potential(?:ly)?|if not|in case)\b")
+RESOLVED = re.compile(r"(?i)\b(?:resolved|resuming normal|recovered|retry succeeded)\b")
 FATAL_WARNING = re.compile(
     r"CUDA initialization|too old|not compatible with the current PyTorch"
     r"|NCCL WARN|Cannot dlopen some GPU|[Ll]oss is nan|Minimum loss scale|NaN|nan"
@@ -54,16 +64,28 @@ def of_exceptions(raised: Sequence[Raised]) -> Iterator[Sign]:
     """
     chains: dict[int, list[Raised]] = {}
     for one in raised:
-        if not one.ignored and not one.by_launcher:
+        if not one.ignored and not one.by_launcher and not FIRST_FAILED.search(one.text):
             chains.setdefault(one.chain if one.full else -one.line.number, []).append(one)
     for chain in chains.values():
+        if all(one.cut for one in chain):
+            yield Sign(
+                Cause.USER_EXCEPTION, Weight.CUT, chain[-1].line, chain[-1].last, certain=False, raised=chain[-1]
+            )
+            continue
         known = [(one, cause) for one in chain if (cause := cause_of(one)) is not Cause.USER_EXCEPTION]
+        if not known and not chain[0].named_as_error:
+            continue
         one, cause = known[0] if known else (chain[0], Cause.USER_EXCEPTION)
         if one.short_type == "KeyboardInterrupt":
             yield from _interrupted(one)
         else:
             weight = Weight.CONSEQUENCE if cause in CONSEQUENCES else Weight.CAUSE
-            yield Sign(cause, weight, one.line, chain[-1].last, raised=one)
+            yield _as_prose(Sign(cause, weight, one.line, chain[-1].last, raised=one))
+
+
+def _as_prose(sign: Sign) -> Sign:
+    """The sign, less heavy and less certain if a person tells it beside the log."""
+    return replace(sign, weight=min(sign.weight, Weight.PROSE), certain=False) if sign.line.prose else sign
 
 
 def _interrupted(one: Raised) -> Iterator[Sign]:
@@ -75,18 +97,37 @@ def _interrupted(one: Raised) -> Iterator[Sign]:
 
 
 def of_lines(lines: Sequence[LogLine], covered: frozenset[int]) -> Iterator[Sign]:
-    """Signs in lines that belong to no exception. `covered`: the numbers of the lines of exceptions."""
+    """Signs in lines that belong to no exception. `covered`: the numbers of the lines of exceptions.
+
+    A log has many reports of steps that differ only in their figures; each such line is looked at once.
+    """
+    seen: dict[str, tuple[Cause, Weight] | None] = {}
     for line in lines:
-        if line.blank:
+        if line.blank or RESOLVED.search(line.text):
             continue
-        plain = WARNING.search(line.text) is None or FATAL_WARNING.search(line.text) is not None
-        for cause, weight, pattern in of_log_lines():
-            if line.number in covered and weight < Weight.ASSERTION:
-                continue
-            if (plain or weight >= Weight.ASSERTION) and pattern.search(line.text):
-                cause = in_shared_memory(cause, line.text)
-                yield Sign(cause, weight, line, line.number)
-                break
+        if reports_step(line.text):
+            key = DIGITS.sub("0", line.text)
+            found = seen[key] if key in seen else seen.setdefault(key, _of_line(line, covered))
+        else:
+            found = _of_line(line, covered)
+        if found:
+            yield _as_prose(Sign(found[0], found[1], line, line.number, certain=found[1] is not Weight.PROSE))
+
+
+def _of_line(line: LogLine, covered: frozenset[int]) -> tuple[Cause, Weight] | None:
+    plain = WARNING.search(line.text) is None or FATAL_WARNING.search(line.text) is not None
+    inside = line.number in covered
+    for cause, weight, pattern in of_log_lines():
+        if (weight >= Weight.ASSERTION or (plain and not inside)) and pattern.search(line.text):
+            return in_shared_memory(cause, line.text), weight
+    return _of_message(line) if plain and not inside else None
+
+
+def _of_message(line: LogLine) -> tuple[Cause, Weight] | None:
+    """The cause in a line that says that something failed, without an exception's type: a title, or `Error: ...`."""
+    no_message = MESSAGE.match(line.text) is None or HARMLESS.search(line.text) or FIRST_FAILED.search(line.text)
+    cause = None if no_message else cause_of_message(line.text)
+    return (cause, Weight.PROSE) if cause else None
 
 
 def of_launchers(lines: Sequence[LogLine]) -> Iterator[Sign]:
@@ -96,29 +137,31 @@ def of_launchers(lines: Sequence[LogLine]) -> Iterator[Sign]:
         if named := ROOT_RANK.search(line.text):
             root = int(named["rank"])
         if found := FIRST_FAILED.search(line.text):
-            code = found["exit1"] or found["exit2"] or found["exit3"]
             rank = found["rank"] or found["rank4"]
             at = replace(line, rank=int(rank) if rank else root)
-            yield from _of_code(at, _signal(found["signal"]) if found["signal"] else int(code) if code else 1)
+            yield from _of_code(at, _code(found), alone=bool(found["exit3"] or found["exit4"]) and at.rank is None)
 
 
-def _signal(name: str) -> int:
-    return {"SIGKILL": -9, "SIGBUS": -7, "SIGSEGV": -11, "SIGABRT": -6, "SIGTERM": -15}.get(name, 1)
+def _code(found: re.Match[str]) -> int:
+    code = found["exit1"] or found["exit2"] or found["exit3"] or found["exit4"]
+    return SIGNALS.get(found["signal"], 1) if found["signal"] else int(code) if code else 1
 
 
-def _of_code(line: LogLine, code: int) -> Iterator[Sign]:
+def _of_code(line: LogLine, code: int, alone: bool) -> Iterator[Sign]:
+    """The sign of a process that ended with this code. `alone`: it was the job's only process, so it has no rank."""
     if code in (-9, 137):
         yield Sign(Cause.HOST_OOM, Weight.SUMMARY, line, line.number, certain=False)
     elif code in (-7, 135):
         yield Sign(Cause.SHM_BUS_ERROR, Weight.SUMMARY, line, line.number, certain=False)
     elif code not in (0, -15, 143):
-        yield Sign(Cause.RANK_FIRST_FAILED, Weight.SUMMARY, line, line.number, certain=False)
+        cause = Cause.USER_EXCEPTION if alone else Cause.RANK_FIRST_FAILED
+        yield Sign(cause, Weight.SUMMARY, line, line.number, certain=False)
 
 
 def of_words(lines: Sequence[LogLine], covered: frozenset[int]) -> Iterator[Sign]:
     """What a person wrote beside the log."""
     for line in lines:
-        if line.number not in covered and WARNING.search(line.text) is None:
+        if line.number not in covered and not reports_step(line.text) and WARNING.search(line.text) is None:
             for cause, pattern in of_people():
-                if pattern.search(line.text):
+                if pattern.search(line.text) and not HEDGED.search(line.text):
                     yield Sign(cause, Weight.WORDS, line, line.number, certain=False)

@@ -11,11 +11,13 @@ from typing import Any
 import yaml
 
 from shared.diagnosis.causes import Cause
-from shared.diagnosis.tracebacks import Raised
+from shared.diagnosis.raised import Raised
 
 FILE = Path(__file__).with_name("words.yaml")
 SHARED_MEMORY = re.compile(
-    r"SemLock|sem_open|semaphore|/dev/shm|nccl-shm|torch_shm|Memory file system|joblib will operate in serial mode"
+    r"posix_fallocate|shm\.h\b|shmutils|"
+    r"SemLock|sem_open|semaphore|/dev/shm|nccl-shm|torch_shm|Memory file system"
+    r"|joblib will operate in serial mode"
     r"|multiprocessing[/\.](?:synchronize|heap|queues|context|sharedctypes)|ctx\.Lock|SimpleQueue"
 )
 
@@ -27,12 +29,16 @@ class Weight(IntEnum):
     - `ASSERTION`: CUDA's own assertion, which may stand before or after the exceptions that it causes
     - `CAUSE`: an exception, a guard or a kill with a cause of its own
     - `CONSEQUENCE`: what other ranks say when one rank is gone, and exceptions of the user's own code
+    - `PROSE`: an exception or a line of a platform that a person quotes beside the log
     - `SUMMARY`: a launcher's summary without the exception itself
     - `WORDS`: a person's words
+    - `CUT`: a traceback whose last line is missing
     """
 
+    CUT = 5
     WORDS = 10
     SUMMARY = 20
+    PROSE = 25
     CONSEQUENCE = 30
     CAUSE = 40
     ASSERTION = 50
@@ -71,6 +77,12 @@ def cause_of(raised: Raised) -> Cause:
     places = "\n".join(f"{frame.file} {frame.name}" for frame in raised.frames)
     cause = next((cause for cause, pattern in _of_exceptions() if pattern.search(raised.text)), Cause.USER_EXCEPTION)
     return in_shared_memory(cause, f"{raised.text}\n{places}")
+
+
+def cause_of_message(text: str) -> Cause | None:
+    """The cause that an exception's words show where its type is missing, as in a title; None if they show none."""
+    cause = next((cause for cause, pattern in _of_exceptions() if pattern.search(text)), None)
+    return in_shared_memory(cause, text) if cause else None
 
 
 def in_shared_memory(cause: Cause, text: str) -> Cause:

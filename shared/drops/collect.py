@@ -136,7 +136,7 @@ def _check(ports: DropPorts, stored: Stored[Drop], last: bool = False, so_far: S
         elif last:  # the process that closed the drop queued this message
             _check_again(ports, stored, so_far)
     except Changed:
-        log.info("drop %s: another look was quicker", stored.value.key)
+        log.info("drop %s: another check was quicker", stored.value.key)
 
 
 def _wait_for_removal(ports: StoragePorts, drop: Drop, last: bool) -> None:
@@ -164,7 +164,7 @@ def _judge(ports: DropPorts, stored: Stored[Drop], last: bool, so_far: SoFar) ->
         return
     now, listing = ports.clock(), PackedListing(whole=not so_far.blobs)
     if so_far.blobs >= MOST:
-        why = f"It holds over {MOST:,} files. Upload fewer, larger files, such as archives."
+        why = f"It has more than {MOST:,} files. Upload fewer, larger files, such as archives."
         reject(ports.drops, Stored(replace(drop, newest=now, looked_at=now), stored.etag), "too_many_files", why)
         return
     seen = _listed(ports, drop, last, so_far, listing)

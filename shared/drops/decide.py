@@ -63,7 +63,8 @@ def why_not_a_drop(key: DropKey, path: str, route: Route | None, routes: Routes)
         return "unknown_route", f"There is no route {key.route!r}. Routes: {choices(routes)}."
     if is_refused_file(key, path, route):
         why = (
-            f"{key} is a file right in the route's folder. Upload it as drops/{key.route}/<name>/{key.name}: all files "
+            f"{key} is a file directly in the route's folder. Upload it as drops/{key.route}/<name>/{key.name}: all "
+            "files "
             "of one folder become one run."
         )
         return "loose_file", why
@@ -139,7 +140,7 @@ def judge_drop(drop: Drop, seen: Survey, route: Route, now: datetime) -> DropVer
         return DropVerdict(VerdictKind.FORGET, "gone", "Every blob of it was deleted before it closed.")
     if _nothing_new(drop, seen):
         content = f"run {drop.run}" if drop.run else f"generation {drop.generation}"
-        return DropVerdict(VerdictKind.UNCHANGED, "unchanged", f"Its content is that of {content}.")
+        return DropVerdict(VerdictKind.UNCHANGED, "unchanged", f"Its content is the same as that of {content}.")
     waited, quiet = _ages(drop, seen, now)
     closed = _closed_by(drop, seen, route, waited, quiet)
     if closed is None:
@@ -153,7 +154,7 @@ def judge_drop(drop: Drop, seen: Survey, route: Route, now: datetime) -> DropVer
     if seen.single_file and (single := why_not_a_drop(drop.key, "", route, {})):
         return DropVerdict(VerdictKind.REJECT, *single)
     if seen.data_blobs == 0:
-        return DropVerdict(VerdictKind.REJECT, "empty", "It holds only a marker. Upload the data, then the marker.")
+        return DropVerdict(VerdictKind.REJECT, "empty", "It contains only a marker. Upload the data, then the marker.")
     return DropVerdict(VerdictKind.SEAL, *closed)
 
 

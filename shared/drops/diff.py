@@ -48,7 +48,7 @@ def read_ref(text: str) -> DataRef:
     match = _REF.fullmatch(text)
     if match is None:
         forms = "<route>/<name>, <route>/<name>@<generation>, <route>/<name>@now, or a run"
-        raise Impossible(f"{text[:120]!r} names no data. Use {forms}.", "bad_data")
+        raise Impossible(f"{text[:120]!r} does not name data. Use {forms}.", "bad_data")
     which = match["which"] or LATEST
     return DataRef(DropKey.of(match["drop"]), int(which) if which.isdigit() else 0, which == NOW)
 

@@ -64,7 +64,7 @@ def _only(text: str, names: list[str]) -> str:
     if len(names) == 1:
         return names[0]
     more = " and more" if len(names) > SHOWN else ""
-    raise Conflict(f"{text!r} is the beginning of {', '.join(names[:SHOWN])}{more}. Write more of it.", "ambiguous")
+    raise Conflict(f"{text!r} is a prefix of {', '.join(names[:SHOWN])}{more}. Write more characters.", "ambiguous")
 
 
 def _chosen(ports: DropPorts, name: str) -> FoundName:
@@ -77,7 +77,7 @@ def _chosen(ports: DropPorts, name: str) -> FoundName:
     kind, _, metric = which.partition(":")
     if kind not in ("latest", "best") or (kind == "best") != bool(metric):
         only_there = " @new and @all-new are for schedules." if which in ("new", "all-new") else ""
-        raise Impossible(f"{name!r} is not understood; write @latest or @best:METRIC.{only_there}", "bad_name")
+        raise Impossible(f"{name!r} is not valid; write @latest or @best:METRIC.{only_there}", "bad_name")
     runs = _candidates(ports, where, completed=kind == "best")
     if not runs:
         of = f" of {where!r}" if where else ""
@@ -93,8 +93,8 @@ def _generation(runs: Runs, drops: Drops, name: str, number: int) -> FoundName:
     if drop is None or drop.generation != number or drop.state is not DropState.SEALED:
         there = f"generation {drop.generation}, and is {drop.state}" if drop else "nothing"
         raise Conflict(
-            f"Drop {data.drop} has {there}: generation {number} is not what lies there. Only the newest can be used; "
-            "drop a version under a name of its own to keep it.",
+            f"Drop {data.drop} has {there}: generation {number} has been overwritten. Only the newest can be used; "
+            "to keep a version, upload it as a drop with its own name.",
             "other_generation",
         )
     return data

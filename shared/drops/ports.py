@@ -17,7 +17,7 @@ class AlreadyAdded(Changed):
     """Another call added the same record first; `there` is the added record."""
 
     def __init__(self, there: Stored[Drop]) -> None:
-        super().__init__(f"Drop {there.value.key} was opened at the same moment.")
+        super().__init__(f"Drop {there.value.key} was opened at the same time.")
         self.there = there
 
 

@@ -27,7 +27,7 @@ def train_again(ports: DropPorts, drop: DropKey, key: str | None = None, owner: 
     route = ports.routes.get(drop.route)
     bounds = (route.min_nodes, route.resubmissions) if route else (0, 0)
     job, shorter = within_lifetime(ports.capacity, again(stored_drop.request, stored_drop.run, name))
-    why = f"Generation {stored_drop.generation} of drop {drop} is trained again. {shorter}".strip()
+    why = f"Generation {stored_drop.generation} of drop {drop} is being trained again. {shorter}".strip()
     run = run_of(name, job, bounds, now)
     run = replace(
         run,
@@ -58,7 +58,7 @@ def _trained(drops: Drops, drop: DropKey) -> Drop:
         )
     if not stored.value.run:
         raise Conflict(
-            f"Route {drop.route!r} trains nothing, so there is nothing to train again. Name the drop as data: "
+            f"Route {drop.route!r} does not train, so there is nothing to train again. Name the drop as data: "
             f"submit TRAINER --data drops/{drop}.",
             "trains_nothing",
         )

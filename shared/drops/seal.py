@@ -115,10 +115,10 @@ def _written(ports: WorkspacePorts, route: Route, job_file: JobFile | None, fold
     if job_file is None:
         return None
     if not route.trains:
-        why = f"Route {route.name!r} trains nothing: its drops take no job files and no parameters. Leave them out."
+        why = f"Route {route.name!r} does not train, so its drops can't have job files or parameters. Leave them out."
         return Written(Layer(problems=(Problem("", why),)))
     if not route.job_file.allowed:
-        why = f"route {route.name!r} takes no job files. Remove it, and close the drop with _SUCCESS."
+        why = f"route {route.name!r} does not accept job files. Remove the file, and close the drop with _SUCCESS."
         return Written(Layer(problems=(Problem("", why),)))
     limits = replace(route.limits, max_upload_mib=ports.limits.max_upload_mib)
     return ports.reader.of_drop(job_file, Around(ports, limits, folder))
@@ -170,7 +170,7 @@ def _problems(jobs: Jobs, built: Built, written: Written | None) -> list[Problem
 def _job_file(blobs: Blobs, key: DropKey, seen: Survey) -> JobFile | None:
     names = [name for name in JOB_FILES if name in seen.markers]
     if len(names) > 1:
-        raise BrokenJobFile(f"The drop holds {' and '.join(names)}; keep one of them.")
+        raise BrokenJobFile(f"The drop contains {' and '.join(names)}; keep only one of them.")
     if not names:
         return None
     try:

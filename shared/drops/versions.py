@@ -63,7 +63,7 @@ def listing_of(ports: DropPorts, run: Run) -> list[Blob] | None:
 def _of_run(ports: DropPorts, name: str) -> list[DataFile]:
     run = ports.runs.get(name).value
     if not run.asked.drop:
-        raise NotFound(f"Run {name} was made from no drop.")
+        raise NotFound(f"Run {name} was not started by a drop.")
     return _listed(ports.blobs, DropKey.of(run.asked.drop), _folder(ports.drops, ports.routes, run), f"run {name}")
 
 

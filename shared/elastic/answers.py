@@ -21,7 +21,7 @@ class MemberAnswer(Struct):
     state: RunState
     at: datetime
     why: str
-    seconds: Annotated[float, Meta(description="For how long its jobs have run.")]
+    seconds: Annotated[float, Meta(description="How long its jobs have run.")]
     cost: Annotated[float | None, Meta(description="Its part of the run's cost, by that time; null while unknown.")]
 
 
@@ -44,8 +44,8 @@ class ElasticAnswer(Struct):
     resubmissions: int
     deadline: datetime
     members: list[MemberAnswer]
-    sizes: Annotated[list[SizeAnswer], Meta(description="How many members were running, from when on.")]
-    losses: Annotated[list[LossAnswer], Meta(description="The newest 100, the first one first.")]
+    sizes: Annotated[list[SizeAnswer], Meta(description="Number of running members, and since when.")]
+    losses: Annotated[list[LossAnswer], Meta(description="The newest 100, oldest first.")]
 
 
 def shown_members(run: Run) -> Json | None:

@@ -27,7 +27,7 @@ class Evicted(Struct):
 
 
 def evict_member(ports: RunPorts, run: RunName, member: MemberNumber, by: Person) -> Annotated[Json, Evicted]:
-    """End the job of an elastic run's member, to test that the run continues without the member."""
+    """End the job of a member of an elastic run, to test that the run continues without the member."""
     return {"run": run, "job": evict(ports, run, _read_member(member), by)}
 
 
@@ -53,5 +53,5 @@ def evict(ports: RunPorts, name: str, index: int, by: Person = NOBODY) -> str:
 def _read_member(text: str) -> int:
     """The number of a member. A model's pattern accepts a trailing newline; this function does not."""
     if not re.fullmatch(r"[0-9]{1,4}", text):
-        raise BadInput(f"member is {text[:40]!r}; give its number, from 0 on.")
+        raise BadInput(f"member is {text[:40]!r}; give its number, counted from 0.")
     return int(text)

@@ -43,7 +43,7 @@ SIZES_KEPT = 200
 LOSSES_KEPT = 100
 # Restarts of a node's workers, which end whenever another node does; afterwards the member gets a new job
 MAX_RESTARTS = 20
-NODE_LOST, NODE_BACK = "It lost its node and waits for another.", "It lost its node, and has another."
+NODE_LOST, NODE_BACK = "It lost its node and waits for a new one.", "It lost its node, and has a new one."
 BAD_INPUT = 2  # the trainers' exit code for data and arguments that would fail on every node
 
 
@@ -215,7 +215,7 @@ def _lost(member: Member, now: datetime) -> JobStatus | None:
     """A failed status for a job that Azure ML has not known for MISSING_FOR; None otherwise."""
     if member.state in (RunState.RECEIVED, *FINAL) or now - member.at < MISSING_FOR:
         return None
-    words = "Azure ML has no such job any more."
+    words = "Azure ML no longer has this job."
     return JobStatus("", JobState.FAILED, "", words, failure=JobFailure(summary=words))
 
 

@@ -23,4 +23,4 @@ def problems(order: JobOrder, job: JobSpec) -> Iterator[Problem]:
     if most > MOST_MEMBERS:
         yield Problem("nodes", f"are {most}; an elastic run has at most {MOST_MEMBERS}.", "bad_nodes")
     if fewest > most:
-        yield Problem("nodes", f"are to be at least {fewest}, and at most {most}.", "bad_nodes")
+        yield Problem("nodes", f"must be at least {fewest}, and at most {most}.", "bad_nodes")

@@ -9,9 +9,9 @@ GROUP = OperationGroup(
     (
         Operation(
             "evict_member", "POST", "runs/{run}/members/{member}/evict", "shared.elastic.api",
-            "End the job of an elastic run's member",
-            "The run goes on as if the member had [lost its node](elastic.md)",
-            status=202, problems=(404, 409, 422), no_key="each call ends the member's job of that moment.",
+            "End the job of a member of an elastic run",
+            "The run continues as if the member had [lost its node](elastic.md)",
+            status=202, problems=(404, 409, 422), no_key="each call ends the member's current job.",
         ),
     ),
 )  # fmt: skip

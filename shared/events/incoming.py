@@ -75,7 +75,7 @@ def blob_written(event: Json) -> BlobWritten | None:
     head, separator, rest = text(event, "subject").partition("containers/")
     container, found_blobs, name = rest.partition("/blobs/")
     if not (separator and found_blobs and name and "blobServices" in head):
-        raise BadMessage(f"The subject names no blob: {event['subject'][:200]!r}.")
+        raise BadMessage(f"The subject does not name a blob: {event['subject'][:200]!r}.")
     return BlobWritten(container, name, _time(event))
 
 

@@ -75,12 +75,12 @@ def _unfit_input(name: str, value: Value | DataInput) -> Iterator[Problem]:
 def _check(order: JobOrder, job: JobSpec) -> Iterator[Problem]:
     """Problems of the job as it would be submitted."""
     if not job.cluster:
-        yield Problem("cluster", "is missing: say where to train, nothing else names a cluster.", "cluster_missing")
-    for field_name, name in (("cluster", job.cluster), ("experiment", job.experiment)):
-        if name and not NAME.fullmatch(name):
-            yield Problem(field_name, f"is {name[:80]!r}; use letters, digits, dashes and underscores.", "bad_name")
+        yield Problem("cluster", "is missing: name the cluster to train on.", "cluster_missing")
+    if job.experiment and not NAME.fullmatch(job.experiment):
+        words = f"is {job.experiment[:80]!r}; use letters, digits, dashes and underscores."
+        yield Problem("experiment", words, "bad_name")
     if "data" in job.data and order.data is None and not order.written:
-        yield Problem("data", "is missing: say which data to train on.", "data_missing")
+        yield Problem("data", "is missing: name the data to train on.", "data_missing")
     for name, value in job.data.items():
         yield from _check_path(order, name, value)
         if value.mode and value.mode not in INPUT_MODES and kind_of(job).runs_a_command:
@@ -102,12 +102,12 @@ def _check_path(order: JobOrder, name: str, value: DataInput) -> Iterator[Proble
     """
     path = str(value.path)
     if order.root is None and is_relative(value.path):
-        yield Problem(f"inputs.{name}.path", f"has no drop to be relative to; use {PLACE_FORM}.")
+        yield Problem(f"inputs.{name}.path", f"is a relative path, but there is no drop; use {PLACE_FORM}.")
     word = path if value.mode == "direct" else path.rpartition("/")[2] if value.kind == FILE else ""
     if word and not PLAIN.fullmatch(word):
         yield Problem(
             f"inputs.{name}.path",
-            f"the command gets the name {word[:80]!r}, which a shell would read as more than a word. Rename it with "
+            f"the command gets the name {word[:80]!r}, which a shell would not read as one word. Rename it with "
             "letters, digits and _ @ % + = : , . - only.",
             "bad_name",
         )
@@ -134,9 +134,9 @@ def _unfit_path(path: Where | Pattern) -> str | None:
     if fault := path_problem(path.path.strip("/")):
         return fault
     if path.store == DROPS_STORE:
-        return "lies among the drops, where each file may start a run. Choose another datastore, or leave it out."
+        return "is in the drops container, where each file may start a run. Choose another datastore, or leave it out."
     if path.store == OUTPUT_STORE and f"{path.path}/".startswith(_OURS):
-        return "lies where other runs have theirs. Choose another folder, or leave it out."
+        return "is in the folder of other runs. Choose another folder, or leave it out."
     return None
 
 
@@ -144,4 +144,6 @@ def _unfit_kind(job: JobSpec) -> Iterator[Problem]:
     """A problem for an unsupported kind of job."""
     if job.kind not in KINDS:
         instead = _OTHER_KINDS.get(job.kind, "")
-        yield Problem("kind", f"is {job.kind[:40]!r}; command jobs, sweeps and pipelines are run. {instead}".rstrip())
+        yield Problem(
+            "kind", f"is {job.kind[:40]!r}; Trainyard runs command jobs, sweeps and pipelines. {instead}".rstrip()
+        )

@@ -69,11 +69,11 @@ def read_data(text: str) -> Data:
     read = read_place(text)
     place = read if isinstance(read, Location) else Location(*text.partition("/")[::2])
     below = place.path.strip("/")
-    fault = path_problem(below) if below else "it leads to no folder or file."
+    fault = path_problem(below) if below else "it is not the path of a folder or file."
     if has_expression(text):
-        fault = "a job would take a part of it for an expression."
+        fault = "a job would read a part of it as an expression."
     if fault or not re.fullmatch(r"\w{1,255}", place.store, re.ASCII):
-        why = fault or "it begins with no datastore's name."
+        why = fault or "it does not begin with the name of a datastore."
         forms = f"drops/<route>/<name>, <datastore>/<path> or {PLACE_FORM}"
         raise Impossible(f"data is {text[:120]!r}: {why} Use {forms}.", "bad_data")
     return Data(place, place.path if place.store == DROPS_STORE and not place.workspace else "")

@@ -15,10 +15,14 @@ from shared.jobs.location import Asset
 from shared.jobs.problem import Problem
 from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import JobSpec, Layer
+from shared.jobs.vm_size import why_retired
+from shared.kernel.names import COMPUTE, COMPUTE_RULE
 
 DAY = 86_400
-# Azure ML ends a job after so many days: https://learn.microsoft.com/azure/machine-learning/how-to-manage-quotas
+# Azure ML ends a job after so many days, and "data for runs not completed within the maximum lifetime is not
+# accessible": https://learn.microsoft.com/azure/machine-learning/how-to-manage-quotas
 JOB_DAYS, LOW_PRIORITY_JOB_DAYS = 21, 7
+_SECONDS_TO_SAVE = 3600  # by which a job's own time limit ends the job earlier, so that its data is accessible
 # What Azure ML stores of a job: https://learn.microsoft.com/azure/machine-learning/resource-limits-capacity
 MOST_ENTRIES, RESERVED = 50, 10  # tags, and properties, of a job; and how many Trainyard may add of each
 KEY_LENGTH, VALUE_LENGTH, DESCRIPTION_LENGTH = 100, 1000, 5000  # characters
@@ -64,6 +68,11 @@ class Limits:
         return self.max_nodes * self.max_processes
 
 
+def lifetime_seconds(days: int) -> int:
+    """The longest useful time limit, in seconds, of a job that Azure ML ends after so many days."""
+    return days * DAY - _SECONDS_TO_SAVE
+
+
 def over_limits(merged: Layer, written: JobSpec, limits: Limits) -> Iterator[Problem]:
     """Problems of a job beyond the limits. `written` is the part that the user wrote."""
     yield from _numbers(merged, limits)
@@ -80,7 +89,9 @@ def over_limits(merged: Layer, written: JobSpec, limits: Limits) -> Iterator[Pro
 
 
 def over_azures_limits(job: JobSpec) -> Iterator[Problem]:
-    """Problems of a description, tags or properties that Azure ML would not store."""
+    """Problems of a description, tags or properties that Azure ML would not store, and a retired size."""
+    if why := why_retired(job.machine):
+        yield Problem("machine", f"{why}.")
     if (length := len(job.description)) > DESCRIPTION_LENGTH:
         yield Problem("description", f"has {length:,} characters; Azure ML takes at most {DESCRIPTION_LENGTH:,}.")
     for field, entries in (("tags", job.tags), ("properties", job.properties)):
@@ -107,6 +118,8 @@ def _numbers(merged: Layer, limits: Limits) -> Iterator[Problem]:
 
 
 def _cluster(job: JobSpec, limits: Limits) -> Iterator[Problem]:
-    if limits.clusters is not None and job.cluster and job.cluster not in limits.clusters:
+    if job.cluster and not COMPUTE.fullmatch(job.cluster):
+        yield Problem("cluster", f"is {job.cluster[:80]!r}; {COMPUTE_RULE}.", "bad_name")
+    elif limits.clusters is not None and job.cluster and job.cluster not in limits.clusters:
         choices = ", ".join(sorted(limits.clusters)) or "none"
         yield Problem("cluster", f"is {job.cluster[:80]!r}; choose one of {choices}.", "cluster_not_allowed")

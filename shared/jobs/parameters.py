@@ -38,7 +38,7 @@ def parameters(template: JobSpec, described: Mapping[str, Any], where: str) -> d
     literals = template.values
     if unknown := set(described) - set(literals):
         raise BadSetting(
-            f"{where}: {there_are(unknown)} are no literal inputs of the job; it has {there_are(literals)}."
+            f"{where}: {there_are(unknown)} are not literal inputs of the job; it has {there_are(literals)}."
         )
     for name, schema in described.items():
         _check_schema(f"{where}: {name}", schema)
@@ -52,9 +52,7 @@ def parameters(template: JobSpec, described: Mapping[str, Any], where: str) -> d
 def _check_schema(where: str, schema: Any) -> None:
     kinds = _kinds(schema) if isinstance(schema, dict) else ()
     if not kinds or not set(kinds) <= set(TYPES) or not set(schema) <= KEYWORDS:
-        raise BadSetting(
-            f"{where} must have a type out of {', '.join(TYPES)}, and keywords out of {there_are(KEYWORDS)}."
-        )
+        raise BadSetting(f"{where} must have a type from {', '.join(TYPES)}, and keywords from {there_are(KEYWORDS)}.")
     if not isinstance(schema.get("description"), str):
         raise BadSetting(f"{where} must have a description.")
 
@@ -96,8 +94,8 @@ def unquoted(values: Mapping[str, Any]) -> Iterator[Problem]:
         if isinstance(value, str) and not PLAIN.fullmatch(value):
             yield Problem(
                 f"parameters.{name}",
-                f"is {value[:80]!r}. It becomes a part of a command, so it may hold letters, digits and "
-                "_ @ % + = : , . / - only, and begin with no dash.",
+                f"is {value[:80]!r}. It becomes part of a command, so it may only have letters, digits and "
+                "_ @ % + = : , . / - only, and must not begin with a dash.",
                 "bad_parameter",
             )
 
@@ -106,7 +104,7 @@ def unknown_names(schemas: Parameters, names: Mapping[str, Any], at: str) -> Ite
     """A problem for each unknown name; a single problem if there are very many."""
     unknown = [name for name in names if name not in schemas]
     if len(unknown) > MOST_UNKNOWN:
-        words = f"has {len(unknown):,} names that are no parameters, as {unknown[0][:80]!r}."
+        words = f"has {len(unknown):,} names that are not parameters, such as {unknown[0][:80]!r}."
         yield Problem(at, f"{words} There are: {there_are(schemas)}.", "unknown_parameter")
         return
     for name in unknown:

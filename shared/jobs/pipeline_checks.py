@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 
 from shared.jobs.command import LAUNCHER
-from shared.jobs.limits import Limits, over_limits
+from shared.jobs.limits import Limits, over_azures_limits, over_limits
 from shared.jobs.location import Asset, is_of_this_machine, is_relative
 from shared.jobs.problem import Problem
 from shared.jobs.readers.azureml import path_of
@@ -19,7 +19,7 @@ from shared.kernel.names import NAME
 
 MOST_STEPS = 100
 _INSTEAD = {
-    "parallel": "make it a command step that goes through its files",
+    "parallel": "make it a command step that loops over its files",
     "spark": "make it a command step whose environment has pyspark",
     "automl": "make it a command step that trains",
     "data_transfer": "make it a command step that copies",
@@ -31,10 +31,10 @@ def pipeline_faults(job: JobSpec, limits: Limits) -> Iterator[Problem]:
     """All problems of the pipeline's steps."""
     all_steps = steps(job)
     if len(all_steps) > MOST_STEPS:
-        yield Problem("jobs", f"has {len(all_steps)} steps; the most are {MOST_STEPS}.")
+        yield Problem("jobs", f"has {len(all_steps)} steps; at most {MOST_STEPS} are allowed.")
         return
     if job.sweep:
-        yield Problem("sweep", "can't be over a pipeline as a whole; give it a step of type: sweep.", "bad_sweep")
+        yield Problem("sweep", "can't search over a whole pipeline; use a step of type: sweep.", "bad_sweep")
     for step in all_steps:
         for problem in _of_step(step, limits):
             place = f"jobs.{step.name}"
@@ -57,8 +57,11 @@ def _of_step(step: WrittenStep, limits: Limits) -> Iterator[Problem]:
     yield from _of_component(step, limits)
     yield from unfit_code(step.job.code, limits.allows_code)
     yield from over_limits(Layer(step.job), step.job, limits)
+    yield from over_azures_limits(step.job)
     if step.job.is_elastic:
-        yield Problem("command", f"starts {LAUNCHER}, which a step can't; submit that training as a run of its own.")
+        yield Problem(
+            "command", f"starts {LAUNCHER}, which is not possible in a step; submit that training as a run of its own."
+        )
     for name, value in step.job.data.items():
         if is_relative(value.path) or is_of_this_machine(value.path):
             yield Problem(f"inputs.{name}.path", f"{value.path!r} is on your machine; use {PLACE_FORM}.")
@@ -72,7 +75,7 @@ def _of_component(step: WrittenStep, limits: Limits) -> Iterator[Problem]:
     if not step.is_pipeline and not step.component and not step.job.command:
         yield Problem("command", "is missing, and the step names no component.")
     elif not step.is_pipeline and not step.component and not step.job.environment:
-        yield Problem("environment", "is missing; each step, or its component, names its own.")
+        yield Problem("environment", "is missing; each step, or its component, needs its own.")
 
 
 def _of_the_graph(by_name: Mapping[str, WrittenStep]) -> Iterator[Problem]:

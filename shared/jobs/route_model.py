@@ -38,7 +38,7 @@ class RouteModel:
 
 MODEL_FORM = (
     "{name: churn, alias: production, challenger: {metric: auc, goal: maximize, by: 0.002, test: {epochs: 0}}, "
-    "protect: [production]}; all but name may be left out, and all but metric in challenger"
+    "protect: [production]}; only name is required, and in challenger only metric"
 )
 
 
@@ -88,7 +88,9 @@ def _words(section: dict[str, Any], key: str, where: str) -> tuple[str, ...]:
 def _test(given: Any, where: str, parameters: Parameters) -> dict[str, Any]:
     at = f"{where}: model.challenger.test"
     if not isinstance(given, dict):
-        raise BadSetting(f"{at} is {given!r}; write the parameters that let the job only test a model, {{epochs: 0}}.")
+        raise BadSetting(
+            f"{at} is {given!r}; write the parameters with which the job only tests a model, {{epochs: 0}}."
+        )
     for problem in (*unknown_names(parameters, given, at), *bad_values(parameters, given, at), *unquoted(given)):
         raise BadSetting(f"{problem.path} {problem.message}")
     return all_converted(parameters, given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from shared.jobs.route_sweep import read_sweep
 from shared.jobs.spec import JobSpec
 from shared.jobs.vm_size import gpus_of_entry
 from shared.kernel.errors import BadSetting
-from shared.kernel.names import NAME
+from shared.kernel.names import COMPUTE, COMPUTE_RULE, NAME
 from shared.kernel.suggest import did_you_mean
 
 NUMBERS = {  # key: (default, least, most)
@@ -116,7 +117,7 @@ def _own_route(name: str, limits: Limits, trainers: Path) -> Route:
 def _limits(section: Any, routes: Routes, where: str) -> Limits:
     """The limits of jobs without a route: from the file, else the widest limits of the routes."""
     if not isinstance(section, dict) or not set(section) <= LIMITS:
-        raise BadSetting(f"{where} must be a mapping with keys out of {_list(LIMITS)}.")
+        raise BadSetting(f"{where} must be a mapping with keys from {_list(LIMITS)}.")
     widest = widest_limits(routes)
     numbers = {
         key: _number(section.get(key, getattr(widest, key)), key, *NUMBERS[key][1:], where)
@@ -124,7 +125,7 @@ def _limits(section: Any, routes: Routes, where: str) -> Limits:
     }
     clusters, cluster = section.get("clusters"), str(section.get("cluster", ""))
     allowed = None if clusters == "any" else _names(clusters, "clusters", where) or widest.clusters
-    if cluster and (not NAME.fullmatch(cluster) or (allowed is not None and cluster not in allowed)):
+    if cluster and (not COMPUTE.fullmatch(cluster) or (allowed is not None and cluster not in allowed)):
         raise BadSetting(f"{where}: cluster is {cluster!r}; choose one of {_list(allowed or ())}.")
     return Limits(
         clusters=allowed,
@@ -150,9 +151,17 @@ def widest_limits(routes: Routes) -> Limits:
     )
 
 
+def _form_of(key: str) -> tuple[re.Pattern[str], str]:
+    """The form of the names under this key, and the rule in words."""
+    if key in ("cluster", "clusters", "move_to"):
+        return COMPUTE, COMPUTE_RULE
+    return NAME, "use letters, digits, dashes and underscores"
+
+
 def _names(value: Any, key: str, where: str) -> frozenset[str]:
-    if not isinstance(value or [], list) or not all(NAME.fullmatch(str(name)) for name in value or []):
-        raise BadSetting(f"{where}: {key} is {value!r}; give a list of names, of letters, digits, dashes, underscores.")
+    form, rule = _form_of(key)
+    if not isinstance(value or [], list) or not all(form.fullmatch(str(name)) for name in value or []):
+        raise BadSetting(f"{where}: {key} is {value!r}; give a list of names: {rule}.")
     return frozenset(map(str, value or []))
 
 
@@ -212,17 +221,18 @@ def _check_keys(entry: Any, where: str) -> None:
 
 def _check_names(entry: dict[str, Any], route: str, where: str) -> None:
     if not entry.get("cluster"):
-        raise BadSetting(f"{where} names no cluster.")
+        raise BadSetting(f"{where} does not name a cluster.")
     values = {"experiment": route, **entry}
     for key in ("cluster", "experiment", "move_to", "project"):
-        if key in values and not NAME.fullmatch(str(values[key])):
-            raise BadSetting(f"{where}: {key} is {values[key]!r}; use letters, digits, dashes and underscores.")
+        form, rule = _form_of(key)
+        if key in values and not form.fullmatch(str(values[key])):
+            raise BadSetting(f"{where}: {key} is {values[key]!r}; {rule}.")
 
 
 def _data_route(name: str, entry: dict[str, Any], where: str) -> Route:
     """A route that trains nothing: its drops are stored, numbered and found like other drops."""
     if unfit := set(entry) - OF_DATA:
-        raise BadSetting(f"{where} trains nothing, so it has no {_list(unfit)}; choose from {_list(OF_DATA)}.")
+        raise BadSetting(f"{where} does not train, so it can't have {_list(unfit)}; choose from {_list(OF_DATA)}.")
     numbers = _numbers(entry, where)
     return Route(
         name=name,
@@ -253,7 +263,7 @@ def _numbers(entry: dict[str, Any], where: str) -> dict[str, Any]:
 def _retention(section: Any, where: str) -> Retention:
     """Days for which checkpoints, copies and drops are kept; 0: forever."""
     if not isinstance(section, dict) or not set(section) <= set(RETENTION_KEYS):
-        raise BadSetting(f"{where}: retention must be a mapping with keys out of {_list(RETENTION_KEYS)}.")
+        raise BadSetting(f"{where}: retention must be a mapping with keys from {_list(RETENTION_KEYS)}.")
     return Retention(**{key: _number(days, f"retention.{key}", 0, 36500, where) for key, days in section.items()})
 
 

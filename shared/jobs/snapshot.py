@@ -36,5 +36,7 @@ def snapshot_files(folder: Path) -> list[Path]:
     root = folder.resolve()
     if away := [p for p in kept if p.is_symlink() and not (p.is_file() and p.resolve().is_relative_to(root))]:
         names = ", ".join(p.relative_to(folder).as_posix() for p in sorted(away)[:NAMED])
-        raise BadInput(f"{folder} has links to what is no file in it: {names}. Put the files themselves there.")
+        raise BadInput(
+            f"{folder} has links that do not point to a file in it: {names}. Replace the links by the files."
+        )
     return sorted(kept)

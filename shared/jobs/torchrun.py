@@ -20,7 +20,7 @@ def lonely_nodes(job: JobSpec) -> Problem | None:
         return None
     return Problem(
         "distribution",
-        f"is missing: the command starts torchrun on {job.node_count} nodes, and nothing tells the nodes of each "
+        f"is missing: the command starts torchrun on {job.node_count} nodes, and the nodes have no way to find each "
         "other. With a distribution of type pytorch (submit: --distribution pytorch) each node has NODE_RANK, "
         "MASTER_ADDR and MASTER_PORT, for torchrun's --node-rank, --master-addr and --master-port. Or leave torchrun "
         "out, and let the distribution start the processes (--processes N).",

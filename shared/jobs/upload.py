@@ -99,7 +99,7 @@ def check(files: Iterable[File], most_bytes: int) -> None:
     """Raise Impossible for an invalid folder: no files, too many files, too large, or invalid names."""
     listed = list(files)
     if not listed:
-        raise Impossible("There are no files to send.", "empty_upload")
+        raise Impossible("There are no files to upload.", "empty_upload")
     if len(listed) > MOST_FILES:
         raise Impossible(
             f"The folder has more than {MOST_FILES:,} files. Leave data, environments and results out with .amlignore, "
@@ -115,7 +115,7 @@ def check(files: Iterable[File], most_bytes: int) -> None:
         if file.size < 0 or not _MD5.fullmatch(file.md5):
             raise Impossible(f"{file.name[:80]!r} needs a size and an MD5 of 32 hex digits.", "bad_upload")
     if len(set(names)) < len(names):
-        raise Impossible("A file's name comes twice.", "bad_upload")
+        raise Impossible("A file's name is there twice.", "bad_upload")
 
 
 def check_context(files: Iterable[File]) -> None:

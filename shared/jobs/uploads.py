@@ -53,8 +53,8 @@ def check_complete(stores: Stores, job: JobSpec) -> None:
         if upload.digest(files) != name:
             why = "there" if files else "not there"
             raise Impossible(
-                f"{path_of(place)}: the files of {upload.path(name)} are {why}, not all as they were announced. "
-                "Send them again.",
+                f"{path_of(place)}: the files of {upload.path(name)} are {why}, and do not match the announcement. "
+                "Upload them again.",
                 "upload_incomplete",
             )
         if place.endswith(upload.CONTEXT):

@@ -123,6 +123,10 @@ SIZES = {
 }
 _KNOWN = {name.lower(): size for name, size in SIZES.items()}
 _SIZE = re.compile(r"Standard_[A-Za-z0-9_-]{1,60}", re.IGNORECASE)
+# Series whose machines Azure has switched off: NC, NCv2, NCv3, ND, NV, NVv3 and HB; see docs/retirements.md
+_RETIRED = re.compile(
+    r"standard_(nc\d+r?(_promo)?|nc\d+r?s_v[23]|nd\d+r?s|nv\d+|nv\d+s_v3|hb\d+(-\d+)?rs)", re.IGNORECASE
+)
 _ACCELERATED = re.compile(r"Standard_N", re.IGNORECASE)
 
 
@@ -146,6 +150,14 @@ def gpus_of(name: str) -> int | None:
     return None if _ACCELERATED.match(name) else 0
 
 
+def why_retired(name: str) -> str:
+    """Why no machine of this size exists any more, with the size to use instead; '' for any other size."""
+    if not _RETIRED.fullmatch(name):
+        return ""
+    size = known(name)
+    return f"is {name!r}, and Azure has retired this size; use {size.instead if size else 'a newer size'}"
+
+
 def same(a: str, b: str) -> bool:
     """Whether two names are the same size. Names are case-insensitive, and Azure ML writes them in capitals."""
     return a.lower() == b.lower()
@@ -155,9 +167,11 @@ def gpus_of_entry(entry: Mapping[str, Any], given: int, where: str) -> int:
     """GPUs per node of a route: from its entry, else from its VM size; -1 if neither is given."""
     size = str(entry.get("vm_size", ""))
     if size and not is_size(size):
-        raise BadSetting(f"{where}: vm_size is {size!r}; write a size of Azure's, such as Standard_NC24ads_A100_v4.")
+        raise BadSetting(f"{where}: vm_size is {size!r}; write a VM size of Azure, such as Standard_NC24ads_A100_v4.")
+    if why := why_retired(size):
+        raise BadSetting(f"{where}: vm_size {why}.")
     if "gpus" in entry or not size:
         return given
     if (gpus := gpus_of(size)) is None:
-        raise BadSetting(f"{where}: how many GPUs {size} has is not known; say it beside it, as gpus: 4.")
+        raise BadSetting(f"{where}: how many GPUs {size} has is not known; state it beside vm_size, as gpus: 4.")
     return gpus

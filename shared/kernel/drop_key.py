@@ -51,4 +51,4 @@ def _unmountable(segment: str) -> str | None:
     """Return why Azure ML can't mount a path with this segment, or None. A job on such a path would fail, whatever the
     drop holds.
     """
-    return "has a ':' or an '@', which Azure ML can't have in a path" if set(segment) & set(":@") else None
+    return "has a ':' or an '@', which Azure ML does not allow in a path" if set(segment) & set(":@") else None

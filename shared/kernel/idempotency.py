@@ -19,4 +19,6 @@ def id_for(prefix: str, key: str | None, new_token: Callable[[], str]) -> str:
 
 def used_for_another(what: str) -> Conflict:
     """Return the error for a key with which a different request already created an object."""
-    return Conflict(f"This Idempotency-Key made {what} from another request. Use a new key.", "idempotency_conflict")
+    return Conflict(
+        f"This Idempotency-Key was used for {what} by another request. Use a new key.", "idempotency_conflict"
+    )

@@ -98,7 +98,7 @@ class Message:
         try:
             message: Message = convert(body, cls)
         except msgspec.ValidationError as exc:
-            raise BadMessage(f"This is no {cls.__name__}: {exc}. {json.dumps(body)[:200]}") from exc
+            raise BadMessage(f"This is not a valid {cls.__name__}: {exc}. {json.dumps(body)[:200]}") from exc
         for name, value in vars(message).items():
             if isinstance(value, datetime) and value.tzinfo is None:
                 raise BadMessage(f"The time {name!r} of a {cls.__name__} has no zone: {value.isoformat()}.")
@@ -121,7 +121,7 @@ def kind_of(body: Json, kinds: Iterable[type[Message]]) -> type[Message]:
     for kind in kinds:
         if named == kind.__name__ or (named is None and _required(kind) <= body.keys()):
             return kind
-    raise BadMessage(f"No message that this version knows: {json.dumps(body)[:200]}.")
+    raise BadMessage(f"Unknown kind of message: {json.dumps(body)[:200]}.")
 
 
 def is_event(kind: type[Message]) -> bool:

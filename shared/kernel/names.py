@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}")  # Azure ML's rule for experiments and clusters
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}")  # Azure ML's rule for experiments
+# Azure ML's rule for computes, in its own words: https://github.com/aztfmod/terraform-provider-azurecaf/issues/78
+COMPUTE = re.compile(r"[A-Za-z][A-Za-z0-9-]{1,22}[A-Za-z0-9]")
+COMPUTE_RULE = "use 3 to 24 letters, digits and dashes, a letter first and no dash last"
 
 _SEGMENT_LIMIT = 200  # characters of a route's or a drop's name; a whole blob name has at most 1,024
 

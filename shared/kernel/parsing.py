@@ -76,7 +76,7 @@ def schemas(kinds: Iterable[Any], ref_template: str) -> tuple[tuple[dict[str, An
 def read_body(body: bytes, model: type[T]) -> T:
     """Decode the JSON body as this model. Raises BadInput."""
     if len(body) > BODY_LIMIT:
-        raise BadInput(f"The body has {len(body)} bytes, the limit is {BODY_LIMIT}. Put data into storage instead.")
+        raise BadInput(f"The body has {len(body)} bytes, the limit is {BODY_LIMIT}. Upload data to storage instead.")
     return _fit(read_json(body, "The body"), model, "The body")
 
 
@@ -91,7 +91,7 @@ def _fit(value: object, model: type[T], what: str, strict: bool = True) -> T:
     try:
         return convert(value, model, strict=strict)
     except msgspec.ValidationError as exc:
-        raise BadInput(f"{what} does not fit: {exc}.") from exc
+        raise BadInput(f"{what} is invalid: {exc}.") from exc
 
 
 def read_key(text: str | None) -> str | None:
@@ -172,7 +172,7 @@ def _scalar_fault(value: Any, path: str) -> Iterator[tuple[str, str]]:
 
 def _text_fault(value: Any, path: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, str) and ("\0" in value or any("\ud800" <= char <= "\udfff" for char in value)):
-        yield path, "holds a character that can't be stored: NUL or half of a surrogate pair."
+        yield path, "contains a character that can't be stored: NUL or half of a surrogate pair."
 
 
 class _Refused(Exception):
@@ -188,7 +188,7 @@ def _single(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(text: str) -> Any:
-    raise _Refused(f"holds {text}, which is not a JSON number.")
+    raise _Refused(f"contains {text}, which is not a JSON number.")
 
 
 def _check_events(events: Iterable[Any], what: str) -> None:
@@ -196,7 +196,9 @@ def _check_events(events: Iterable[Any], what: str) -> None:
     for event in events:
         line = event.start_mark.line + 1
         if isinstance(event, yaml.AliasEvent):
-            raise BadInput(f"{what} line {line}: YAML aliases (*{event.anchor}) are not taken; write the values out.")
+            raise BadInput(
+                f"{what} line {line}: YAML aliases (*{event.anchor}) are not allowed; write the values themselves."
+            )
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
@@ -210,7 +212,7 @@ def _lines(node: yaml.MappingNode, what: str, prefix: str = "") -> Iterator[tupl
     for key, value in node.value:
         path, line = f"{prefix}{key.value}", key.start_mark.line + 1
         if str(key.value) in seen:
-            raise BadInput(f"{what} line {line}: the key {path!r} stands twice; keep one.")
+            raise BadInput(f"{what} line {line}: the key {path!r} is there twice; keep one.")
         seen.add(str(key.value))
         yield path, line
         if isinstance(value, yaml.MappingNode):

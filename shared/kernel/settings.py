@@ -21,7 +21,7 @@ from shared.kernel.index_settings import ROOT, money_file, routes_file, setting_
 SETTINGS = {
     "AzureWebJobsStorage": "Connection string of the storage account (laptop only)",
     "AzureWebJobsStorage__accountName": "Name of the storage account, reached with the app's identity",
-    "AzureWebJobsStorage__blobServiceUri": "Address of its blob service instead: right in every cloud",
+    "AzureWebJobsStorage__blobServiceUri": "Address of its blob service instead; works in every cloud",
     "AzureWebJobsStorage__queueServiceUri": "Address of its queue service, beside the blob service's",
     "AzureWebJobsStorage__tableServiceUri": "Address of its table service, beside the blob service's",
     "AML_SUBSCRIPTION_ID": "Subscription of the Azure ML workspace",
@@ -41,12 +41,14 @@ SETTINGS = {
     "TRAINYARD_SMTP_URL": "Mail server for notices, smtps://user:password@host or smtp://host; default none",
     "TRAINYARD_MAIL_FROM": "Sender of those mails",
     "TRAINYARD_NOTICES_TO": "Where notices may go: public (default), or anywhere, for http and addresses inside too",
-    "AZURE_BATCHAI_STORAGE_ACCOUNT": "Fills <AZURE_BATCHAI_STORAGE_ACCOUNT> in Batch AI documents; default the app's",
-    "TRAINYARD_SCALING_DRY_RUN": "true: scaling of clusters is decided and recorded, but not done; default false",
+    "AZURE_BATCHAI_STORAGE_ACCOUNT": "Value for <AZURE_BATCHAI_STORAGE_ACCOUNT> in Batch AI documents; default the "
+    "app's",
+    "TRAINYARD_SCALING_DRY_RUN": "true: Trainyard decides and records the scaling of clusters, but does not scale; "
+    "default false",
     "TRAINYARD_STOP_INSTANCES_HOURS": "Stop compute instances that have been on for so many hours; default never",
-    "TRAINYARD_CANCEL_IDLE_GPUS": "true: cancel runs whose GPUs do nothing; default false: they are only reported",
+    "TRAINYARD_CANCEL_IDLE_GPUS": "true: cancel runs whose GPUs are idle; default false: only report them",
     "TRAINYARD_SIGNING_KEY": "The key that signs models: a PEM file, or https://<vault>/keys/<name> in Key Vault",
-    "TRAINYARD_LEASE_MAX_HOURS": "The longest that a lease may hold nodes, with its extensions; default 12",
+    "TRAINYARD_LEASE_MAX_HOURS": "Longest time that a lease may hold nodes, with its extensions; default 12",
     "TRAINYARD_AUTH": "Who may call the HTTP API: keys (default) or entra, for roles of Entra ID",
 }
 
@@ -202,7 +204,9 @@ def _storage(env: Mapping[str, str]) -> Storage:
         return Storage.of_account(account)
     for key, uri in uris.items():
         if not uri.startswith("https://"):
-            raise BadSetting(f"{key} has value {uri!r}. It must begin with https://, as the other two services' must.")
+            raise BadSetting(
+                f"{key} has value {uri!r}. It must begin with https://, like the addresses of the other two services."
+            )
     return Storage(*(uri.rstrip("/") for uri in uris.values()))
 
 

@@ -39,9 +39,9 @@ class PromoteRequest(Struct, forbid_unknown_fields=True):
     """A run to promote to a version."""
 
     run: Annotated[str, Meta(min_length=1, max_length=63)]
-    alias: Annotated[str, Meta(max_length=31, description="To point at it, such as production.")] = ""
+    alias: Annotated[str, Meta(max_length=31, description="The alias to move to it, such as production.")] = ""
     why: Annotated[Text, Meta(description="For the model's history.")] = ""
-    allow_code: Annotated[bool, Meta(description="Take files that run code when they are loaded.")] = False
+    allow_code: Annotated[bool, Meta(description="Accept files that run code when they are loaded.")] = False
 
 
 class AliasRequest(Struct, forbid_unknown_fields=True):
@@ -66,7 +66,7 @@ class AliasAnswer(Struct):
     by: str
     by_id: str
     why: str
-    earlier: Annotated[list[int], Meta(description="The versions before, the last one last.")]
+    earlier: Annotated[list[int], Meta(description="Earlier versions, oldest first.")]
 
 
 _ALSO: dict[str, Any] = {"aliases": list[str], "promoted_at": str}
@@ -76,7 +76,7 @@ ChangeAnswer = model_of(__name__, models.Change, {}, ("model",))
 
 class ModelAnswer(Struct):
     model: str
-    latest: Annotated[int, Meta(description="The number of the newest version that was ever made.")]
+    latest: Annotated[int, Meta(description="The highest version number so far.")]
     aliases: list[AliasAnswer]
 
 

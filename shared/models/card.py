@@ -74,10 +74,10 @@ def _number(value: float | None) -> str:
 def _data(asked: Json, data: Json) -> str:
     if not asked["drop"]:
         places = ", ".join(f"`drops/{place}`" for place in asked["reads"])
-        return f"No drop; it read {places}." if places else "No drop."
+        return f"No drop; the job read {places}." if places else "No drop."
     drop = f"Drop `{_cell(asked['drop'])}`, generation {asked['generation']}"
     words = f"{drop}: {data['files']:,} files, {data['bytes']:,} bytes."
-    return words + (f" No SHA-256 of them: {data['notHashed']}" if data["notHashed"] else "")
+    return words + (f" Their SHA-256 is not known: {data['notHashed']}" if data["notHashed"] else "")
 
 
 def _training(asked: Json, node: Json, run: Json) -> list[str]:

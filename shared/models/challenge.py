@@ -103,7 +103,7 @@ def challenge(ports: ModelPorts, message: Challenge) -> None:
         except OtherChampion:
             continue
         return
-    raise Unavailable(f"{rule.name}@{rule.alias} moved each time that run {run.name} was judged.")
+    raise Unavailable(f"{rule.name}@{rule.alias} moved during each attempt to judge run {run.name}.")
 
 
 def _rule(routes: Routes, run: Run) -> RouteModel | None:
@@ -150,7 +150,7 @@ def _judge(ports: ModelPorts, rule: RouteModel, run: Run) -> None:
             asked = ChangeRequest(ports.clock(), BY, verdict.why)
             promote.promote_run(ports, run.name, rule.name, rule.alias, asked, judged=judged)
         except (Conflict, Impossible, NotFound) as exc:
-            verdict = ChallengeResult(False, f"It won, and can't be promoted. {exc}")
+            verdict = ChallengeResult(False, f"It won, but can't be promoted. {exc}")
     if not verdict.wins:
         if model:
             promote.keep(ports, rule.name, rule.alias, judged, run.name, ChangeRequest(ports.clock(), BY, verdict.why))

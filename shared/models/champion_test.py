@@ -43,7 +43,7 @@ def test_of(ports: DropPorts, champion: Version, challenger: Run, parameters: di
     except NotFound:
         pass
     if changes := data_changes(ports, challenger):
-        raise Conflict(f"The data of run {challenger.name} are others now: {changes}.", "altered")
+        raise Conflict(f"The data of run {challenger.name} have changed: {changes}.", "altered")
     job = _job(ports, name, champion, challenger, parameters)
     now = ports.clock()
     run = run_of(name, job, workload(challenger).bounds(challenger), now)

@@ -112,7 +112,7 @@ def _rows(blobs: Blobs, folder: str) -> dict[str, dict[str, Any]]:
 def _model(ports: ModelPorts, folder: str, rows: dict[str, dict[str, Any]]) -> list[ModelFile]:
     model = [row for name, row in sorted(rows.items()) if name.startswith(MODELS)]
     if not model:
-        raise NotFound("The run left no models/. What it left, `fetch` brings.")
+        raise NotFound("The run has no models/. `fetch` downloads its other files.")
     if (size := sum(int(row["size"]) for row in model)) > MOST_MODEL_BYTES:
         raise Conflict(f"The model has {size:,} bytes; at most {MOST_MODEL_BYTES:,} are signed.", "too_large")
 
@@ -128,15 +128,15 @@ def _data(ports: DropPorts, run: Run) -> tuple[tuple[tuple[Blob, str], ...], str
     """Return the drop's blobs with their SHA-256, and why hashes are missing."""
     blobs = listing_of(ports, run)
     if blobs is None:
-        return (), "No list of the drop's files was kept." if run.asked.drop else "The run was made from no drop."
+        return (), "No list of the drop's files was kept." if run.asked.drop else "The run was not started by a drop."
     size = sum(blob.size for blob in blobs)
     if len(blobs) > MOST_DATA_FILES or size > MOST_DATA_BYTES:
-        return tuple((blob, "") for blob in blobs), f"{len(blobs):,} files of {size:,} bytes: too much to be hashed."
+        return tuple((blob, "") for blob in blobs), f"{len(blobs):,} files of {size:,} bytes: too much to hash."
 
     def hashed(blob: Blob) -> str:
         there = ports.blobs.first(Place(DROPS_CONTAINER, blob.name))
         if there is None or there.name != blob.name or (blob.md5 or blob.etag) != (there.md5 or there.etag.strip('"')):
-            raise Conflict(f"{blob.name} is gone, or another file, since the run was made.", "altered")
+            raise Conflict(f"{blob.name} was deleted or replaced after the run was created.", "altered")
         return sha256_of(ports.blobs, DROPS_CONTAINER, blob.name, blob.size, blob.md5)
 
     try:

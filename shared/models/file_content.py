@@ -57,7 +57,7 @@ def _why(file: IO[bytes], size: int, depth: int) -> str:
     if not start:
         return ""
     if packed := next((kind for magic, kind in COMPRESSED.items() if start.startswith(magic)), ""):
-        return f"it is compressed by {packed}, so what it holds is not known"
+        return f"it is compressed by {packed}, so its content is unknown"
     if start.startswith(ZIP):
         return _why_archive(file, depth)
     if zipfile.is_zipfile(file):  # a picture or a pickle with an archive behind it is read as either
@@ -76,14 +76,16 @@ def _why_plain(file: IO[bytes], size: int, start: bytes) -> str:
     file.seek(0)
     data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
-        return "it is too large to be read"
+        return "it is too large to read"
     try:
         return pickles.why_unsafe(data)
     except pickles.NotAPickle as exc:
         if start.startswith(pickles.PROTOCOL):
             return f"it can't be read ({exc})"
     return (
-        "" if start.startswith(OTHER_PICTURES) or _is_text(data) else "its content is of no kind that holds data alone"
+        ""
+        if start.startswith(OTHER_PICTURES) or _is_text(data)
+        else "its content is not of a kind that only contains data"
     )
 
 
@@ -100,12 +102,12 @@ def _why_array(start: bytes) -> str:
     length = int.from_bytes(start[8:10] if start[6] == 1 else start[8:12], "little")
     header = start[10 if start[6] == 1 else 12 :][:length].decode("latin-1")
     kind = re.search(r"'descr':\s*('[^']*'|\[)", header)
-    return "" if kind and "O" not in kind[1] and kind[1] != "[" else "its array holds objects, which are a pickle"
+    return "" if kind and "O" not in kind[1] and kind[1] != "[" else "its array contains objects, which are a pickle"
 
 
 def _why_archive(file: IO[bytes], depth: int) -> str:
     if depth == MOST_DEPTH:
-        return f"it holds archives within archives, deeper than {MOST_DEPTH}"
+        return f"it contains archives within archives, deeper than {MOST_DEPTH}"
     try:
         with zipfile.ZipFile(file) as archive:
             return _why_members(archive, depth)
@@ -116,13 +118,13 @@ def _why_archive(file: IO[bytes], depth: int) -> str:
 def _why_members(archive: zipfile.ZipFile, depth: int) -> str:
     members = [entry for entry in archive.infolist() if not entry.is_dir()]
     if any("/code/" in f"/{entry.filename}" for entry in members):
-        return "it holds a program"  # TorchScript
+        return "it contains a program"  # TorchScript
     if any(entry.flag_bits & ENCRYPTED or entry.compress_type not in USUAL for entry in members):
         return "a member is encrypted, or compressed in an unusual way"
     if sum(entry.file_size for entry in members) > MOST_UNPACKED:
-        return "it is too large to be read"
+        return "it is too large to read"
     if len({entry.filename for entry in members}) < len(members):
-        return "two of its members have one name"
+        return "two of its members have the same name"
     of_torch = any(entry.filename.rpartition("/")[2] == "data.pkl" for entry in members)
     for entry in members:
         if of_torch and STORAGE.fullmatch(entry.filename):

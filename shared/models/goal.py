@@ -10,7 +10,8 @@ from shared.runs.model import Run
 from shared.runs.views.summary import metric_named
 
 HOW = (
-    "Say it in the routes file: challenger: {metric: METRIC, goal: maximize} or minimize. A trainer can say it too, in "
+    "Declare the direction in the routes file: challenger: {metric: METRIC, goal: maximize} or minimize. A trainer "
+    "can also declare it, in "
     'model.json: {"goals": {"METRIC": "maximize"}}.'
 )
 
@@ -24,13 +25,13 @@ def goal_for(rule: RouteModel, run: Run, model: Model | None) -> Goal:
     said = rule.goal or _of_sweep(rule, run) or _of_trainer(rule, run) or goal_of(rule.metric)
     if kept and rule.goal and rule.goal != kept:
         raise Impossible(
-            f"The versions of {rule.name} were compared by {kept} {rule.metric}, and the route says {rule.goal}. Use "
-            "another model name for models that are compared in another way.",
+            f"The versions of {rule.name} were compared by {kept} {rule.metric}, but the route says {rule.goal}. Use "
+            "another model name for models that are compared differently.",
             "other_goal",
         )
     if not (kept or said):
         how = HOW.replace("METRIC", rule.metric)
-        raise Impossible(f"Nobody knows whether more or less {rule.metric} is better. {how}", "no_goal")
+        raise Impossible(f"It is unknown whether more or less {rule.metric} is better. {how}", "no_goal")
     return Goal(kept or str(said))
 
 

@@ -75,7 +75,7 @@ def _is_in_drop(where: Where, drop: str) -> bool:
 def _read(ports: ModelPorts, name: str, where: Where, began: datetime) -> NamedData:
     data = NamedData(name, place_text(where))
     if not isinstance(where, Location):
-        return _unknown(data, "its place is not one that Trainyard can read")
+        return _unknown(data, "Trainyard can't read its path")
     try:
         container, blobs = ports.jobs.place(where).container, listed(ports, where)
         size = sum(blob.size for blob in blobs)
@@ -86,7 +86,7 @@ def _read(ports: ModelPorts, name: str, where: Where, began: datetime) -> NamedD
         return _unknown(data, str(exc))
     found = NamedData(name, data.place, tuple(zip(blobs, digests, strict=True)))
     if not blobs:
-        return _unknown(found, "there are no files any more")
+        return _unknown(found, "its files no longer exist")
     late = [blob.name for blob in blobs if blob.last_modified is None or blob.last_modified > began]
     return _unknown(found, f"{late[0]} was written after the run was requested") if late else found
 

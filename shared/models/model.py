@@ -121,7 +121,7 @@ def check_name(name: str) -> str:
 def check_alias(alias: str) -> str:
     """Return the alias if it is a valid alias. Raises Impossible."""
     if not ALIAS.fullmatch(alias) or alias in TAKEN:
-        taken = f"; {' and '.join(TAKEN)} mean runs" if alias in TAKEN else ""
+        taken = f"; {' and '.join(TAKEN)} are reserved for runs" if alias in TAKEN else ""
         raise Impossible(
             f"{alias[:80]!r} can't be an alias: use a small letter, then up to 30 small letters, digits and dashes, "
             f"such as production{taken}.",

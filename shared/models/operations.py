@@ -10,36 +10,37 @@ VERSION = "models/{model}/versions/{version}"
 GROUP = OperationGroup(
     "[Models](models.md)",
     (
-        Operation("list_models", "GET", "models", ANSWERS, "The models, with their aliases"),
+        Operation("list_models", "GET", "models", ANSWERS, "List the models with their aliases"),
         Operation(
             "get_model", "GET", "models/{model}", ANSWERS,
-            "A model's aliases, versions and history", "Up to 100 of each", problems=(404,),
+            "Show a model's aliases, versions and history", "Up to 100 of each", problems=(404,),
         ),
         Operation(
             "promote_run", "POST", "models/{model}/versions", ANSWERS,
             "Make a run's model the next version",
-            'Give `{"run", "alias", "why", "allow_code"}`. A repeat gives the same version',
+            'Give `{"run", "alias", "why", "allow_code"}`. A repeated request returns the same version',
             status=201, problems=(404, 409, 422), code="with `allow_code`, or with a protected `alias`",
         ),
         Operation(
             "move_alias", "POST", "models/{model}/aliases/{alias}", ANSWERS,
-            "Point an alias at a version, or back where it was",
-            'Give `{"version", "why"}`, or `{"undo": true}` for the way back',
-            problems=(404, 422), no_key="each `undo` goes one step further back.", code="to move a protected alias",
+            "Move an alias to a version, or back to the previous one",
+            'Give `{"version", "why"}`, or `{"undo": true}` to move it back',
+            problems=(404, 422), no_key="each `undo` moves it one step further back.", code="to move a protected alias",
         ),
         Operation(
             "get_version", "GET", VERSION, ANSWERS,
-            "A version, by its number or an alias", "The answer has its run, digest, signer, metrics and data",
+            "Show a version, by its number or an alias", "The answer has its run, digest, signer, metrics and data",
             problems=(404,),
         ),
         Operation(
             "read_model_file", "GET", f"{VERSION}/files/{{*path}}", ANSWERS,
-            "Redirect to a signed file, or to model.sig", "`model.sig` names them all. `?link=true` gives the address",
+            "Redirect to a signed file, or to model.sig",
+            "`model.sig` lists the signed files. `?link=true` gives the address",
             problems=(404,),
         ),
         Operation(
             "explain_version", "GET", f"{VERSION}/why", ANSWERS,
-            "Where the version comes from", "Each link of the chain is good, bad or unknown", problems=(404,),
+            "Show where the version comes from", "Each link of the chain is good, bad or unknown", problems=(404,),
         ),
         Operation(
             "reproduce_version", "POST", f"{VERSION}/reproduce", ANSWERS,
@@ -47,15 +48,15 @@ GROUP = OperationGroup(
         ),
         Operation(
             "compare_reproduction", "GET", f"{VERSION}/reproductions/{{run}}", ANSWERS,
-            "How a reproduction compares with the version",
+            "Show how a reproduction compares with the version",
             "The answer says whether the weights are equal, and what differs",
             problems=(404, 409),
         ),
         Operation(
             "let_go_version", "POST", f"{VERSION}/let-go", ANSWERS,
-            "Stop keeping a version", "409 while an alias points at it", problems=(404, 409),
+            "Release a version", "409 while an alias points at it", problems=(404, 409),
         ),
-        Operation("get_model_key", "GET", "model-key", ANSWERS, "The public key that models are signed with"),
+        Operation("get_model_key", "GET", "model-key", ANSWERS, "Show the public key of the models' signatures"),
     ),
     "`{version}` is a number or an alias.",
 )  # fmt: skip

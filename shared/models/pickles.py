@@ -40,7 +40,7 @@ def why_unsafe(data: bytes) -> str:
         try:
             unsafe = next((name for name in pickle.names() if not SAFE.fullmatch(name)), "")
         except (ValueError, IndexError, OverflowError) as exc:
-            raise NotAPickle(f"no pickle at byte {file.tell()}: {exc}") from exc
+            raise NotAPickle(f"not a pickle at byte {file.tell()}: {exc}") from exc
         if unsafe:
             return f"it calls {unsafe.replace(' ', '.')}"
         count += 1

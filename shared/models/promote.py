@@ -133,7 +133,7 @@ def _promotable(runs: Runs, name: str) -> Run:
     if run.archive.at is None:
         raise Conflict(f"Run {name} is not archived yet. Try again in a moment.", "not_archived")
     if run.removed.at is not None:
-        raise Conflict(f"What run {name} left was removed at {run.removed.at:%Y-%m-%d %H:%M} UTC.", "removed")
+        raise Conflict(f"The files of run {name} were removed at {run.removed.at:%Y-%m-%d %H:%M} UTC.", "removed")
     return run
 
 
@@ -148,7 +148,7 @@ def _checked(blobs: Blobs, evidence: Evidence, allow_code: bool) -> Evidence:
         if not allow_code and (why := file_content.why_unsafe(blobs, f"{folder}/{file.name}", file.size)):
             raise Impossible(
                 f"{file.name} of run {evidence.run.name} may run code when it is loaded: {why}. Save weights as "
-                "safetensors, or as a state_dict by torch.save; `allow_code` takes it as it is.",
+                "safetensors, or as a state_dict by torch.save; `allow_code` accepts the file as it is.",
                 "runs_code",
             )
     return evidence
@@ -226,7 +226,7 @@ def _still_there(ports: ModelPorts, version: Version, asked: ChangeRequest) -> N
         if where.number == version.number:
             undo(ports, version.model, alias, asked)
     let_go(ports, version.model, version.number, asked)
-    raise Conflict(f"Run {version.run} was removed while it was promoted.", "removed")
+    raise Conflict(f"Run {version.run} was removed while it was being promoted.", "removed")
 
 
 def _register(ports: ModelPorts, version: Version, run: Run) -> None:

@@ -50,17 +50,15 @@ def reproduce(ports: ModelPorts, version: Version, by: Person) -> Run:
     """
     old = ports.runs.get(version.run).value
     if changes := why.data_changes(ports, old):
-        raise Conflict(
-            f"{version} was trained on other data than drop {old.asked.drop} holds now: {changes}.", "altered"
-        )
+        raise Conflict(f"{version} was trained on other data than drop {old.asked.drop} has now: {changes}.", "altered")
     if old.asked.continues:
         raise Impossible(
-            f"{version} continued run {old.asked.continues} from its checkpoints, which changed since. A training from "
-            "the beginning would be another one.",
+            f"{version} continued run {old.asked.continues} from its checkpoints, which have changed since. Training "
+            "from the beginning would give a different model.",
             "continued",
         )
     if changes := why.input_changes(ports, version, old):
-        raise Conflict(f"{version} was trained on other data than its job names now: {changes}.", "altered")
+        raise Conflict(f"{version} was trained on data that have changed: {changes}.", "altered")
     if old.asked.from_run:
         model_of(ports, old.asked.from_run)
     name = _next_name(ports.runs, version)
@@ -115,7 +113,9 @@ def compare(ports: ModelPorts, version: Version, name: str) -> Comparison:
     """Compare a reproduction's model with the signed one. Raises Conflict until the reproduction is archived."""
     first, run = ports.runs.get(version.run).value, ports.runs.get(name).value
     if run.progress.state in FINAL and run.progress.state is not RunState.COMPLETED:
-        raise Impossible(f"{version} was not trained again: {_why_not(run)} Ask again to try again.", "not_reproduced")
+        raise Impossible(
+            f"{version} was not trained again: {_why_not(run)} Send the request again to retry.", "not_reproduced"
+        )
     if run.progress.state is not RunState.COMPLETED or run.archive.at is None:
         raise Conflict(
             f"Run {name} is {run.progress.state}{', not archived yet' if run.archive.at is None else ''}.",
@@ -139,16 +139,16 @@ def varies(run: Run) -> str:
     if fewest >= most:
         return ""
     return (
-        f"The run had {fewest} to {most} nodes, as they came and went: its weights are never equal to the bit. Compare "
-        "the metric; how much it scatters, one repetition does not tell."
+        f"The run had {fewest} to {most} nodes, and their number changed: its weights can't be equal to the bit. "
+        "Compare the metric; one repetition does not show how much the metric scatters."
     )
 
 
 def _why_not(run: Run) -> str:
     if run.progress.failure and run.progress.failure.package:
         return (
-            f"package {run.progress.failure.package} of its environment can't be had any more (run {run.name}). "
-            "Let the nodes' package index offer it."
+            f"package {run.progress.failure.package} of its environment is no longer available (run {run.name}). "
+            "Add it to the nodes' package index."
         )
     return f"run {run.name} is {run.progress.state}. {first_line(run)}"
 
@@ -156,7 +156,7 @@ def _why_not(run: Run) -> str:
 def _differences(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
     """Return the differences between the two nodes' own records."""
     if not then or not now:
-        return ["One of the runs told nothing of its node, so packages and processors can't be compared."]
+        return ["One of the runs did not report its node, so packages and processors can't be compared."]
     lines = [
         f"The {what} was {then.get(what)}, now it is {now.get(what)}."
         for what in ("processor", "gpus", "cores", "python")

@@ -46,7 +46,7 @@ def _unknown_data(evidence: Evidence) -> Iterator[str]:
     if run.asked.continues:
         yield f"The content of the checkpoints of run {run.asked.continues}, from which the run continued."
     if evidence.parent and not evidence.parent_digest:
-        yield f"The content of the parent model {evidence.parent}: the run is no version."
+        yield f"The content of the parent model {evidence.parent}: the run is not a version of a model."
 
 
 def _unknown_code(evidence: Evidence) -> Iterator[str]:
@@ -54,7 +54,7 @@ def _unknown_code(evidence: Evidence) -> Iterator[str]:
         if why := _no_code(evidence, job):
             yield f"The content of the code{_of(name)}: {why}"
     if not source_of(evidence.run.asked.request).commit:
-        yield "The commit of the code: the client that sent the job named none."
+        yield "The commit of the code: the client that submitted the job did not name one."
     tags = [image for image in sorted(_images(evidence)) if "@sha256:" not in image]
     yield from (f"The content of image {image}: it is named by a tag." for image in tags)
     if not evidence.node:
@@ -64,14 +64,14 @@ def _unknown_code(evidence: Evidence) -> Iterator[str]:
 def _unknown_result(evidence: Evidence) -> Iterator[str]:
     run = evidence.run
     if not run.measured.of_model:
-        yield "How good the model is: the run has no metrics."
+        yield "The quality of the model: the run has no metrics."
     elif not run.measured.saved:
-        yield "Whether the metrics are those of the saved weights: the trainer did not say it; they are last values."
+        yield "Whether the metrics are those of the saved weights: they are last values, as the trainer did not say."
     if not run.people.owner_id:
-        yield f"Who asked for the run: {run.people.owner or 'nobody'} is the client's own claim."
+        yield f"Who requested the run: {run.people.owner or 'nobody'} is the client's own claim."
     trials = evidence.maker is not run  # whose cost is in the part of the sweep
     if not trials and (run.money.cost is None or run.money.cost.unpriced):
-        yield "What the run cost: no price is known for all of its nodes."
+        yield "The cost of the run: no price is known for all of its nodes."
 
 
 def jobs_of(evidence: Evidence) -> list[tuple[str, JobSpec]]:
@@ -133,7 +133,7 @@ def _no_code(evidence: Evidence, job: JobSpec) -> str:
     if digest_in(job.code) or (uses_own_code(job) and evidence.maker.jobs.code):
         return ""
     if not job.code:
-        return "the job has none but its command."
+        return "the job has no code except its command."
     return f"the job names {place_text(job.code)}, which Trainyard did not hash."
 
 

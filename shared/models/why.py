@@ -125,11 +125,11 @@ def _signed(signer: Signer, blobs: Blobs, version: Version) -> tuple[dict[str, s
         content = blobs.read(OUTPUT_CONTAINER, f"{version.proof}/{SIGNATURE}", PROOF_LIMIT)
         files, hint = read_signature(content)
         if hint != version.signer or hint != key_digest(signer.public_key()):
-            return files, f"It was signed by key {hint[:16]}, not by this deployment's."
+            return files, f"It was signed by key {hint[:16]}, not by the key of this deployment."
         for name in (name for name in files if not name.startswith(MODELS) and name != "manifest.json"):
             document = blobs.read(OUTPUT_CONTAINER, f"{version.proof}/{name}", PROOF_LIMIT)
             if hashlib.sha256(document).hexdigest() != files[name]:
-                return files, f"{name} is not what was signed."
+                return files, f"{name} does not match the signature."
     except (TrainyardError, ValueError, KeyError) as exc:
         return {}, f"It can't be read: {exc}"
     return files, ""
@@ -145,9 +145,9 @@ def _weights(blobs: Blobs, run: Run, signed: dict[str, str]) -> Link:
         row = rows.get(name)
         blob = blobs.first(Place(OUTPUT_CONTAINER, f"{folder}/{name}"))
         if blob is None or blob.name != f"{folder}/{name}":
-            return Link("weights", BAD, f"{name} is gone from the archive.")
+            return Link("weights", BAD, f"{name} is missing in the archive.")
         if row is None or (blob.size, blob.etag.strip('"')) != (row["size"], str(row["etag"]).strip('"')):
-            return Link("weights", BAD, f"{name} was written again since the run was archived.")
+            return Link("weights", BAD, f"{name} was overwritten after the run was archived.")
     count = sum(name.startswith(MODELS) for name in signed)
     return Link("weights", GOOD, f"{count} files in {OUTPUT_CONTAINER}/{folder}, as they were archived.")
 
@@ -166,7 +166,9 @@ def _run(run: Run) -> Link:
 
 def _data(ports: DropPorts, run: Run) -> Link:
     if not run.asked.drop:
-        return Link("data", UNKNOWN, f"No drop; it read {', '.join(run.asked.reads) or 'nothing that was recorded'}.")
+        return Link(
+            "data", UNKNOWN, f"No drop; the job read {', '.join(run.asked.reads) or 'nothing that was recorded'}."
+        )
     what = f"{run.asked.drop}@{run.asked.generation}"
     if listing_of(ports, run) is None:
         return Link("data", UNKNOWN, f"{what}: no list of its files was kept.")
@@ -188,7 +190,9 @@ def _code(predicate: dict[str, Any]) -> Link:
         return Link("code", GOOD, f"git show {commit}{changed}; digest {str(digest.get('sha256', ''))[:16]}.")
     if digest:
         return Link(
-            "code", GOOD, f"The trainers' or a sent folder, digest {digest['sha256'][:16]}; no commit is known."
+            "code",
+            GOOD,
+            f"The trainers' code or an uploaded folder, digest {digest['sha256'][:16]}; no commit is known.",
         )
     return Link("code", UNKNOWN, "The job named its own code.")
 
@@ -198,7 +202,7 @@ def _environment(predicate: dict[str, Any]) -> Link:
     uri = str(_dependency(predicate, "environment").get("uri", ""))
     name = uri.partition("/environments/")[2] or uri
     if not (installed := packages(node)):
-        return Link("environment", UNKNOWN, f"{name}; the job told of no packages.")
+        return Link("environment", UNKNOWN, f"{name}; the job did not report its packages.")
     return Link(
         "environment", GOOD, f"{name}: Python {node.get('python')}, {len(installed)} packages; {node.get('processor')}."
     )
@@ -209,13 +213,13 @@ def _parent(runs: Runs, version: Version) -> Iterator[Link]:
         try:
             parent = runs.get(version.from_run).value
         except NotFound:
-            yield Link("parent", BAD, f"Run {version.from_run} is not on record.")
+            yield Link("parent", BAD, f"Run {version.from_run} is not recorded.")
             return
         gone = parent.removed.at is not None
         yield Link(
             "parent",
             BAD if gone else GOOD,
-            f"It began with the model of run {parent.name}{', which was removed' if gone else ''}.",
+            f"It started from the model of run {parent.name}{', which was removed' if gone else ''}.",
         )
 
 

@@ -23,11 +23,17 @@ _MONTH_DAYS = 365.25 / 12
 
 
 class CostsQuery(Struct):
-    by: Annotated[Literal["run", "cluster", "project", "owner"], Meta(description="What a line of the report is.")] = (
-        "project"
-    )
+    by: Annotated[
+        Literal["run", "cluster", "project", "owner"], Meta(description="What each line of the report stands for.")
+    ] = "project"
     since: (
-        Annotated[str, Meta(min_length=1, description="A time, whose whole day in UTC is in; default: this month.")]
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                description="Start of the report, rounded down to a whole day in UTC. Default: this month.",
+            ),
+        ]
         | UnsetType
     ) = UNSET
 
@@ -35,26 +41,38 @@ class CostsQuery(Struct):
 class CostLine(Struct):
     """Dollars by what they paid for. What no run, project or owner explains has the key ''."""
 
-    key: Annotated[str, Meta(description="An owner's is their object id in Entra ID, else the name that they gave.")]
-    name: Annotated[str, Meta(description="What an owner with an object id is called; empty for all else.")]
+    key: Annotated[
+        str, Meta(description="For an owner, the object id in Entra ID, or else the name that the owner gave.")
+    ]
+    name: Annotated[str, Meta(description="The name of an owner with an object id; otherwise empty.")]
     spent: float
     training: float
     allocation: float
     idle: float
     lease: float
     unexplained: float
-    idle_share: Annotated[float, Meta(description="The part that neither training nor starting got.")]
+    idle_share: Annotated[float, Meta(description="The share that was neither training nor starting.")]
     node_hours: float
-    unpriced_hours: Annotated[float, Meta(description="Node hours whose price is unknown; not in the dollars.")]
+    unpriced_hours: Annotated[float, Meta(description="Node hours without a known price; not included in the dollars.")]
     unknown_hours: Annotated[
         float,
-        Meta(description="Node hours, at most, of times when nobody counted: not in the dollars; of clusters."),
+        Meta(
+            description=(
+                "Most node hours possible in times without node counts; not included in the dollars. Only by cluster."
+            )
+        ),
     ]
     saved_always_on: Annotated[
         float | None,
-        Meta(description="Against the most nodes that there were, kept up since the first one; of clusters."),
+        Meta(
+            description=(
+                "Savings compared with keeping the maximum number of nodes up since the first one. Only by cluster."
+            )
+        ),
     ]
-    saved_default: Annotated[float | None, Meta(description="Against Azure ML's default idle time; of clusters.")]
+    saved_default: Annotated[
+        float | None, Meta(description="Savings compared with Azure ML's default idle time. Only by cluster.")
+    ]
 
 
 class CostDay(Struct):
@@ -93,9 +111,9 @@ class CostReport(Struct):
     total: CostLine
     lines: list[CostLine]
     days: list[CostDay]
-    standing: Annotated[dict[str, float], Meta(description="What costs without any node, for the same time.")]
+    standing: Annotated[dict[str, float], Meta(description="Costs without any node, for the same time.")]
     budgets: list[BudgetState]
-    missing: Annotated[list[CostGap], Meta(description="Days whose record can't be read; none of this counts them.")]
+    missing: Annotated[list[CostGap], Meta(description="Days whose record can't be read; not included in the costs.")]
 
 
 def get_costs(ports: MoneyPorts, query: CostsQuery) -> Annotated[Json, CostReport]:
@@ -107,7 +125,7 @@ def get_costs(ports: MoneyPorts, query: CostsQuery) -> Annotated[Json, CostRepor
     now = ports.clock()
     since = start_of_day(read_time(query.since)) if query.since else start_of_day(now).replace(day=1)
     if since > now or now - since > LONGEST:
-        raise Impossible(f"since is {since.isoformat()}; it must lie within the last {LONGEST.days} days.", "bad_time")
+        raise Impossible(f"since is {since.isoformat()}; it must be within the last {LONGEST.days} days.", "bad_time")
     day_count = (now - since) / timedelta(days=1)
     days = charged(ports, since, now).days
     cost_report = report(days, query.by, now)
@@ -129,7 +147,7 @@ def _gap(day: Day, now: datetime) -> Json:
     closing = f"the row '!closed' of the partition 'day!{day.day}' in the table 'money'"
     advice = "Restore its row from a backup of the table 'money'; the cloud's own bill has the day's sum."
     if day.day >= day_of(now - KEPT + timedelta(days=1)):
-        advice = f"Delete {closing}: the day is then made again, from the node counts."
+        advice = f"Delete {closing}: Trainyard then computes the day again from the node counts."
     return {"day": _date(day.day), "cluster": day.cluster, "why": day.problem, "advice": advice}
 
 

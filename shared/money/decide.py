@@ -58,7 +58,7 @@ def most_of_sweep(run: Run, price: float) -> float:
     """
     sweep, hourly = run.asked.request.sweep, run.asked.request.node_count * price / 3600
     if sweep is None:
-        raise AssertionError(f"run {run.name} is no sweep")
+        raise AssertionError(f"run {run.name} is not a sweep")
     most = sweep.most_trials * hourly * ((run.asked.request.timeout_seconds or _DAY) + ALLOWANCE_SECONDS)
     return min(most, sweep.budget + sweep.at_once * hourly * ALLOWANCE_SECONDS) if sweep.budget else most
 
@@ -99,14 +99,15 @@ def _month_refuses(amount: float, budget: Budget, account: Account, most: float)
     project, month = f"Project {account.project}", _words(account.month)
     if account.reached_at or account.spent >= amount * budget.refuse / 100:
         used = f"{project} has spent ${account.spent:.2f} of its ${amount:.2f} for {month}"
-        return Refusal("over_budget", f"{used}; from {budget.refuse:g} % on no run starts.")
+        return Refusal("over_budget", f"{used}; from {budget.refuse:g} % on, no run starts.")
     if account.committed + most > amount + _CENT:
         left = max(0.0, amount - account.committed)
+        reserved = max(0.0, account.committed - account.spent)
         return Refusal(
             "over_budget",
-            f"The run may cost ${most:.2f}. {project} has ${left:.2f} left of its ${amount:.2f} for {month}, after "
-            f"${account.spent:.2f} spent, and what its runs that go on may cost. Lower timeout_seconds or the nodes, "
-            "wait for runs to end, or ask for more.",
+            f"The run may cost ${most:.2f}. {project} has ${left:.2f} left for {month} (${amount:.2f} budget, "
+            f"${account.spent:.2f} spent, ${reserved:.2f} reserved by running jobs). Lower timeout_seconds or the "
+            "nodes, wait for runs to end, or ask for a larger budget.",
         )
     return None
 

@@ -51,18 +51,22 @@ def load(file: Path, region: str = "") -> Policy:
 
 def _budget(entry: Any, where: str) -> Budget:
     if not isinstance(entry, dict) or not set(entry) <= set(_BUDGET) or not {"month", "run"} & set(entry):
-        raise BadSetting(f"{where} must be a mapping with month or run, and further keys out of {_list(_BUDGET)}.")
+        raise BadSetting(f"{where} must be a mapping with month or run, and further keys from {_list(_BUDGET)}.")
     numbers = {key: _number(entry[key], key, *_BUDGET[key][1:], where) for key in entry}
     budget = Budget(**numbers)
     if budget.warn > budget.refuse:
-        raise BadSetting(f"{where}: warn is {budget.warn:g} and refuse {budget.refuse:g}; warn comes first.")
+        raise BadSetting(
+            f"{where}: warn is {budget.warn:g} and refuse {budget.refuse:g}; warn must not be above refuse."
+        )
     return budget
 
 
 def _price(entry: Any, where: str) -> Price:
     keys = {"vm_size", "tier", "region", "dollars"}
     if not isinstance(entry, dict) or not {"vm_size", "dollars"} <= set(entry) <= keys:
-        raise BadSetting(f"{where}: each has vm_size and dollars (an hour), maybe tier and region; found {entry!r}.")
+        raise BadSetting(
+            f"{where}: each has vm_size and dollars (an hour), and optionally tier and region; found {entry!r}."
+        )
     if (tier := str(entry.get("tier", "dedicated"))) not in TIERS:
         raise BadSetting(f"{where}: tier is {tier!r}; choose from {_list(TIERS)}.")
     dollars = _number(entry["dollars"], "dollars", 0, 1e6, where)
@@ -80,7 +84,7 @@ def _entries(document: dict[str, Any], key: str, kind: type[Any], file: Path) ->
 
 def _name(value: Any, file: Path) -> str:
     if not NAME.fullmatch(str(value)):
-        raise BadSetting(f"{file}: {value!r} is no name; use letters, digits, dashes and underscores.")
+        raise BadSetting(f"{file}: {value!r} is not a name; use letters, digits, dashes and underscores.")
     return str(value)
 
 
@@ -97,7 +101,7 @@ def _document(file: Path) -> dict[str, Any]:
     except (OSError, yaml.YAMLError, BadInput) as exc:
         raise BadSetting(f"{file} can't be read: {exc}") from exc
     if not isinstance(document, dict):
-        raise BadSetting(f"{file} must hold a mapping, it holds a {type(document).__name__}.")
+        raise BadSetting(f"{file} must contain a mapping, but it contains a {type(document).__name__}.")
     return document
 
 

@@ -9,7 +9,7 @@ GROUP = OperationGroup(
     (
         Operation(
             "get_costs", "GET", "costs", "shared.money.api",
-            "What the nodes cost, and how the budgets stand",
+            "Show what the nodes cost, and the state of the budgets",
             "Since `?since=` (default: this month), by day, and `?by=` run, cluster, project or owner",
             problems=(422,),
         ),

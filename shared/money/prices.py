@@ -88,7 +88,7 @@ def read_retail(items: Iterable[Json], vm_size: str, region: str, now: datetime)
         try:
             price = _retail(item, region)
         except (KeyError, TypeError, ValueError, AttributeError) as exc:
-            raise BadInput(f"The retail prices API gave what is no price: {exc!r}.") from exc
+            raise BadInput(f"The retail prices API answered with something that is not a price: {exc!r}.") from exc
         if price is None or price.at is None or price.at > now or price.vm_size.lower() != vm_size.lower():
             continue
         before = newest_by_tier.get(price.tier)

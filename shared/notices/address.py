@@ -43,11 +43,13 @@ def read_address(text: str, channel: str, plain_http: bool) -> tuple[Channel, st
     text = text.strip()
     if mail := _MAIL.fullmatch(text):
         if channel not in ("", Channel.MAIL):
-            raise Impossible(f"{masked(mail[1])} is a mail address, which {channel} can't take.", "bad_address")
+            raise Impossible(
+                f"{masked(mail[1])} is a mail address, and {channel} can't deliver to mail addresses.", "bad_address"
+            )
         return Channel.MAIL, mail[1]
     host = _host_of(text, plain_http)
     if channel == Channel.MAIL:
-        raise Impossible(f"{masked(text)} is no mail address.", "bad_address")
+        raise Impossible(f"{masked(text)} is not a mail address.", "bad_address")
     if channel:
         return Channel(channel), text
     if host == "hooks.slack.com":
@@ -66,11 +68,16 @@ def _host_of(text: str, plain_http: bool) -> str:
     if parts.scheme not in (("https", "http") if plain_http else ("https",)) or not host:
         raise Impossible(f"The address must be {forms}; this one begins with {text[:8]!r}.", "bad_address")
     if parts.username is not None or "@" in parts.netloc or re.search(r"[\s\\\x00-\x1f\x7f]", text):
-        raise Impossible(f"{masked(text)} holds a user name or characters that no address has.", "bad_address")
+        raise Impossible(
+            f"{masked(text)} contains a user name or characters that are not allowed in an address.", "bad_address"
+        )
     if len(text) > ADDRESS_LIMIT or port == 0 or not text.isascii():
         raise Impossible(f"{masked(text)} is longer than {ADDRESS_LIMIT} characters, or not ASCII.", "bad_address")
     if not plain_http and (host == "localhost" or ("." not in host and ":" not in host)):
-        raise Impossible(f"{masked(text)} leads to a machine inside; notices go to public addresses.", "bad_address")
+        raise Impossible(
+            f"{masked(text)} points to a machine inside the network; notices are sent to public addresses only.",
+            "bad_address",
+        )
     return host
 
 

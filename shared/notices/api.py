@@ -27,7 +27,7 @@ class SubscriptionRequest(Struct, forbid_unknown_fields=True):
 
     on: Annotated[list[str], Meta(min_length=1, max_length=10, description=f"Out of {_KINDS}.")]
     to: Annotated[str, Meta(min_length=3, max_length=2000, description="https://... or a mail address. A secret.")]
-    channel: Annotated[Channel | None, Meta(description="Default: what the address looks like.")] = None
+    channel: Annotated[Channel | None, Meta(description="Default: derived from the address.")] = None
     route: Annotated[str, Meta(max_length=200)] = ""
     experiment: Annotated[str, Meta(max_length=255)] = ""
 
@@ -38,7 +38,7 @@ class SubscriptionRequest(Struct, forbid_unknown_fields=True):
 SubscriptionAnswer = model_of(
     __name__,
     model.Subscription,
-    {"to": Annotated[str, Meta(description="As much of it as may be shown.")]},
+    {"to": Annotated[str, Meta(description="The address, partly hidden.")]},
     ("to", "secret"),
 )
 
@@ -47,7 +47,9 @@ class NewSubscription(Struct):
     id: str
     channel: Channel
     to: str
-    secret: Annotated[str, Meta(description="Signs what is sent to a webhook; shown this once. Else empty.")]
+    secret: Annotated[
+        str, Meta(description="The secret that signs deliveries to a webhook; shown only once. Otherwise empty.")
+    ]
 
 
 class DeliveryAnswer(Struct):

@@ -34,7 +34,7 @@ def _archived(runs: Runs, notice: Notice, data: dict[str, Any]) -> Notice | None
     if run is None:
         return None
     if not is_over(run):  # the event precedes the write of the run's end
-        raise Unavailable(f"Run {run.name} is archived, but its record does not say yet that it has ended.")
+        raise Unavailable(f"Run {run.name} is archived, but its record has not been updated yet.")
     words = f"Run {run.name} {run.progress.state}" + (f" on {run.asked.drop}" if run.asked.drop else "")
     return _of_run(notice, run, _KINDS[run.progress.state], f"{words}.", {"archive": str(data.get("output", ""))})
 
@@ -44,7 +44,9 @@ def _given_up(runs: Runs, notice: Notice, data: dict[str, Any]) -> Notice | None
     if run is None:
         return None
     words = {"archive error": run.archiving.error}
-    return _of_run(notice, run, NoticeKind.FAILED, f"The archive of run {run.name} was given up.", words)
+    return _of_run(
+        notice, run, NoticeKind.FAILED, f"Trainyard could not archive run {run.name}, and stopped trying.", words
+    )
 
 
 def _evicted(runs: Runs, notice: Notice, data: dict[str, Any]) -> Notice | None:
@@ -58,31 +60,31 @@ def _late(runs: Runs, notice: Notice, data: dict[str, Any]) -> Notice | None:
     run = _run(runs, data)
     if run is None:
         return None
-    hint = "Let it go on, cancel it, or continue it on more nodes."
+    hint = "Let it continue, cancel it, or continue it on more nodes."
     return _of_run(
         notice, run, NoticeKind.LATE, f"Run {run.name} will be late: {data.get('why', '')}", {"what to do": hint}
     )
 
 
 def _idle(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
-    title = f"Cluster {data.get('cluster')} has {_nodes(data.get('nodes'))} and had nothing to do for an hour."
+    title = f"Cluster {data.get('cluster')} has {_nodes(data.get('nodes'))} and has been idle for an hour."
     return _plain(notice, NoticeKind.IDLE, title, data)
 
 
 def _budget(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
-    title = str(data.get("why") or f"The budget of {data.get('project')}: its limit came near.")
+    title = str(data.get("why") or f"The budget of {data.get('project')} is nearly used up.")
     return _plain(notice, NoticeKind.BUDGET, title, {name: value for name, value in data.items() if name != "why"})
 
 
 def _poison(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
-    title = f"A message of the queue {data.get('queue')} failed five times. It is in the poison queue."
-    hint = "`status` shows it, `admin replay` gives it back once the cause is mended."
+    title = f"A message of the queue {data.get('queue')} failed five times and is now in the poison queue."
+    hint = "`status` shows it, `admin replay` returns it to its queue when the cause is fixed."
     return _plain(notice, NoticeKind.POISON, title, {"queue": data.get("queue"), "what to do": hint})
 
 
 def _alias(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
     model, alias, after = data.get("model"), data.get("alias"), data.get("after")
-    title = f"{model}@{alias} is {model}/{after} now." if after else f"Model {model} has no alias {alias} any more."
+    title = f"{model}@{alias} is {model}/{after} now." if after else f"Model {model} no longer has the alias {alias}."
     facts = {"before": data.get("before") or "none", "by": data.get("by"), "why": data.get("why")}
     return _plain(notice, NoticeKind.MODEL, title, facts)
 
@@ -95,7 +97,7 @@ def _lost(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
 def _schedule(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
     title = f"Schedule {data.get('schedule')} could not start its run: {data.get('why')}"
     facts = {name: value for name, value in data.items() if name not in ("schedule", "why")}
-    hint = f"`schedule log {data.get('schedule')}` shows its firings; the next one is tried all the same."
+    hint = f"`schedule log {data.get('schedule')}` shows its firings. The next firing is still tried."
     return replace(
         _plain(notice, NoticeKind.SCHEDULE, title, facts | {"what to do": hint}), route=str(data.get("route", ""))
     )

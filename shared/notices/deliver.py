@@ -127,7 +127,7 @@ def _send(clock: Clock, sender: Sender, subscription: Subscription, notice: Noti
     if 200 <= answer.status < 300:
         return 0.0, ""
     if answer.status == 410:
-        raise Impossible(f"{subscription.shown} is gone for good: it answered 410.", "gone")
+        raise Impossible(f"{subscription.shown} no longer exists: it answered 410.", "gone")
     return answer.retry_after, f"{subscription.shown} answered {answer.status}."
 
 

@@ -11,7 +11,7 @@ GROUP = OperationGroup(
     (
         Operation(
             "list_subscriptions", "GET", "notices", ANSWERS,
-            "The subscriptions to notices", "Their addresses are shown in part",
+            "List the subscriptions to notices", "Addresses are shown in part",
         ),
         Operation(
             "add_subscription", "POST", "notices", ANSWERS,
@@ -26,7 +26,7 @@ GROUP = OperationGroup(
         ),
         Operation(
             "list_deliveries", "GET", "notices/{subscription}/deliveries", ANSWERS,
-            "The newest deliveries to a subscription", "Each has its state, tries and error", problems=(404,),
+            "List the newest deliveries to a subscription", "Each has its state, tries and error", problems=(404,),
         ),
         Operation(
             "remove_subscription", "DELETE", "notices/{subscription}", ANSWERS,

@@ -97,7 +97,7 @@ def known(post: Post, name: str) -> Subscription:
 
 
 def _unknown(name: str) -> NotFound:
-    return NotFound(f"There is no subscription {name[:80]!r}; `notify list` shows those that there are.")
+    return NotFound(f"There is no subscription {name[:80]!r}; `notify list` shows the existing ones.")
 
 
 def _secret() -> str:

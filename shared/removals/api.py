@@ -32,8 +32,8 @@ class Holder(Struct):
 
 class UsageAnswer(Struct):
     kinds: Annotated[dict[str, int], Meta(description="Bytes of drops, archives, checkpoints, copies and logs.")]
-    holders: Annotated[list[Holder], Meta(description="What takes most, up to 50.")]
-    complete: Annotated[bool, Meta(description="False if there was no time to count all.")]
+    holders: Annotated[list[Holder], Meta(description="The largest holders, up to 50.")]
+    complete: Annotated[bool, Meta(description="False if the time did not suffice to count everything.")]
 
 
 def remove_run(ports: RemovalPorts, removals: Removals, run: RunName, by: Person) -> Annotated[Json, RemovalAnswer]:

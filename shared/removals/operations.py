@@ -12,23 +12,24 @@ GROUP = OperationGroup(
         Operation(
             "remove_run", "POST", "runs/{run}/remove", ANSWERS,
             "Remove the files of a run",
-            "[All that it left](operations.md#what-takes-the-space) goes; its record stays and gets `removed_at`, "
-            "`removed_by`, `removed_by_id`. 409 while it, or one that goes on from it, has not ended",
+            "[All that it left](operations.md#show-what-uses-the-storage) is deleted; its record stays and gets "
+            "`removed_at`, "
+            "`removed_by`, `removed_by_id`. 409 while it, or a run that continues it, has not ended",
             status=202, problems=(404, 409),
         ),
         Operation(
             "remove_drop", "POST", "drops/{route}/{name}/remove", ANSWERS,
-            "Remove a drop, its files and its record", "409 while the drop collects, or a run of it has not ended",
+            "Remove a drop, its files and its record", "409 while the drop is collecting, or a run of it has not ended",
             status=202, problems=(404, 409),
         ),
         Operation(
             "list_removals", "GET", "removals", ANSWERS,
-            "The newest removals", "Each says what, who, when and why",
+            "The newest removals", "Each entry says what was removed, by whom, when and why",
         ),
-        Operation("get_retention", "GET", "retention", ANSWERS, "What retention will remove within a week"),
+        Operation("get_retention", "GET", "retention", ANSWERS, "List what retention will remove within a week"),
         Operation(
             "get_usage", "GET", "usage", ANSWERS,
-            "What takes the space", "Bytes by kind, and the 50 largest holders",
+            "Show what uses the storage", "Bytes by kind, and the 50 largest holders",
         ),
     ),
 )  # fmt: skip

@@ -92,7 +92,7 @@ def _check_needless(runs: Runs, named: Named, run: Run) -> None:
         )
     users = (other for other in _live(runs) if run.name in (other.asked.continues, other.asked.from_run))
     if user := next(users, None):
-        raise Conflict(f"Run {user.name} goes on from run {run.name} and is {user.progress.state}.", "needed")
+        raise Conflict(f"Run {user.name} continues run {run.name} and is {user.progress.state}.", "needed")
     _check_unnamed(named.needing_run(run.name), f"Run {run.name}")
 
 
@@ -149,7 +149,7 @@ def _check_unused(ports: RemovalPorts, what: RemovalKind, name: str) -> None:
     else:
         users = (run for run in _live(ports.runs) if run.asked.from_run == name)
     if user := next(users, None):
-        raise Conflict(f"Run {user.name} begins with the {what} of run {name}, and is {user.progress.state}.", "needed")
+        raise Conflict(f"Run {user.name} starts from the {what} of run {name}, and is {user.progress.state}.", "needed")
     if what is RemovalKind.COPIES:  # Azure ML's registry refers to the copies
         _check_unnamed(ports.named.needing_run(name), f"RemovalKind the job of run {name} wrote")
 
@@ -159,8 +159,9 @@ def _check_unnamed(versions: list[str], what: str) -> None:
     if versions:
         more = f" and {len(versions) - 3} more" if len(versions) > 3 else ""
         raise Conflict(
-            f"{what} is kept for {', '.join(versions[:3])}{more}: without it nobody could check or train that model "
-            f"again. `models {versions[0]} --let-go` gives it up.",
+            f"{what} is kept for {', '.join(versions[:3])}{more}: without it, that model could not be verified or "
+            "trained "
+            f"again. `models {versions[0]} --let-go` releases it.",
             "named",
         )
 

@@ -11,7 +11,7 @@ from shared.runs.features import before_start, said_before_start
 from shared.runs.model import Run, RunState
 from shared.runs.results.artifacts import ADDRESS_LIFE
 
-FilePath = Annotated[str, Meta(min_length=1, description="A name from the run's artifacts; it may hold slashes.")]
+FilePath = Annotated[str, Meta(min_length=1, description="A name from the run's artifacts; it may contain slashes.")]
 
 
 class FileQuery(Struct):
@@ -26,8 +26,8 @@ class FileAddress(Struct):
 class _Accepted(Struct):
     run: str
     state: RunState
-    estimated_cost: Annotated[float | None, Meta(description="Dollars; null where nothing is known.")] = None
-    greatest_cost: Annotated[float | None, Meta(description="Dollars; null where no price is known.")] = None
+    estimated_cost: Annotated[float | None, Meta(description="Dollars; null if unknown.")] = None
+    greatest_cost: Annotated[float | None, Meta(description="Dollars; null if no price is known.")] = None
 
 
 Accepted = defstruct("Accepted", said_before_start(), bases=(_Accepted,), module=__name__)

@@ -31,7 +31,7 @@ class ListingTooLong(Unavailable):
 
     def __init__(self, seen: int) -> None:
         minutes = PATIENCE // timedelta(minutes=1)
-        super().__init__(f"Its files could not be listed within {minutes} minutes; {seen:,} were seen by then.")
+        super().__init__(f"Its files could not be listed within {minutes} minutes; {seen:,} were found by then.")
         self.seen = seen
 
 

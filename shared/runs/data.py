@@ -213,7 +213,7 @@ def _gone_again(datasets: Datasets, run: Run) -> list[ChangedFile]:
     now = datasets.of(DropKey.of(run.asked.drop))
     later = now is not None and 0 < run.asked.generation < now.generation
     if now and later:
-        return [ChangedFile(f"what generation {now.generation} of the drop brought", None)]
+        return [ChangedFile(f"the files of generation {now.generation} of the drop", None)]
     return [ChangedFile("what opened the drop again", None)] if now and now.collecting else []
 
 

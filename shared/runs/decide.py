@@ -46,7 +46,7 @@ def first_moment(run: Run, remark: str = "") -> tuple[Moment, ...]:
 def why_step(run: Run, status: JobStatus, now: datetime) -> str:
     """The reason for a step, in one sentence; '' if the step needs no reason."""
     if run.progress.state is RunState.RUNNING and status.state is JobState.QUEUED:
-        return "The job lost its nodes and waits for others."
+        return "The job lost its nodes and waits for new ones."
     if status.state is not JobState.CANCELED:
         return ""
     if status.error or run.cancel.asked_at:
@@ -57,7 +57,7 @@ def why_step(run: Run, status: JobStatus, now: datetime) -> str:
         and run.progress.state is RunState.RUNNING
         and (now - run.progress.history[-1].at).total_seconds() >= limit * NEARLY
     ):
-        return f"It ran into its time limit of {limit} s, and Azure ML canceled it."
+        return f"It reached its time limit of {limit} s, and Azure ML canceled it."
     return "The job was canceled in Azure ML."
 
 

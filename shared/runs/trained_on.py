@@ -83,15 +83,13 @@ def judge(drop: str, found: Sequence[ChangedFile], jobs: Sequence[JobTimes], mad
     begun = [job.began for job in jobs if job.began]
     other = [d.name for d in found if d.same is False and any(d.in_place(began) for began in begun)]
     if other:
-        held = f"Drop {drop} held other data when the job started than when the run was made"
+        held = f"Drop {drop} had other data when the job started than when the run was created"
         return DataVerdict(TrainedOn.OTHER, f"{held}: {_some(other)}.")
     doubts = [d for d in found if not (d.same and d.in_place(made))]
     if not doubts:
         return DataVerdict(TrainedOn.RECORDED)
     what = _some([f"{d.name} {_words(d)}" for d in doubts])
-    return DataVerdict(
-        TrainedOn.UNKNOWN, f"Whether it trained on the recorded data can't be said: {what}. {_when(jobs)}"
-    )
+    return DataVerdict(TrainedOn.UNKNOWN, f"Whether it trained on the recorded data is unknown: {what}. {_when(jobs)}")
 
 
 def _words(difference: ChangedFile) -> str:
@@ -103,7 +101,7 @@ def _words(difference: ChangedFile) -> str:
 def _when(jobs: Sequence[JobTimes]) -> str:
     begun = sorted(job.began for job in jobs if job.began)
     if not begun:
-        return "Azure ML does not tell when its job began to read."
+        return "Azure ML does not report when its job started to read."
     ended = sorted(job.ended for job in jobs if job.began and job.ended)
     until = f", the last ended at {_time(ended[-1])}" if len(ended) == len(begun) else ""
     return f"Its first job began at {_time(begun[0])}{until}." if len(begun) > 1 else _one(begun[0], ended)
@@ -114,7 +112,7 @@ def _one(began: datetime, ended: Sequence[datetime]) -> str:
 
 
 def _time(at: datetime | None) -> str:
-    return f"{at:%Y-%m-%d %H:%M:%S} UTC" if at else "a time that nobody tells"
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC" if at else "an unknown time"
 
 
 def _some(names: Sequence[str]) -> str:

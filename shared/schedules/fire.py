@@ -177,7 +177,7 @@ def _check_files(ports: SchedulePorts, schedules: Schedules, stored: Stored[Sche
     try:
         schedules.update(stored, **changes)
     except Changed:
-        log.info("schedule %s: another look was quicker", schedule.id)
+        log.info("schedule %s: another check was quicker", schedule.id)
 
 
 def _fired(ports: SchedulePorts, schedules: Schedules, schedule: Schedule) -> dict[str, Any]:

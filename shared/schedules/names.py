@@ -75,7 +75,7 @@ def _drop_of(ports: DropPorts, name: str) -> str:
     target = find(ports, name)
     drop = target.drop or ports.runs.get(target.run).value.asked.drop
     if not drop:
-        raise Impossible(f"Run {target.run}, which {name!r} means now, was made from no drop.", "bad_data")
+        raise Impossible(f"Run {target.run}, which {name!r} means now, was not started by a drop.", "bad_data")
     return drop
 
 

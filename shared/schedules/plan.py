@@ -163,4 +163,4 @@ def _first(schedule: Schedule, now: datetime) -> datetime | None:
 
 def unknown(name: str) -> NotFound:
     """Return the error for a schedule that does not exist."""
-    return NotFound(f"There is no schedule {name[:80]!r}; `schedule list` shows those that there are.")
+    return NotFound(f"There is no schedule {name[:80]!r}; `schedule list` shows the existing ones.")

@@ -269,7 +269,7 @@ def test_variables_of_the_job_may_name_batch_ais(tmp_path: Path) -> None:
 
     outputs = nodes.run()
     assert [status for status, _ in outputs] == [0, 0]
-    assert "this one has nothing to do" in outputs[1][1]
+    assert "this node has nothing to do" in outputs[1][1]
     found = nodes.tells("0")["variables"]
     assert found["DATA"] == f"{found['AZ_BATCHAI_MOUNT_ROOT']}/external/set/x"
     assert SPEC in found

@@ -97,10 +97,10 @@ def test_a_retired_size_never_becomes_a_smaller_one(name: str) -> None:
 def test_a_size_that_is_not_known_stays_and_is_told() -> None:
     """A size with GPUs that the table has not is kept as it is, and the report says so; others are kept silently."""
     for size, told in (("STANDARD_NC999_V9", True), ("Standard_D4_v3", False), ("Standard_NC8as_T4_v3", False)):
-        compute, mounts = read_cluster({"vmSize": size, "scaleSettings": {"manual": {"targetNodeCount": 1}}}, "c")
+        compute, mounts = read_cluster({"vmSize": size, "scaleSettings": {"manual": {"targetNodeCount": 1}}}, "cpu")
         assert compute["size"] == size
-        assert any("not known here" in finding.meant for finding in mounts.report.findings) is told
-    assert read_cluster({"vmSize": "standard_nc6"}, "c")[0]["size"] == "Standard_NC8as_T4_v3"
+        assert any("Trainyard does not know" in finding.meant for finding in mounts.report.findings) is told
+    assert read_cluster({"vmSize": "standard_nc6"}, "cpu")[0]["size"] == "Standard_NC8as_T4_v3"
 
 
 def test_a_cluster_becomes_a_compute_that_azure_ml_takes() -> None:

@@ -98,7 +98,7 @@ def test_a_drop_without_the_files_of_a_mount_is_rejected_with_what_to_do(world: 
     close(world)
 
     refused = world.system.drops.get(DropKey("mnist", "a")).value  # type: ignore[union-attr]
-    assert (refused.state, "/scripts holds nothing: copy its files to" in refused.why) == (DropState.REJECTED, True)
+    assert (refused.state, "/scripts is empty: copy its files to" in refused.why) == (DropState.REJECTED, True)
     other = world.system.drops.get(DropKey("mnist", "b")).value  # type: ignore[union-attr]
     assert "Batch AI" not in other.why
 
@@ -109,6 +109,6 @@ def test_a_secret_in_a_drops_job_file_is_told(world: World) -> None:
     described["properties"]["secrets"] = [{"name": "TOKEN", "value": "hunter2"}]
     folder = Place("drops", "mnist/a/")
     told = adopt(world.system, Order(described, folder=folder)).summary
-    assert "Whoever may read the drop reads it" in told
+    assert "Everybody who may read the drop can read it" in told
     assert "hunter2" not in told
-    assert "Whoever may read" not in adopt(world.system, Order(practitioner(), folder=folder)).summary
+    assert "Everybody who may read" not in adopt(world.system, Order(practitioner(), folder=folder)).summary

@@ -85,8 +85,8 @@ def test_a_cluster_says_what_its_mounts_are() -> None:
     _, alone = translated(retinanet())
     _, together = translated(retinanet(), Beside(cluster=retinanet_cluster()))
 
-    assert any("this document does not say what" in finding.meant for finding in alone.report.lossy)
-    assert not any("this document does not say what" in finding.meant for finding in together.report.lossy)
+    assert any("this document does not say which" in finding.meant for finding in alone.report.lossy)
+    assert not any("this document does not say which" in finding.meant for finding in together.report.lossy)
     assert {use.mount.name for use in together.uses} == {"batchaicoco", "coco"}
 
 

@@ -33,7 +33,7 @@ def spec_of(job: Json) -> Json:
 
 def built(job: Json) -> tuple[Json, list[str]]:
     """The job as it would be sent, and what the builder finds wrong with it."""
-    written = read_layer({"compute": "azureml:c", "experiment_name": "e", **job})
+    written = read_layer({"compute": "azureml:cpu", "experiment_name": "e", **job})
     order = JobOrder("run-0", "title", JobSpec(code=".."), Limits(max_nodes=100, max_processes=64), written=written)
     made = build(order)
     assert made.job

@@ -39,5 +39,5 @@ def test_no_metric_is_left_out_silently() -> None:
         return out.getvalue().splitlines()
 
     assert {line.split()[0] for line in lines()[1:6]} == {"loss", "val_loss", "a", "b", "c"}
-    assert lines()[-1].strip() == "Also there, by --name: val_loss"
+    assert lines()[-1].strip() == "More, with --name: val_loss"
     assert sum("step 1" in line for line in lines(*metrics)) == len(metrics)

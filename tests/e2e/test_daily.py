@@ -242,7 +242,10 @@ def test_a_model_is_promoted_proved_and_trained_again(first: dict[str, Any], des
     kept = desk.folder / "config" / "models" / "digits-1"
     (kept / "models" / "other.py").write_text("added")
     refused = desk.type("predict", "digits@production", "one.png", expect=1).stderr
-    assert "digits/1 is not what was signed, so it is not used: models/other.py was added after the signing" in refused
+    assert (
+        "digits/1 does not match its signature, so predict does not use it: models/other.py was added after signing"
+        in refused
+    )
     (kept / "models" / "other.py").unlink()
     (kept / "models" / "model.safetensors").write_bytes(b"damaged")
     assert desk.ask("predict", "digits@production", "one.png"), "what is damaged is fetched again"

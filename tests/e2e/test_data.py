@@ -49,7 +49,7 @@ def test_a_drop_tells_its_run(desk: Desk, first: dict[str, Any]) -> None:
     assert (len(first["added"]), first["changed"], first["gone"], first["generation"]) == (5, [], [], 1)
     again = desk.ask("drop", "digits", "mnist/v")
     assert (again["run"], again["trained_before"], again["files"]) == (first["run"], True, 0)
-    assert "has this content already" in desk.type("drop", "digits", "mnist/v", "--dry-run").stderr
+    assert "already has this content" in desk.type("drop", "digits", "mnist/v", "--dry-run").stderr
 
 
 def test_two_folders_do_not_become_one_unasked(desk: Desk, first: dict[str, Any]) -> None:
@@ -106,7 +106,7 @@ def test_a_removed_run_frees_its_space(desk: Desk, first: dict[str, Any]) -> Non
     assert desk.ask("show", run)["removed_at"]
     assert run not in desk.runs()
     assert "was removed" in desk.type("fetch", run, expect=3).stderr
-    assert "what it left" in desk.type("show", run).stdout
+    assert "its files were deleted" in desk.type("show", run).stdout
     assert desk.type("show", "mnist/gone", expect=3).returncode == 3
 
 

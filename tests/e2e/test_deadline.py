@@ -146,7 +146,7 @@ def test_the_date_is_kept_though_every_node_is_taken(desk: Desk, tmp_path: Path)
     assert run["state"] == "completed", run["reason"]
     ended = next(moment["at"] for moment in run["history"] if moment["state"] == "completed")
     assert datetime.fromisoformat(ended) <= datetime.fromisoformat(run["date"]["done_by"])
-    assert any("goes on from its checkpoints on sure" in moment["why"] for moment in run["history"])
+    assert any("continues from its checkpoints on sure" in moment["why"] for moment in run["history"])
     steps = [step for step, _, _ in desk.ask("metrics", name)["series"]["done"]]
     assert steps == sorted(steps)
     assert steps[-1] == SECONDS - 1
@@ -203,7 +203,7 @@ def test_an_elastic_run_keeps_its_date_on_both_tiers(desk: Desk, tmp_path: Path)
     assert run["state"] == "completed", run["reason"]
     ended = next(moment["at"] for moment in run["history"] if moment["state"] == "completed")
     assert datetime.fromisoformat(ended) <= datetime.fromisoformat(run["date"]["done_by"])
-    assert run["late_since"] is None, "what starting and starting over takes is not taken for larger work"
+    assert run["date"]["late_since"] is None, "what starting and starting over takes is not taken for larger work"
     tiers = [(bool(moment.low), bool(moment.dedicated)) for moment in seen]
     without = tiers.index((False, True))
     assert (True, False) in tiers[:without], "it began on low-priority nodes"
@@ -216,7 +216,7 @@ def test_an_elastic_run_keeps_its_date_on_both_tiers(desk: Desk, tmp_path: Path)
     assert booked == pytest.approx(seen[-1].dollars, rel=0.3), "what was seen of the nodes, at their prices"
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
     left = (datetime.fromisoformat(run["date"]["done_by"]) - datetime.fromisoformat(run["created_at"])).total_seconds()
-    draw_moments(seen, left, run["takes_seconds"], PRICES["sure"] * 2, PICTURE)
+    draw_moments(seen, left, run["date"]["takes_seconds"], PRICES["sure"] * 2, PICTURE)
 
 
 def play_trace(lab: Lab, name: str, seconds: float) -> list[Moment]:

@@ -139,6 +139,6 @@ def test_a_schedule_that_can_not_be_is_refused(desk: Desk) -> None:
     )
     for without in (0, 1):
         wrong_order = ("schedule", "add", *words[without:], "--cron", "0 6 * * 1")
-        assert "--cron stands before submit" in desk.type(*wrong_order, expect=2).stderr
+        assert "--cron is before `submit`" in desk.type(*wrong_order, expect=2).stderr
     wrong = ("schedule", "add", "--new-files", "5", "--route", "mnits", *words)
     assert "Did you mean 'mnist'?" in desk.type(*wrong, expect=1).stderr

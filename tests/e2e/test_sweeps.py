@@ -96,7 +96,7 @@ def test_the_file_is_made_true_once(office: Office) -> None:
     (step,) = office.ask("clusters", "plan")["steps"]
     assert step["changes"] == {"min": {"from": 1, "to": 0}}
     (office.folder / "wrong.yaml").write_text("clusters: {spare: {size: Standard_D2s_v3, max: 1, min: 1}}")
-    assert "Say why in `pin`" in office.type("clusters", "plan", "--file", "wrong.yaml", expect=1).stderr
+    assert "Give the reason in `pin`" in office.type("clusters", "plan", "--file", "wrong.yaml", expect=1).stderr
 
 
 def test_a_lease_keeps_nodes_and_its_end_takes_them(office: Office) -> None:
@@ -123,7 +123,7 @@ def test_a_forgotten_minimum_is_found_and_what_refuses_stops_no_other(office: Of
     office.until(lambda: [office.cluster(name)["idle_nodes"] for name in ("spare", "stuck")] == [1, 1], "their nodes")
     office.sweep_in(0)
     assert office.cluster("spare")["decision"]["findings"] == [
-        "Its minimum is 1; no lease and no pin explains it; it goes once nothing runs."
+        "Its minimum is 1; no lease and no pin explains it; it is removed when no job runs."
     ]
     fault = {"method": "PATCH", "path": "computes/stuck", "status": 403, "code": "AuthorizationFailed"}
     office.azure("PUT", "/control/faults", {"requests": [{**fault, "message": "No right to do that."}]})

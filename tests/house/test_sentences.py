@@ -103,7 +103,7 @@ run.cancel.why.startswith(LOST)
 PACKAGE_GONE.search(run.progress.reason)
 "quota" not in words.lower()
 re.search("user_logs", error)
-member.why == "It lost its node and waits for another."
+member.why == "It lost its node and waits for a new one."
 row.get("reason").endswith("given up.")
 """
     assert [line for line, _ in searched(ast.parse(forms))] == [2, 3, 4, 5, 6, 7, 8]

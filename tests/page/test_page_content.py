@@ -90,7 +90,7 @@ def test_hostile_names_logs_and_metrics_do_nothing(lab: Lab) -> None:
 
 def test_a_date_says_where_its_run_stands(lab: Lab) -> None:
     """Of a run with a date: how much is done, how much must be, and why it holds the nodes that it holds."""
-    why = "Dedicated nodes: only 12 min more than it needs, so nothing else keeps the date."
+    why = "Dedicated nodes: only 12 min more than it needs, so nothing else meets the date."
     due = DeadlineTerms(NOW + timedelta(hours=6), 4 * 3600.0, "cpu-cluster")
     for name, late in (("dated-1", None), ("dated-2", NOW)):
         pace = Pace(0.4, 0.375, NodeChoice.DEDICATED, why, late_since=late)

@@ -78,7 +78,7 @@ def test_without_a_feature_every_other_test_passes(feature: str, tmp_path: Path)
     without(feature, tmp_path)
     without_tables = [f"--ignore={name}" for name in TABLES_OF_ALL]
     passes(
-        tmp_path, "-m", "pytest", "-q", "-x", "-n", "2", "-p", "no:cacheprovider", *without_tables, *LONG, seconds=1500
+        tmp_path, "-m", "pytest", "-q", "-x", "-n", "2", "-p", "no:cacheprovider", *without_tables, *LONG, seconds=3600
     )
 
 

@@ -267,7 +267,9 @@ def test_a_run_says_that_its_data_changed_before_it_started(
     assert len(comparisons) == (compared_at_once == 2)
     world.clock.advance(1)
     world.run_until_idle()
-    why = "Drop mnist/a held other data when the job started than when the run was made: mnist/a/2.bin, mnist/a/4.bin."
+    why = (
+        "Drop mnist/a had other data when the job started than when the run was created: mnist/a/2.bin, mnist/a/4.bin."
+    )
     checked = world.only_run().data
     assert (checked.trained_on, checked.note) == ("other", why)
     world.settle()

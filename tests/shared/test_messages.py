@@ -80,7 +80,7 @@ def test_a_kind_is_told_by_its_name_alone() -> None:
     both = {"message": "CheckHour", "hour": "20260101T00", "sweep": "s"}
     assert type(decode("checks", json.dumps(both).encode())).__name__ == "CheckHour"
     for body in ({"message": "CheckMoon", "hour": "20260101T00"}, {"what": "is this"}):
-        with pytest.raises(BadMessage, match="No message that this version knows"):
+        with pytest.raises(BadMessage, match="Unknown kind of message"):
             decode("checks", json.dumps(body).encode())
 
 

@@ -202,7 +202,7 @@ def test_predict_fills_each_gap(alone: None, one: Path, tmp_path: Path, capsys: 
     assert [row["file"][:3] for row in told] == ["The", "The", "An "]
     assert all(len(row["guesses"]) == 3 and row["guesses"][0]["score"] > 0 for row in told)
     assert predict.main([str(one / "model"), str(sentences), f"--picture={tmp_path / 'seen.png'}"]) == 2
-    assert "of which there is no picture" in capsys.readouterr().err
+    assert "so there is no picture to draw" in capsys.readouterr().err
     sentences.write_text("No gap\n", "utf-8")
     assert predict.main([str(one / "model"), str(sentences)]) == 2
     assert "expected [MASK] in the first 32 tokens of 'No gap'" in capsys.readouterr().err

@@ -65,7 +65,7 @@ def test_a_broken_one_is_passed_over(
     told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("checkpoint 000002-step-2: ")]
     assert len(told) == 1
     assert says in told[0]
-    assert told[0].endswith("; it is passed over")
+    assert told[0].endswith("; it is skipped")
 
     def go_on() -> None:
         learner = Learner()
@@ -182,6 +182,6 @@ def test_a_failed_save_is_told_and_the_training_goes_on(
     inside(save)
     told = capsys.readouterr().out
     assert told.count(f"a checkpoint could not be written to {folder}: ") == 2
-    assert told.count("the training goes on without it") == 2
+    assert told.count("the training continues without it") == 2
     assert told.count(f"checkpoints can be written to {folder} again") == 1
     assert names(folder) == ["000003-step-3", "000004-step-4"]

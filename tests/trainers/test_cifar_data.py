@@ -14,6 +14,7 @@ import pytest
 import torch
 from cifar_elastic import batches
 from cifar_elastic.pixels import PAD, Normalised, shifted
+from data_checks import cifar as cifar_checks
 from files import DataError, opened
 
 from tests.trainers import launch as run
@@ -65,9 +66,9 @@ class Call:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (Call(os.system, "touch {mark}"), "a call of posix.system, which plain data has no use for"),
+        (Call(os.system, "touch {mark}"), "a call of posix.system, which plain data does not need"),
         (Call(eval, "open('{mark}', 'w')"), "a call of __builtin__.eval, which"),
-        (Call(np.load, "{mark}"), "which plain data has no use for"),
+        (Call(np.load, "{mark}"), "which plain data does not need"),
         (Call(np.ndarray, (2**40,)), "TypeError"),  # a name that is only named
         (OrderedDict(), "a call of collections.OrderedDict, which"),
     ],
@@ -89,7 +90,7 @@ def test_only_known_names_are_in_the_published_files(folder: Path) -> None:
     content = (folder / "test_batch").read_bytes()
     names = {tuple(str(a).split()) for op, a, _ in pickletools.genops(content) if op.name == "GLOBAL"}
     assert names
-    assert names <= set(batches._PlainData.KNOWN)
+    assert names <= set(cifar_checks._PlainData.KNOWN)
 
 
 IMAGE = np.zeros((2, 3072), np.uint8)

@@ -375,8 +375,8 @@ def test_flags_that_contradict_are_told() -> None:
     """--backbone, --anchor and sizes go with the models that have them."""
     for more, message in (
         (["--model", "ssd300_vgg16", "--min-size", "100"], "ssd300_vgg16, which has one size"),
-        (["--model", "fcos_resnet50_fpn", "--anchor", "16"], "--anchor goes with --model retinanet"),
-        (["--model", "ssd300_vgg16", "--backbone", "resnet18"], "--backbone goes with --model"),
+        (["--model", "fcos_resnet50_fpn", "--anchor", "16"], "--anchor needs --model retinanet"),
+        (["--model", "ssd300_vgg16", "--backbone", "resnet18"], "--backbone needs --model"),
         (["--weights", "a", "--weights-backbone", "b"], "--weights has a backbone in it"),
     ):
         with pytest.raises(ValueError, match=message):

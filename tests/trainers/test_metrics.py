@@ -163,7 +163,7 @@ def test_without_mlflow_a_line_says_so(
     with Metrics(tracking / "rows", 0) as rows:
         rows.write(10, 1, train_loss=0.5)
         rows.write(20, 1, train_loss=0.5)
-    line = "MLFLOW_TRACKING_URI is set, but mlflow is not installed: metrics do not go there\n"
+    line = "MLFLOW_TRACKING_URI is set, but mlflow is not installed: metrics are not sent there\n"
     assert capsys.readouterr().out == ("" if given else line)
     assert steps(tracking / "rows") == [10, 20]
 
@@ -183,7 +183,7 @@ def test_a_silent_tracking_server_holds_nothing_up(
         assert steps(tmp_path) == [10]
         assert rows._mlflow
         rows._mlflow._thread.join(60)  # the request's own time-out ends it
-    assert "metrics do not go there any more" in capsys.readouterr().out
+    assert "metrics are no longer sent there" in capsys.readouterr().out
 
 
 def test_rows_reach_tensorboard(tmp_path: Path) -> None:

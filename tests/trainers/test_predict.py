@@ -65,7 +65,7 @@ def test_a_folder_may_hold_other_files(tmp_path: Path, picture: Path, capsys: py
     said = capsys.readouterr()
     assert [json.loads(line)["file"] for line in said.out.splitlines()] == [str(picture)]
     assert f"skipped: {tmp_path / 'notes.txt'}: expected an image" in said.err
-    assert f"skipped: {models}: a folder within" in said.err
+    assert f"skipped: {models}: a subfolder" in said.err
     for nothing in (tmp_path / "notes.txt", tmp_path / "empty"):
         (tmp_path / "empty").mkdir(exist_ok=True)
         assert predict.main([models, str(nothing)]) == 2

@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import IO
 
 import numpy as np
-from files import BROKEN, MARKERS, DataError
+from data_checks.text import PIECE as PIECE
+from data_checks.text import TOKENIZER as TOKENIZER
+from data_checks.text import is_text
+from files import BROKEN, DataError
 from numpy.typing import NDArray
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
-TOKENIZER = "tokenizer.json"
-PIECE = 2**14  # characters; a longer file becomes several documents
 TOGETHER = 64  # pieces that are tokenised at once: a MiB, and some ten times that in memory
 SAMPLE_BYTES = 64 * 2**20  # of text that a tokenizer is trained on; more changes it little and takes minutes
 # What a tokenizer may call the tokens that we need: BERT's names, or RoBERTa's.
@@ -31,14 +32,12 @@ NAMES = {"cls": ("[CLS]", "<s>"), "sep": ("[SEP]", "</s>"), "mask": ("[MASK]", "
 def text_files(folder: Path) -> list[Path]:
     """Return all files below `folder`, sorted, without hidden files, a drop's markers and tokenizer.json. Raises
     DataError if there are none."""
-    found = [path for path in sorted(folder.rglob("*")) if path.is_file() and _is_text(path.relative_to(folder))]
+    found = [
+        path for path in sorted(folder.rglob("*")) if path.is_file() and is_text(path.relative_to(folder).as_posix())
+    ]
     if not any(path.stat().st_size for path in found):
         raise DataError(f"{folder}: expected files with text in UTF-8, .gz or not, found none")
     return found
-
-
-def _is_text(path: Path) -> bool:
-    return path.name not in {*MARKERS, TOKENIZER} and not any(part.startswith(".") for part in path.parts)
 
 
 def pieces(paths: list[Path]) -> Iterator[str]:

@@ -92,9 +92,9 @@ def arguments() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--data", type=Path, required=True, help="folder with text files in UTF-8 (.gz or not), or an archive of them")
     add("--tokenizer", type=Path, help="a tokenizer.json (default: the one in --data, else one is trained)")
-    add("--model-dir", type=Path, help="where model, tokenizer and model.json go (default: the model is not saved)")
-    add("--val-rows", type=positive, default=4096, help="held-out rows that are used, at most (default: 4096)")
-    add("--val-interval", type=positive, help="steps between two validations, beside the one after each epoch")
+    add("--model-dir", type=Path, help="folder for model, tokenizer and model.json (default: the model is not saved)")
+    add("--val-rows", type=positive, default=4096, help="maximum number of held-out rows (default: 4096)")
+    add("--val-interval", type=positive, help="steps between two validations, in addition to the one after each epoch")
     training.add_arguments(parser, Path(__file__).with_name("parameters.json"), channels_last=False)
     return parser
 

@@ -16,14 +16,14 @@ from torch.optim.lr_scheduler import LRScheduler
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add --checkpoint-dir and --checkpoint-every."""
-    group = parser.add_argument_group("checkpoints", "started again with the same folder, the training goes on")
-    group.add_argument("--checkpoint-dir", type=Path, help="where checkpoints are kept (default: none are made)")
+    group = parser.add_argument_group("checkpoints", "a training that is started again with the same folder continues")
+    group.add_argument("--checkpoint-dir", type=Path, help="folder for checkpoints (default: no checkpoints)")
     group.add_argument(
         "--checkpoint-every",
         type=_interval,
         default=0,
         metavar="STEPS|epoch",
-        help="steps between two checkpoints, beside the one after each epoch (default: epoch)",
+        help="steps between two checkpoints, in addition to the one after each epoch (default: epoch)",
     )
 
 

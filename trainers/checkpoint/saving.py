@@ -101,7 +101,7 @@ class Checkpoints:
                     return self._resumed(name, marker)
                 why = error
             skipped.append(f"{name}: {why}")
-            self._say(f"checkpoint {skipped[-1]}; it is passed over")
+            self._say(f"checkpoint {skipped[-1]}; it is skipped")
         self._start_over(skipped)
         return None
 
@@ -207,7 +207,7 @@ class Checkpoints:
             return
         self._failing = reason_of(error)
         self._say(
-            f"a checkpoint could not be written to {self.folder}: {self._failing}; the training goes on without it"
+            f"a checkpoint could not be written to {self.folder}: {self._failing}; the training continues without it"
         )
 
     def _write(self, path: Path, marker: dict[str, Any]) -> None:

@@ -72,10 +72,10 @@ def arguments() -> argparse.ArgumentParser:
     add(
         "--model-dir",
         type=Path,
-        help="where model.safetensors, model.pt2 and model.json go (default: the model is not saved)",
+        help="folder for model.safetensors, model.pt2 and model.json (default: the model is not saved)",
     )
     add("--test-batch-size", type=positive, default=500, help="test images at once, per process (default: 500)")
-    add("--trace-dir", type=Path, help="write down which images each process takes in each step (default: don't)")
+    add("--trace-dir", type=Path, help="record which images each process uses in each step (default: no)")
     own = Path(__file__).with_name("parameters.json")
     training.add_arguments(parser, own, skip=("checkpoint_every", "dist_timeout"))
     return parser

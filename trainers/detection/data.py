@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from data_checks.boxes import Category as Category
+from data_checks.boxes import Object as Object
 from files import DataError
 from PIL import Image
 from torch import Tensor
@@ -16,25 +18,6 @@ from torch.utils.data import Dataset
 from torchvision.transforms.functional import pil_to_tensor
 
 UNREADABLE = (OSError, SyntaxError, ValueError, Image.DecompressionBombError)  # what Pillow raises for a broken file
-
-
-@dataclass(frozen=True)
-class Category:
-    """A class of objects, with its number in the data set. COCO's numbers run from 1 to 90 with gaps."""
-
-    id: int
-    name: str
-
-
-@dataclass(frozen=True)
-class Object:
-    """A box in pixels. (x1, y1) is its upper left corner; `label` counts categories from 1; the area is in square
-    pixels."""
-
-    box: tuple[float, float, float, float]
-    label: int
-    crowd: bool = False
-    area: float | None = None
 
 
 @dataclass(frozen=True)

@@ -68,9 +68,9 @@ class Plan:
         if self.name not in NAMES:
             raise ValueError(f"--model must be one of {', '.join(NAMES)}, not {self.name!r}")
         if self.backbone and self.name not in ON_RESNETS:
-            raise ValueError(f"--backbone goes with --model {', '.join(ON_RESNETS)}, not with {self.name}")
+            raise ValueError(f"--backbone needs --model {', '.join(ON_RESNETS)}, not {self.name}")
         if self.anchor and not self.name.startswith("retinanet"):
-            raise ValueError(f"--anchor goes with --model retinanet_*, not with {self.name}")
+            raise ValueError(f"--anchor needs --model retinanet_*, not {self.name}")
         if (self.min_size or self.max_size) and self.name.startswith("ssd"):
             raise ValueError(f"--min-size and --max-size don't go with {self.name}, which has one size")
 

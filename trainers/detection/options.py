@@ -54,7 +54,7 @@ def arguments(description: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     add, switch = parser.add_argument, argparse.BooleanOptionalAction
     add("--data", type=Path, required=True, help="folder in the layout of COCO, Pascal VOC or CSV, or an archive of it")
-    add("--model-dir", type=Path, help="where the model and pictures go (default: the model is not saved)")
+    add("--model-dir", type=Path, help="folder for the model and pictures (default: the model is not saved)")
     add("--batch-per-process", type=positive, help="images per step and process, instead of --batch-size")
     add("--test-batch-size", type=positive, default=4, help="test images at once, per process (default: 4)")
     add("--clip-norm", type=float, default=10.0, help="longest gradient, 0 for any (default: 10)")

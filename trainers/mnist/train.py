@@ -72,7 +72,7 @@ def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--data", type=Path, required=True, help="folder with the four IDX files (.gz or not), or an archive of them")
-    add("--model-dir", type=Path, help="where model.safetensors and model.json go (default: the model is not saved)")
+    add("--model-dir", type=Path, help="folder for model.safetensors and model.json (default: the model is not saved)")
     add("--test-batch-size", type=positive, default=1000, help="test images at once, per process (default: 1000)")
     add("-j", "--workers", type=int, default=0, help="processes that gather batches; 0 is fastest here (default: 0)")
     training.add_arguments(parser, Path(__file__).with_name("parameters.json"))

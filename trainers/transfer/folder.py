@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -12,11 +11,11 @@ import dist
 import files
 import torch
 import torch.distributed as c10d
-from files import MARKERS, DataError
+from data_checks.findings import fail
+from data_checks.image_folder import UNREAD, Paths, arrange, too_many_broken
+from files import DataError
 from transfer.images import Broken, Sample, decode
 
-# Those of torchvision's ImageFolder.
-ENDINGS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 CHECKED_AT_ONCE = 1000  # images per process between two looks at whether to stop
 NAMED_IN_LOG = 20  # skipped files
 
@@ -36,44 +35,18 @@ class Folder:
 def find(folder: Path) -> Folder:
     """List the images of `folder`/train/<class>/ and `folder`/val/<class>/, or of `folder`/<class>/.
 
-    The classes are the sub-folders of train, in the order of their names. One sub-folder alone is taken for the data
-    set, since an archive often holds one. Raises DataError for fewer than two classes, one without images, and an
-    unknown one in val.
+    See data_checks.image_folder.arrange. Raises DataError for its first complaint.
     """
-    root = folder
-    while len(inner := _folders(root)) == 1 and inner[0].name != "train":
-        root = inner[0]
-    parted = (root / "train").is_dir()
-    classes = [path.name for path in _folders(root / "train" if parted else root)]
-    if len(classes) < 2:
-        where = root / "train" if parted else root
-        raise DataError(f"{where}: expected a folder for each of at least 2 classes, found {classes or 'none'}")
-    skipped: dict[Path, str] = {}
-    train = _samples(root / "train" if parted else root, classes, skipped)
-    val = _samples(root / "val", classes, skipped) if parted and (root / "val").is_dir() else []
-    if empty := sorted(set(range(len(classes))) - {sample.label for sample in train}):
-        place = (root / "train" if parted else root) / classes[empty[0]]
-        raise DataError(f"{place}: expected images ({', '.join(ENDINGS)}), found none")
-    return Folder(root, classes, train, val, skipped)
+    names = [path.relative_to(folder).as_posix() for path in files.below(folder)]
+    names += [f"{path.relative_to(folder).as_posix()}/" for path in folder.rglob("*") if path.is_dir()]
+    layout = arrange(names, fail, lambda name: str(folder / name))
+    train, val = (_samples(folder, layout.classes, part) for part in (layout.train, layout.val))
+    return Folder(folder / layout.root, layout.classes, train, val, {folder / name: UNREAD for name in layout.unread})
 
 
-def _folders(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "__MACOSX")))
-
-
-def _samples(folder: Path, classes: list[str], skipped: dict[Path, str]) -> list[Sample]:
-    """Return the images of each class at any depth, sorted, so that every process has the same list."""
-    samples = []
-    for place in _folders(folder):
-        if place.name not in classes:
-            raise DataError(f"{place}: expected only the classes of train ({', '.join(classes)}), found another one")
-        for parent, _, names in os.walk(place):
-            for name in names:
-                path = Path(parent, name)
-                if name.lower().endswith(ENDINGS) and not name.startswith("."):
-                    samples.append(Sample(path, classes.index(place.name)))
-                elif name not in MARKERS:
-                    skipped[path] = f"its name does not end in {', '.join(ENDINGS)}"
+def _samples(folder: Path, classes: list[str], part: Paths) -> list[Sample]:
+    """Return the images of each class, sorted, so that every process has the same list."""
+    samples = [Sample(folder / path, classes.index(name)) for name, paths in part.items() for path in paths]
     return sorted(samples, key=lambda sample: (sample.label, sample.path))
 
 
@@ -117,7 +90,7 @@ def without(found: Folder, broken: dict[Path, str], max_broken: float) -> Folder
     Raises DataError if more than the share `max_broken` is broken, or all of a class.
     """
     count = len(found.train) + len(found.val)
-    if len(broken) > max_broken * count:
+    if too_many_broken(len(broken), count, max_broken):
         path, why = next(iter(broken.items()))
         raise DataError(
             f"{found.root}: expected at most {max_broken:.0%} of {count:,} images to be broken (--max-broken), "

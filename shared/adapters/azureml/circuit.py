@@ -55,11 +55,11 @@ class Circuit:
                 if left > 0:
                     raise Unavailable(
                         f"{self._service} has not answered since {self._since:%H:%M:%S} UTC; "
-                        f"it is asked again in {left:.0f} s."
+                        f"the next attempt is in {left:.0f} s."
                     )
                 self._rests_until = self._clock() + REST_SECONDS  # this call tries; the others keep failing fast
         if not self._calls.acquire(blocking=False):
-            raise Unavailable(f"{self._service} is slow: too many calls wait for it. Try again.")
+            raise Unavailable(f"{self._service} is slow: too many calls are waiting for it. Try again.")
 
     def _failed(self) -> None:
         with self._lock:

@@ -43,7 +43,7 @@ class AzureMLClusters:
             resource, etag = arm.get_with_etag(f"computes/{name}")
             settings = resource["properties"]["properties"]["scaleSettings"]
             if seen not in (None, settings):
-                raise Changed(f"Someone else changed cluster {name} just now; it is left as it is.")
+                raise Changed(f"Someone else has just changed cluster {name}, so this change was not made.")
             if (new_settings := _scaled(settings, min_nodes, idle_seconds)) == settings:
                 return
             try:

@@ -149,7 +149,7 @@ class AzureMLJobs:
 
     def place(self, where: Where | Pattern) -> Place:
         if not isinstance(where, Location):
-            raise BadInput(f"{place_text(where)[:200]!r} is no path in a datastore; use {PLACE_FORM}.")
+            raise BadInput(f"{place_text(where)[:200]!r} is not a path in a datastore; use {PLACE_FORM}.")
         folder = where.path.rstrip("/")
         return Place(self._container(where.store), f"{folder}/" if folder else "")
 
@@ -178,7 +178,7 @@ class AzureMLJobs:
         if self._account and default.lower() != self._account.lower():
             raise BadSetting(
                 f"workspace {workspace.get('name')} keeps its data in storage account {default!r}, the app in "
-                f"{self._account!r}. Archives are copied inside one account: deploy both on the same one."
+                f"{self._account!r}. Archives are copied within one account: deploy both on the same account."
             )
 
     def _address(self, where: Where) -> str:
@@ -216,7 +216,7 @@ class AzureMLJobs:
             ) from exc
         container = answer["properties"].get("containerName")
         if not container:
-            raise NotFound(f"Datastore {datastore!r} is no blob container.")
+            raise NotFound(f"Datastore {datastore!r} is not a blob container.")
         # A local workspace has a URL here, which ends in the account's name.
         account = str(answer["properties"].get("accountName") or "").rstrip("#").rpartition("/")[2]
         if self._account and account != self._account:

@@ -74,7 +74,7 @@ def _crowded(node: Any, path: str) -> Iterator[Problem]:
     if isinstance(node, dict):
         if len(node) > MOST_KEYS:
             yield Problem(
-                path, f"has {len(node):,} keys, as {str(next(iter(node)))[:80]!r}; the most are {MOST_KEYS:,}."
+                path, f"has {len(node):,} keys, as {str(next(iter(node)))[:80]!r}; at most {MOST_KEYS:,} are allowed."
             )
             return
         for key, value in node.items():
@@ -93,7 +93,7 @@ def _refusals() -> tuple[type[Exception], ...]:
 def local_files(job: Job) -> Iterator[Problem]:
     """Yield every place where the job names a file of the submitting machine."""
     if (code := job.get("code")) and not str(code).startswith("azureml:"):
-        yield Problem("code", f"{code!r} is no registered code; use azureml:<name>:<version>.")
+        yield Problem("code", f"{code!r} is not registered code; use azureml:<name>:<version>.")
     for name, value in _mapping(job.get("inputs")).items():
         path = _mapping(value).get("path")
         if path is not None and not _REMOTE.match(str(path)):

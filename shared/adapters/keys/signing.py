@@ -55,9 +55,9 @@ class FileKey:
         try:
             key = load_pem_private_key(self._file.read_bytes(), None)
         except (OSError, ValueError, TypeError) as exc:
-            raise BadSetting(f"{SETTING} names {self._file}, which holds no private key: {exc}.") from exc
+            raise BadSetting(f"{SETTING} names {self._file}, which does not contain a private key: {exc}.") from exc
         if not isinstance(key, ec.EllipticCurvePrivateKey) or key.curve.name != "secp256r1":
-            raise BadSetting(f"{SETTING} names {self._file}, whose key is not one on the curve P-256 (secp256r1).")
+            raise BadSetting(f"{SETTING} names {self._file}, whose key does not use the curve P-256 (secp256r1).")
         return key
 
     def public_key(self) -> bytes:
@@ -97,7 +97,7 @@ class VaultKey:
 
         key = self._key.key
         if key.crv != "P-256":
-            raise BadSetting(f"{SETTING} names {self._address}, a key of curve {key.crv or 'none'}; make one of P-256.")
+            raise BadSetting(f"{SETTING} names {self._address}, a key of curve {key.crv or 'none'}; use a P-256 key.")
         numbers = EllipticCurvePublicNumbers(int.from_bytes(key.x, "big"), int.from_bytes(key.y, "big"), SECP256R1())
         return numbers.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 

@@ -47,7 +47,7 @@ class AzureRetailPrices:
     def _get(self, url: str) -> dict[str, Any]:
         ours, target = urlsplit(self._url), urlsplit(url)
         if (target.scheme, target.hostname) != (ours.scheme, ours.hostname):
-            raise BadInput("The retail prices API names a next page on another host.")
+            raise BadInput("The retail prices API links to a next page on another host.")
         try:
             # The scheme comes from a setting, which allows http and https.
             with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310
@@ -55,7 +55,7 @@ class AzureRetailPrices:
         except (urllib.error.URLError, TimeoutError, OSError) as exc:
             raise NoAnswer(f"The retail prices API at {ours.hostname} does not answer: {exc}.") from exc
         if not isinstance(page, dict):
-            raise BadInput("The answer of the retail prices API is no object.")
+            raise BadInput("The answer of the retail prices API is not a JSON object.")
         return page
 
 

@@ -74,16 +74,19 @@ class NoticeSender:
             with _smtp(self._mail) as server:
                 server.send_message(message)
         except (smtplib.SMTPException, OSError) as exc:
-            raise Unavailable(f"The mail server did not take it: {type(exc).__name__}.") from None
+            raise Unavailable(f"The mail server rejected the message: {type(exc).__name__}.") from None
 
     def _address_of(self, address: str, host: str, port: int) -> str:
         """Return the IP address to connect to. Raises Impossible for an internal address."""
         try:
             addresses = [str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
         except (OSError, UnicodeError) as exc:
-            raise Unavailable(f"{masked(address)}: its host has no address.") from exc
+            raise Unavailable(f"{masked(address)}: its host name has no address.") from exc
         if not self._inside and not all(map(is_public, addresses)):
-            raise Impossible(f"{masked(address)} leads to a machine inside; notices go to public addresses.", "inside")
+            raise Impossible(
+                f"{masked(address)} points to a machine inside the network; notices are sent to public addresses only.",
+                "inside",
+            )
         return addresses[0]
 
 

@@ -132,7 +132,7 @@ class Copier:
         deadline, pause = time.monotonic() + PATIENCE, _FIRST_PAUSE
         while (properties := self._client(copy).get_blob_properties()).copy.status == "pending":
             if time.monotonic() > deadline:
-                raise Unavailable(f"{_what(copy)} is not finished yet. It goes on by itself.")
+                raise Unavailable(f"{_what(copy)} is not finished yet. It continues by itself.")
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
         if properties.copy.status != "success" or not _is_copy_of(properties, copy):

@@ -78,7 +78,7 @@ class AddressSigner:
         with self._lock:
             if self._key is None or ends + MARGIN > self._key_ends:
                 now = datetime.now(UTC)
-                with translated("the storage account gave no key to sign with"):
+                with translated("the storage account did not return a key for signing"):
                     self._key = self._service.get_user_delegation_key(now - MARGIN, now + KEY_LIFE)
                 self._key_ends = now + KEY_LIFE
             return self._key

@@ -109,7 +109,7 @@ class TableDrops:
     def forget(self, before: Stored[Drop]) -> None:
         stored = self.get(before.value.key)
         if stored and stored.etag != before.etag:
-            raise Changed(f"Drop {before.value.key} changed before it was forgotten.")
+            raise Changed(f"Drop {before.value.key} changed before it was deleted.")
         low, high = table.kind(self._key(before.value.key, "g"))
         while rows := list(islice(self._table.query(self._PARTITION, low, high, _BATCH, ["RowKey"]), _BATCH)):
             self._table.write(*(table.delete(self._PARTITION, str(row["RowKey"])) for row in rows))

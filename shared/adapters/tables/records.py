@@ -95,7 +95,7 @@ def some_columns(kind: type[Any], changes: Mapping[str, Any]) -> Row:
 
 
 def column_names(kind: type[Any], skip: tuple[str, ...] = (), parts: Parts = ()) -> list[str]:
-    """Return the columns of a record without the skipped fields and their parts; of long JSON the first four columns."""
+    """Return the columns of a record without those of the skipped fields; of long JSON the first four columns."""
     hints = {name: each.hint for name, each in columns(kind).items() if name not in skip}
     hints |= {each.column: each.kind for each in one_columns(kind) if not set(skip).intersection(each.fields)}
     for part in parts:

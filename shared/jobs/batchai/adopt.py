@@ -61,7 +61,7 @@ def of_request(document: Mapping[str, Any], given: BatchAI | None, around: Aroun
     if written.problems:
         raise Impossible("; ".join(f"{p.path} {p.message}" for p in written.problems), "bad_batchai")
     if given.strict and any(finding["lossy"] for finding in written.findings or ()):
-        raise Impossible(f"It is to be strict. {written.summary}", "lossy")
+        raise Impossible(f"`strict` is set. {written.summary}", "lossy")
     return written
 
 
@@ -70,15 +70,15 @@ def adopt(stores: Stores, order: Order) -> Written:
     job = read_job(order.document, order.beside)
     if order.folder and (secret := list(secrets_in(order.document))):
         job.report.lost(
-            secret[0], f"A secret ({', '.join(secret)[:200]}), which now lies in the drop's job file.",
-            "Whoever may read the drop reads it; no run and no archive holds it.",
+            secret[0], f"A secret ({', '.join(secret)[:200]}), which is now in the drop's job file.",
+            "Everybody who may read the drop can read it. No run and no archive contains it.",
             "Remove the file from the drop (drop another without it), and renew the secret.",
         )  # fmt: skip
     shortened(job, order.longest_seconds)
     sources = {use.mount: _source(stores, order, use.mount, job) for use in job.uses}
     made = translate(job, sources, order.beside.environment, order.beside.files)
     absent = tuple(
-        f"{mount.variable} holds nothing: copy its files to {source.path}, or name where they are (--mount "
+        f"{mount.variable} is empty: copy its files to {source.path}, or name where they are (--mount "
         f"{mount.path}=PATH)."
         for mount, source in made.missing
     )

@@ -8,7 +8,7 @@ from shared.jobs.batchai.fields import Fields
 from shared.jobs.batchai.mounts import CLUSTER_ROOT, Mounts
 from shared.jobs.batchai.report import TranslationReport
 from shared.jobs.vm_size import gpus_of, is_size, known
-from shared.kernel.names import NAME
+from shared.kernel.names import COMPUTE, COMPUTE_RULE
 
 SCHEMA = "https://azuremlschemas.azureedge.net/latest/amlCompute.schema.json"
 IDLE_SECONDS = 120  # until idle nodes are removed; Batch AI removed nodes immediately, Azure ML needs a value
@@ -42,7 +42,7 @@ def read_cluster(content: dict[str, Any], name: str = "", account: str = "") -> 
     for fields in {id(each): each for each in (outer, properties)}.values():
         fields.changed("location", "The region of the cluster.", "The workspace's region.")
         for key in _ANSWERED:
-            fields.changed(key, "What the service answered about a cluster.", "No part of what is asked for.")
+            fields.changed(key, "What the service answered about a cluster.", "Not part of a request.")
         fields.finish()
     return compute, mounts
 
@@ -57,8 +57,8 @@ def _properties(content: dict[str, Any], report: TranslationReport, prefix: str 
 
 def _name(outer: Fields, properties: Fields, name: str) -> str:
     cluster_name = name or outer.text("name", "name") or properties.text("name", "name")
-    if cluster_name and not NAME.fullmatch(cluster_name):
-        outer.report.refuse("name", f"is {cluster_name[:80]!r}; use letters, digits, dashes and underscores.")
+    if cluster_name and not COMPUTE.fullmatch(cluster_name):
+        outer.report.refuse("name", f"is {cluster_name[:80]!r}; {COMPUTE_RULE}.")
     return cluster_name or "batchai-cluster"
 
 
@@ -69,7 +69,9 @@ def _size(properties: Fields) -> dict[str, Any]:
     if old is None or new is None:
         if is_size(size) and gpus_of(size) is None:
             properties.changed(
-                "vmSize", f"{size}, a size that is not known here.", f"{size}; Azure says whether it is there."
+                "vmSize",
+                f"{size}, a size that Trainyard does not know.",
+                f"{size}; Azure decides whether it is available.",
             )
         return {"size": size}
     lost = " Its InfiniBand has no equivalent there." if old.infiniband and not new.infiniband else ""
@@ -84,7 +86,7 @@ def _scale(properties: Fields) -> dict[str, Any]:
     settings = properties.mapping("scaleSettings")
     if settings is None:
         properties.report.lost(
-            properties.at("scaleSettings"), "How many nodes; the command line said it.", "From 0 to 1 node.",
+            properties.at("scaleSettings"), "The number of nodes, which the command line gave.", "From 0 to 1 node.",
             "Set max_instances to the most nodes that a job needs.",
         )  # fmt: skip
         return {"min_instances": 0, "max_instances": 1, "idle_time_before_scale_down": IDLE_SECONDS}
@@ -95,17 +97,19 @@ def _scale(properties: Fields) -> dict[str, Any]:
     if auto:
         least = auto.whole("minimumNodeCount", "min_instances", 0, least=0)
         most = auto.whole("maximumNodeCount", "max_instances", 1, least=0)
-        auto.changed("initialNodeCount", "Nodes right after creation.", "Nodes come when a job asks for them.")
+        auto.changed("initialNodeCount", "Nodes right after creation.", "Nodes are added when a job needs them.")
         if least > most:
             auto.report.refuse(auto.path, f"has minimumNodeCount {least}, which is more than maximumNodeCount {most}.")
         auto.finish()
     if manual:
         most = manual.whole("targetNodeCount", "max_instances", 0, least=0)
         manual.changed(
-            "nodeDeallocationOption", "What becomes of jobs on nodes that go.", "A node goes when it is idle."
+            "nodeDeallocationOption",
+            "What happens to jobs on nodes that are removed.",
+            "A node is removed when it is idle.",
         )
         manual.report.lost(
-            manual.path, f"{most} nodes, all the time.", f"From 0 to {most} nodes, as jobs ask for them.",
+            manual.path, f"{most} nodes, all the time.", f"From 0 to {most} nodes, as jobs need them.",
             "A lease keeps them up for a time: trainyard lease.",
         )  # fmt: skip
         manual.finish()
@@ -123,8 +127,8 @@ def _priority(properties: Fields) -> dict[str, Any]:
 def _account(properties: Fields) -> None:
     properties.lost(
         "userAccountSettings", "An administrator on each node, to log in over SSH.",
-        "No such account: the nodes are closed. Its password or key is stored nowhere.",
-        "If the password was real, use it nowhere else. Debug with `trainyard logs`.",
+        "There is no such account, because nobody can log in to the nodes. The password or key is not stored.",
+        "If the password is real, stop using it elsewhere. Debug with `trainyard logs`.",
     )  # fmt: skip
 
 

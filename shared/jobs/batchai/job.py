@@ -93,7 +93,7 @@ def read_job(content: Mapping[str, Any], beside: Beside) -> BatchJob:
     job.uses = _uses(report, beside, project, properties, job.named)
     for fields in {id(each): each for each in (outer, properties)}.values():
         for key in _ANSWERED:
-            fields.changed(key, "What the service answered about a job.", "No part of what is asked for.")
+            fields.changed(key, "What the service answered about a job.", "Not part of a request.")
         fields.finish()
     return job
 
@@ -120,14 +120,14 @@ def _placement(job: BatchJob, outer: Fields, properties: Fields, project: Projec
         path = cluster.text("id", "compute")
         match = _RESOURCE.fullmatch(path)
         job.cluster = match[1] if match else path
-        cluster.changed("resourceGroup", "The resource group of the cluster.", "That of the workspace.")
+        cluster.changed("resourceGroup", "The resource group of the cluster.", "The workspace's.")
         cluster.finish()
     job.cluster = job.cluster or project.cluster
     job.experiment = _experiment(job, properties, project)
     for fields in (outer, properties):
         fields.changed("location", "The region of the job.", "The workspace's region.")
-    priority = properties.text("schedulingPriority", "nothing: normal is what every job has").lower()
-    number = properties.text("priority", "nothing: 0 is what every job has")
+    priority = properties.text("schedulingPriority", "nothing: every job has normal").lower()
+    number = properties.text("priority", "nothing: every job has 0")
     if priority not in ("", "normal") or number not in ("", "0"):
         job.report.lost(
             properties.at("schedulingPriority" if priority else "priority"), "The job's place in the cluster's queue.",
@@ -146,7 +146,7 @@ def _experiment(job: BatchJob, properties: Fields, project: Project) -> str:
     if name != given and name:
         where = properties.at("experimentName") if "experimentName" in properties else "project.experimentName"
         job.report.changed(
-            where, f"The experiment {given[:80]!r}.", f"{name}: a name has letters, digits, - and _ alone."
+            where, f"The experiment {given[:80]!r}.", f"{name}: a name may only have letters, digits, - and _."
         )
     return name or given
 
@@ -155,7 +155,8 @@ def _container(job: BatchJob, properties: Fields, environment: str) -> None:
     settings = properties.mapping("containerSettings")
     if settings is None:
         job.report.lost(
-            "properties.containerSettings", "Without it the job ran on the VM itself, with what the VM's image had.",
+            "properties.containerSettings",
+            "Without it the job ran on the VM itself, with the software of the VM's image.",
             f"It runs in {environment or 'the environment of the trainers: Python, PyTorch, no other toolkit'}.",
             "" if environment else "Name an environment that has what the job needs, with --environment.",
         )  # fmt: skip
@@ -168,7 +169,7 @@ def _container(job: BatchJob, properties: Fields, environment: str) -> None:
         server = _host(registry.text("serverUrl", "environment.image"))
         job.image = f"{server}/{image}" if server and not image.startswith(f"{server}/") else image
         registry.lost(
-            "credentials", "Name and password for a private registry.", "Not carried over, and stored nowhere.",
+            "credentials", "Name and password for a private registry.", "Not used, and not stored.",
             "Let the workspace's identity pull from the registry (role AcrPull), or make an environment of the image.",
         )  # fmt: skip
         registry.finish()
@@ -190,17 +191,17 @@ def _image(job: BatchJob, field: str, environment: str) -> None:
     """Keep the image, except for a PyTorch too old for today's GPUs: then use the trainers' environment."""
     meant, old = "The image that the job runs in.", bool(_OLD_CUDA.search(job.image))
     if environment:
-        job.report.changed(field, meant, f"It runs in {environment}, as asked.")
+        job.report.changed(field, meant, f"It runs in {environment}, as requested.")
     elif old and "pytorch" in job.image:
         job.image = ""
         job.report.lost(
-            field, f"{meant} Its CUDA is older than the GPUs of today.",
+            field, f"{meant} Its CUDA is older than today's GPUs.",
             "It runs in the environment of the trainers, with today's PyTorch.",
-            "See whether the script runs with it; --environment IMAGE keeps an image.",
+            "Check whether the script runs with it; --environment IMAGE keeps an image.",
         )  # fmt: skip
     elif old:
         job.report.lost(
-            field, f"{meant} Its CUDA is older than the GPUs of today.", "The same image, which finds no GPU.",
+            field, f"{meant} Its CUDA is older than today's GPUs.", "The same image. It will not find a GPU.",
             "Name an environment with a newer CUDA, with --environment.",
         )  # fmt: skip
     else:
@@ -225,8 +226,9 @@ def _preparation(job: BatchJob, properties: Fields) -> Iterator[tuple[str, str]]
         yield fields.at("commandLine"), job.preparation
         if "horovod" in job.preparation:
             job.report.changed(
-                fields.at("commandLine"), "It installs Horovod on each node.", "It still does; nothing here needs it.",
-                "Remove that part if it can't be built in the environment: a preparation that fails, fails the job.",
+                fields.at("commandLine"),
+            "It installs Horovod on each node.", "It still does, but nothing needs Horovod now.",
+                "Remove that part if it can't be built in the environment: if the preparation fails, the job fails.",
             )  # fmt: skip
         fields.finish()
 
@@ -238,7 +240,7 @@ def _variables(job: BatchJob, properties: Fields) -> Iterator[tuple[str, str]]:
             item.text("value", "environment_variables"),
         )
         if name and (not _VARIABLE.fullmatch(name) or name.startswith("TRAINYARD_")):
-            item.report.refuse(item.at("name"), "is no name that a variable can have.")
+            item.report.refuse(item.at("name"), "is not a valid name of a variable.")
         elif name:
             job.variables[name] = value
             yield item.at("value"), value
@@ -252,7 +254,7 @@ def _secrets(properties: Fields, report: TranslationReport) -> None:
             item.raw(key)
         report.lost(
             item.path, f"The secret variable {name[:60]!r}.",
-            "Not set, and stored nowhere: variables of an Azure ML job can be read by everyone in the workspace.",
+            "Not set, and not stored: variables of an Azure ML job can be read by everyone in the workspace.",
             "Put it into the workspace's key vault, and have the script read it with the node's identity.",
         )  # fmt: skip
         item.finish()
@@ -287,13 +289,13 @@ def _output(job: BatchJob, item: Fields) -> Iterator[MountPath]:
     if item.raw("createNew", "outputs") is False:
         item.report.lost(
             item.at("createNew"), "All jobs wrote into one directory.", "Each run writes into a folder of its own.",
-            "What a later job needs, it must be given as data.",
+            "Pass the files that a later job needs to it as data.",
         )  # fmt: skip
     if any(part in (".", "..") for part in suffix.split("/")):
         item.report.refuse(item.at("pathSuffix"), "must lead downwards.")
     elif _is_id(item, name):
         if any(output.id == name for output in job.outputs):
-            item.report.refuse(item.at("id"), f"is {name!r}, as that of another output directory is.")
+            item.report.refuse(item.at("id"), f"is {name!r}, which another output directory also has.")
         job.outputs.append(BatchAIOutput(name, "/".join(part for part in suffix.split("/") if part)))
     yield from mounts.references([(item.at("pathPrefix"), prefix)], written=True)
     item.finish()

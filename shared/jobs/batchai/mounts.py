@@ -85,8 +85,8 @@ class Mounts:
         if "?" in url or "@" in url:
             self.report.changed(
                 share.at("azureFileUrl"), "The share's address, with a signature or password in it.",
-                "The address alone: the nodes use their own identity. The rest is stored nowhere.",
-                "If it was real, renew it: whoever has this file has it.",
+                "Only the address: the nodes use their own identity. The rest is not stored.",
+                "If it was real, replace it: everybody who has this file knows it.",
             )  # fmt: skip
         host, _, rest = address.partition("/")
         name = rest.strip("/").partition("/")[0]
@@ -97,7 +97,7 @@ class Mounts:
             )
         if url and not name:
             self.report.refuse(
-                share.at("azureFileUrl"), "names no share: https://<account>.file.core.windows.net/<share>."
+                share.at("azureFileUrl"), "does not name a share: https://<account>.file.core.windows.net/<share>."
             )
         self._add(share, Mount(root, "", share.path, "share", name, account))
 
@@ -115,7 +115,7 @@ class Mounts:
             fields.raw(key)
             if key in fields:
                 self.report.lost(
-                    fields.at(key), meant, "Not mounted: its files are looked for in the workspace's storage.",
+                    fields.at(key), meant, "Not mounted: Trainyard looks for its files in the workspace's storage.",
                     "Copy its content into the storage, or name where it is with --mount.",
                 )  # fmt: skip
         self._add(fields, Mount(root, "", fields.path))
@@ -136,8 +136,8 @@ class Mounts:
             fields.raw("credentials")
             self.report.changed(
                 fields.at("credentials"), "The key of the storage account.",
-                "Not carried over: the nodes use their own identity. It is stored nowhere.",
-                "If the key was real, renew it: whoever has this file has it.",
+                "Not used: the nodes use their own identity. It is not stored.",
+                "If the key was real, replace it: everybody who has this file knows it.",
             )  # fmt: skip
 
     def _filled(self, text: str) -> str:
@@ -188,8 +188,8 @@ def _implied(mounts: Mounts, reference: MountPath) -> Mount:
     mount = Mount(reference.root, reference.path.partition("/")[0], reference.field)
     whose = "The cluster" if reference.root == CLUSTER_ROOT else "The job"
     mounts.report.lost(
-        reference.field, f"{whose} mounted something at {mount.variable}; this document does not say what.",
-        f"Its files are looked for under the name {mount.path!r}.",
+        reference.field, f"{whose} mounted something at {mount.variable}; this document does not say which.",
+        f"Trainyard looks for its files under the name {mount.path!r}.",
         "Give the cluster.json (--cluster-file), or say where they are with --mount.",
     )  # fmt: skip
     return mount

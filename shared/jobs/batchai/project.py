@@ -33,7 +33,7 @@ def read_project(content: dict[str, Any], report: TranslationReport, prefix: str
         _filled(fields, "clusterName", "compute"),
         _filled(fields, "experimentName", "experiment_name"),
     )
-    script = fields.text("sourceScript", "the script that travels with the run").rpartition("/")[2]
+    script = fields.text("sourceScript", "the script that is sent with the run").rpartition("/")[2]
     folder = fields.text("sourceScriptFileShareDirectory", "where the job finds the script").strip("/")
     share = _filled(fields, "logFileShareName", "the cluster's mount of that name") or "logs"
     container, account = _filled(fields, "blobContainerName", f"the cluster's mount {DATA_MOUNT}"), ""
@@ -58,7 +58,7 @@ def _filled(fields: Fields, key: str, where: str) -> str:
     if not text.startswith(_UNFILLED):
         return text
     fields.report.changed(
-        fields.at(key), f"It still says {text[:60]}.", "Left open: what the command or the route says is taken."
+        fields.at(key), f"It still says {text[:60]}.", "Left open: the value of the command or the route is used."
     )
     return ""
 

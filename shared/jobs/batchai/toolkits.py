@@ -101,7 +101,7 @@ def _pytorch(block: _Block) -> Start:
         start.backend = "gloo"
         block.report.lost(
             block.fields.at("communicationBackend"), f"PyTorch's backend {given!r}.",
-            f"AZ_BATCHAI_PYTORCH_BACKEND says gloo: PyTorch has no {given!r} any more, or not in its usual builds.",
+            f"AZ_BATCHAI_PYTORCH_BACKEND says gloo: PyTorch no longer has {given!r}, or not in its usual builds.",
             "A script that names the backend itself must be changed.",
         )  # fmt: skip
     elif given not in ("", "gloo", "nccl"):
@@ -205,13 +205,13 @@ def _custom(block: _Block) -> Start:
     start.only_master, start.processes = True, block.nodes
     fields = block.fields
     fields.lost(
-        "processCount", "No field of a custom toolkit; Batch AI ignored it.", "Ignored: the line starts no mpirun."
+        "processCount", "No field of a custom toolkit; Batch AI ignored it.", "Ignored: the line does not start mpirun."
     )
     if block.nodes > 1:
         block.report.lost(
             fields.at("commandLine"), "The line ran on the master node; it may have started work on the others.",
             "It runs on the first node. The others are prepared and then idle: no node can log in to another.",
-            "If the line starts no work elsewhere, ask for one node; else start the processes with mpirun.",
+            "If the line starts no work elsewhere, ask for one node; otherwise start the processes with mpirun.",
         )  # fmt: skip
     return start
 
@@ -227,10 +227,12 @@ def _from_mpirun(block: _Block, start: Start, line: str) -> None:
         start.processes = count
         if given != count:
             block.report.lost(
-                fields.at("processCount"), f"{given} processes.", f"The line's own number counts: {count} processes."
+                fields.at("processCount"), f"{given} processes.", f"The number in the line is used: {count} processes."
             )
         if count % block.nodes:
-            block.report.refuse(where, f"starts {count} processes, which do not come out even on {block.nodes} nodes.")
+            block.report.refuse(
+                where, f"starts {count} processes, which can't be divided evenly over {block.nodes} nodes."
+            )
         start.per_node = max(1, count // block.nodes)
     else:
         block.spread(start)
@@ -253,14 +255,14 @@ def _with_mpi(block: _Block, start: Start) -> None:
         block.report.changed(
             block.fields.path, "MPI started the processes.",
             f"{_started(start)}, by Open MPI's mpirun.",
-            "The environment must have Open MPI; images with Intel's MPI alone have not.",
+            "The environment must have Open MPI; images with only Intel's MPI do not.",
         )  # fmt: skip
 
 
 def _without_mpi(block: _Block, start: Start) -> None:
     if start.processes > 1:
         block.report.lost(
-            block.fields.path, "MPI started the processes, and Horovod spoke through it.",
+            block.fields.path, "MPI started the processes, and Horovod used it.",
             f"{_started(start)}, with the variables of torch.distributed and MPI's ranks, without MPI.",
             "Move the script to torch.distributed; one that imports horovod says so itself.",
         )  # fmt: skip
@@ -276,7 +278,7 @@ def _check_world(start: Start, report: TranslationReport) -> None:
             if match[1] != str(start.processes):
                 report.lost(
                     name, f"The script is told that there are {match[1]} processes.",
-                    f"{start.processes} are started; the others would be waited for.",
+                    f"{start.processes} are started, and the script would wait for the others.",
                     "Make --world-size and the number of processes the same.",
                 )  # fmt: skip
 

@@ -184,7 +184,7 @@ def _spec(job: BatchJob, mounts: list[Json], outputs: Json) -> str:
         spec |= {"workers": start.workers, "servers": start.servers}
     text = json.dumps(spec)
     if len(text) > LONGEST_SPEC:
-        job.report.refuse("properties", f"becomes {len(text)} bytes of instructions; the limit is {LONGEST_SPEC}.")
+        job.report.refuse("properties", f"needs {len(text)} bytes of instructions; the limit is {LONGEST_SPEC}.")
     return text
 
 

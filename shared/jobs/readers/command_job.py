@@ -29,5 +29,5 @@ class CommandJobs:
 
     def of_request(self, document: Mapping[str, Any], beside: Any, _around: Around) -> Written:
         if beside is not None:
-            raise Impossible("batchai belongs to a Batch AI job.json; the request's job is none.", "bad_batchai")
+            raise Impossible("batchai is only for a Batch AI job.json; the request's job is not one.", "bad_batchai")
         return Written(read_layer(document))

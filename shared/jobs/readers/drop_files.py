@@ -112,7 +112,7 @@ class DropFiles:
 
     def _code(self, folder: str) -> Location:
         if not self.limits.allows_code:
-            words = "a drop can't bring its own on this route; an administrator can allow it in the routes file."
+            words = "a drop can't have its own on this route; an administrator can allow it in the routes file."
             raise self._broken(_CODE, words)
         try:
             return self._collected(folder)
@@ -153,7 +153,7 @@ class DropFiles:
         except BadInput as exc:
             raise self._broken(what, str(exc)) from exc
         if not isinstance(content, dict):
-            raise self._broken(what, f"{path} holds no mapping.")
+            raise self._broken(what, f"{path} does not contain a mapping.")
         return content
 
     def _context(self, folder: str) -> Location:
@@ -161,7 +161,7 @@ class DropFiles:
         if not self.limits.allows_code:
             raise self._broken(
                 _CONTEXT,
-                "a drop can't bring its own build context on this route; an administrator can allow it with `allow: "
+                "a drop can't have its own build context on this route; an administrator can allow it with `allow: "
                 "[code]` in the routes file.",
             )
         try:

@@ -114,7 +114,7 @@ def _unreadable(body: Any) -> Problem | None:
             return Problem(place, f"is {bound[:200]!r}; write {_OLD.sub('${{parent.', bound)[:200]}.")
     sources = [key for key in _RUNS if key in body]
     if len(sources) > 1 and sources[0] in ("component", "trial"):
-        return Problem(sources[0], f"and {sources[1]} both say what the step runs; keep one of them.")
+        return Problem(sources[0], f"and {sources[1]} both define what the step runs; keep only one of them.")
     return None
 
 

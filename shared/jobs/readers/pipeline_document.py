@@ -26,9 +26,9 @@ def read_pipeline(document: Mapping[str, Any]) -> tuple[Json, tuple[Problem, ...
     """
     jobs, settings = document.get(JOBS), document.get("settings")
     if not isinstance(jobs, Mapping) or not jobs:
-        return {}, (Problem(JOBS, "is no mapping of steps by their names; a pipeline has at least one."),)
+        return {}, (Problem(JOBS, "must be a mapping from names to steps; a pipeline has at least one step."),)
     if "component" in document:
-        return {}, (Problem("component", "can't be the pipeline's; write its steps under jobs."),)
+        return {}, (Problem("component", "is not allowed for a pipeline; write its steps under jobs."),)
     if not isinstance(settings, Mapping | None):
         return {}, (Problem("settings", f"must be a mapping, it is a {type(settings).__name__}."),)
     rest = dict(settings or {})

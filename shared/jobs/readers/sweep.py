@@ -78,9 +78,10 @@ def _trial(document: Json, inputs: Any, sweep: Sweep) -> tuple[dict[str, Any], A
     if isinstance(trial := document.get("trial"), str):
         if trial.startswith("azureml:"):
             raise _Bad(
-                "trial", f"is {trial!r:.80}, a registered component. Trials are runs of their own here: {_FETCH}"
+                "trial",
+                f"is {trial!r:.80}, a registered component. Trainyard runs each trial as a run of its own: {_FETCH}",
             )
-        raise _Bad("trial", f"is {trial!r:.80}, which did not come with the job: write it here, or send its file.")
+        raise _Bad("trial", f"is {trial!r:.80}, which was not sent with the job: write it here, or send its file.")
     trial = _mapping(document, "trial")
     if not is_component(trial) or not isinstance(inputs, Mapping):
         return dict(trial), inputs
@@ -154,15 +155,18 @@ def _short(section: Any, inputs: Json) -> tuple[dict[str, Any], Sweep, tuple[Pro
     for name, value in (section.get("search_space") or {}).items():
         space[name] = range_of(value) or _parameter(f"sweep.search_space.{name}", value)
     if not space:
-        raise _Bad("sweep", "has nothing to search: give a parameter a range, 0.001..0.1, or values, 32,64,128.")
+        raise _Bad("sweep", "has no search space: give a parameter a range, 0.001..0.1, or values, 32,64,128.")
     metric = str(section.get("metric") or "")
     if not metric:
-        raise _Bad("sweep.metric", "is missing: which metric says what is best, such as test_accuracy?")
+        raise _Bad(
+            "sweep.metric", "is missing: name the metric that decides which trial is best, such as test_accuracy."
+        )
     stop = section.get("stop")
     goal = _choice(section, "goal", ("maximize", "minimize"), "sweep.") or goal_of(metric)
     if goal is None:
         raise _Bad(
-            "sweep.goal", f"is missing: nobody knows whether more or less {metric} is better; say maximize or minimize."
+            "sweep.goal",
+            f"is missing: it is unknown whether more or less {metric} is better; write maximize or minimize.",
         )
     most = _whole(section, "trials", 20, 1, MOST_TRIALS, "sweep.")
     sweep = Sweep(
@@ -187,7 +191,7 @@ def _published(document: Json) -> Sweep:
     if not space:
         raise _Bad("search_space", "is empty: name at least one parameter, such as {type: uniform, min_value: 0, ...}.")
     if not (metric := str(objective.get("primary_metric") or "")):
-        raise _Bad("objective.primary_metric", "is missing: which metric says what is best?")
+        raise _Bad("objective.primary_metric", "is missing: name the metric that decides which trial is best.")
     named = document.get("sampling_algorithm") or RANDOM
     sampling = {"type": named} if isinstance(named, str) else named
     kind = SOBOL if str(sampling.get("rule") or "").lower() == SOBOL else str(sampling.get("type") or "").lower()

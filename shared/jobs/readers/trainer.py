@@ -56,7 +56,7 @@ def trainer_template(trainers: Path, name: str) -> tuple[JobSpec, Parameters]:
     job, described = read_template(folder / JOB_FILE, folder / "parameters.json")
     if not job.command:
         if not (folder / SCRIPT).is_file():
-            raise BadSetting(f"{folder / JOB_FILE} has no command, and there is no {SCRIPT} beside it to be started.")
+            raise BadSetting(f"{folder / JOB_FILE} has no command, and there is no {SCRIPT} beside it.")
         job = _by_convention(job, name)
     environment = job.environment or _environment(trainers, folder)
     return replace(job, code=job.code or _SNAPSHOT, environment=environment), described
@@ -88,7 +88,7 @@ def _job(file: Path) -> JobSpec:
 def _schema(where: str, told: DataInput) -> Schema:
     """The schema of a parameter in the form of Azure ML's components, which looks like data with its own type."""
     if "default" not in told.rest:
-        raise BadSetting(f"{where} has no default; a drop that says nothing of it needs one.")
+        raise BadSetting(f"{where} has no default; drops that do not set it need one.")
     return {"description": "", "type": told.kind, **{_BOUNDS.get(key, key): value for key, value in told.rest.items()}}
 
 
@@ -123,7 +123,7 @@ def _environment(trainers: Path, folder: Path) -> Asset | Environment:
     for line in packages:
         if line.startswith(_FILES):
             raise BadSetting(
-                f"{file}: {line!r} names a file, which the nodes don't have; list the packages themselves."
+                f"{file}: {line!r} names a file, which the nodes do not have; list the packages themselves."
             )
     dependencies: list[Any] = [PYTHON, "pip", *([{"pip": packages}] if packages else [])]
     image = str(yaml_object(trainers / "environment.yaml").get("image"))
@@ -137,9 +137,9 @@ def yaml_object(file: Path) -> dict[str, Any]:
     except OSError as exc:
         raise BadSetting(f"{file} can't be read: {exc.strerror}.") from exc
     except yaml.YAMLError as exc:
-        raise BadSetting(f"{file} is no YAML: {exc}") from exc
+        raise BadSetting(f"{file} is not valid YAML: {exc}") from exc
     if not isinstance(document, dict):
-        raise BadSetting(f"{file} must hold a mapping, it holds a {type(document).__name__}.")
+        raise BadSetting(f"{file} must contain a mapping, but it contains a {type(document).__name__}.")
     try:
         plain(document, str(file))
     except BadInput as exc:
@@ -153,5 +153,5 @@ def _json_object(file: Path) -> dict[str, Any]:
     except (OSError, ValueError) as exc:
         raise BadSetting(f"{file} can't be read as JSON: {exc}") from exc
     if not isinstance(document, dict):
-        raise BadSetting(f"{file} must hold an object, it holds a {type(document).__name__}.")
+        raise BadSetting(f"{file} must contain an object, but it contains a {type(document).__name__}.")
     return document

@@ -42,7 +42,7 @@ def made_before(ports: RunPorts, name: str, asked: str) -> Run | None:
         return None
     if run.asked.digest != asked:
         raise Conflict(
-            f"This Idempotency-Key made run {name} from another request. Use a new key.", "idempotency_conflict"
+            f"This Idempotency-Key was used for run {name} by another request. Use a new key.", "idempotency_conflict"
         )
     if run.progress.state is RunState.RECEIVED and ports.clock() - run.created_at > SENT_BY_THEN:
         ask_for_submission(ports.queues, run)

@@ -187,4 +187,4 @@ def _tags(route: str | None, data: Data | None) -> dict[str, str]:
 
 def _how_asked(parsed_request: ParsedRequest) -> str:
     summary = parsed_request.written.summary if parsed_request.written else ""
-    return f"Asked for over HTTP. {summary}".strip()
+    return f"Submitted over HTTP. {summary}".strip()

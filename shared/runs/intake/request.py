@@ -27,7 +27,9 @@ class NodeRange(Struct, forbid_unknown_fields=True):
 
 Tags = Annotated[
     dict[Annotated[str, Meta(pattern=_TAG_NAME)], Annotated[str, Meta(max_length=256)]],
-    Meta(max_length=15, description="Your own, to find the run by. Names that begin with trainyard. are taken."),
+    Meta(
+        max_length=15, description="Your own tags, for finding the run. Names that begin with trainyard. are reserved."
+    ),
 ]
 
 
@@ -37,15 +39,17 @@ class SweepRequest(Struct, forbid_unknown_fields=True):
     Parameters with a range (0.001..0.1) or a list (32,64,128) are searched.
     """
 
-    metric: Annotated[str, Meta(min_length=1, max_length=255, description="Which of its metrics says what is best.")]
-    goal: Annotated[Literal["maximize", "minimize"] | None, Meta(description="Default: as the metric's name says.")] = (
-        None
-    )
+    metric: Annotated[
+        str, Meta(min_length=1, max_length=255, description="The metric that decides which trial is best.")
+    ]
+    goal: Annotated[
+        Literal["maximize", "minimize"] | None, Meta(description="Default: derived from the metric's name.")
+    ] = None
     trials: Annotated[float, Meta(ge=1, le=1000, multiple_of=1)] = 20
     at_once: Annotated[float, Meta(ge=1, le=1000, multiple_of=1)] = 4
     stop: Annotated[
         Literal["asha", "median_stopping"] | dict[str, Any] | None,
-        Meta(description="When a trial that does badly is ended: asha, or an early_termination of Azure ML's."),
+        Meta(description="When to stop a bad trial: asha, or an early_termination of Azure ML."),
     ] = None
     budget: Annotated[Annotated[float, Meta(gt=0)] | None, Meta(description="Dollars, for all trials together.")] = None
     sampling: Literal["bayesian", "random", "sobol", "grid"] = "bayesian"
@@ -55,7 +59,7 @@ class SweepRequest(Struct, forbid_unknown_fields=True):
     ] = None
     search_space: Annotated[
         dict[str, str | list[bool | int | float | str] | dict[str, Any]],
-        Meta(description="Also as Azure ML's sweep jobs write it: {type: uniform, min_value: 0, max_value: 1}."),
+        Meta(description="Also in the form of Azure ML's sweep jobs: {type: uniform, min_value: 0, max_value: 1}."),
     ] = {}
 
 
@@ -70,7 +74,7 @@ class RunRequest(Struct, forbid_unknown_fields=True):
     job: Annotated[dict[str, Any] | None, Meta(description="A whole Azure ML command job, or a Batch AI job.json.")] = (
         None
     )
-    batchai: Annotated[BatchAI | None, Meta(description="What belongs to a Batch AI job.json.")] = None
+    batchai: Annotated[BatchAI | None, Meta(description="Further documents and options of a Batch AI job.json.")] = None
     parameters: Annotated[
         dict[str, bool | int | float | str], Meta(description="Values of the job's literal inputs, by name.")
     ] = {}
@@ -78,7 +82,7 @@ class RunRequest(Struct, forbid_unknown_fields=True):
         Annotated[str, Meta(min_length=1, max_length=1024)] | None,
         Meta(
             description=f"drops/<route>/<name>, <datastore>/<path>, or {PLACE_FORM}. "
-            "Of a schedule also NAME@latest, ROUTE@new or ROUTE@all-new, which mean what they do when it fires."
+            "Of a schedule also NAME@latest, ROUTE@new or ROUTE@all-new, which are resolved when it fires."
         ),
     ] = None
     nodes: Annotated[float, Meta(ge=1, le=1000, multiple_of=1)] | NodeRange | None = None
@@ -90,32 +94,40 @@ class RunRequest(Struct, forbid_unknown_fields=True):
     experiment: Name | None = None
     done_by: Annotated[
         Annotated[str, Meta(min_length=4, max_length=40)] | None,
-        Meta(description="When it must be done: 2026-01-31T18:00+01:00, or 18:00, the next one, in UTC."),
+        Meta(
+            description=(
+                "The time by which it must be finished: 2026-01-31T18:00+01:00, or 18:00 (the next one, in UTC)."
+            )
+        ),
     ] = None
     within_seconds: Annotated[
         Annotated[float, Meta(ge=1, le=30 * DAY)] | None,
-        Meta(description="Or: how long from now. It then chooses between low-priority and dedicated nodes."),
+        Meta(
+            description=(
+                "The same as a duration from now. The run then chooses between low-priority and dedicated nodes."
+            )
+        ),
     ] = None
     takes_seconds: Annotated[
         Annotated[float, Meta(ge=1, le=30 * DAY)] | None,
-        Meta(description="How long it takes on all its nodes; else as the newest runs of its kind took."),
+        Meta(description="How long it takes on all its nodes. Default: as long as the newest runs of its kind."),
     ] = None
     timeout_seconds: Annotated[float, Meta(ge=60, le=30 * DAY, multiple_of=1)] | None = None
     keep_warm_seconds: Annotated[
         Annotated[float, Meta(ge=0, le=31 * DAY)] | None,
-        Meta(description="How long its nodes stay up after its end, for the next run; a lease in your name."),
+        Meta(description="How long its nodes stay up after its end, for the next run, as a lease in your name."),
     ] = None
     tags: Tags = {}
     from_run: Annotated[
         Annotated[str, Meta(pattern=f"^(?:{RUN_NAME.pattern}|[^@]{{0,300}}@(?:latest|best:.{{1,200}}))$")] | None,
-        Meta(description="A completed run whose model this one begins with; of a schedule also NAME@best:METRIC."),
+        Meta(description="A completed run whose model this run starts from; in a schedule also NAME@best:METRIC."),
     ] = None
     sweep: SweepRequest | None = None
 
     def __post_init__(self) -> None:
         given = [name for name in ("trainer", "template", "job") if getattr(self, name) is not None]
         if len(given) != 1:
-            raise ValueError(f"exactly one of trainer, template and job says what to train, not {given or 'none'}")
+            raise ValueError(f"give exactly one of trainer, template and job, not {given or 'none'}")
 
 
 def as_given(request: RunRequest) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from shared.runs.codes import CancelCode
 from shared.runs.decide import is_over
 from shared.runs.intake.from_job import run_of
 from shared.runs.intake.insert_run import name_with_route, record
+from shared.runs.intake.job_lifetime import within_lifetime
 from shared.runs.intake.parse_request import content_of
 from shared.runs.intake.warm_start import model_of
 from shared.runs.model import Moment, Run, RunState
@@ -48,7 +49,7 @@ def retry_run(ports: RunPorts, name: str, given: Given | None = None, owner: str
     job, changed = _with_parameters(ports.routes, ports.trainers, old.asked.request, given or {})
     _check_start(ports, old)
     new = name_with_route(ports.runs, "retry", old.asked.route, f"{name} {_text(changed)}" if changed else name)
-    why = f"Run {name} is tried again{_words(changed)}."
+    why = f"Run {name} is submitted again{_words(changed)}."
     run = _successor(ports, old, again(job, name, new), why)
     run = replace(
         run, asked=replace(run.asked, retry_of=name), people=replace(run.people, owner=owner, owner_id=owner_id)
@@ -82,7 +83,7 @@ def continue_run(ports: RunPorts, name: str, given: Given | None = None, owner: 
         why = f"Run {name} was continued as {new}, with other parameters. Continue that one."
         raise Conflict(why, "already_continued")
     request = again(job, name, new, "trainyard.continues", SHARED_OUTPUTS)
-    why = f"Run {name} goes on{_words(changed)}."
+    why = f"Run {name} continues{_words(changed)}."
     run = _successor(ports, old, request, why)
     run = replace(
         run,
@@ -101,7 +102,7 @@ def move_run(ports: RunPorts, name: str, cluster: str, why: str) -> Run:
     old = ports.runs.get(name).value
     new = name_with_route(ports.runs, "move", old.asked.route, name)
     request = replace(again(old.asked.request, name, new, "trainyard.continues", SHARED_OUTPUTS), cluster=cluster)
-    successor = _successor(ports, old, request, f"Run {name} goes on here. {why}")
+    successor = _successor(ports, old, request, f"Run {name} continues here. {why}")
     made = record(
         ports,
         replace(
@@ -115,7 +116,7 @@ def move_run(ports: RunPorts, name: str, cluster: str, why: str) -> Run:
         if made.money.price and old.money.price
         else ""
     )
-    cancel_run(ports, name, f"{why} It goes on as run {new} on {cluster}{price}.", code=CancelCode.MOVED)
+    cancel_run(ports, name, f"{why} It continues as run {new} on {cluster}{price}.", code=CancelCode.MOVED)
     return made
 
 
@@ -128,6 +129,7 @@ def _final(runs: Runs, name: str) -> Run:
 
 def _successor(ports: RunPorts, old: Run, request: JobSpec, why: str) -> Run:
     now = ports.clock()
+    request, shorter = within_lifetime(ports.capacity, request)
     fingerprint, generation = content_of(ports.datasets, DropKey.of(old.asked.drop)) if old.asked.drop else ("", 0)
     run = run_of(request.name, request, workload(old).bounds(old), now)
     return replace(
@@ -142,7 +144,7 @@ def _successor(ports: RunPorts, old: Run, request: JobSpec, why: str) -> Run:
             from_run=old.asked.from_run,
             generation=generation,
         ),
-        progress=replace(run.progress, history=(Moment(RunState.RECEIVED, now, why),)),
+        progress=replace(run.progress, history=(Moment(RunState.RECEIVED, now, f"{why} {shorter}".strip()),)),
         money=replace(run.money, project=ports.admission.project_of(old.asked.request.tags, old.asked.route)),
         people=replace(run.people, tags=old.people.tags),
     )
@@ -185,7 +187,7 @@ def _check_more_to_do(old: Run, changed: Given) -> None:
         return
     before, now = old.asked.request.values.get("epochs"), changed.get("epochs")
     if not changed or (isinstance(before, int) and not (isinstance(now, int) and now > before)):
-        more = f"more epochs than its {before}" if isinstance(before, int) else "a parameter that gives it more to do"
+        more = f"more epochs than its {before}" if isinstance(before, int) else "a parameter that extends the work"
         raise Impossible(f"Run {old.name} is completed. Give {more}: -p epochs=N.", "nothing_left")
 
 
@@ -195,11 +197,11 @@ def _check_checkpoint(jobs: Jobs, blobs: Blobs, old: Run) -> None:
         raise Impossible(f"The job of run {old.name} has no output checkpoints. Retry it instead.", "no_checkpoint")
     if blobs.first(jobs.place(path)) is None:
         model = (
-            f", or begin from its model: submit ... --from {old.name}"
+            f", or start from its model: submit ... --from {old.name}"
             if old.progress.state is RunState.COMPLETED
             else ""
         )
-        gone = "was removed" if old.removed.at else "left no checkpoint, or it was cleaned up"
+        gone = "was removed" if old.removed.at else "has no checkpoint, or the checkpoint was deleted"
         raise Impossible(f"Run {old.name} {gone}. Retry it{model if not old.removed.at else ''}.", "no_checkpoint")
 
 

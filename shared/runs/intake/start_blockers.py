@@ -35,7 +35,7 @@ def check_possible(jobs: Jobs, capacity: Capacity, run: Run) -> None:
         except NotFound as exc:
             never.append(Reason(code="bad_data", message=str(exc)))
         except Unavailable as exc:
-            log.warning("run %s: whether it can start could not be asked. %s", run.name, exc)
+            log.warning("run %s: whether it can start is not known. %s", run.name, exc)
     if never:
         raise Impossible(" ".join(dict.fromkeys(reason["message"] for reason in never)), never[0]["code"])
 
@@ -74,8 +74,8 @@ def _missing(job: JobSpec) -> list[Reason]:
     The full schema is checked only at the submission, because its import takes seconds.
     """
     needed = {
-        "command": (job.command, "Say what runs on each node."),
-        "environment": (job.environment, "Name a registered one, or give an image."),
+        "command": (job.command, "Give the command that runs on each node."),
+        "environment": (job.environment, "Name a registered environment, or give an image."),
     }
     return [
         Reason(code="bad_job", message=f"The job has no {name}. {advice}")
@@ -107,7 +107,7 @@ def data_reasons(datasets: Datasets, data: Data | None) -> list[Reason]:
         return [Reason(code="no_data", message=absent)]
     content = datasets.of(data.drop) if data.drop else None
     if content and content.collecting:
-        return [Reason(code="drop_open", message=f"Drop {data.drop} still collects uploads. {content.collecting}")]
+        return [Reason(code="drop_open", message=f"Drop {data.drop} is still collecting uploads. {content.collecting}")]
     return []
 
 

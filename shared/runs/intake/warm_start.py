@@ -35,12 +35,12 @@ def model_of(ports: RunPorts, name: str) -> Location:
         raise Impossible(str(exc), "no_model") from exc
     if run.progress.state is not RunState.COMPLETED:
         raise Impossible(
-            f"Run {name} is {run.progress.state}; only a completed one has a model to start from.", "no_model"
+            f"Run {name} is {run.progress.state}; only a completed run has a model to start from.", "no_model"
         )
     path = _path(run)
     if path is None or (_is_gone(ports.jobs, ports.blobs, run, path) and ports.blobs.first(_archived(run)) is None):
-        why = "was removed" if run.removed.at else "is neither where its job wrote it nor in its archive"
-        raise Impossible(f"No job can begin with the model of run {name}: it {why}.", "no_model")
+        why = "was removed" if run.removed.at else "is neither in its job's output nor in its archive"
+        raise Impossible(f"No job can start from the model of run {name}: it {why}.", "no_model")
     return path
 
 

@@ -161,7 +161,7 @@ class _HourCheck:
             return
         whole = self.ports.runs.get(run.name)  # with its request, which a page omits
         if whole.etag != stored.etag:
-            raise Changed(f"Run {run.name} changed since its page was read; what was listed may be older.")
+            raise Changed(f"Run {run.name} changed since its page was read; the list may be older.")
         follow(self.ports, whole, explained(self.ports.jobs, seen))
 
     def _archive(self, stored: Stored[Run]) -> None:
@@ -175,7 +175,7 @@ class _HourCheck:
             )
             ask_for_archive(self.ports.queues, run.name)
             return
-        why = run.archiving.error or "Its archive is missing; the poison messages of the queue archives say why."
+        why = run.archiving.error or "It was not archived; the poison messages of the queue archives say why."
         log.error("run %s: archiving is given up. %s", run.name, why)
         self.ports.happened(ArchiveGivenUp(run))
         self.ports.runs.update(

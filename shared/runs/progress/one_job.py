@@ -54,7 +54,7 @@ def _after_missing(run: Run, job: str, now: datetime) -> NextStep | None:
     """The step of a run whose job Azure ML does not know: None until a delay can no longer explain it."""
     if run.progress.state is RunState.RECEIVED or now - run.progress.history[-1].at < MISSING_FOR:
         return None
-    return NextStep(run, RunState.FAILED, f"Azure ML has no job {job} any more.")
+    return NextStep(run, RunState.FAILED, f"Azure ML no longer has job {job}.")
 
 
 def for_every_job(run: Run, request: JobSpec) -> JobSpec:

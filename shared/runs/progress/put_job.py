@@ -8,6 +8,7 @@ from shared.jobs.model import JobStatus
 from shared.jobs.spec import JobSpec
 from shared.kernel.errors import NotFound, Unavailable
 from shared.runs.decide import is_over
+from shared.runs.intake.job_lifetime import within_lifetime
 from shared.runs.ports import RunPorts
 
 log = logging.getLogger(__name__)
@@ -16,10 +17,11 @@ log = logging.getLogger(__name__)
 def put_job(ports: RunPorts, run: str, job: JobSpec) -> JobStatus:
     """Submit the job. If no answer comes and the run has ended meanwhile, cancel the job.
 
-    A cancel that comes before the job does nothing: shared/clusters/stray_jobs.py ends a job that appears later.
+    A run with a date may go to nodes of the other tier, so the job's time limit is capped once more here. A cancel that
+    comes before the job does nothing: shared/clusters/stray_jobs.py ends a job that appears later.
     """
     try:
-        return ports.jobs.submit(job)
+        return ports.jobs.submit(within_lifetime(ports.capacity, job)[0])
     except Unavailable:
         if has_ended(ports, run):
             log.warning("run %s ended while job %s was submitted, and no answer came: it is canceled", run, job.name)

@@ -68,7 +68,7 @@ class SingleJob(OneJob):
             known = replace(run, jobs=replace(run.jobs, resubmit=False, job=present_job(run)))
             return self.decide(known, {status.name: status}, now) or NextStep(known, run.progress.state)
         if run.cancel.asked_at is not None:
-            return NextStep(run, RunState.CANCELED, run.cancel.why or "Canceled before its next job was sent.")
+            return NextStep(run, RunState.CANCELED, run.cancel.why or "Canceled before its next job was submitted.")
         return NextStep(run, run.progress.state)
 
     def job_folder(self, run: Run, job: str) -> str:
@@ -90,11 +90,11 @@ def _after_a_loss(run: Run, words: str, now: datetime) -> NextStep:
     spent = used >= run.asked.resubmissions and not run.is_steered
     if spent or (left is not None and left < LEAST_SECONDS):
         end = _count(used) if spent else "its time limit is used up."
-        why = f"Its nodes were taken, and {end}"
+        why = f"Its nodes were preempted, and {end}"
         return NextStep(
             run, RunState.FAILED, why, failed_job=present_job(run), failure=JobFailure(FailureCode.LOST_NODES)
         )
-    why = f"Its nodes were taken; job {run.jobs.number + 1} goes on from its checkpoints. Azure ML: {words}"
+    why = f"Its nodes were preempted; job {run.jobs.number + 1} continues from its checkpoints. Azure ML: {words}"
     after = _moved(run, now).run if run.moves.to else _with_further_job(run)
     return NextStep(after, RunState.QUEUED, why, failure=JobFailure(FailureCode.LOST_NODES))
 
@@ -106,7 +106,7 @@ def _with_further_job(run: Run) -> Run:
 def _moved(run: Run, now: datetime) -> NextStep:
     """The next job of a run whose job was ended to continue on another cluster."""
     cluster = run.moves.to
-    why = f"Job {run.jobs.number + 1} goes on from its checkpoints on {cluster}. {run.moves.why}"
+    why = f"Job {run.jobs.number + 1} continues from its checkpoints on {cluster}. {run.moves.why}"
     after = replace(_with_further_job(run), moves=Moves((*run.moves.places, Placed(now, cluster))))
     if run.progress.state is RunState.QUEUED:  # the state stays the same, but the history shows the move
         history = (*run.progress.history, Moment(RunState.QUEUED, now, why))
@@ -122,4 +122,4 @@ def _seconds_left(run: Run, now: datetime) -> int | None:
 
 
 def _count(used: int) -> str:
-    return f"all {used} resubmissions are used." if used else "no job may follow: its route allows no resubmissions."
+    return f"all {used} resubmissions are used." if used else "its route allows no resubmissions."

@@ -60,7 +60,7 @@ def _paid_for(ports: RunPorts, run: Run) -> Run | None:
     """The run with its price, if the budget allows the run. None if the run failed or continues in a later message."""
     try:
         if not bring_back(ports, run):
-            log.info("run %s: the copy of the model that it begins with goes on in the next message", run.name)
+            log.info("run %s: the copy of the model that it starts from continues in the next message", run.name)
             ask_for_submission(ports.queues, run, 1.0)
             return None
         priced = ports.admission.priced(run)
@@ -125,7 +125,7 @@ def _cancel(ports: RunPorts, run: Run) -> None:
     if sent and not run.jobs.job:
         ports.happened(RunSubmitted(run))
     if run.progress.state is RunState.RECEIVED and not sent:
-        transition(ports, run.name, RunState.CANCELED, run.cancel.why or "Canceled before its job was sent.")
+        transition(ports, run.name, RunState.CANCELED, run.cancel.why or "Canceled before its job was submitted.")
     how.cancel(ports, run)
     ports.happened(CancelCarriedOut(run))
 

@@ -81,7 +81,7 @@ def archive_run(ports: RunPorts, message: ArchiveRun) -> None:
         if run != stored.value:  # so that the next message does not list the drop again
             _record(ports.runs, ports.clock, stored, lambda fresh: _with_verdict(fresh, run))
         ask_for_archive(ports.queues, name)
-        log.info("run %s: its archive goes on in the next message", name)
+        log.info("run %s: archiving continues in the next message", name)
         return
     except TrainyardError as exc:
         error = str(exc)
@@ -272,7 +272,7 @@ def _fate(output: RunOutput, count: int) -> dict[str, Any]:
     if output.asset:
         fate["asset"] = output.asset
     if not output.folder:
-        return fate | {"state": "left", "why": "It stays where the job wrote it."}
+        return fate | {"state": "left", "why": "It stays in the job's output."}
     if not count:
         return fate | {"why": "The job wrote nothing there."}
     return fate | {"folder": output.folder, "files": count}

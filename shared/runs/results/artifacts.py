@@ -49,14 +49,14 @@ def address(ports: RunPorts, name: str, path: str) -> str:
         raise NotFound(f"Run {name} is {run.progress.state} and not archived yet; there is nothing to fetch.")
     folder = archive_folder(run)
     if path != MANIFEST and path not in _manifest(ports, folder).files:
-        raise NotFound(f"Run {name} left no file {path[:200]!r}. Its artifacts list what there is.")
+        raise NotFound(f"Run {name} has no file {path[:200]!r}. List its artifacts to see the files.")
     return ports.blobs.read_url(OUTPUT_CONTAINER, f"{folder}/{path}", ADDRESS_LIFE)
 
 
 def _check_kept(run: Run) -> None:
     if run.removed.at is not None:
         by = f" by {run.removed.by}" if run.removed.by else ""
-        raise NotFound(f"What run {run.name} left was removed at {run.removed.at:%Y-%m-%d %H:%M} UTC{by}.")
+        raise NotFound(f"The files of run {run.name} were removed at {run.removed.at:%Y-%m-%d %H:%M} UTC{by}.")
 
 
 @dataclass(frozen=True)

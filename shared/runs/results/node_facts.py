@@ -60,4 +60,6 @@ def hardware(facts: Mapping[str, Any]) -> str:
         return f"{len(gpus)} of {gpus[0]}, driver {driver or 'unknown'}, CUDA {cuda or 'unknown'}"
     if not (processor := facts.get("processor")):
         return ""
-    return f"{processor}, {facts.get('cores')} cores, no GPU" + (f", though driver {driver} is there" if driver else "")
+    return f"{processor}, {facts.get('cores')} cores, no GPU" + (
+        f", although driver {driver} is installed" if driver else ""
+    )

@@ -49,7 +49,9 @@ class Cursor:
             if finite(step) is None or any(type(at) is not int or at < 0 for at in offsets.values()):
                 raise ValueError("not offsets")
         except (BadInput, ValueError, TypeError, AttributeError) as exc:
-            raise Impossible("`after` is no cursor of an earlier answer; leave it out to begin.", "bad_token") from exc
+            raise Impossible(
+                "`after` is not a cursor of an earlier answer; leave it out to start at the beginning.", "bad_token"
+            ) from exc
         return cls(offsets, step)
 
 

@@ -34,7 +34,7 @@ def add_note(runs: Runs, clock: Clock, name: str, text: str, by: Person) -> Run:
         if last and (last.text, last.by, last.by_id) == (text, *by):
             return run
         if len(run.people.notes) >= MOST_NOTES:
-            raise Impossible(f"Run {name} has {MOST_NOTES} notes, and takes no more.", "too_many")
+            raise Impossible(f"Run {name} has {MOST_NOTES} notes, which is the maximum.", "too_many")
         notes = (*run.people.notes, Note(text, by.name, clock(), by.id))
         return replace(run, people=replace(run.people, notes=notes))
 
@@ -44,7 +44,10 @@ def add_note(runs: Runs, clock: Clock, name: str, text: str, by: Person) -> Run:
 def change_tags(ports: RunPorts, name: str, given: Mapping[str, str], removed: Sequence[str], by: Person) -> Run:
     """Set and remove tags. A repeat changes nothing and adds no audit entry."""
     if PROJECT in given or PROJECT in removed:
-        raise Impossible("The tag project says whose budget pays, and stays as the run was made.", "bad_parameter")
+        raise Impossible(
+            "The tag project decides which budget pays, and can't be changed after the run was created.",
+            "bad_parameter",
+        )
     printed_metrics.reader(given.get(printed_metrics.TAG, ""))
 
     def tagged(run: Run) -> Run:

@@ -29,13 +29,17 @@ def test_what_may_have_been_done_is_not_done_twice(server: Any) -> None:
     """A request without a key, which a busy API may have carried out, is sent once, and its error says so."""
     server.says("/api/runs/r/retry", {"run": "r-2"})
     server.busy["/api/runs/r/retry"] = 1
-    with Api(server.url) as api, pytest.raises(Unreachable, match=r"did not answer\. It may have done what was asked"):
+    with (
+        Api(server.url) as api,
+        pytest.raises(Unreachable, match=r"did not answer\. The request may have been carried out"),
+    ):
         api.post("runs", "r", "retry", body={})
     assert len(server.asked) == 1
 
 
 @pytest.mark.parametrize(
-    ("method", "advice"), [("GET", "It is busy, or cut off"), ("POST", "It may have done what was asked")]
+    ("method", "advice"),
+    [("GET", "It is busy, or the network is down"), ("POST", "The request may have been carried out")],
 )
 def test_a_slow_api_is_not_one_that_is_down(method: str, advice: str) -> None:
     """Who waits in vain for the answer of an API that is there is not told to start it."""

@@ -112,7 +112,7 @@ def test_a_replay_has_a_picture(server: Any, run: Run, capsys: Capture, tmp_path
         with Image.open(file) as image:
             assert image.size == (1440, 960)
     assert run("evict", "r", "--png", "x.png", "--url", server.url) == 1
-    assert "give --trace FILE, too" in capsys.readouterr().err
+    assert "also give --trace FILE" in capsys.readouterr().err
 
 
 def test_curves_of_a_replay_are_over_its_seconds() -> None:

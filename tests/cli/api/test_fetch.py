@@ -56,10 +56,10 @@ def test_a_sound_file_is_kept(server: Any, run: Run, capsys: Capture, tmp_path: 
         ({"content": b"weighty"}, "MD5"),
         ({"content": b"weight"}, "6 bytes instead of 7"),
         ({"row": {"md5": ""}, "etag": '"0x2"'}, "etag"),
-        ({"place": "/output/e/other/models/model.pt"}, "pointed at another file"),
-        ({"place": "/output/e/r/models/old/model.pt"}, "pointed at another file"),
-        ({"name": "../model.pt"}, "leads out of the folder"),
-        ({"name": "C:/model.pt"}, "leads out of the folder"),
+        ({"place": "/output/e/other/models/model.pt"}, "linked to another file"),
+        ({"place": "/output/e/r/models/old/model.pt"}, "linked to another file"),
+        ({"name": "../model.pt"}, "is outside the folder"),
+        ({"name": "C:/model.pt"}, "is outside the folder"),
         ({"manifest": b"half of i"}, "manifest.json of r can't be read"),
     ],
     ids=["content", "size", "etag", "another run", "another file", "up", "drive", "manifest"],
@@ -145,7 +145,7 @@ def test_an_unfinished_archive_is_not_fetched(server: Any, run: Run, capsys: Cap
     [
         (
             OSError(28, "No space left on device"),
-            "No space is left in {to}/models for models/model.pt (7 bytes). What came",
+            "No space is left in {to}/models for models/model.pt (7 bytes). Finished files stay",
         ),
         (OSError(30, "Read-only file system", "f"), "f: Read-only file system."),
         (OSError("odd"), "odd."),
@@ -170,7 +170,9 @@ def test_what_is_deleted_during_a_fetch_is_said(server: Any, run: Run, capsys: C
     archive(server)
     del server.answers["/output/e/r/models/model.pt?sig=secret"]
     assert run("fetch", "r", "--url", server.url) == 3
-    assert "models/model.pt of r is gone: it was deleted since the archive was listed." in capsys.readouterr().err
+    assert (
+        "models/model.pt of r no longer exists: it was deleted after the archive was listed." in capsys.readouterr().err
+    )
 
 
 def test_a_file_is_no_folder_to_fetch_into(server: Any, run: Run, capsys: Capture, tmp_path: Path) -> None:
@@ -228,7 +230,7 @@ def test_a_model_that_is_damaged_is_said_without_advice_to_trust_it(
     [
         (["mlflow/model/model.json", "mlflow/model/model.pt"], "mlflow/model"),
         (["models/model.json", "mlflow/m/model.json"], "models"),
-        (["mlflow/m/MLmodel", "mlflow/m/data/model.pth"], "a model that MLflow packed, in mlflow/m"),
+        (["mlflow/m/MLmodel", "mlflow/m/data/model.pth"], "a model that was saved with MLflow, in mlflow/m"),
         (["logs/std_log.txt"], ""),
     ],
 )

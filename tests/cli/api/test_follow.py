@@ -69,11 +69,13 @@ def test_a_login_that_expires_leaves_the_run_alone(server: Any, run: Run, capsys
     server.says("/api/runs/r/logs?rank=0&offset=0&wait=2", {}, 401)
     assert run("retry", "old", "--follow", "--url", server.url) == 1
     said = capsys.readouterr().err
-    assert said.index("The run goes on. Come back with: python3 trainyard.py logs -f r\n") < said.index("answered 401")
+    assert said.index("The run continues. To follow it again: python3 trainyard.py logs -f r\n") < said.index(
+        "answered 401"
+    )
     server.says("/api/runs/r/logs?rank=0&offset=0&wait=20", b"12345", x_next_offset="5", x_log_complete="false")
     server.says("/api/runs/r/logs?rank=0&offset=5&wait=20", {}, 401)
     assert run("logs", "-f", "r", "--url", server.url) == 1
-    assert "Go on reading: python3 trainyard.py logs -f r --rank 0 --offset 5\n" in capsys.readouterr().err
+    assert "To continue reading: python3 trainyard.py logs -f r --rank 0 --offset 5\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_a_name_is_made_whole(api: Api, told: Callable[[Api, str], str], text: s
 
 def test_a_run_without_a_drop_says_so(api: Api) -> None:
     """A run that was made from no drop names no data, and a drop that there is not is the API's to refuse."""
-    with pytest.raises(NotFound, match="was made from no drop"):
+    with pytest.raises(NotFound, match="was not started by a drop"):
         run_names.drop_name(api, "run-0123456789abcdef")
     with pytest.raises(NotFound, match="There is no run or drop"):
         run_names.data_ref(api, "mnist/none")
@@ -101,7 +101,7 @@ def test_rm_without_a_question_takes_whole_names(
     """What had the beginning of a name may be gone: `rm data/points --yes` deletes no data/points2."""
     server.says(f"/api/find?name={quote(name, safe='')}", {"drop": drop, "run": meant})
     assert run("rm", name, "--yes", "--url", server.url) == 3
-    assert f"Nothing is called '{name}'" in (told := capsys.readouterr().err)
+    assert f"Nothing has the name '{name}'" in (told := capsys.readouterr().err)
     assert (drop or meant) in told
     assert not [path for path, _ in server.asked if "remove" in path]
 

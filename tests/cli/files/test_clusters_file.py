@@ -16,15 +16,17 @@ from cli.files.clusters_file import Declared
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("clusters: [", "no YAML"),
-        ("routes: {}", "the one key `clusters`"),
+        ("clusters: [", "not valid YAML"),
+        ("routes: {}", "one key, `clusters`"),
         ("clusters: {'-a': {size: S_D2, max: 1}}", "a letter first"),
+        ("clusters: {ab: {size: S_D2, max: 1}}", "'ab': use 3 to 24 letters"),
+        (f"clusters: {{{'a' * 25}: {{size: S_D2, max: 1}}}}", "use 3 to 24 letters"),
         ("clusters: {gpu: {max: 1}}", "with size and max"),
         ("clusters: {gpu: {size: S_D2, max: 1, disk: 2}}", "at most"),
         ("clusters: {gpu: {size: '../x', max: 1}}", "size is '../x'"),
         ("clusters: {gpu: {size: S_D2, max: 1, tier: spot}}", "choose low_priority or dedicated"),
         ("clusters: {gpu: {size: S_D2, max: 1, min: 2, pin: x}}", "from 0 to 1"),
-        ("clusters: {gpu: {size: S_D2, max: 1, min: 1}}", "Say why in `pin`"),
+        ("clusters: {gpu: {size: S_D2, max: 1, min: 1}}", "Give the reason in `pin`"),
         ("clusters: {gpu: {size: S_D2, max: 1, idle: soon}}", "auto, or from 60 s"),
         ("clusters: {gpu: {size: S_D2, max: 1, project: [a]}}", "printable"),
     ],
@@ -37,9 +39,9 @@ def test_a_file_that_can_not_be_is_refused(text: str, words: str) -> None:
 
 def test_a_cluster_needs_size_and_max_alone() -> None:
     """The defaults are Spot machines, none when idle for 120 s, and nobody's budget."""
-    (found,) = clusters_file.read("clusters: {gpu: {size: Standard_NC6s_v3, max: 2}}", "f")
-    assert found == Declared("gpu", "Standard_NC6s_v3", 2, 0, "low_priority", 120, "", "")
-    assert [c.idle for c in clusters_file.read("clusters: {a1: {size: S_D2, max: 1, idle: 2h}}", "f")] == [7200]
+    (found,) = clusters_file.read("clusters: {gpu: {size: Standard_NC4as_T4_v3, max: 2}}", "f")
+    assert found == Declared("gpu", "Standard_NC4as_T4_v3", 2, 0, "low_priority", 120, "", "")
+    assert [c.idle for c in clusters_file.read("clusters: {a12: {size: S_D2, max: 1, idle: 2h}}", "f")] == [7200]
 
 
 def applied(cluster: Declared, found: dict[str, Any] | None) -> dict[str, Any]:

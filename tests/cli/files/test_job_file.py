@@ -12,27 +12,27 @@ from cli.errors import CliError
 from cli.files.job_file import DEEPEST, load
 
 YAML = {
-    "a: 1\nwhen: 2026-01-31\n": r"line 2: 2026-01-31 is read as a date; put it into quotes",
-    "a: .inf\n": r"line 1: .inf is a number that JSON can't carry",
-    "a: &x [1]\nb: *x\n": r"line 2: aliases \(\*x\) are refused",
+    "a: 1\nwhen: 2026-01-31\n": r"line 2: 2026-01-31 is read as a date; put it in quotes",
+    "a: .inf\n": r"line 1: .inf is a number that JSON can't represent",
+    "a: &x [1]\nb: *x\n": r"line 2: aliases \(\*x\) are not allowed",
     "a: &x\n  b: *x\n": r"line 2: aliases",  # a cycle
-    "a: 1\nb: 2\na: 3\n": r"line 3: the key 'a' comes twice",
-    "a: {b: 1, b: 2}\n": r"line 1: the key 'b' comes twice",
-    "1: a\n": r"line 1: the key '1' is no text",
+    "a: 1\nb: 2\na: 3\n": r"line 3: the key 'a' is there twice",
+    "a: {b: 1, b: 2}\n": r"line 1: the key 'b' is there twice",
+    "1: a\n": r"line 1: the key '1' is not text",
     "a: !!binary eA==\n": r"line 1: eA== is read as a bytes",
     "a: !!python/object:os.system x\n": r"could not determine a constructor",
     "? [a]\n: 1\n": r"line 1: the key",
-    f"a: {'[' * (DEEPEST + 5)}{']' * (DEEPEST + 5)}\n": r"line 1: it nests deeper than",
-    "- a\n": r"holds no job",
-    "": r"holds no job",
-    "a: [\n": r"is no job file",
+    f"a: {'[' * (DEEPEST + 5)}{']' * (DEEPEST + 5)}\n": r"line 1: it is nested deeper than",
+    "- a\n": r"does not contain a job",
+    "": r"does not contain a job",
+    "a: [\n": r"is not a valid job file",
 }
 JSON = {
-    '{"a": 1, "a": 2}': r"the key 'a' comes twice",
-    '{"a": Infinity}': r"Infinity is a number that JSON can't carry",
-    '{"a": 1e999}': r"1e999 is a number that JSON can't carry",
-    "[" * 100_000: r"nests deeper|is no job file",
-    "[]": r"holds no job",
+    '{"a": 1, "a": 2}': r"the key 'a' is there twice",
+    '{"a": Infinity}': r"Infinity is a number that JSON can't represent",
+    '{"a": 1e999}': r"1e999 is a number that JSON can't represent",
+    "[" * 100_000: r"is nested deeper|is not a valid job file",
+    "[]": r"does not contain a job",
 }
 
 

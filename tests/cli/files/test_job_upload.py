@@ -38,7 +38,7 @@ def test_ignore_files_are_obeyed(tmp_path: Path) -> None:
 def test_nothing_to_send_is_an_error(tmp_path: Path) -> None:
     """A folder that is not there, or that its ignore file empties, ends the command."""
     for source in (tmp_path / "nowhere", write(tmp_path / "all", {".amlignore": "*"})):
-        with pytest.raises(CliError, match=r"no folder or file|leaves all of them out"):
+        with pytest.raises(CliError, match=r"does not exist|leaves all of them out"):
             snapshot(source)
 
 
@@ -141,9 +141,9 @@ def test_a_folders_processes_are_spread(kind: str, processes: int | None, made: 
         (["./x", "--command", "x", "--processes", "2", "--distribution", "ray"], "--processes needs --distribution"),
         (["mnist", "--distribution", "pytorch"], "are for a folder"),
         (["./x"], "Say what to run in ./x"),
-        (["nowhere", "--command", "x"], "there is none at 'nowhere'"),
+        (["nowhere", "--command", "x"], "there is no folder at 'nowhere'"),
         (["mnist", "--env", "pandas"], "are for a folder"),
-        (["job.yml", "--template", "mnist"], "Give one of"),
+        (["job.yml", "--template", "mnist"], "Give exactly one of"),
     ],
 )
 def test_words_that_name_no_one_thing(

@@ -86,7 +86,7 @@ def test_what_was_signed_is_confirmed(folder: Path) -> None:
         (lambda f: (f / "models" / SIGNATURE).write_text(""), f"models/{SIGNATURE}", "was added"),
         (lambda f: (f / "manifest.json").write_bytes(b"[ ]"), "manifest.json", "differs"),
         (link, "models/model.json", "is a link"),
-        (lambda f: sign(f, signer=OTHER), SIGNATURE, "is by another signer"),
+        (lambda f: sign(f, signer=OTHER), SIGNATURE, "was signed by someone else"),
         (forge, SIGNATURE, "was altered"),
     ],
     ids=["first byte", "last byte", "between", "missing", "added", "hidden", "second signature", "manifest", "link",
@@ -104,7 +104,7 @@ def test_what_differs_is_named(folder: Path, change: Change, file: str, what: st
 def test_what_is_no_signature_is_said_so(folder: Path, content: bytes) -> None:
     """Anything else in model.sig is an error in words."""
     (folder / SIGNATURE).write_bytes(content)
-    with pytest.raises(Exception, match="is no signature that this reads"):
+    with pytest.raises(Exception, match="is not a readable signature"):
         verify(folder, SIGNER.public_key())
 
 
@@ -119,7 +119,7 @@ def test_the_command_ends_with_its_status_and_goes_by_the_key_that_it_knows(
     server.says("/api/model-key", {"pem": OTHER.public_key().decode()})
     sign(folder, signer=OTHER)
     assert run(*words) == 1
-    assert "is by another signer" in capsys.readouterr().out
+    assert "was signed by someone else" in capsys.readouterr().out
     sign(folder)
     server.answers.clear()
     server.says("/api/models/churn/versions/production", {"detail": "down"}, 503)
@@ -141,7 +141,7 @@ def test_an_identity_that_did_not_sign_is_named(folder: Path, tmp_path: Path) ->
     roots.write_text(json.dumps({"mediaType": "application/vnd.dev.sigstore.clienttrustconfig.v0.1+json", **parts}))
     for content in ((folder / SIGNATURE).read_bytes(), b"{}"):
         place(folder).write_bytes(content)
-        assert why_not(folder, ada, roots).startswith("ada@example.org did not sign this: ")
+        assert why_not(folder, ada, roots).startswith("ada@example.org did not sign this model: ")
     roots.write_text("{}")
     with pytest.raises(CliError, match="roots of trust can't be read"):
         why_not(folder, ada, roots)

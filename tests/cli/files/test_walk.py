@@ -30,12 +30,12 @@ def test_a_link_to_a_file_of_the_folder_is_that_file(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("target", "reason"),
     [
-        ("../secret", "leads out of it"),
-        ("../../secret", "leads to ../../secret, which is not there"),
-        ("..", "leads out of it"),
-        ("sub", "leads to a folder"),
-        ("nothing", "leads to nothing, which is not there"),
-        ("link", "leads to link, which is not there"),
+        ("../secret", "points outside the folder"),
+        ("../../secret", "points to ../../secret, which does not exist"),
+        ("..", "points outside the folder"),
+        ("sub", "points to a folder"),
+        ("nothing", "points to nothing, which does not exist"),
+        ("link", "points to link, which does not exist"),
     ],
 )
 def test_other_links_are_refused_by_name(folder: Path, target: str, reason: str) -> None:
@@ -68,7 +68,7 @@ def test_a_link_to_a_file_that_is_left_out_is_refused(tmp_path: Path, target: st
     (tmp_path / ".amlignore").write_text(".env\nsecrets/\n")
     (tmp_path / "train.py").symlink_to(target)
     (tmp_path / "other.py").write_text("pass")
-    with pytest.raises(CliError, match=f"train.py leads to {target}, which is left out"):
+    with pytest.raises(CliError, match=f"train.py points to {target}, which is ignored"):
         snapshot(tmp_path)
     (tmp_path / "train.py").unlink()
     (tmp_path / "chain").symlink_to("train.py")

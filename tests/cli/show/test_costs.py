@@ -77,7 +77,7 @@ def test_namesakes_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
     """An owner stands by name; with the object id where two have one name, and a name without an id is no proof."""
     lines = [line("0a1b", name="ann"), line("2c3d", name="ann"), line("4e5f", name="bob"), line("ann"), line("")]
     told = text(report(*lines, by="owner"), capsys)
-    for name in ("ann (0a1b) ", "ann (2c3d) ", "bob  ", "ann, by their own word", "nobody"):
+    for name in ("ann (0a1b) ", "ann (2c3d) ", "bob  ", "ann, unverified", "nobody"):
         assert name in told
     assert "4e5f" not in told
     cost._write_csv(report(*lines, by="owner"))
@@ -107,9 +107,9 @@ def test_money_in_words() -> None:
     assert before(None, None, "No price is known.") == "No price is known."
     run = {"estimated_cost": None, "greatest_cost": 3.0, "cost": {"training": 1.0, "allocation": 0, "idle": 0.5}}
     run["cost"] |= {"unpriced": True}  # type: ignore[operator]
-    assert of_run(run) == "$1.50 so far: training $1.00, idle $0.50, some of it without a price (at most $3.00)"
+    assert of_run(run) == "$1.50 so far: training $1.00, idle $0.50, some node hours without a price (at most $3.00)"
     ended = of_run(run | {"state": "completed"})
-    assert ended == "$1.50: training $1.00, idle $0.50, some of it without a price (at most $3.00)", "not `so far`"
+    assert ended == "$1.50: training $1.00, idle $0.50, some node hours without a price (at most $3.00)", "not `so far`"
     sweep = {"sweep": {"trials_dollars": 1.5}, "greatest_cost": 3.0, "state": "running"}
     assert of_run(sweep) == "$1.50 for its trials so far (at most $3.00)"
     assert of_run(sweep | {"state": "completed"}) == "$1.50 for its trials"
@@ -139,7 +139,7 @@ def test_an_hour_that_is_asked_for_is_said_to_mean_its_day(
     for begin in ("2026-01-30T12:00:00+00:00", "2026-01-30T00:00:00+00:00"):
         server.says(f"/api/costs?{urlencode({'by': 'cluster', 'since': begin})}", report(line("p")))
         assert run("cost", "--by", "day", "--since", begin, "--url", server.url) == 0
-    assert capsys.readouterr().err.count("this is all since 2026-01-30, 00:00 UTC") == 1
+    assert capsys.readouterr().err.count("these are all costs since 2026-01-30, 00:00 UTC") == 1
 
 
 def test_a_run_that_never_had_a_node_cost_nothing() -> None:

@@ -103,7 +103,7 @@ def test_a_name_that_leads_inside_is_not_connected_to(server: Any, monkeypatch: 
     """Where only public addresses may be reached, a name with one address inside is refused before any connection."""
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (ip, port(server))) for ip in ("93.184.216.34", "127.0.0.1")]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
-    with pytest.raises(Impossible, match=r"https://public\.example/\.\.\. leads to a machine inside"):
+    with pytest.raises(Impossible, match=r"https://public\.example/\.\.\. points to a machine inside"):
         NoticeSender(None).post(f"https://public.example:{port(server)}/200", b"", {})
     assert server.got == []
 

@@ -10,7 +10,7 @@ from shared.runs.intake.request import RunRequest
 
 
 def test_the_document_is_json() -> None:
-    """It is plain JSON, every reference in it leads to a schema, and no operation's id comes twice."""
+    """It is plain JSON, every reference in it leads to a schema, and no operation's id is there twice."""
     text = json.dumps(openapi.document())
     document = json.loads(text)
     names = {part.partition('"')[0] for part in text.split('"#/components/schemas/')[1:]}

@@ -123,7 +123,7 @@ def test_every_cluster_gets_a_decision_and_none_loses_what_it_needs(
 def test_a_minimum_that_nothing_explains_is_found() -> None:
     """A minimum above zero is told of, whatever else keeps the cluster up, but for what leases or a pin explain."""
     assert judge_cluster(WARM, Need("Run r is running."), None, NOW).findings == (
-        "Its minimum is 1; no lease and no pin explains it; it goes once nothing runs.",
+        "Its minimum is 1; no lease and no pin explains it; it is removed when no job runs.",
     )
     two = replace(WARM, min_nodes=2)
     assert judge_cluster(two, Need(leases=(lease(),)), None, NOW).findings == (

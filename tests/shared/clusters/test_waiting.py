@@ -61,13 +61,13 @@ def error(words: str) -> AllocationError:
 @pytest.mark.parametrize(
     ("run", "cluster", "ahead", "code", "words"),
     [
-        (changed(QUEUED, job="", state=RunState.RECEIVED), EMPTY, [], "submission", "on its way"),
+        (changed(QUEUED, job="", state=RunState.RECEIVED), EMPTY, [], "submission", "being submitted"),
         (QUEUED, None, [], "broken", "no cluster c"),
         (changed(QUEUED, nodes=9), EMPTY, [], "too_many_nodes", "at most 4"),
         (QUEUED, replace(EMPTY, errors=(error(ARM),)), [], "quota", "6 of 10 cores"),
         (QUEUED, replace(EMPTY, errors=(error("AllocationFailed: No capacity."),)), [], "broken", "No capacity."),
         (QUEUED, replace(EMPTY, errors=(error(ARM),), idle_nodes=2), [], "allocating", "2 idle"),
-        (QUEUED, replace(EMPTY, busy_nodes=4), ["other", "third"], "other_run", "other and 1 more came before it"),
+        (QUEUED, replace(EMPTY, busy_nodes=4), ["other", "third"], "other_run", "other and 1 more are ahead of it"),
         (QUEUED, replace(EMPTY, busy_nodes=2), ["other"], "allocating", "0 idle, 0 being allocated"),
         (QUEUED, replace(EMPTY, target_nodes=2), [], "allocating", "2 nodes of c: 0 idle, 2 being allocated"),
     ],

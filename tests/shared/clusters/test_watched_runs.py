@@ -37,7 +37,7 @@ def test_a_run_past_its_limit_is_canceled(world: World) -> None:
     name = running(world)
     world.clock.advance(600 + 299)
     assert scaling.scale_clusters(world.system)[0].findings == (
-        "Its minimum is 1; no lease and no pin explains it; it goes once nothing runs.",
+        "Its minimum is 1; no lease and no pin explains it; it is removed when no job runs.",
     )
     world.clock.advance(2)
     words = "It has run for 0.3 h, past its time limit of 600 s."
@@ -111,7 +111,7 @@ def test_a_run_that_keeps_losing_its_nodes_moves_once(tmp_path: Path) -> None:
     world.job_goes(run.name, "Canceled")
     world.deliver_all()
     world.run_until_idle()
-    why = f"It lost its nodes 2 times within 1 h. It goes on as run {moved.name} on steady."
+    why = f"It lost its nodes 2 times within 1 h. It continues as run {moved.name} on steady."
     assert world.runs.get(run.name).value.progress.reason == why
 
 

@@ -187,7 +187,7 @@ def test_it_is_done_in_time(tmp_path: Path, route: Any, pool: str) -> None:
     assert date_of(run).pace.late_since is None
     assert bool(azure.took.get(DEDICATED)) == (pool != "always")
     if route is PLAIN and pool != "always":
-        assert any(f"goes on from its checkpoints on {DEDICATED}" in moment.why for moment in run.progress.history)
+        assert any(f"continues from its checkpoints on {DEDICATED}" in moment.why for moment in run.progress.history)
     keep_books(world.system)
     cost = world.runs.get(run.name).value.money.cost
     assert cost
@@ -294,9 +294,9 @@ def test_what_it_costs_is_said_before_it_starts(world: World) -> None:
             "over_time_limit",
             "takes 192 h 00 min, and Azure ML ends a job on low-priority nodes after 7 days. Use more nodes",
         ),
-        ({"done_by": "yesterday", "within_seconds": None}, "bad_date", "'yesterday'; write a moment such as"),
+        ({"done_by": "yesterday", "within_seconds": None}, "bad_date", "'yesterday'; write a date and time such as"),
         ({"done_by": "2020-01-01T18:00", "within_seconds": None}, "too_soon", "which has passed"),
-        ({"done_by": "18:00"}, "bad_date", "both say when"),
+        ({"done_by": "18:00"}, "bad_date", "both set the date"),
         ({"nodes": 5}, "nodes", ""),
     ],
 )
@@ -348,10 +348,10 @@ def test_larger_work_than_was_said_is_told_at_once(world: World) -> None:
     late_since = date_of(run).pace.late_since
     assert late_since
     assert late_since - run.created_at < timedelta(hours=1.2)
-    assert "larger than was said" in date_of(run).pace.holds_why
+    assert "larger than stated" in date_of(run).pace.holds_why
     world.run_until_idle()
     (told,) = (json.loads(body)["data"]["title"] for _, body, _ in world.sender.posts)
-    assert "will be late: The work is larger than was said" in told
+    assert "will be late: The work is larger than stated" in told
     assert run.on_cluster == DEDICATED
 
 

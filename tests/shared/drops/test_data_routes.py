@@ -69,7 +69,7 @@ def test_a_drop_of_a_data_route_makes_generations_and_no_run(world: World) -> No
         (1, 3),
     ]
     assert [f.path for f in versions.diff(world.system, "data/points@1", "data/points@2").changed] == ["two"]
-    with pytest.raises(Conflict, match=r"trains nothing.*--data drops/data/points"):
+    with pytest.raises(Conflict, match=r"does not train.*--data drops/data/points"):
         retrain.train_again(world.system, KEY)
 
 
@@ -86,7 +86,7 @@ def test_data_are_named_by_their_newest_drop_and_their_generation(world: World) 
     assert find(world.system, "data@latest") == find(world.system, "data/points@1") == FoundName("", "data/points")
     close(world, one="2")
     assert find(world.system, "drops/data/points@2").drop == "data/points"
-    with pytest.raises(Conflict, match="generation 1 is not what lies there"):
+    with pytest.raises(Conflict, match="generation 1 has been overwritten"):
         find(world.system, "data/points@1")
 
 
@@ -119,7 +119,7 @@ def test_a_data_drop_is_removed_like_others(world: World) -> None:
 
 def test_a_job_file_in_a_data_drop_is_refused(world: World) -> None:
     """It would mean nothing; whoever asks before the upload is told, and so is whoever looks at the drop."""
-    with pytest.raises(Impossible, match=r"^Route 'data' trains nothing: its drops take no job files"):
+    with pytest.raises(Impossible, match=r"^Route 'data' does not train, so its drops can't have job files"):
         catalogue.check(world.system, "data", RouteCheck(job={"inputs": {"epochs": 1}}))
     with pytest.raises(NotFound, match=r"Routes: .*data \(trains nothing\)"):
         catalogue.check(world.system, "points", RouteCheck())
@@ -133,7 +133,7 @@ def test_a_job_file_in_a_data_drop_is_refused(world: World) -> None:
     stored = world.drops.get(KEY)
     assert stored is not None
     assert (stored.value.state, stored.value.code) == (DropState.REJECTED, "bad_job_file")
-    assert "take no job files" in stored.value.why
+    assert "have job files" in stored.value.why
 
 
 def test_a_data_route_is_no_training(world: World) -> None:
@@ -154,7 +154,7 @@ def test_a_data_route_is_no_training(world: World) -> None:
 def test_a_data_route_has_nothing_of_a_training(tmp_path: Path, key: str, value: object) -> None:
     """A key that only a training has is a mistake, and its message says which keys there are."""
     (file := tmp_path / "routes.yaml").write_text(yaml.safe_dump({"routes": {"data": {"trainer": "none", key: value}}}))
-    with pytest.raises(BadSetting, match=f"trains nothing, so it has no {key}; choose from .*quiet_seconds"):
+    with pytest.raises(BadSetting, match=f"does not train, so it can't have {key}; choose from .*quiet_seconds"):
         load(file, ROOT / "trainers")
 
 

@@ -89,15 +89,15 @@ def test_an_unknown_route_is_told_which_routes_there_are(world: World) -> None:
         ("- 1\n", "job.yaml line 1: expected the keys of an Azure ML command job, found list."),
         ("a: &x 1\nb: *x\n", "job.yaml line 2: YAML aliases (*x)"),
         ("\xff\xfe", "job.yaml is not UTF-8 text: byte 0"),
-        ("type: automl\n", "job.yaml line 1: type: is 'automl'; command jobs, sweeps and pipelines are run."),
-        ("code: ./src\n", "job.yaml line 1: code: a drop can't bring its own on this route"),
+        ("type: automl\n", "job.yaml line 1: type: is 'automl'; Trainyard runs command jobs, sweeps and pipelines."),
+        ("code: ./src\n", "job.yaml line 1: code: a drop can't have its own on this route"),
         ("experiment_name: ../x\n", "job.yaml line 1: experiment_name: is '../x'"),
         ("compute: azureml:../x\n", "job.yaml line 1: compute: is '../x'"),
         ("inputs:\n  extra:\n    path: ../../other\n", "job.yaml line 3: inputs.extra.path"),
         ("inputs:\n  extra:\n    path: /etc\n", "is on your machine"),
         (
             "outputs:\n  models:\n    path: azureml://datastores/drops/paths/x/\n",
-            "outputs.models.path: lies among the drops",
+            "outputs.models.path: is in the drops container",
         ),
         ("command: ''\n", "job.yaml line 1: command: Missing data"),
         ("environment_variables: {D: 2024-01-01}\n", "neither text nor number"),
@@ -115,7 +115,7 @@ def test_an_unknown_route_is_told_which_routes_there_are(world: World) -> None:
         ("compute: gpu-cluster\n", "job.yaml line 1: compute: is 'gpu-cluster'; choose one of cpu-cluster."),
         ("identity: {type: managed}\n", "job.yaml line 1: identity: is not allowed here"),
         ("resources: {docker_args: --privileged}\n", "resources.docker_args: is not allowed here"),
-        ("a: 1\na: 2\n", "job.yaml line 2: the key 'a' stands twice"),
+        ("a: 1\na: 2\n", "job.yaml line 2: the key 'a' is there twice"),
         ("a: " + "[" * 40 + "]" * 40 + "\n", "nested more than 30 deep"),
         ("limits: {timeout: 3601}\n", "job.yaml line 1: limits.timeout: is 3601; use whole seconds from 1 to 3600."),
     ],
@@ -190,7 +190,7 @@ def test_two_job_files_are_one_too_many(world: World) -> None:
     world.upload("mnist/a/job.json", b"{}")
     world.complete("1.bin", job_file="{}")
 
-    assert drop_state(world)[2] == "The drop holds job.yaml and job.json; keep one of them."
+    assert drop_state(world)[2] == "The drop contains job.yaml and job.json; keep only one of them."
 
 
 def test_a_single_archive_is_a_file_input(world: World) -> None:

@@ -110,10 +110,10 @@ def test_a_member_that_azure_ml_requeues_is_not_replaced(world: World) -> None:
     found = world.only_run()
     assert states(found) == ["1 queued", "1 running", "1 submitted"]
     assert elastic_of(found).resubmitted == 0
-    assert "waits for another" in elastic_of(found).members[0].why
+    assert "waits for a new one" in elastic_of(found).members[0].why
     go(world, f"{run}-m0-1", "Running")
     assert (again := world.only_run().feature(Elastic))
-    assert again.members[0].why == "It lost its node, and has another."
+    assert again.members[0].why == "It lost its node, and has a new one."
 
 
 def test_evictions_use_no_resubmission(world: World) -> None:

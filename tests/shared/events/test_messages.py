@@ -84,7 +84,7 @@ def test_other_events_are_no_uploads(event: dict[str, Any]) -> None:
     [
         ({}, "no text 'eventType'"),
         ({**EVENT, "data": None}, "no data"),
-        ({**EVENT, "subject": "/blobServices/default/containers/drops"}, "names no blob"),
+        ({**EVENT, "subject": "/blobServices/default/containers/drops"}, "does not name a blob"),
         ({**EVENT, "eventTime": "yesterday"}, "can't be read: 'yesterday'"),
     ],
 )

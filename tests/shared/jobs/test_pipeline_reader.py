@@ -149,7 +149,7 @@ EVIL: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("document", "words"),
     [
-        (changed(jobs={}), "jobs is no mapping of steps by their names; a pipeline has at least one."),
+        (changed(jobs={}), "jobs must be a mapping from names to steps; a pipeline has at least one step."),
         (changed("evaluate", without="environment"), "jobs.evaluate.environment is missing; each step, or its"),
         (changed("tune", type="parallel"), "jobs.tune.type is 'parallel'; a step is a command, a sweep or a pipeline"),
         (changed("tune", type="spark"), "jobs.tune.type is 'spark'; a step is a command, a sweep or a pipeline; make"),
@@ -165,7 +165,7 @@ EVIL: dict[str, Any] = {
         (changed("evaluate", inputs={"a": "${{parent.jobs.no.outputs.x}}"}), "jobs.evaluate.inputs need step 'no'"),
         (changed("prepare", inputs={"a": "${{parent.jobs.tune.outputs.model}}"}), "wait for each other in a circle: "),
         (changed("prepare", component="./prep.yml"), "jobs.prepare.component './prep.yml' is a file that was not sent"),
-        (changed("prepare", code="azureml:c:1"), "jobs.prepare.component and code both say what the step runs"),
+        (changed("prepare", code="azureml:c:1"), "jobs.prepare.component and code both define what the step runs"),
         (changed("evaluate", **EVIL), "jobs.evaluate.additional_includes are files beside the job"),
         (changed("evaluate", command="x", inputs={"a": {"path": "/etc/passwd"}}), "inputs.a.path '/etc/passwd' is on"),
         (
@@ -173,7 +173,7 @@ EVIL: dict[str, Any] = {
             "jobs.evaluate.inputs.model is '${{jobs.tune.outputs.model}}'; write ${{parent.jobs.tune.outputs.model}}.",
         ),
         (changed("evaluate", command="x ${{inputs.modle}}"), "jobs.evaluate.command uses ${{inputs.modle}}, which"),
-        (changed(component="./whole.yml"), "component can't be the pipeline's"),
+        (changed(component="./whole.yml"), "component is not allowed for a pipeline"),
     ],
 )  # fmt: skip
 def test_a_bad_pipeline_says_which_step_and_what(document: dict[str, Any], words: str) -> None:

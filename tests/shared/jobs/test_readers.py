@@ -142,7 +142,7 @@ def test_what_can_not_be_read_is_told_by_its_key(written: dict[str, Any], proble
 @pytest.mark.parametrize("value", ["two", 0, -1, 2.5, True, [2], {"a": 1}])
 def test_what_is_no_number_is_never_sent(value: Any) -> None:
     """It is refused with the limit, unless a request names another number in its place."""
-    order = JobOrder("r", "t", JobSpec(), Limits(max_nodes=4), Values("e", "c"))
+    order = JobOrder("r", "t", JobSpec(), Limits(max_nodes=4), Values("e", "cpu"))
     order = replace(order, written=read_layer({"command": "x", "resources": {"instance_count": value}}))
     problems = build(order).problems
     assert [f"{p.path} {p.message}" for p in problems] == [f"nodes is {value!r}; use a whole number from 1 to 4."]

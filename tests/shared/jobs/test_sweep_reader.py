@@ -152,11 +152,11 @@ def _plain(value: Any) -> Any:
         ({"sampling_algorithm": "grid"}, "search_space.C is a range, which has no grid"),
         (
             {"trial": "azureml:train:1"},
-            "trial is 'azureml:train:1', a registered component. Trials are runs of their own",
+            "trial is 'azureml:train:1', a registered component. Trainyard runs each trial as a run of its own",
         ),
         (
             {"trial": "trial.yml"},
-            "trial is 'trial.yml', which did not come with the job: write it here, or send its file.",
+            "trial is 'trial.yml', which was not sent with the job: write it here, or send its file.",
         ),
         (
             {"trial": {"type": "command", "command": "x", "inputs": {"n": {"type": "integer"}}}},

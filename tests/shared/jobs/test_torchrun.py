@@ -11,7 +11,7 @@ from shared.jobs.spec import JobSpec
 
 def problems(command: str, **more: object) -> list[str]:
     """The codes of what is wrong with this job on two nodes."""
-    job = {"command": command, "environment": "azureml:e:1", "compute": "azureml:c", "experiment_name": "e"}
+    job = {"command": command, "environment": "azureml:e:1", "compute": "azureml:cpu", "experiment_name": "e"}
     written = read_layer({**job, "resources": {"instance_count": 2}, **more})
     return [
         problem.code for problem in build(JobOrder("r", "t", JobSpec(), Limits(max_nodes=2), written=written)).problems

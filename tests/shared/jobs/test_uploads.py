@@ -107,7 +107,7 @@ def test_only_what_is_missing_is_asked_for(world: World) -> None:
         ([File(f"{n}", 1, "0" * 32) for n in range(2001)], "more than 2,000 files"),
         ([File("../x", 1, "0" * 32)], "can't be a file"),
         ([File("x", 1, "zz")], "needs a size and an MD5"),
-        ([file("x"), file("x")], "comes twice"),
+        ([file("x"), file("x")], "is there twice"),
     ],
 )
 def test_a_folder_that_can_not_be_sent_says_why(world: World, files: list[File], why: str) -> None:
@@ -134,7 +134,7 @@ def test_a_job_waits_for_all_of_its_files(world: World) -> None:
     with pytest.raises(Impossible, match="or a folder that was sent"):
         create.create_run(world.system, job(f"{path}lib/"))
     for code in (path, place_text(upload.path("0" * 64))):
-        with pytest.raises(Impossible, match="Send them again") as refused:
+        with pytest.raises(Impossible, match="Upload them again") as refused:
             create.create_run(world.system, job(code))
         assert refused.value.code == "upload_incomplete"
     world.blobs.delete("azureml-blobstore", stray)
@@ -197,7 +197,7 @@ def test_a_drop_may_bring_code_only_where_its_route_lets_it(world: World) -> Non
     world.system = replace(world.system, routes={"mnist": ROUTE})
     closed = drop(world, {"1.bin": b"1", "src/train.py": HELLO, "job.yaml": JOB})
     assert (closed.state, closed.code) == (DropState.REJECTED, "bad_job_file")
-    assert "job.yaml line 1: code: a drop can't bring its own on this route" in closed.why
+    assert "job.yaml line 1: code: a drop can't have its own on this route" in closed.why
     assert world.blobs.copied == []
 
 
@@ -206,7 +206,7 @@ def test_a_drop_with_code_can_be_checked_before_it_is_uploaded(world: World) -> 
     key, written = DropKey("mnist", "own"), {"code": "./src", "command": "x", "environment": "azureml:e:1"}
     assert route_problems(world.system, key, world.system.routes["mnist"], written)[1] == []
     (problem,) = route_problems(world.system, key, ROUTE, written)[1]
-    assert "can't bring its own on this route" in problem.message
+    assert "can't have its own on this route" in problem.message
 
 
 ENVIRONMENTS: list[tuple[str, Any]] = [
@@ -232,10 +232,10 @@ def test_a_drop_brings_the_files_of_its_environment(world: World, said: str, env
     [
         ("{image: i, conda_file: conda.yml}", "line 2: environment.conda_file: the drop has no file 'conda.yml'."),
         ("{image: i, conda_file: ../other/conda.yml}", "conda_file: The name '../other/conda.yml' can't be a file"),
-        ("{image: i, conda_file: 1.bin}", "environment.conda_file: 1.bin holds no mapping."),
+        ("{image: i, conda_file: 1.bin}", "environment.conda_file: 1.bin does not contain a mapping."),
         ("file:/etc/passwd", "environment: the drop has no file 'etc/passwd'."),
-        ("{build: {path: docker}}", "environment.build: There are no files to send."),
-        ("{build: {path: .}}", "environment.build: a drop can't bring its own build context on this route"),
+        ("{build: {path: docker}}", "environment.build: There are no files to upload."),
+        ("{build: {path: .}}", "environment.build: a drop can't have its own build context on this route"),
     ],
 )
 def test_an_environment_that_a_drop_can_not_bring_is_refused(world: World, said: str, why: str) -> None:
@@ -280,9 +280,12 @@ def test_an_environment_of_a_drop_can_be_checked_before_it_is_uploaded(world: Wo
         ({"path": "azureml://datastores/workspaceblobstore/paths/mine/${{name}}/${{output_name}}/"}, None),
         ({"path": "azureml://datastores/${{default_datastore}}/paths/mine/model.pt", "type": "uri_file"}, None),
         ({"name": "model", "version": "3", "type": "mlflow_model"}, None),
-        ({"path": "azureml://datastores/drops/paths/x/"}, "lies among the drops"),
-        ({"path": "azureml://datastores/workspaceblobstore/paths/trainyard/run-1/models/"}, "where other runs"),
-        ({"path": "azureml://datastores/workspaceblobstore/paths/trainyard"}, "where other runs"),
+        ({"path": "azureml://datastores/drops/paths/x/"}, "is in the drops container"),
+        (
+            {"path": "azureml://datastores/workspaceblobstore/paths/trainyard/run-1/models/"},
+            "is in the folder of other runs",
+        ),
+        ({"path": "azureml://datastores/workspaceblobstore/paths/trainyard"}, "is in the folder of other runs"),
         ({"path": "azureml://datastores/workspaceblobstore/paths/a/../trainyard/x/"}, "can't be a file"),
         ({"path": "https://x/y"}, "must lie in a datastore"),
         ({"path": "azureml://datastores/x/paths/${{inputs.a}}/"}, "must lie in a datastore"),
@@ -290,7 +293,7 @@ def test_an_environment_of_a_drop_can_be_checked_before_it_is_uploaded(world: Wo
 )
 def test_an_output_may_choose_its_place(output: dict[str, Any], fault: str | None) -> None:
     """In a datastore, with the run's name in it, but neither among drops nor where other runs have theirs."""
-    body = {"command": "x", "environment": "azureml:e:1", "compute": "azureml:c", "outputs": {"model": output}}
+    body = {"command": "x", "environment": "azureml:e:1", "compute": "azureml:cpu", "outputs": {"model": output}}
     built = build(JobOrder("run-0", "t", JobSpec(), Limits(), written=read_layer(body), defaults=Values("e")))
     assert [problem.message for problem in built.problems if fault is None or fault not in problem.message] == []
     if fault is None:
@@ -303,8 +306,11 @@ def test_an_output_may_choose_its_place(output: dict[str, Any], fault: str | Non
     ("written", "why"),
     [
         ({"type": "sweep"}, "is empty: name at least one parameter"),
-        ({"type": "automl"}, "'automl'; command jobs, sweeps and pipelines are run. Submit a command job that trains"),
-        ({"jobs": {}}, "is no mapping of steps by their names"),
+        (
+            {"type": "automl"},
+            "'automl'; Trainyard runs command jobs, sweeps and pipelines. Submit a command job that trains",
+        ),
+        ({"jobs": {}}, "must be a mapping from names to steps"),
         ({"search_space": {}}, "is empty: name at least one parameter"),
     ],
 )
@@ -343,7 +349,7 @@ def test_a_serverless_job_in_a_drop_runs_on_the_routes_cluster() -> None:
         template, defaults = JobSpec(command=read_command("y")), Values("e", "of-the-route")
         return build(JobOrder("r", "t", template, limits, written=read_layer(written), defaults=defaults))
 
-    settings = {"queue_settings": {"job_tier": "spot"}, "resources": {"instance_type": "Standard_NC6"}}
+    settings = {"queue_settings": {"job_tier": "spot"}, "resources": {"instance_type": "Standard_NC4as_T4_v3"}}
     whole = {"command": "x", "environment": "azureml:e:1", **settings}
     built = of_a_drop(whole, Limits())
     assert built.job
@@ -385,5 +391,5 @@ def test_a_snapshot_with_a_link_that_leads_out_is_refused(tmp_path: Path) -> Non
     for target in (secret, tmp_path, tmp_path / "nowhere"):
         (folder / "away").unlink(missing_ok=True)
         (folder / "away").symlink_to(target)
-        with pytest.raises(BadInput, match="no file in it: away"):
+        with pytest.raises(BadInput, match="not point to a file in it: away"):
             snapshot_files(folder)

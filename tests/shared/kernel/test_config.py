@@ -106,7 +106,7 @@ def load(tmp_path: Path, text: str) -> Routes:
 
 def test_a_route_has_defaults(tmp_path: Path) -> None:
     """Trainer and cluster are enough."""
-    route = load(tmp_path, "routes: {mnist: {trainer: mnist, cluster: c}}")["mnist"]
+    route = load(tmp_path, "routes: {mnist: {trainer: mnist, cluster: cpu}}")["mnist"]
 
     assert (route.nodes, route.experiment, route.quiet_seconds, route.job_file.allowed) == (1, "mnist", 60, True)
     assert route.template.command == read_command("python train.py")
@@ -114,7 +114,7 @@ def test_a_route_has_defaults(tmp_path: Path) -> None:
 
 def test_a_route_may_name_a_template_of_its_own(tmp_path: Path) -> None:
     """A template is found beside the routes file."""
-    route = load(tmp_path, "routes: {x: {template: job.yaml, cluster: c, job_file: {environments: [e]}}}")["x"]
+    route = load(tmp_path, "routes: {x: {template: job.yaml, cluster: cpu, job_file: {environments: [e]}}}")["x"]
 
     assert route.template == JobSpec(command=read_command("python x.py"))
     assert route.job_file.environments == ("e",)
@@ -122,12 +122,12 @@ def test_a_route_may_name_a_template_of_its_own(tmp_path: Path) -> None:
 
 def test_an_elastic_route_has_a_range_of_nodes(tmp_path: Path) -> None:
     """`nodes` as a range is for jobs that start elastic.launch; the most counts as the number of nodes."""
-    text = "routes: {e: {template: elastic.yaml, cluster: c, nodes: {min: 2, max: 4}, resubmissions: 3}}"
+    text = "routes: {e: {template: elastic.yaml, cluster: cpu, nodes: {min: 2, max: 4}, resubmissions: 3}}"
     route = load(tmp_path, text)["e"]
     assert (route.min_nodes, route.nodes, route.max_nodes, route.resubmissions) == (2, 4, 4, 3)
 
 
-SWEPT = "routes: {m: {trainer: mnist, cluster: c, sweep: %s}}"
+SWEPT = "routes: {m: {trainer: mnist, cluster: cpu, sweep: %s}}"
 
 
 @pytest.mark.parametrize(
@@ -136,28 +136,31 @@ SWEPT = "routes: {m: {trainer: mnist, cluster: c, sweep: %s}}"
         ("routes: {}", "at least one route"),
         ("x: 1", "at least one route"),
         ("routes: {m: 3}", "must be a mapping with the keys allow, cluster"),
-        ("routes: {m: {trainer: mnist, cluster: c, node: 2}}", "unknown keys node; choose from allow, cluster"),
-        ("routes: {m: {trainer: mnist}}", "names no cluster"),
+        ("routes: {m: {trainer: mnist, cluster: cpu, node: 2}}", "unknown keys node; choose from allow, cluster"),
+        ("routes: {m: {trainer: mnist}}", "does not name a cluster"),
         ("routes: {m: {trainer: mnist, cluster: a/b}}", "cluster is 'a/b'"),
-        ("routes: {m: {trainer: mnist, cluster: c, experiment: ../x}}", r"experiment is '\.\./x'"),
-        ("routes: {m: {trainer: mnist, cluster: c, vm_size: large}}", "vm_size is 'large'; write a size of Azure's"),
-        ("routes: {m: {trainer: mnist, cluster: c, vm_size: Standard_NC999_v9}}", "say it beside it, as gpus: 4"),
-        ("routes: {m: {trainer: nope, cluster: c}}", "names trainer 'nope'; there are mnist"),
-        ("routes: {m: {cluster: c}}", "one of trainer and template"),
-        ("routes: {m: {template: no.yaml, cluster: c}}", "no.yaml can't be read"),
-        ("routes: {m: {trainer: mnist, cluster: c, nodes: 0}}", "nodes is 0; it must be a number from 1 to 1000"),
-        ("routes: {m: {trainer: mnist, cluster: c, nodes: true}}", "nodes is True"),
-        ("routes: {m: {trainer: mnist, cluster: c, nodes: {min: 1, max: 2}}}", "does not start elastic.launch"),
-        ("routes: {e: {template: elastic.yaml, cluster: c, nodes: {min: 3, max: 2}}}", "nodes.min is 3"),
-        ("routes: {e: {template: elastic.yaml, cluster: c, nodes: {least: 3}}}", "or {min: ..., max: ...}"),
-        ("routes: {m: {trainer: mnist, cluster: c, job_file: maybe}}", "choose allowed, forbidden or"),
-        (SWEPT % "{trials: 3}", r"route 'm': sweep has nothing to search: give a parameter a range, 0.001\.\.0.1"),
+        ("routes: {m: {trainer: mnist, cluster: cpu, experiment: ../x}}", r"experiment is '\.\./x'"),
+        ("routes: {m: {trainer: mnist, cluster: cpu, vm_size: large}}", "vm_size is 'large'; write a VM size of Azure"),
+        (
+            "routes: {m: {trainer: mnist, cluster: cpu, vm_size: Standard_NC999_v9}}",
+            "state it beside vm_size, as gpus: 4",
+        ),
+        ("routes: {m: {trainer: nope, cluster: cpu}}", "names trainer 'nope'; there are mnist"),
+        ("routes: {m: {cluster: cpu}}", "one of trainer and template"),
+        ("routes: {m: {template: no.yaml, cluster: cpu}}", "no.yaml can't be read"),
+        ("routes: {m: {trainer: mnist, cluster: cpu, nodes: 0}}", "nodes is 0; it must be a number from 1 to 1000"),
+        ("routes: {m: {trainer: mnist, cluster: cpu, nodes: true}}", "nodes is True"),
+        ("routes: {m: {trainer: mnist, cluster: cpu, nodes: {min: 1, max: 2}}}", "does not start elastic.launch"),
+        ("routes: {e: {template: elastic.yaml, cluster: cpu, nodes: {min: 3, max: 2}}}", "nodes.min is 3"),
+        ("routes: {e: {template: elastic.yaml, cluster: cpu, nodes: {least: 3}}}", "or {min: ..., max: ...}"),
+        ("routes: {m: {trainer: mnist, cluster: cpu, job_file: maybe}}", "choose allowed, forbidden or"),
+        (SWEPT % "{trials: 3}", r"route 'm': sweep has no search space: give a parameter a range, 0.001\.\.0.1"),
         (SWEPT % "{search_space: {lr: 1..2}}", "route 'm': sweep.metric is missing"),
         (SWEPT % "{metric: loss, search_space: {lrr: 1..2}}", "sweep.search_space.lrr is not a parameter"),
         (SWEPT % "{metric: loss, trials: 0, search_space: {lr: 1..2}}", "sweep.trials is 0; use a whole number from 1"),
         (SWEPT % "{metric: a, stops: asha}", "sweep.stops is not known; there are at_once, budget"),
         (SWEPT % "20", "sweep must be a mapping, such as {trials: 20"),
-        ("routes: [", "is no YAML"),
+        ("routes: [", "is not valid YAML"),
     ],
 )
 def test_a_bad_routes_file_is_explained(tmp_path: Path, text: str, why: str) -> None:
@@ -188,9 +191,15 @@ def own_trainer(
 def test_a_folder_is_a_trainer(tmp_path: Path) -> None:
     """A folder with parameters, script and requirements has a route, a command, an environment and typed parameters."""
     trainers = own_trainer(tmp_path, FOLDER)
-    text = "{limits: {cluster: c, max_nodes: 3}, routes: {m: {trainer: mnist, cluster: c, max_nodes: 2}}}"
+    text = "{limits: {cluster: cpu, max_nodes: 3}, routes: {m: {trainer: mnist, cluster: cpu, max_nodes: 2}}}"
     route = load(tmp_path, text)["line"]
-    assert (route.trainer, route.cluster, route.nodes, route.max_nodes, route.experiment) == ("line", "c", 1, 3, "line")
+    assert (route.trainer, route.cluster, route.nodes, route.max_nodes, route.experiment) == (
+        "line",
+        "cpu",
+        1,
+        3,
+        "line",
+    )
     assert route.template.command == read_command(
         "python line/train.py --data ${{inputs.data}} --epochs ${{inputs.epochs}} --start-at ${{inputs.start_at}} "
         "--model-dir ${{outputs.models}} --metrics-dir ${{outputs.metrics}}"
@@ -207,11 +216,13 @@ def test_a_folder_is_a_trainer(tmp_path: Path) -> None:
 def test_a_folder_has_a_route_only_where_one_is_meant(tmp_path: Path) -> None:
     """The file's own routes come first, a trainer that one of them names has no other, and no cluster is no route."""
     own_trainer(tmp_path, FOLDER)
-    routes = load(tmp_path, "{limits: {cluster: c}, routes: {line: {trainer: mnist, cluster: c}}}")
+    routes = load(tmp_path, "{limits: {cluster: cpu}, routes: {line: {trainer: mnist, cluster: cpu}}}")
     assert {name: route.trainer for name, route in routes.items()} == {"line": "mnist"}
-    (tmp_path / "routes.yaml").write_text("{limits: {cluster: c}, routes: {x: {trainer: line, cluster: c, nodes: 2}}}")
+    (tmp_path / "routes.yaml").write_text(
+        "{limits: {cluster: cpu}, routes: {x: {trainer: line, cluster: cpu, nodes: 2}}}"
+    )
     assert sorted(routes_file.load(tmp_path / "routes.yaml", tmp_path / "trainers").routes) == ["mnist", "x"]
-    (tmp_path / "routes.yaml").write_text("{routes: {x: {trainer: line, cluster: c, nodes: 2}}}")
+    (tmp_path / "routes.yaml").write_text("{routes: {x: {trainer: line, cluster: cpu, nodes: 2}}}")
     assert sorted(routes_file.load(tmp_path / "routes.yaml", tmp_path / "trainers").routes) == ["x"]
 
 
@@ -220,8 +231,8 @@ def test_a_folder_has_a_route_only_where_one_is_meant(tmp_path: Path) -> None:
     [
         ("inputs: {lr: {type: number}}", "", "line/job.yaml: inputs.lr has no default"),
         ("inputs: {lr: {type: number, default: fast}}", "", "the default of lr is 'fast'; use a number"),
-        ("inputs: {lr: {type: number, default: 1, low: 0}}", "", "keywords out of default"),
-        ("compute: azureml:other", "", "compute is 'other'; the routes file allows c"),
+        ("inputs: {lr: {type: number, default: 1, low: 0}}", "", "keywords from default"),
+        ("compute: azureml:other", "", "compute is 'other'; the routes file allows cpu"),
         ("experiment_name: a b", "", "experiment_name is 'a b'"),
         ("description: x", "-r ../requirements.txt", "names a file, .* list the packages themselves"),
     ],
@@ -230,14 +241,14 @@ def test_a_bad_trainer_is_explained(tmp_path: Path, job: str, requirements: str,
     """The error names the trainer's file, what is wrong in it, and what would do."""
     own_trainer(tmp_path, job, requirements)
     with pytest.raises(BadSetting, match=why):
-        load(tmp_path, "{limits: {cluster: c}, routes: {m: {trainer: mnist, cluster: c}}}")
+        load(tmp_path, "{limits: {cluster: cpu}, routes: {m: {trainer: mnist, cluster: cpu}}}")
 
 
 @pytest.mark.parametrize(
     ("keys", "processes"),
     [
         ("vm_size: Standard_NC96ads_A100_v4", 4),
-        ("vm_size: STANDARD_NC6S_V3", 1),
+        ("vm_size: STANDARD_NC4AS_T4_V3", 1),
         ("vm_size: Standard_D4_v3", 1),
         ("vm_size: Standard_NC999_v9, gpus: 16", 16),
         ("gpus: 2", 2),
@@ -250,7 +261,7 @@ def test_processes_follow_the_machines(tmp_path: Path, keys: str, processes: int
     for name, more in (("x", ", distribution: {type: pytorch, process_count_per_instance: 3}"), ("y", "")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "job.yaml").write_text(f"{{command: run, environment: e{more}}}")
-    entries = ", ".join(f"{name}: {{trainer: {of}, cluster: c, {keys}}}" for name, of in (("r", "x"), ("s", "y")))
+    entries = ", ".join(f"{name}: {{trainer: {of}, cluster: cpu, {keys}}}" for name, of in (("r", "x"), ("s", "y")))
     (tmp_path / "routes.yaml").write_text(f"routes: {{{entries}}}")
     routes = routes_file.load(tmp_path / "routes.yaml", tmp_path).routes
     built = build(JobOrder("run", "t", routes["r"].template, routes["r"].limits, routes["r"].defaults)).job
@@ -262,7 +273,7 @@ def test_processes_follow_the_machines(tmp_path: Path, keys: str, processes: int
 
 def test_elastic_processes_follow_the_machines(tmp_path: Path) -> None:
     """The launcher of an elastic job is told by torchrun's own variable, which a job file may set otherwise."""
-    route = load(tmp_path, "routes: {e: {template: elastic.yaml, cluster: c, nodes: {min: 1, max: 2}, gpus: 4}}")["e"]
+    route = load(tmp_path, "routes: {e: {template: elastic.yaml, cluster: cpu, nodes: {min: 1, max: 2}, gpus: 4}}")["e"]
     order = JobOrder("run", "t", route.template, route.limits, route.defaults)
     own = replace(order, written=Layer(JobSpec(variables={"PET_NPROC_PER_NODE": "2"})))
     jobs = [build(order).job, build(own).job]
@@ -289,7 +300,7 @@ def test_a_templates_own_time_limit_counts(tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "job.yaml").write_text("{command: x, environment: e, limits: {timeout: 900}}")
     (tmp_path / "routes.yaml").write_text(
-        "routes: {own: {trainer: x, cluster: c}, other: {trainer: x, cluster: c, timeout_seconds: 600}}"
+        "routes: {own: {trainer: x, cluster: cpu}, other: {trainer: x, cluster: cpu, timeout_seconds: 600}}"
     )
     routes = routes_file.load(tmp_path / "routes.yaml", tmp_path).routes
     assert (routes["own"].defaults.timeout_seconds, routes["own"].limits.timeout_seconds) == (0, 86400)

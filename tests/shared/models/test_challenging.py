@@ -177,7 +177,7 @@ def test_a_champion_that_cannot_be_tested_stays(testing: World) -> None:
     third = train_again(testing.system, KEY, "third")
     testing.blobs.put("drops", "mnist/a/1.bin", b"changed")
     ends(testing, third.name, 0.99)
-    assert f"churn/1 can't be tested on mnist/a@2. The data of run {third.name} are others now" in told(testing)
+    assert f"churn/1 can't be tested on mnist/a@2. The data of run {third.name} have changed" in told(testing)
     assert champion(testing) == first.name
 
 
@@ -245,14 +245,14 @@ def test_the_direction_is_declared_or_known_or_the_challenge_is_refused(world: W
     """Route, sweep, trainer, then the name say it; otherwise the run loses, and the notice says how to declare it. The
     goal stays with the model, and a route that says another is refused."""
     unknown = RouteModel("churn", "gap")
-    with pytest.raises(Impossible, match=r"Nobody knows whether more or less gap is better. .*goal: maximize} or min"):
+    with pytest.raises(Impossible, match=r"It is unknown whether more or less gap is better. .*goal: maximize} or min"):
         goal_for(unknown, run({"gap": 1}), None)
     said = replace(run({"gap": 1}), measured=Measured(goals={"test_gap": "minimize"}))
     assert goal_for(unknown, said, None) is Goal.MINIMIZE
     assert goal_for(replace(unknown, goal=Goal.MAXIMIZE), said, None) is Goal.MAXIMIZE
     kept = Model("churn", goals={"gap": "minimize"})
     assert goal_for(unknown, run({"gap": 1}), kept) is Goal.MINIMIZE
-    with pytest.raises(Impossible, match="were compared by minimize gap, and the route says maximize"):
+    with pytest.raises(Impossible, match="were compared by minimize gap, but the route says maximize"):
         goal_for(replace(unknown, goal=Goal.MAXIMIZE), said, kept)
     dropped(world, 0.9)
     assert world.models.rows["churn"].value.goals == {"test_accuracy": "maximize"}
@@ -352,11 +352,11 @@ def test_a_reproduction_runs_the_recorded_parts_and_names_what_differs(world: Wo
     [
         (
             "Because there is no version of torch==2.13.0 and you require torch==2.13.0, we can conclude that your",
-            r"package torch==2.13.0 of its environment can't be had any more",
+            r"package torch==2.13.0 of its environment is no longer available",
         ),
-        ("ERROR: No matching distribution found for numpy==99.0", "package numpy==99.0 of its environment can't"),
-        ("Because line-kit was not found in the package registry and you", "package line-kit of its environment can't"),
-        ("exited with status code 1", r"is failed. .*exited with status code 1 Ask again to try again\."),
+        ("ERROR: No matching distribution found for numpy==99.0", "package numpy==99.0 of its environment is"),
+        ("Because line-kit was not found in the package registry and you", "package line-kit of its environment is"),
+        ("exited with status code 1", r"is failed. .*exited with status code 1 Send the request again to retry\."),
     ],
 )
 def test_a_reproduction_that_fails_says_why_and_is_tried_again(world: World, said: str, told: str) -> None:
@@ -380,7 +380,7 @@ def test_changed_data_are_named_before_anything_is_trained(world: World) -> None
     version = world.models.version("churn", 1)
     assert version
     world.blobs.put("drops", "mnist/a/1.bin", b"changed")
-    with pytest.raises(Conflict, match=r"other data than drop mnist/a holds now: mnist/a/1.bin changed"):
+    with pytest.raises(Conflict, match=r"other data than drop mnist/a has now: mnist/a/1.bin changed"):
         reproduce(world.system, version, Person("ann"))
 
 

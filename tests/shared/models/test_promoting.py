@@ -192,7 +192,7 @@ def test_what_has_a_name_is_kept_with_its_data(world: World) -> None:
         lambda: remove.clear(world.system, world.removals, RemovalKind.COPIES, run.name, who),
     ]
     for ask in refused:
-        with pytest.raises(Conflict, match=r"is kept for churn/1: .* `models churn/1 --let-go` gives it up"):
+        with pytest.raises(Conflict, match=r"is kept for churn/1: .* `models churn/1 --let-go` releases it"):
             ask()
     with pytest.raises(Conflict, match=r"churn/1 is churn@production. Move the alias first"):
         let_go(world.system, "churn", 1, asked(world))
@@ -201,7 +201,7 @@ def test_what_has_a_name_is_kept_with_its_data(world: World) -> None:
     remove.remove_run(world.system, world.removals, run.name, remove.RemovalRequest(ANN))
     with pytest.raises(NotFound, match="no version 1 any more"):
         version_of(world.models, "churn", "1")
-    with pytest.raises(Conflict, match="was removed at"):
+    with pytest.raises(Conflict, match="were removed at"):
         promote_run(world.system, run.name, "churn", "", asked(world))
 
 
@@ -241,9 +241,9 @@ def test_names_obey_one_grammar(world: World, name: str) -> None:
     for check in (check_name, check_alias):
         with pytest.raises(Impossible, match=r"use a small letter"):
             check(name)
-    with pytest.raises(Impossible, match="mean runs"):
+    with pytest.raises(Impossible, match="are reserved for runs"):
         check_alias("latest")
-    with pytest.raises(Impossible, match="is not understood"):
+    with pytest.raises(Impossible, match="is not valid; write @latest"):
         find(world.system, "churn@production")
 
 
@@ -366,7 +366,7 @@ def test_the_chain_names_the_link_that_broke(world: World) -> None:
     world.blobs.put("output", f"digits/{run.name}/models/model.safetensors", b"other")
     world.blobs.put("output", f"{version.proof}/bom.json", b"{}")
     assert bad().keys() == {"data", "weights", "signature"}
-    assert "bom.json is not what was signed" in bad()["signature"]
+    assert "bom.json does not match the signature" in bad()["signature"]
 
 
 def test_an_archive_that_was_altered_is_not_promoted(world: World) -> None:

@@ -239,7 +239,7 @@ FACTS: dict[str, tuple[Callable[[Any, Seen], bool], str]] = {  # the fact, and t
         lambda proof, _: proof["trainyard_run"]["metrics"]["test_accuracy"]["saidBy"] == "trainer",
         "Whether the metrics",
     ),
-    "who asked for the run": (lambda proof, _: proof["trainyard_run"]["ownerIsVerified"], "Who asked for the run"),
+    "who asked for the run": (lambda proof, _: proof["trainyard_run"]["ownerIsVerified"], "Who requested the run"),
     "who promoted it": (lambda proof, _: proof["trainyard_model"]["promotedById"] == "id-ann", "Who promoted"),
 }  # fmt: skip
 

@@ -54,10 +54,10 @@ def test_one_s_own_prices_go_over_the_others(tmp_path: Path) -> None:
         ("budget: {}", "unknown keys budget; choose from budgets, prices, region, standing"),
         ("budgets: {a: {mont: 5}}", "mapping with month or run"),
         ("budgets: {a: {month: -5}}", "month is -5; it must be a number from 0"),
-        ("budgets: {a/b: {month: 5}}", "'a/b' is no name"),
-        ("budgets: {a: {month: 5, warn: 90, refuse: 80}}", "warn comes first"),
+        ("budgets: {a/b: {month: 5}}", "'a/b' is not a name"),
+        ("budgets: {a: {month: 5, warn: 90, refuse: 80}}", "warn must not be above refuse"),
         ("prices: [{vm_size: A, dollars: 1, tier: spot}]", "choose from dedicated, low_priority"),
-        ("[1]", "must hold a mapping"),
+        ("[1]", "must contain a mapping"),
         ("a: [", "can't be read"),
     ],
 )
@@ -83,7 +83,7 @@ def test_prices_out_of_a_recorded_answer() -> None:
 @pytest.mark.parametrize("item", [{}, {"type": "Consumption"}, None, {**ANSWER["Items"][0], "retailPrice": "cheap"}])
 def test_an_answer_that_is_no_price_list_is_refused(item: Any) -> None:
     """What is no item of the API raises, and is never a price."""
-    with pytest.raises(BadInput, match="no price"):
+    with pytest.raises(BadInput, match="not a price"):
         read_retail([item], SIZE, REGION, NOW)
 
 

@@ -87,7 +87,7 @@ def test_a_key_makes_one_subscription(world: World) -> None:
     made = subscribe(world.system, world.post, wish, key="k")
     world.clock.advance(60)
     assert subscribe(world.system, world.post, wish, key="k") == made
-    with pytest.raises(Conflict, match="from another request"):
+    with pytest.raises(Conflict, match="by another request"):
         subscribe(world.system, world.post, replace(wish, route="mnist"), key="k")
     assert world.post.notices.all() == [made]
 
@@ -220,7 +220,7 @@ def test_an_archive_that_was_given_up_is_told_as_a_failure(world: World) -> None
     deliver_all(world)
     [(_, body, _)] = world.sender.posts
     assert b"The copy differs." in body
-    assert b"given up" in body
+    assert b"could not archive" in body
 
 
 def test_trying_has_an_end(world: World) -> None:

@@ -226,7 +226,7 @@ def test_an_event_of_a_step_is_one_of_its_pipeline(properties: dict[str, str], t
         (JOB.replace("prepare.yml", "no.yml"), "line 6: jobs.prepare.component: the drop has no file 'steps/no.yml'."),
         (
             JOB.replace("command: train", "code: ./raw\n    command: train"),
-            "jobs.train.code: a drop can't bring its own",
+            "jobs.train.code: a drop can't have its own",
         ),
         (
             JOB.replace("    command: test", "    type: spark\n    command: test"),

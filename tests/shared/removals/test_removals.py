@@ -154,7 +154,7 @@ def test_a_drop_that_is_being_removed_is_not_trained_again(world: World) -> None
 
 @pytest.mark.parametrize("path", ["mnist/a", "mnist/a/1.bin", "mnist"])
 def test_a_drop_that_a_live_run_names_by_its_path_stays(world: World, path: str) -> None:
-    """A run whose job names the drop, a file in it or its whole route keeps it, though it was made from no drop."""
+    """A run whose job names the drop, a file in it or its whole route keeps it, though it was not started by a drop."""
     done = trained(world)
     job = {"command": "true", "compute": "azureml:cpu-cluster", "environment": "azureml:e:1"}
     job["inputs"] = {"data": {"type": "uri_folder", "path": f"azureml://datastores/drops/paths/{path}"}}  # type: ignore[assignment]

@@ -126,7 +126,7 @@ def test_a_notice_waits_for_the_write_that_makes_it_true(ended: World, monkeypat
     monkeypatch.setattr(ended.runs, "update", dies)
     ended.handle("job-events")
     assert [event.kind for event in ended.events.published][-1] == "RunArchived"
-    with pytest.raises(Unavailable, match="does not say yet"):
+    with pytest.raises(Unavailable, match="has not been updated yet"):
         compose(ended.system.runs, "RunArchived", name, ended.clock(), {"run": name})
     monkeypatch.setattr(ended.runs, "update", update)
     ended.settle()

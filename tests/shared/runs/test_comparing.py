@@ -153,7 +153,7 @@ def test_a_drop_is_found_by_its_beginning_among_any_number(world: World) -> None
         world.drops.insert(Drop(DropKey("mnist", f"day-{number:04}"), DropState.SEALED, "", NOW))
     world.drops.insert(Drop(DropKey("mnist", "night"), DropState.SEALED, "", NOW, run="mnist-aa00000000000001"))
     assert find_name.find(world.system, "mnist/nig") == find_name.FoundName("mnist-aa00000000000001", "mnist/night")
-    with pytest.raises(Conflict, match=r"beginning of mnist/day-0000, .* and more"):
+    with pytest.raises(Conflict, match=r"prefix of mnist/day-0000, .* and more"):
         find_name.find(world.system, "drops/mnist/day")
 
 

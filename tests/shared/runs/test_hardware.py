@@ -28,7 +28,7 @@ def world(tmp_path: Path) -> World:
         ({**GPUS, "driver": "", "cuda": ""}, "2 of Tesla T4, driver unknown, CUDA unknown"),
         ({"gpus": ["Tesla T4"]}, "1 of Tesla T4, driver unknown, CUDA unknown"),  # the version before told no more
         (CPU, "x86_64 EPYC, 8 cores, no GPU"),
-        ({**GPUS, "gpus": []}, "x86_64 EPYC, 8 cores, no GPU, though driver 535.183.01 is there"),
+        ({**GPUS, "gpus": []}, "x86_64 EPYC, 8 cores, no GPU, although driver 535.183.01 is installed"),
         ({"gpus": "none", "processor": ""}, ""),
         ({}, ""),
     ],

@@ -67,7 +67,7 @@ def test_a_run_goes_from_request_to_archive(world: World) -> None:
     assert world.jobs.submissions == [run.name]
     assert world.jobs.jobs[run.name].spec["inputs"]["data"]["path"] == "azureml://datastores/drops/paths/shelf/a/"
     assert (done.progress.state, done.archive.at is not None) == (RunState.COMPLETED, True)
-    assert done.progress.history[0].why == "Asked for over HTTP."
+    assert done.progress.history[0].why == "Submitted over HTTP."
 
 
 def test_a_single_file_is_a_file(world: World) -> None:

@@ -54,7 +54,7 @@ def test_tags_are_changed(world: World) -> None:
     assert queries.run(world.system, NAME)["tags"] == {"project": "digits", "stage": "draft"}
     assert [row["run"] for row in queries.runs(world.system, RunListQuery(where="stage=draft"))["runs"]] == [NAME]
     assert queries.runs(world.system, RunListQuery(where="team=vision"))["runs"] == []
-    with pytest.raises(Impossible, match="whose budget pays"):
+    with pytest.raises(Impossible, match="which budget pays"):
         notes_and_tags.change_tags(world.system, NAME, {"project": "other"}, [], NOBODY)
     with pytest.raises(Impossible, match="at most 15 tags"):
         notes_and_tags.change_tags(world.system, NAME, {f"t{n}": "x" for n in range(15)}, [], NOBODY)

@@ -54,7 +54,7 @@ def test_another_job_goes_on(world: World) -> None:
     goes(world, name, "Failed", TAKEN)
     run, second = world.only_run(), f"{name}-a2"
     assert (run.progress.state, run.jobs.job, run.jobs.number, run.jobs.resubmit) == (RunState.QUEUED, second, 2, False)
-    assert "job 2 goes on from its checkpoints" in run.progress.history[-1].why
+    assert "job 2 continues from its checkpoints" in run.progress.history[-1].why
     first, other = (world.jobs.jobs[job].spec for job in (name, second))
     assert {**other, "name": name, "limits": first["limits"]} == first
     assert first["limits"]["timeout"] - 60 < other["limits"]["timeout"] < first["limits"]["timeout"]
@@ -76,7 +76,7 @@ def test_the_budget_ends(world: World) -> None:
         goes(world, job, "Failed", TAKEN)
     run = world.only_run()
     assert (run.progress.state, run.jobs.number) == (RunState.FAILED, 3)
-    assert run.progress.reason.startswith("Its nodes were taken, and all 2 resubmissions are used.")
+    assert run.progress.reason.startswith("Its nodes were preempted, and all 2 resubmissions are used.")
     assert [job for job in world.jobs.jobs if job.startswith(name)] == [name, f"{name}-a2", f"{name}-a3"]
 
 
@@ -91,7 +91,7 @@ def test_all_jobs_share_the_time_limit(world: World) -> None:
     goes(world, f"{name}-a2", "Running")
     world.clock.advance(50)
     goes(world, f"{name}-a2", "Failed", TAKEN)
-    assert world.only_run().progress.reason.startswith("Its nodes were taken, and its time limit is used up.")
+    assert world.only_run().progress.reason.startswith("Its nodes were preempted, and its time limit is used up.")
 
 
 def test_a_canceled_run_gets_no_further_job(world: World) -> None:

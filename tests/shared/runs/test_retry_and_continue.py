@@ -49,7 +49,7 @@ def test_a_retry_may_change_parameters(world: World) -> None:
     )
     assert retry_and_continue.retry_run(world.system, old.name, {"epochs": 7}).name == more.name != plain.name
     assert retry_and_continue.retry_run(world.system, old.name, {"epochs": 2}).name == plain.name
-    assert more.progress.history[0].why == f"Run {old.name} is tried again with epochs=7."
+    assert more.progress.history[0].why == f"Run {old.name} is submitted again with epochs=7."
     with pytest.raises(Impossible, match="Did you mean 'epochs'"):
         retry_and_continue.retry_run(world.system, old.name, {"epoch": 7})
     assert place(more, "checkpoints") != place(old, "checkpoints")
@@ -87,7 +87,7 @@ def test_without_a_checkpoint_nothing_goes_on(world: World) -> None:
     old = over(world, "Canceled", checkpoint=False)
     for blob in list(world.blobs.containers.get("azureml-blobstore", {})):
         del world.blobs.containers["azureml-blobstore"][blob]
-    with pytest.raises(Impossible, match="left no checkpoint"):
+    with pytest.raises(Impossible, match="has no checkpoint"):
         retry_and_continue.continue_run(world.system, old.name)
 
 
@@ -104,5 +104,5 @@ def test_a_trainer_says_how_it_takes_a_model(world: World) -> None:
     assert str(new.asked.request.command).endswith(" --from-model {inputs.from_model}")
     assert new.asked.from_run == old.name
     failed = over(world, "Failed")
-    with pytest.raises(Impossible, match="is failed; only a completed one"):
+    with pytest.raises(Impossible, match="is failed; only a completed run"):
         create.create_run(world.system, request(**{**ask_for, "from_run": failed.name}))

@@ -54,7 +54,7 @@ def test_a_doubt_names_file_and_times() -> None:
     """What can't be said has its file, when that was written, and when the job ran."""
     found = list(differences({RECORDED.name: RECORDED}, {RECORDED.name: blob("e2", "bb", MINUTE)}))
     assert judge("r/d", found, [JOB], MADE).why == (
-        "Whether it trained on the recorded data can't be said: r/d/1.bin was written at 2026-01-01 12:01:00 UTC. Its "
+        "Whether it trained on the recorded data is unknown: r/d/1.bin was written at 2026-01-01 12:01:00 UTC. Its "
         "job began at 2026-01-01 12:00:00 UTC and ended at 2026-01-01 12:10:00 UTC."
     )
 

@@ -318,7 +318,7 @@ def test_a_key_makes_one_schedule(world: World) -> None:
     world.clock.advance(60)
     assert plan.add(world.system, world.schedules, wish, "k") == made
     for other in (replace(wish, cron="0 7 * * *"), replace(wish, owner="eve"), replace(wish, overlap=Overlap.ALLOW)):
-        with pytest.raises(Conflict, match="from another request"):
+        with pytest.raises(Conflict, match="by another request"):
             plan.add(world.system, world.schedules, other, "k")
     assert [each.id for each in world.schedules.all()] == [made.id]
     plan.remove(world.schedules, made.id)

@@ -240,7 +240,7 @@ class Watched:
 @pytest.mark.parametrize(
     ("sweep", "parameters", "words"),
     [
-        ({}, {"lr": 0.1}, "sweep has nothing to search: give a parameter a range, 0.001..0.1, or values, 32,64,128."),
+        ({}, {"lr": 0.1}, "sweep has no search space: give a parameter a range, 0.001..0.1, or values, 32,64,128."),
         ({}, {"lr": "0.001..0.1", "sz": "1,2"}, "sweep.sz is not a parameter. Did you mean 'size'?"),
         ({}, {"lr": "a,b"}, "sweep.lr is 'a'; use a number."),
         ({"sampling": "grid"}, {"lr": "0.001..0.1"}, "search_space.lr is a range, which has no grid: give values"),
@@ -268,5 +268,5 @@ def test_trials_are_told_with_what_mattered(world: World) -> None:
         assert row["parameters"] == {name: runs[row["run"]].asked.parameters[name] for name in ("lr", "size")}
         assert row["told"] == runs[row["run"]].measured.best["accuracy"]
     assert told["importance"]["lr"] > 0.8
-    with pytest.raises(Impossible, match="is no sweep"):
+    with pytest.raises(Impossible, match="is not a sweep"):
         list_trials(world.system, told["trials"][0]["run"])

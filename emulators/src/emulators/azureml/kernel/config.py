@@ -81,6 +81,7 @@ class Config:
     clusters: tuple[ClusterSeed, ...] = ()
     node_start_seconds: float = 1.0
     preemption_grace_seconds: float = 5.0
+    job_day_seconds: float = 86_400.0  # of each of the 7 or 21 days after which a job is ended; a test has shorter days
     events: EventTarget | None = None
     arm_limits: Limits | None = None
     roles: tuple[Role, ...] | None = None  # the app's; None allows it everything

@@ -1,4 +1,4 @@
-"""Azure ML's limits on what a run says of itself, and on the files of an image. No I/O.
+"""Azure ML's limits on what a run says of itself, on how long it lives, and on the files of an image. No I/O.
 
 The numbers: https://learn.microsoft.com/azure/machine-learning/resource-limits-capacity. The page lacks the number of
 parameters, which https://github.com/Azure/azure-sdk-for-python/issues/35685 reports. The words of a refusal are from
@@ -18,6 +18,9 @@ MOST_ENTRIES = 50  # tags, and properties, of a run
 KEY_LENGTH, VALUE_LENGTH, DESCRIPTION_LENGTH = 100, 1000, 5000  # characters
 MOST_METRICS, MOST_PARAMETERS = 50, 200  # names, of a run
 CONTEXT_FILES, CONTEXT_BYTES = 100, 1_000_000  # of a Docker build context
+# The maximum lifetime of a job, "the duration between when a run starts and finishes":
+# https://learn.microsoft.com/azure/machine-learning/how-to-manage-quotas
+JOB_DAYS, LOW_PRIORITY_JOB_DAYS = 21, 7
 
 
 class OverLimit(ArmError):
@@ -45,6 +48,11 @@ def check_entries(field: str, entries: Mapping[str, str | None], code: str = "Va
     for key, value in entries.items():
         _check(f"{field}.Key/Length", KEY_LENGTH, key, code)
         _check(f"{field}.Value/Length", VALUE_LENGTH, value or "", code)
+
+
+def job_days(low_priority: bool) -> int:
+    """Return after how many days Azure ML ends a job on nodes of this tier."""
+    return LOW_PRIORITY_JOB_DAYS if low_priority else JOB_DAYS
 
 
 def _check(field: str, limit: int, value: Sized, code: str = "ValidationError") -> None:

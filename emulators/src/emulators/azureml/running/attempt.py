@@ -6,6 +6,7 @@ import asyncio
 import logging
 import shutil
 import tempfile
+import time
 from collections.abc import Awaitable
 from dataclasses import replace
 from pathlib import Path
@@ -37,11 +38,12 @@ SHUT_DOWN_GRACE_SECONDS = 4.0  # at most: whoever stops the control plane waits 
 class Attempt:
     """Runs a job once. `run` returns an Outcome whatever happens; `interrupt` makes it return early."""
 
-    def __init__(self, site: Site, job: Job, spec: JobSpec, node_ids: tuple[str, ...]) -> None:
+    def __init__(self, site: Site, job: Job, spec: JobSpec, node_ids: tuple[str, ...], lifetime: float) -> None:
         self._site = site
         self._job = job
         self._spec = spec
         self._node_ids = node_ids
+        self._dies_at = time.monotonic() + lifetime  # in seconds: Azure ML ends the job then, whatever its own limit
         self._folders = Folders(site.work / job.name, job.attempt)
         self.requeues_if_preempted = True  # False once a node was taken whose job is to fail
         self._stop: Stop | None = None
@@ -203,18 +205,24 @@ class Attempt:
         ending = asyncio.create_task(self._first_failure())
         stop = asyncio.create_task(self._interrupted.wait())
         try:
-            await asyncio.wait({ending, stop}, timeout=self._spec.timeout, return_when=asyncio.FIRST_COMPLETED)
+            seconds, why = self._limit()
+            await asyncio.wait({ending, stop}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if ending.done() and (not self._interrupted.is_set() or ending.result() is None):
                 if self._stop is not Stop.CANCELED:
                     self._stop = None  # all had ended before the interruption reached them
                 return ending.result()
             if not self._interrupted.is_set():
-                self.interrupt(Stop.TIMED_OUT)
+                self.interrupt(why)
             return None
         finally:
             ending.cancel()
             stop.cancel()
             await asyncio.gather(ending, stop, return_exceptions=True)
+
+    def _limit(self) -> tuple[float, Stop]:
+        """Return for how many seconds the processes may run from now on, and why they are stopped then."""
+        own, left = self._spec.timeout, max(0.0, self._dies_at - time.monotonic())
+        return (own, Stop.TIMED_OUT) if own is not None and own <= left else (left, Stop.OUTLIVED)
 
     async def _first_failure(self) -> int | None:
         waiting = {asyncio.create_task(rank.wait()): number for number, rank in enumerate(self._ranks)}

@@ -24,6 +24,7 @@ class Stop(Enum):
 
     CANCELED = "canceled"
     TIMED_OUT = "timed out"
+    OUTLIVED = "reached the maximum lifetime of a job"
     PREEMPTED = "preempted"
     SHUT_DOWN = "shut down"
 

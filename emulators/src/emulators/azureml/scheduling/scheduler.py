@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from emulators.azureml.bodies.job_body import JobSpec
 from emulators.azureml.kernel.errors import ArmError, NotFound
 from emulators.azureml.kernel.models import TERMINAL, Cluster, Job, Json, Node, NodeState, Status, timestamp
+from emulators.azureml.kernel.service_limits import job_days
 from emulators.azureml.running.attempt import Attempt
 from emulators.azureml.running.context import Outcome, Progress, Site, Stop
 from emulators.azureml.scheduling.decide import Decision, Start, Waiting, decide
@@ -194,7 +195,8 @@ class Scheduler:
         ids = tuple(node.id for node in start.nodes)
         begun = {"attempt": job.attempt + 1, "nodes": list(ids), "started": timestamp()}  # data are read from here on
         self._workspace.set_status(job, Status.PREPARING, **begun)
-        self._attempts[job.name] = attempt = Attempt(self._site, job, self._workspace.command_spec(job), ids)
+        lifetime = job_days(cluster.low_priority) * self._site.config.job_day_seconds
+        self._attempts[job.name] = attempt = Attempt(self._site, job, self._workspace.command_spec(job), ids, lifetime)
         task = asyncio.create_task(self._attend(cluster, job, attempt))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -215,7 +217,7 @@ class Scheduler:
             if node.job == job.name:
                 node.enter(NodeState.IDLE if node.state is NodeState.RUNNING else node.state, now)
         del self._attempts[job.name]
-        self._conclude(job, outcome, attempt.requeues_if_preempted)
+        self._conclude(cluster, job, outcome, attempt.requeues_if_preempted)
         self._wake.set()
 
     def _entered(self, job: Job, status: Status) -> None:
@@ -223,12 +225,11 @@ class Scheduler:
             return
         self._workspace.set_status(job, status)
 
-    def _conclude(self, job: Job, outcome: Outcome, requeues_if_preempted: bool) -> None:
+    def _conclude(self, cluster: Cluster, job: Job, outcome: Outcome, requeues_if_preempted: bool) -> None:
         if job.status is Status.CANCEL_REQUESTED:
             self._end(job, Status.CANCELED)
-        elif outcome.stop is Stop.TIMED_OUT:
-            limit = job.properties["limits"]["timeout"]
-            message = f"The job was canceled because it ran longer than its limit of {limit}."
+        elif outcome.stop in (Stop.TIMED_OUT, Stop.OUTLIVED):
+            message = _over_time(cluster, job, outcome.stop)
             self._workspace.set_status(job, Status.CANCEL_REQUESTED, error=_error(message))
             self._end(job, Status.CANCELED)
         elif outcome.stop is Stop.PREEMPTED and not requeues_if_preempted:
@@ -245,6 +246,14 @@ class Scheduler:
     def _end(self, job: Job, status: Status, error: Json | None = None) -> None:
         remove_folder(self._site.work / job.name)
         self._workspace.set_status(job, status, ended=timestamp(), nodes=[], error=error or job.error)
+
+
+def _over_time(cluster: Cluster, job: Job, stop: Stop) -> str:
+    """Return why a job was ended for its time. No public source has Azure ML's own words for either limit."""
+    if stop is Stop.TIMED_OUT:
+        return f"The job was canceled because it ran longer than its limit of {job.properties['limits']['timeout']}."
+    nodes, days = "low-priority" if cluster.low_priority else "dedicated", job_days(cluster.low_priority)
+    return f"The job was canceled because it reached the maximum lifetime of a job on {nodes} nodes, {days} days."
 
 
 def _error(message: str) -> Json:

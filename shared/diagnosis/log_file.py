@@ -1,0 +1,45 @@
+"""The text of a log file: its encoding, and of a long file only its beginning and its end."""
+
+from __future__ import annotations
+
+import codecs
+from pathlib import Path
+from typing import IO
+
+HEAD, TAIL = 8 << 20, 56 << 20  # bytes of a longer file that are read; diagnose_log looks at less
+CHUNK = 1 << 20
+MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+SAMPLE, MANY = 2_000, 0.2
+
+
+def decoded(data: bytes) -> str:
+    """The text of these bytes: UTF-8, or the UTF-16 that PowerShell writes with `>`. Bytes of neither are replaced."""
+    for mark, encoding in MARKS:
+        if data.startswith(mark):
+            return data[len(mark) :].decode(encoding, "replace")
+    sample = data[:SAMPLE]
+    if sample.count(0) > MANY * max(1, len(sample)):
+        return data.decode("utf-16-le" if sample[1:2] == b"\0" else "utf-16-be", "replace")
+    return data.decode("utf-8", "replace")
+
+
+def log_text(path: Path) -> str:
+    """The text of the file. The middle of a file of more than HEAD + TAIL bytes is left out, except for its line ends.
+
+    Raises OSError if the file can't be read.
+    """
+    with path.open("rb") as file:
+        return decoded(_bytes(file, path.stat().st_size))
+
+
+def _bytes(file: IO[bytes], size: int) -> bytes:
+    if size <= HEAD + TAIL:
+        return file.read(HEAD + TAIL)
+    head, lines, left = file.read(HEAD), 0, size - HEAD - TAIL
+    while left > 0 and (chunk := file.read(min(CHUNK, left))):
+        lines, left = lines + chunk.count(b"\n"), left - len(chunk)
+    return head + b"\n" * lines + file.read(TAIL)

@@ -1,0 +1,54 @@
+"""What is a log and what is a person's text in an issue's Markdown.
+
+Lines of a log follow each other in time. What a person writes before or after a log does not: a title that quotes the
+exception stands before the steps that the training still made.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+FENCE = re.compile(r"^\s{0,3}(?:> ?)*(?:`{3,}|~{3,})\s*(?P<language>\w*)\s*$")
+TITLE = re.compile(r"^#{1,6} +[^\W\d_]")
+SPEAKER = re.compile(r"^\S+ · (?:description|comment|review|review thread) · \d{4}-\d\d-\d\d|^\[turn \d+ by ")
+PROGRAM = re.compile(r"^\s*(?:import |from [\w.]+ import |def |class |@\w|if __name__)", re.MULTILINE)
+LOG = re.compile(r'Traceback \(most recent call last\)|^\s*File "|Error: |\d%\|', re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The part of a text that a line belongs to: its number, whether a person tells it, whether it is a program."""
+
+    number: int
+    prose: bool = False
+    source: bool = False
+
+
+def parts_of(rows: Sequence[str]) -> list[Part]:
+    """One part for each line. A text without fences is one part, except for its titles and its speakers."""
+    fences = [index for index, row in enumerate(rows) if FENCE.match(row)]
+    parts: list[Part] = []
+    number, begin, inside = 0, 0, False
+    for index in [*fences, len(rows)]:
+        block = rows[begin:index]
+        prose = bool(fences) and not inside
+        source = inside and _is_program(block)
+        parts += _of_block(block, number, prose, source)
+        if index < len(rows):
+            number += 1
+            parts.append(Part(number, prose=True))
+        begin, inside = index + 1, not inside
+    return parts
+
+
+def _of_block(block: Sequence[str], number: int, prose: bool, source: bool) -> Iterator[Part]:
+    plain, person_line = Part(number, prose, source), Part(number, prose=True)
+    for row in block:
+        yield person_line if not source and (TITLE.match(row) or SPEAKER.match(row)) else plain
+
+
+def _is_program(block: Sequence[str]) -> bool:
+    text = "\n".join(block[:200])
+    return len(PROGRAM.findall(text)) > 1 and LOG.search(text) is None

@@ -1,0 +1,96 @@
+"""An exception in a log, with its frames, its chain and its rank."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from shared.diagnosis.lines import LogLine
+
+LIBRARY = re.compile(
+    r"(?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d|[/\\]python\d\.\d+[/\\]lib[/\\]"
+    r"|<frozen |<string>|importlib|runpy\.py"
+)
+LAUNCHED_BY = re.compile(
+    r"torchrun$|torch[/\\]distributed[/\\](?:run|launch|elastic)|accelerate[/\\]commands|multiprocessing[/\\]spawn"
+)
+LAUNCHERS = (
+    "ChildFailedError",
+    "CalledProcessError",
+    "ProcessExitedException",
+    "ProcessRaisedException",
+    "SystemExit",
+    "SignalException",
+)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One frame of a traceback."""
+
+    file: str
+    line: int
+    name: str
+
+    @property
+    def own(self) -> bool:
+        """Whether the frame is in the user's code and not in a library."""
+        return LIBRARY.search(self.file) is None
+
+
+@dataclass(frozen=True)
+class Raised:
+    """One exception in the log.
+
+    - `first`, `last`: the numbers of its first and its last line
+    - `line`: the line that names the exception
+    - `message`: everything that the exception says, up to MESSAGE_LINES lines
+    - `chain`: the number of its chain; exceptions of one chain were raised while the first was handled
+    - `ignored`: Python ignored the exception, as in a destructor
+    - `full`: the log has its traceback, and not only the line that names it
+    """
+
+    first: int
+    last: int
+    line: LogLine
+    type: str
+    message: str
+    frames: tuple[Frame, ...] = ()
+    chain: int = 0
+    rank: int | None = None
+    ignored: bool = False
+    full: bool = True
+
+    @property
+    def short_type(self) -> str:
+        """The type without its module."""
+        return self.type.rpartition(".")[2]
+
+    @property
+    def named_as_error(self) -> bool:
+        """Whether its type ends as exceptions do; another dotted name before a colon may be that of a logger."""
+        return self.full or self.short_type.endswith(("Error", "Exception", "Interrupt"))
+
+    @property
+    def by_launcher(self) -> bool:
+        """Whether a launcher raised it because a process that it had started failed."""
+        launched = bool(self.frames) and all(
+            LAUNCHED_BY.search(each.file) or each.name == "main" for each in self.frames
+        )
+        return self.short_type in LAUNCHERS or (launched and self.cut)
+
+    @property
+    def cut(self) -> bool:
+        """Whether the log ends before the exception's own line."""
+        return not self.type
+
+    @property
+    def text(self) -> str:
+        """The type and everything that the exception says."""
+        return f"{self.type}: {self.message}"
+
+    @property
+    def where(self) -> str | None:
+        """The last frame in the user's own code, as `file:line in function`."""
+        own = [frame for frame in self.frames if frame.own]
+        return f"{own[-1].file}:{own[-1].line} in {own[-1].name}" if own else None

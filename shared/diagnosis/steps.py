@@ -1,0 +1,30 @@
+"""Which lines of a log report that the training goes on: a step, an epoch, a progress bar."""
+
+from __future__ import annotations
+
+import re
+
+NUMBER = r"[-+]?(?:nan|inf(?:inity)?|\d+\.?\d*(?:e[-+]?\d+)?)"
+UNIT = r"\b(?:epoch|step|iter(?:ation)?|batch|global_step|update|train(?:ing)?)s?\b"
+NAMED = r"(?:loss|acc(?:uracy)?|error|err|lr|learning[_ ]rate|ppl|psnr|m?ap|mae|reward|eta|time)"
+METRIC = rf"\b(?:\w+[_/-])?{NAMED}\b\W{{0,6}}{NUMBER}\b"
+STEP = re.compile(
+    r"(?i)\d{1,3}%\|"  # tqdm
+    r"|\d(?:it/s|s/it|step/s|s/step)\b|\d[mun]?s/(?:step|batch|epoch)\b"
+    r"|\b\d+/\d+ \[[=>.]"  # Keras
+    rf"|{UNIT}[^a-z0-9]{{0,6}}\d+\b.*?{METRIC}|{METRIC}.*?{UNIT}[^a-z0-9]{{0,6}}\d+\b"
+    rf"|^.{{0,60}}?{UNIT}[^a-z0-9]{{0,4}}\d+ ?(?:/|of) ?\d+"
+    rf"|^\W*(?:\w+: *)?{UNIT}[^a-z0-9]{{0,4}}\d+\W*$"
+    rf"|^.{{0,60}}?\[ *\d+(?:/\d+)?\].*{METRIC}"
+    rf"|^\W*{METRIC}\W*$"
+)
+SENTENCE = re.compile(r"\bI\b(?!/)|\bI'|\?\s*$|\b(?:my|please|thanks|because)\b")
+SOURCE = re.compile(
+    r'^\s*(?:[│|]\s*)?File "[^"]+", line \d+|^\s*(?:#|//|import |from \w+ import|def |class |parser\.|--\w)'
+)
+LONGEST = 400
+
+
+def reports_step(text: str) -> bool:
+    """Return whether the line reports a step; a person's sentence, a frame and source code do not."""
+    return bool(STEP.search(text[:LONGEST])) and not SENTENCE.search(text) and not SOURCE.match(text)

@@ -1,0 +1,180 @@
+"""The shapes that logs come in: launchers' prefixes, terminals, encodings, issues with prose, and very long files."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from shared.diagnosis import diagnose_log
+from shared.diagnosis.causes import Cause
+from shared.diagnosis.log_file import decoded, log_text
+
+FAILED = (
+    "epoch 1 step 10 loss 1.2",
+    "Traceback (most recent call last):",
+    '  File "/code/train.py", line 41, in main',
+    "    images = load(path)",
+    "OSError: image file is truncated (12 bytes not processed)",
+)
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "",
+        "[rank0]: ",
+        "0: [rank0]:",
+        "[1,0]<stderr>:",
+        "2026-11-28T10:00:00.1234567Z ",
+        "train\tRun python train.py\t2026-11-28T10:00:00.1234567Z ",
+        "[2026-11-28T10:00:00.123456Z] fa88a9df || ",
+        "2026-11-28T10:00:00.123Z stderr F ",
+        "(TrainWorker pid=71, ip=10.0.0.4) ",
+        "stderr: ",
+        "> ",
+        "\x1b[36m[rank0]:\x1b[0m ",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_prefixes_of_launchers_and_platforms_are_no_part_of_the_line(prefix: str, end: str) -> None:
+    """torchrun, srun, mpirun, GitHub Actions, Determined, Kubernetes, Ray, accelerate, a quotation, and colours."""
+    found = diagnose_log("".join(f"{prefix}{line}{end}" for line in FAILED), exit_code=1)
+    assert (found.cause, found.where) == (Cause.CORRUPT_FILE, "/code/train.py:41 in main")
+    assert found.evidence[0].number == 5
+
+
+def test_the_last_state_of_a_progress_bar_counts_and_an_error_after_it_on_the_same_line() -> None:
+    """A bar has no line end, so the traceback begins behind it."""
+    bar = "\r".join(f"{n}%|###   | {n}/100 [00:01<00:09, 1.0it/s]" for n in range(40))
+    assert diagnose_log(bar + "\n".join(FAILED[1:])).cause is Cause.CORRUPT_FILE
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+def test_a_file_is_read_whatever_its_encoding(encoding: str, tmp_path: Path) -> None:
+    """PowerShell writes UTF-16 with `>`, with and without a mark."""
+    (tmp_path / "log").write_bytes("\n".join(FAILED).encode(encoding))
+    assert diagnose_log(log_text(tmp_path / "log")).cause is Cause.CORRUPT_FILE
+
+
+def test_bytes_that_are_no_text_are_replaced() -> None:
+    """A log may contain part of a binary file."""
+    assert decoded(b"loss \xff\xfe 1\n").startswith("loss ")
+
+
+def test_of_a_long_file_the_beginning_and_the_end_are_read_and_line_numbers_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The middle keeps its line ends only."""
+    monkeypatch.setattr("shared.diagnosis.log_file.HEAD", 1_000)
+    monkeypatch.setattr("shared.diagnosis.log_file.TAIL", 2_000)
+    steps = [f"epoch 1 step {n} loss 1.2" for n in range(5_000)]
+    (tmp_path / "log").write_text("\n".join([*steps, *FAILED]))
+    found = diagnose_log(log_text(tmp_path / "log"))
+    assert (found.cause, found.evidence[0].number) == (Cause.CORRUPT_FILE, 5_005)
+
+
+def test_a_log_of_50_mb_is_judged_by_its_beginning_and_its_end() -> None:
+    """In bounded time: fewer than MOST_LINES lines are looked at, and numbers of lines stay right."""
+    step = "2026-11-28T10:00:00Z [rank0]: epoch 1 step 17/90000 loss 0.51 lr 1e-4 time 0.12 data_time 0.01 mem 12\n"
+    many = 50_000_000 // len(step)
+    begin = time.process_time()
+    found = diagnose_log(step * many + "\n".join(FAILED))
+    assert (found.cause, found.evidence[0].number) == (Cause.CORRUPT_FILE, many + 5)
+    assert time.process_time() - begin < 60  # about 5 s on one core; a bound only against what grows with the file
+
+
+def test_a_traceback_of_a_notebook_and_one_of_rich_have_their_place() -> None:
+    """IPython writes `File path:line, in name`, rich draws a box."""
+    notebook = (
+        "------------------------------\nKeyError                     Traceback (most recent call last)\n"
+        "File /code/train.py:41, in main(batch)\n     40 x = 1\n---> 41 loss = step(batch)\n\nKeyError: 'label'\n"
+    )
+    rich = (
+        "╭────────── Traceback (most recent call last) ───────────╮\n│ /code/train.py:41 in main   │\n"
+        "│ ❱ 41 │   loss = step(batch)    │\n╰──────────────────────╯\nKeyError: 'label'\n"
+    )
+    for text in (notebook, rich):
+        found = diagnose_log(text)
+        assert (found.cause, found.where) == (Cause.USER_EXCEPTION, "/code/train.py:41 in main")
+
+
+ISSUE = """# OSError: image file is truncated
+
+somebody · description · 2026-11-01
+My training stops after a while. I use 2 gpus and train for 100 epochs with this script:
+
+```python
+import torch
+from torchvision import transforms
+raise RuntimeError('CUDA out of memory')
+```
+
+The log:
+
+```
+epoch 1 step 10 loss 1.2
+epoch 1 step 20 loss 1.1
+epoch 1 step 30 loss 1.0
+```
+
+somebody_else · comment · 2026-11-02
+With 4 workers it works:
+```
+epoch 1 step 10 loss 1.2
+epoch 1 step 20 loss 1.1
+```
+"""
+
+
+def test_what_a_person_tells_beside_a_log_is_not_undone_by_steps_after_it() -> None:
+    """The title of an issue stands before its log, but the exception came after it. Source code is no log."""
+    assert diagnose_log(ISSUE).cause is Cause.CORRUPT_FILE
+
+
+def test_the_log_counts_more_than_what_a_person_tells() -> None:
+    """People guess in titles."""
+    log = ISSUE.replace("epoch 1 step 30 loss 1.0", "ModuleNotFoundError: No module named 'einops'")
+    assert diagnose_log(log).cause is Cause.MISSING_MODULE
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("# WeightsUnpickler error: Unsupported operand 10", Cause.CHECKPOINT_MISMATCH),
+        ("!!! Exception during processing !!! Weights only load failed.", Cause.CHECKPOINT_MISMATCH),
+        ("zipfile.BadZipFile: File is not a zip file", Cause.CORRUPT_FILE),
+        ("cv2.error: OpenCV(4.5.5) error: (-215:Assertion failed) !ssize.empty() in function", Cause.DATA_NOT_FOUND),
+        ("requests.exceptions.ReadTimeout: HTTPSConnectionPool(host='x', port=443): Read timed out.", Cause.NETWORK),
+        ("torch.distributed.elastic.rendezvous.api.RendezvousClosedError", Cause.RENDEZVOUS_OR_RESET),
+        ("OSError: [Errno 122] Disk quota exceeded: '/home/u/model.pt'", Cause.DISK_FULL),
+        ("include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on device", Cause.SHM_BUS_ERROR),
+        ("Docker container `x-execution-wrapper` failed with status code `1`", Cause.USER_EXCEPTION),
+        ("torch.multiprocessing.spawn.ProcessExitedException: process 0 terminated with signal SIGKILL",
+         Cause.HOST_OOM),
+        ("torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with exit code 1",
+         Cause.RANK_FIRST_FAILED),
+        ("my.package.Loader: 12 files", Cause.NOT_KNOWN),
+        ("Traceback (most recent call last):", Cause.USER_EXCEPTION),
+    ],
+)  # fmt: skip
+def test_a_line_without_its_traceback_still_has_its_cause(line: str, cause: Cause) -> None:
+    """People paste one line, or a title; the name of a logger is no exception."""
+    assert diagnose_log(line + "\n", exit_code=1).cause is cause
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("The training hangs after the first epoch when num_workers is 4.", Cause.DEADLOCK),
+        ("GPU utilization is very low, most of the time 0%.", Cause.INPUT_BOUND),
+        ("Why is the loss always nan from the second iteration on?", Cause.NAN_LOSS),
+        ("Disabling the fork can avoid deadlocks, which could make a program hang.", Cause.NOT_KNOWN),
+    ],
+)
+def test_words_of_people_without_any_log(text: str, cause: Cause) -> None:
+    """They decide only where no log does, and never with certainty; a possibility is no statement."""
+    found = diagnose_log(text)
+    assert found.cause is cause
+    assert found.certainty.value != "certain"

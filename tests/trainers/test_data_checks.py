@@ -1,0 +1,536 @@
+"""The checks of data: which damage they name, and that undamaged data passes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import pickle
+import shutil
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from data_checks import card, pictures, sample, table
+from data_checks.check import Result, Task, check
+from data_checks.data import Settings, Unfinished
+from data_checks.findings import DataError, Severity
+from data_checks.kinds import KINDS, declared_by, problem
+from data_checks.source import Folder
+from PIL import Image
+
+from tests.trainers.launch import ROOT, TRAINERS
+
+DATA = ROOT.parent / "shared" / "data"
+PUBLISHED = {
+    "image_folder": DATA / "hymenoptera_data",
+    "detection": DATA / "coco-tiny",
+    "idx": DATA / "mnist",
+    "cifar": DATA / "cifar-10-small-python.tar.gz",
+}
+
+
+def checked(folder: Path, kind: str, whole: bool = True, **options: Any) -> Result:
+    return check(Folder(folder, 1 << 30 if whole else 0), Task({"kind": kind, **options}))
+
+
+def codes(result: Result) -> dict[str, Severity]:
+    return {finding.code: finding.severity for finding in result.findings}
+
+
+def words(result: Result) -> str:
+    return "\n".join(map(str, result.findings))
+
+
+@pytest.mark.parametrize("kind", PUBLISHED)
+@pytest.mark.parametrize("whole", [True, False])
+def test_published_data_passes(kind: str, whole: bool) -> None:
+    """No published data set is refused, whether it is read whole or by ranges."""
+    if not PUBLISHED[kind].exists():
+        pytest.skip(f"needs {PUBLISHED[kind].name} in ../shared/data, which is no part of this repository")
+    result = checked(PUBLISHED[kind], kind, whole)
+    assert result.verdict is not Severity.REFUSE, words(result)
+    assert {finding.code for finding in result.of(Severity.WARN)} <= {"type"}  # ants have a .gif that says "not found"
+    assert sum(result.card.totals.values()) > 300
+
+
+def picture(path: Path, number: int = 0, size: tuple[int, int] = (40, 30), mode: str = "RGB") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    noise = np.random.default_rng(hash(str(path)) % 2**32 + number).integers(0, 255, (size[1], size[0], 3), np.uint8)
+    Image.fromarray(noise).convert(mode).save(path)
+    return path
+
+
+@pytest.fixture
+def ants(tmp_path: Path) -> Path:
+    """train/ and val/ with two classes of 12 and 2 images."""
+    for split, count in (("train", 12), ("val", 2)):
+        for name in ("ant", "bee"):
+            for number in range(count):
+                picture(tmp_path / "drop" / split / name / f"{number:02}.jpg", number)
+    return tmp_path / "drop"
+
+
+def cut(path: Path, share: float = 0.5) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * share)])
+
+
+def move(path: Path, target: Path) -> Path:
+    return path.rename(target)
+
+
+def renamed(folder: Path, names: dict[str, str]) -> None:
+    for old, new in names.items():
+        (folder / old).rename(folder / new)
+
+
+def kept(folder: Path, count: int) -> None:
+    for path in sorted(folder.iterdir())[count:]:
+        path.unlink()
+
+
+Damage = Callable[[Path], object]
+FOLDERS: dict[str, tuple[Damage, str, str]] = {
+    "cut": (lambda d: cut(d / "train/ant/00.jpg"), "broken", "train/ant/00.jpg: it is cut off"),
+    "empty": (lambda d: (d / "val/bee/00.jpg").write_bytes(b""), "broken", "val/bee/00.jpg: it is empty"),
+    "zeros": (lambda d: (d / "val/bee/00.jpg").write_bytes(bytes(900)), "broken", "it is no picture but zero bytes"),
+    "page": (lambda d: (d / "val/bee/00.jpg").write_text("<html>"), "broken", "a page of HTML"),
+    "extension": (lambda d: move(picture(d / "train/ant/x.png"), d / "train/ant/x.jpg"), "extension", "x.jpg (PNG RGB"),
+    "cmyk": (lambda d: picture(d / "train/ant/00.jpg", mode="CMYK"), "cmyk", "train/ant/00.jpg (JPEG CMYK"),
+    "type": (lambda d: (d / "train/ant/notes.txt").write_text("x"), "type", "train/ant/notes.txt"),
+    "zip": (lambda d: shutil.make_archive(str(d / "train/ant/more"), "zip", d / "val"), "archive_inside", "more.zip"),
+    "leak": (lambda d: shutil.copy(d / "train/ant/00.jpg", d / "val/ant/00.jpg"), "leakage", "train/ant/00.jpg = val/"),
+    "twice": (lambda d: shutil.copy(d / "train/ant/00.jpg", d / "train/ant/9.jpg"), "duplicates", "ant/9.jpg"),
+    "label": (lambda d: shutil.copy(d / "train/ant/00.jpg", d / "train/bee/9.jpg"), "two_classes", "bee/9.jpg"),
+    "case": (lambda d: picture(d / "train/Ant/00.JPG"), "case", "train/Ant/00.JPG and train/ant/00.jpg"),
+    "emptied": (lambda d: shutil.rmtree(d / "train/ant"), "unknown_class", "val/ant"),
+    "val class": (lambda d: shutil.rmtree(d / "val/ant"), "no_val_class", "ant"),
+    "no val": (lambda d: shutil.rmtree(d / "val"), "no_val", "holds out"),
+    "no train": (lambda d: shutil.rmtree(d / "train"), "splits", "val"),
+    "validation": (lambda d: move(d / "val", d / "validation"), "unread_split", "validation"),
+    "training": (
+        lambda d: [move(d / a, d / b) for a, b in (("train", "training"), ("val", "test"))],
+        "splits",
+        "train",
+    ),
+    "one": (lambda d: kept(d / "train/ant", 1), "balance", "ant (1)"),
+    "loose": (lambda d: picture(d / "train/loose.jpg"), "loose", "train/loose.jpg"),
+    "tiny": (lambda d: picture(d / "train/ant/tiny.png", size=(2, 30)), "tiny", "train/ant/tiny.png (PNG RGB, 2 x 30)"),
+}
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_damage_of_image_folders_is_named(ants: Path, name: str) -> None:
+    """The undamaged folder has no findings; each damage is found under its code, with the name of the file."""
+    assert not checked(ants, "image_folder").findings
+    damage, code, word = FOLDERS[name]
+    damage(ants)
+    result = checked(ants, "image_folder")
+    assert code in codes(result), words(result)
+    assert word in words(result)
+
+
+def test_few_broken_images_pass_as_the_trainer_says(ants: Path) -> None:
+    """One of 28 images is under the trainer's 5 %, so the drop is warned; two are over, so it is refused."""
+    cut(ants / "train/ant/00.jpg")
+    assert codes(checked(ants, "image_folder"))["broken"] is Severity.WARN
+    cut(ants / "train/ant/01.jpg")
+    assert codes(checked(ants, "image_folder"))["broken"] is Severity.REFUSE
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "BMP", "WEBP", "PPM"])
+def test_what_pictures_say_is_what_pillow_reads(tmp_path: Path, kind: str) -> None:
+    """Size and mode agree with Pillow, whole and by header and end; a half of the file is broken both times."""
+    for number, size in enumerate([(1, 1), (37, 5), (300, 200)]):
+        path = tmp_path / f"{number}.{kind.lower()}"
+        picture(path, number, size)
+        content = path.read_bytes()
+        for head, tail in ((content, b""), (content[:64], content[-64:])):
+            found = pictures.look(head, tail, len(content))
+            if kind == "JPEG" and len(head) < len(content):
+                continue  # 64 bytes hold no frame header
+            assert (found.width, found.height, found.broken) == (*size, ""), found
+            assert pictures.fits(path.name, found)
+        half = content[: len(content) // 2]
+        assert pictures.look(half, b"", len(half)).broken, (kind, size)
+
+
+@pytest.mark.parametrize("mode", ["L", "CMYK", "RGB"])
+@pytest.mark.parametrize("progressive", [True, False])
+def test_modes_of_jpegs(tmp_path: Path, mode: str, progressive: bool) -> None:
+    """The mode is that of the frame header, with metadata before it and bytes after the end."""
+    path = tmp_path / "a.jpg"
+    Image.new(mode, (50, 60)).save(path, progressive=progressive, exif=b"Exif\0\0" + bytes(5000))
+    content = path.read_bytes() + b"after the end"
+    assert pictures.look(content, b"", len(content)) == pictures.Picture("JPEG", mode, 50, 60)
+
+
+def test_a_png_is_checked_by_its_sums(tmp_path: Path) -> None:
+    """A changed byte in the pixels of a whole PNG is found."""
+    content = bytearray(picture(tmp_path / "a.png").read_bytes())
+    content[len(content) // 2] ^= 1
+    assert "check sum of its part 'IDAT'" in pictures.look(bytes(content), b"", len(content)).broken
+
+
+def test_a_sample_says_what_it_may_have_missed() -> None:
+    """The limit is that of Clopper and Pearson (0 of 300: 1 - 0.05^(1/300) = 0.994 %), and falls with the sample."""
+    assert sample.at_most(0, 300) == pytest.approx(1 - 0.05 ** (1 / 300), rel=1e-6)
+    assert sample.at_most(5, 100) == pytest.approx(0.10225, rel=1e-3)  # R: binom.test(5, 100, alternative = "less")
+    assert sample.sentence(0, 300, 92_000).startswith("300 of 92,000 were read: fewer than 1.0 % are damaged, with 95")
+    names = [str(number) for number in range(1000)]
+    assert sample.choose(names, 10, "a") == sample.choose(names[::-1], 10, "a") != sample.choose(names, 10, "b")
+
+
+def test_a_long_check_goes_on(ants: Path) -> None:
+    """A check whose time is over says what it read; the next one reads the rest, and finds the same."""
+    cut(ants / "train/ant/00.jpg")
+    for number in range(100):
+        picture(ants / "train" / "ant" / f"more{number}.jpg", number)
+    turns = iter([False, True])
+    with pytest.raises(Unfinished) as error:
+        check(Folder(ants), Task({"kind": "image_folder"}, late=lambda: next(turns)))
+    assert 0 < len(error.value.read) < 128
+    known = {path: each for path, each in error.value.read.items() if path != "train/ant/00.jpg"}
+    later = check(Folder(ants), Task({"kind": "image_folder"}, known=known))
+    assert later == checked(ants, "image_folder")
+
+
+@pytest.fixture
+def digits(tmp_path: Path) -> Path:
+    """MNIST's four files with 30 and 20 images of noise."""
+    folder = tmp_path / "digits"
+    folder.mkdir()
+    for part, count in (("train", 30), ("t10k", 20)):
+        noise = np.random.default_rng(count).integers(1, 255, count * 784, np.uint8).tobytes()
+        images = struct.pack(">4I", 0x803, count, 28, 28) + noise
+        labels = struct.pack(">2I", 0x801, count) + bytes(number % 10 for number in range(count))
+        for name, content in ((f"{part}-images-idx3-ubyte", images), (f"{part}-labels-idx1-ubyte", labels)):
+            (folder / f"{name}.gz").write_bytes(gzip.compress(content))
+    return folder
+
+
+def edit(path: Path, change: Callable[[bytes], bytes]) -> None:
+    path.write_bytes(gzip.compress(change(gzip.decompress(path.read_bytes()))))
+
+
+TRAIN_IMAGES, TRAIN_LABELS = "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"
+TEST_LABELS = "t10k-labels-idx1-ubyte.gz"
+DIGITS: dict[str, tuple[Damage, str, str]] = {
+    "swapped": (lambda d: shutil.copy(d / TEST_LABELS, d / TRAIN_LABELS), "idx", "expected 30 labels"),
+    "for images": (lambda d: shutil.copy(d / TRAIN_IMAGES, d / TRAIN_LABELS), "idx", "magic number 0x00000801"),
+    "cut gzip": (lambda d: cut(d / TRAIN_IMAGES), "idx", "expected a complete gzip file"),
+    "short": (lambda d: edit(d / TRAIN_IMAGES, lambda c: c[:-3]), "idx", "after the header, found 23,517"),
+    "missing": (lambda d: (d / TRAIN_LABELS).unlink(), "missing_file", "found no train-labels-idx1-ubyte"),
+    "label": (lambda d: edit(d / TRAIN_LABELS, lambda c: c[:-1] + b"\x0b"), "label", "found 11 at 29"),
+    "class": (lambda d: edit(d / TRAIN_LABELS, lambda c: c[:8] + c[8:].replace(b"\x03", b"\x04")), "no_class", ": 3."),
+    "leak": (
+        lambda d: edit(d / TRAIN_IMAGES, lambda c: c[:-784] + gzip.decompress((d / T10K).read_bytes())[16:800]),
+        "leakage",
+        "test 0 = train 29",
+    ),
+    "blank": (lambda d: edit(d / TRAIN_IMAGES, lambda c: c[:-784] + bytes(784)), "blank", "train 29"),
+}
+T10K = "t10k-images-idx3-ubyte.gz"
+
+
+@pytest.mark.parametrize("name", DIGITS)
+def test_damage_of_idx_files_is_named(digits: Path, name: str) -> None:
+    damage, code, word = DIGITS[name]
+    before = checked(digits, "idx")
+    assert before.verdict is Severity.WARN  # three images of a class are few
+    assert set(codes(before)) == {"few"}
+    damage(digits)
+    result = checked(digits, "idx", whole=False)
+    assert code in codes(result), words(result)
+    assert word in words(result)
+
+
+def test_cifar_is_checked_in_its_archive(tmp_path: Path) -> None:
+    """A batch with too few labels, and one that calls a function, are named, in a folder and in an archive."""
+    folder = tmp_path / "cifar"
+    folder.mkdir()
+    noise = np.random.default_rng(1).integers(0, 255, (6, 20, 3072), np.uint8)
+    for name, content in zip([*(f"data_batch_{n}" for n in range(1, 6)), "test_batch"], noise, strict=True):
+        batch = {b"data": content, b"labels": [number % 10 for number in range(20)]}
+        (folder / name).write_bytes(pickle.dumps(batch, 2))
+    (folder / "batches.meta").write_bytes(pickle.dumps({b"label_names": [b"c%d" % n for n in range(10)]}, 2))
+    assert checked(folder, "cifar").verdict is not Severity.REFUSE
+    (folder / "data_batch_2").write_bytes(pickle.dumps({b"data": noise[0], b"labels": [1]}, 2))
+    (folder / "data_batch_3").write_bytes(pickle.dumps(print, 2))
+    with tarfile.open(tmp_path / "set.tar.gz", "w:gz") as tar:
+        tar.add(folder, "cifar-10-batches-py")
+    for result in (checked(folder, "cifar"), checked(tmp_path / "set.tar.gz", "cifar", whole=False)):
+        assert "data_batch_2: expected labels, a list of 20" in words(result)
+        assert "data_batch_3: expected a pickled batch of CIFAR-10" in words(result)
+
+
+def coco(folder: Path) -> Path:
+    """12 and 4 pictures, each with two boxes."""
+    for split, count in (("train", 12), ("val", 4)):
+        images: list[dict[str, Any]] = []
+        things: list[dict[str, Any]] = []
+        for number in range(count):
+            picture(folder / f"{split}2017" / f"{number}.png", number, (64, 48))
+            images.append({"id": number, "file_name": f"{number}.png", "width": 64, "height": 48})
+            for category in (1, 2):
+                box = [5 * category, 5, 20, 20]
+                things.append({"id": len(things), "image_id": number, "category_id": category, "bbox": box})
+        classes = [{"id": number, "name": f"c{number}"} for number in (1, 2)]
+        write(folder, split, {"images": images, "annotations": things, "categories": classes})
+    return folder
+
+
+def write(folder: Path, split: str, content: object) -> None:
+    (folder / "annotations").mkdir(exist_ok=True)
+    (folder / "annotations" / f"instances_{split}2017.json").write_text(json.dumps(content))
+
+
+def change(folder: Path, what: Callable[[Any], object]) -> None:
+    content = json.loads((folder / "annotations" / "instances_train2017.json").read_text())
+    what(content)
+    write(folder, "train", content)
+
+
+ANNOTATIONS = "annotations/instances_{}2017.json"
+BOXES: dict[str, tuple[Damage, str, str]] = {
+    "missing": (lambda d: (d / "train2017/3.png").unlink(), "missing_images", "train2017/3.png"),
+    "outside": (lambda d: change(d, lambda c: c["annotations"][0].update(bbox=[50, 5, 40, 9])), "outside", "0.png"),
+    "no area": (lambda d: change(d, lambda c: c["annotations"][0].update(bbox=[9, 5, 0, 9])), "no_area", "0.png"),
+    "negative": (lambda d: change(d, lambda c: c["annotations"][0].update(bbox=[9, 5, -4, 9])), "box", "[9, 5, -4, 9]"),
+    "category": (lambda d: change(d, lambda c: c["annotations"][0].update(category_id=9)), "category", "found 9"),
+    "image": (lambda d: change(d, lambda c: c["annotations"][0].update(image_id=99)), "image_id", "found 99"),
+    "two ids": (lambda d: change(d, lambda c: c["images"][1].update(id=0)), "image", "found id 0"),
+    "swapped": (
+        lambda d: shutil.copy(d / ANNOTATIONS.format("train"), d / ANNOTATIONS.format("val")),
+        "missing_images",
+        "val2017/4.png",
+    ),
+    "size": (
+        lambda d: picture(d / "train2017/3.png", size=(30, 30)),
+        "size",
+        "3.png is 30 x 30, its annotation says 64",
+    ),
+    "cut": (lambda d: cut(d / "train2017/3.png"), "broken", "train2017/3.png: it is cut off"),
+    "bom": (lambda d: mark(d / ANNOTATIONS.format("train")), "json", "BOM"),
+    "latin": (lambda d: (d / ANNOTATIONS.format("val")).write_bytes(b'{"\xe9": 1}'), "encoding", "byte 0xe9 at 2"),
+    "half": (lambda d: cut(d / ANNOTATIONS.format("val")), "json", "instances_val2017.json: expected JSON"),
+    "unused": (
+        lambda d: change(d, lambda c: c.update(annotations=[a for a in c["annotations"] if a["category_id"] == 1])),
+        "no_box",
+        "c2",
+    ),
+    "leak": (lambda d: shutil.copy(d / "train2017/1.png", d / "val2017/1.png"), "leakage", "val2017/1.png"),
+    "unnamed": (lambda d: picture(d / "train2017/extra.png"), "unnamed", "train2017/extra.png"),
+    "no layout": (lambda d: shutil.rmtree(d / "annotations"), "layout", "found none of them"),
+}
+
+
+def mark(path: Path) -> None:
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_damage_of_detection_data_is_named(tmp_path: Path, name: str) -> None:
+    """The undamaged data has no findings; each damage is found under its code, with the name of file or place."""
+    damage, code, word = BOXES[name]
+    assert not checked(coco(tmp_path), "detection").findings
+    damage(tmp_path)
+    result = checked(tmp_path, "detection", whole=False)
+    assert code in codes(result), words(result)
+    assert word in words(result)
+
+
+def voc(folder: Path) -> Path:
+    for name in ("Annotations", "ImageSets/Main", "JPEGImages"):
+        (folder / name).mkdir(parents=True)
+    for number in range(6):
+        picture(folder / "JPEGImages" / f"{number}.jpg", number, (64, 48))
+        box = "<bndbox><xmin>2</xmin><ymin>3</ymin><xmax>20</xmax><ymax>30</ymax></bndbox>"
+        (folder / "Annotations" / f"{number}.xml").write_text(
+            f"<annotation><filename>{number}.jpg</filename><size><width>64</width><height>48</height></size>"
+            f"<object><name>cat</name>{box}</object></annotation>"
+        )
+    (folder / "ImageSets/Main/train.txt").write_text("0\n1\n2\n3\n")
+    (folder / "ImageSets/Main/val.txt").write_text("4\n5\n")
+    return folder
+
+
+def test_damage_of_voc_is_named(tmp_path: Path) -> None:
+    """A list with a mark, swapped annotations, a missing one and a broken one are named, and nothing else."""
+    folder = voc(tmp_path)
+    assert not checked(folder, "detection").findings
+    first, second = folder / "Annotations/0.xml", folder / "Annotations/1.xml"
+    one, other = first.read_text(), second.read_text()
+    first.write_text(other)
+    second.write_text(one)
+    (folder / "Annotations/2.xml").unlink()
+    (folder / "Annotations/4.xml").write_text("<annotation>")
+    mark(folder / "ImageSets/Main/val.txt")
+    result = checked(folder, "detection", whole=False)
+    assert set(codes(result)) == {"other_picture", "missing_images", "xml", "encoding"}
+    for word in (
+        "0.xml: it is beside 0.jpg and describes '1.jpg'",
+        "Annotations/2.xml",
+        "Annotations/4.xml",
+        "byte order",
+    ):
+        assert word in words(result)
+
+
+def test_boxes_in_csv_are_measured_by_their_pictures(tmp_path: Path) -> None:
+    """CSV does not say how large an image is; the picture does."""
+    for number in range(4):
+        picture(tmp_path / f"{number}.png", number)
+    rows = [f"{number}.png,1,2,20,20,cat\n" for number in range(3)]
+    (tmp_path / "train.csv").write_text("".join([*rows, "3.png,1,2,60,20,cat\n"]))
+    (tmp_path / "val.csv").write_text("0.png,1,2,20,20,cat\n")
+    result = checked(tmp_path, "detection")
+    assert "3.png (40 x 30): 1, 2, 60, 20" in words(result)
+    assert codes(result) == {"outside": Severity.WARN, "leakage": Severity.WARN}
+
+
+def test_text_is_utf8_or_refused(tmp_path: Path) -> None:
+    """A mark is a warning, since the trainer skips it; another encoding, zero bytes and a cut gzip are refused."""
+    (tmp_path / "good.txt").write_text("Straße " * 9000, "utf-8")
+    (tmp_path / "packed.txt.gz").write_bytes(gzip.compress(b"words " * 9000))
+    assert not checked(tmp_path, "text").findings
+    (tmp_path / "marked.txt").write_bytes(b"\xef\xbb\xbfwords")
+    (tmp_path / "empty.txt").touch()
+    assert codes(checked(tmp_path, "text")) == {"bom": Severity.WARN, "empty_file": Severity.WARN}
+    (tmp_path / "latin.txt").write_bytes("Straße".encode("latin-1"))
+    (tmp_path / "wide.txt").write_bytes("Straße".encode("utf-16"))
+    (tmp_path / "zero.txt").write_bytes(b"words\0words")
+    cut(tmp_path / "packed.txt.gz")
+    shutil.make_archive(str(tmp_path / "more"), "zip", tmp_path, "good.txt")
+    result = checked(tmp_path, "text")
+    assert codes(result)["encoding"] is Severity.REFUSE
+    for name in ("latin.txt", "wide.txt", "zero.txt", "packed.txt.gz", "more.zip"):
+        assert name in words(result)
+
+
+def test_little_text_is_refused(tmp_path: Path) -> None:
+    """Text that is not longer than one piece is all held out, so there is nothing to train on."""
+    (tmp_path / "a.txt").write_text("words " * 100)
+    assert "little_text" in codes(checked(tmp_path, "text"))
+
+
+def test_an_archive_is_looked_into(ants: Path, tmp_path: Path) -> None:
+    """A zip and a tar are checked like the folder; one inside another, a link and a name that leads out are named."""
+    cut(ants / "train/ant/00.jpg")
+    shutil.copy(ants / "train/ant/01.jpg", ants / "val/ant/00.jpg")
+    for kind in ("zip", "gztar", "tar"):
+        packed = Path(shutil.make_archive(str(tmp_path / "ants"), kind, tmp_path, "drop"))
+        result = checked(packed, "image_folder", whole=False)
+        assert codes(result) == {"broken": Severity.WARN, "leakage": Severity.WARN}, (kind, words(result))
+        assert result.card.totals == {"train": 24, "val": 4}
+    with tarfile.open(tmp_path / "evil.tar", "w") as tar:
+        tar.add(ants, "ants")
+        tar.add(tmp_path / "ants.zip", "ants/ants.zip")
+        link = tarfile.TarInfo("ants/link")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(link)
+        tar.addfile(tarfile.TarInfo("../out"))
+    result = checked(tmp_path / "evil.tar", "image_folder")
+    assert {"archive_inside", "entries"} <= codes(result).keys()
+    assert "ants/link" in words(result)
+    assert "../out" in words(result)
+    cut(tmp_path / "ants.zip")
+    assert codes(checked(tmp_path / "ants.zip", "image_folder")) == {"archive": Severity.REFUSE}
+
+
+def test_tables_of_csv(tmp_path: Path) -> None:
+    """A declared column that is missing, rows of another length, a mark and another encoding are named."""
+    (tmp_path / "train.csv").write_text("a,b\n1,2\n3,4\n")
+    (tmp_path / "test.csv").write_text("a,b\n5,6\n")
+    result = checked(tmp_path, "csv", columns=["a", "b"])
+    assert (result.findings, result.card.totals) == ((), {"train": 2, "test": 1})
+    (tmp_path / "test.csv").write_text("a,c\n5,6,7\n")
+    (tmp_path / "other.csv").write_bytes(b"a,b\n\xe9,1\n")
+    mark(tmp_path / "train.csv")
+    result = checked(tmp_path, "csv", columns=["a", "b"])
+    assert set(codes(result)) == {"column", "values", "table", "bom"}
+    assert "test.csv: line 2: expected 2 values, as in the first line, found 3" in words(result)
+
+
+def thrift(*fields: tuple[int, int, bytes]) -> bytes:
+    """A struct in Thrift's compact protocol: (id, type, value) each, by ascending ids under 16 apart."""
+    last, out = 0, b""
+    for number, kind, value in fields:
+        out, last = out + bytes([(number - last) << 4 | kind]) + value, number
+    return out + b"\0"
+
+
+def test_tables_of_parquet(tmp_path: Path) -> None:
+    """The footer says the columns and the rows; a cut file is refused. Built by hand from parquet.thrift."""
+
+    def element(name: bytes, children: int = 0) -> bytes:
+        return thrift((4, 8, bytes([len(name)]) + name), *([(5, 5, bytes([2 * children]))] if children else []))
+
+    elements = [element(b"schema", 2), element(b"age"), element(b"place", 1), element(b"city")]
+    footer = thrift((1, 5, b"\x02"), (2, 9, bytes([len(elements) << 4 | 12]) + b"".join(elements)), (3, 6, bytes([14])))
+    path = tmp_path / "train.parquet"
+    path.write_bytes(b"PAR1" + bytes(100) + footer + struct.pack("<I", len(footer)) + b"PAR1")
+    assert table.read_footer("x", footer) == table.Table(("age", "place"), 7)
+    assert checked(tmp_path, "parquet", columns=["age"]).card.totals == {"train": 7}
+    assert "expected the columns size" in words(checked(tmp_path, "parquet", columns=["size"]))
+    cut(path, 0.9)
+    assert "no PAR1 at its end" in words(checked(tmp_path, "parquet"))
+    with pytest.raises(DataError):
+        table.read_footer("x", footer[:20])
+
+
+def test_each_trainer_declares_its_data() -> None:
+    """data.json of each trainer names a kind; a wrong declaration is told with the choices."""
+    declared = {path.parent.name: declared_by(path.parent) for path in TRAINERS.glob("*/job.yaml")}
+    assert {name: problem(each) for name, each in declared.items()} == dict.fromkeys(declared, "")
+    assert {each["kind"] for each in declared.values()} <= KINDS.keys()
+    assert "one of files, idx" in problem({"kind": "pictures"})
+    assert "no option of csv; options: columns" in problem({"kind": "csv", "colums": []})
+    assert problem({"kind": "csv", "rows": True}) == "rows is 'True'; it must be a int"
+
+
+def test_a_card_tells_what_changed(ants: Path) -> None:
+    """The change between two cards names classes, splits and duplicates."""
+    before = checked(ants, "image_folder").card
+    shutil.copy(ants / "train/ant/00.jpg", ants / "val/bee/09.jpg")
+    (ants / "train/bee/00.jpg").unlink()
+    after = checked(ants, "image_folder").card
+    said = card.changes(before, after)
+    assert "train bee: 12 -> 11 (-1)" in said
+    assert "val bee: 2 -> 3 (+1)" in said
+    assert "duplicates across: 0 -> 1 (+1)" in said
+    assert not card.changes(after, after)
+
+
+def test_many_files_are_named_by_the_first_ten(ants: Path) -> None:
+    """A finding names ten files and counts the rest, and names are printed without control characters."""
+    for number in range(30):
+        (ants / "train" / "ant" / f"{number}\x1b[31m.txt").write_text("x")
+    (finding,) = checked(ants, "image_folder").of(Severity.WARN)[:1]
+    assert (len(finding.names), finding.count) == (10, 30)
+    assert "\x1b" not in str(finding)
+    assert str(finding).endswith("and 20 more.")
+
+
+def test_a_crafted_png_is_no_work() -> None:
+    """A part that claims two gigabytes is cut off, and a picture of 100,000 x 100,000 pixels is too large."""
+    head = b"IHDR" + struct.pack(">IIBBBBB", 100_000, 100_000, 8, 2, 0, 0, 0)
+    content = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + head + struct.pack(">I", zlib.crc32(head))
+    assert "cut off" in pictures.look(content + b"\x7f\xff\xff\xffIDAT", b"", len(content) + 8).broken
+    end = b"\0\0\0\0IEND\xaeB`\x82"
+    assert "more than Pillow decodes" in pictures.look(content, end, 10_000).broken
+
+
+def test_a_zip_bomb_is_not_unpacked(tmp_path: Path) -> None:
+    """A kilobyte of zip that says it holds gigabytes of pictures is read by its edges."""
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as packed:
+        for name in ("train/a/1.png", "train/a/2.png", "train/b/1.png", "train/b/2.png"):
+            packed.writestr(name, bytes(50_000_000))
+    result = check(Folder(tmp_path / "a.zip"), Task({"kind": "image_folder"}, Settings(sample=4)))
+    assert "it is no picture but zero bytes" in words(result)

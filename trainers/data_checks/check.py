@@ -1,0 +1,107 @@
+"""The check of a whole data set, from its files to a verdict and a card."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from . import archive, kinds, listing
+from .archive import Overfull
+from .card import Card
+from .data import Data, Settings
+from .findings import DataError, Finding, Severity
+from .pictures import Picture
+from .source import PACKED, Source, is_data
+
+
+@dataclass(frozen=True)
+class Result:
+    """The verdict of a check: the most severe of its findings, or a note; the findings; and the card."""
+
+    verdict: Severity
+    findings: tuple[Finding, ...]
+    card: Card
+
+    def of(self, severity: Severity) -> list[Finding]:
+        return [finding for finding in self.findings if finding.severity is severity]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What to check: the declaration of the data, the bounds, and what an earlier part of the check knows.
+
+    `declared` has the kind and its options: `{"kind": "image_folder"}`. Without a kind, only the list is checked.
+    """
+
+    declared: Mapping[str, Any] = field(default_factory=dict)
+    settings: Settings = field(default_factory=Settings)
+    partial: bool = False
+    late: Callable[[], bool] = lambda: False
+    known: Mapping[str, Picture] = field(default_factory=dict)
+    seed: str = ""
+
+
+def check(source: Source, task: Task) -> Result:
+    """Check the data set. Raises Unfinished when the time is over before the end."""
+    data = _data(source, task)
+    data.card.kind = str(task.declared.get("kind", ""))
+    if not data.files:
+        data.findings.refuse("no_files", "the drop: expected data, found no file")
+        return result(data)
+    alone = _only_archive(data)
+    listing.check(data)
+    if not alone:
+        kinds.checker(task.declared)(data)
+        return result(data)
+    try:
+        inside = _inside(data, alone, task)
+    except DataError as error:
+        data.findings.refuse("archive", str(error))
+        return result(data)
+    except (TimeoutError, Overfull):
+        data.findings.note("archive", f"{alone} is too large to be looked into before it is trained on.")
+        return result(data)
+    try:
+        kinds.checker(task.declared)(inside)
+    except DataError as error:  # an entry that can't be read
+        inside.findings.refuse("archive", str(error))
+    finally:
+        inside.close()
+    inside.card.bytes = data.card.bytes
+    return result(inside)
+
+
+def result(data: Data) -> Result:
+    """Return the result of what was found so far."""
+    findings = tuple(data.findings.all())
+    return Result(findings[0].severity if findings else Severity.NOTE, findings, data.card)
+
+
+def _data(source: Source, task: Task) -> Data:
+    files = [file for file in source.files if is_data(file.path)]
+    return Data(source, files, task.settings, task.declared, task.partial, task.late, task.known, task.seed)
+
+
+def _only_archive(data: Data) -> str:
+    """Return the archive that is alone in the top folder, which trainers unpack; '' if there is none."""
+    top = {file.path.split("/")[0] for file in data.files}
+    path = data.files[0].path
+    return path if len(top) == 1 and len(data.files) == 1 and archive.is_archive(path) and "/" not in path else ""
+
+
+def _inside(data: Data, path: str, task: Task) -> Data:
+    """Return the data set that an archive holds, with what is wrong with its entries."""
+    entries = archive.opened(data.source, path, data.files[0].size, task.late)
+    inside = _data(entries, task)
+    inside.settings = replace(task.settings, threads=1)
+    inside.close = entries.close
+    inside.card.kind = data.card.kind
+    if entries.problems:
+        inside.findings.refuse("entries", f"{path}: a trainer unpacks plain files only, and not:", entries.problems)
+    if not inside.files:
+        inside.findings.refuse("no_files", f"{path}: expected files, found none")
+    if nested := [file.path for file in inside.files if file.path.lower().endswith(PACKED)]:
+        inside.findings.warn("archive_inside", f"{path} holds archives, which are not unpacked:", nested)
+    listing.check(inside)
+    return inside

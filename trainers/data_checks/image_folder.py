@@ -1,0 +1,90 @@
+"""A folder of images with one sub-folder per class: which files are the images of which class and split. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from .findings import Complain
+from .names import joined
+from .source import MARKERS
+
+# Those of torchvision's ImageFolder.
+ENDINGS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
+UNREAD = f"its name does not end in {', '.join(ENDINGS)}"
+MAX_BROKEN = 0.05  # the share of broken images that the trainer leaves out, by default
+
+Paths = dict[str, list[str]]  # the paths of each class
+
+
+@dataclass(frozen=True)
+class Layout:
+    """`root` is the folder of train/ and val/, or of the classes. `unread` are files that the trainer skips."""
+
+    root: str
+    split: bool
+    classes: list[str]
+    train: Paths
+    val: Paths
+    unread: list[str] = field(default_factory=list)
+
+
+def arrange(paths: Iterable[str], complain: Complain, label: Callable[[str], str]) -> Layout:
+    """Return the images of train/<class>/ and val/<class>/, or of <class>/, at any depth.
+
+    The classes are the sub-folders of train, in the order of their names. One sub-folder alone is taken for the data
+    set, since an archive often holds one. A path that ends with a slash is a folder, perhaps an empty one. Complains
+    of fewer than two classes, of one without images, and of an unknown one in val. `label` gives a folder's name in
+    complaints.
+    """
+    every = sorted(paths)
+    root = ""
+    while len(inner := folders(every, root)) == 1 and inner[0] != "train":
+        root = joined(root, inner[0])
+    split = "train" in folders(every, root)
+    place = joined(root, "train") if split else root
+    classes = folders(every, place)
+    if len(classes) < 2:
+        message = f"expected a folder for each of at least 2 classes, found {classes or 'none'}"
+        complain("classes", label(place), message)
+    unread: list[str] = []
+    train = _images(every, place, unread)
+    val = _images(every, joined(root, "val"), unread) if split else {}
+    for name in classes:
+        if not train.get(name):
+            complain("empty_class", label(joined(place, name)), f"expected images ({', '.join(ENDINGS)}), found none")
+    for name in sorted(val):
+        if name not in classes:
+            message = f"expected only the classes of train ({', '.join(classes)}), found another one"
+            complain("unknown_class", label(joined(root, f"val/{name}")), message)
+    return Layout(root, split, classes, train, val, unread)
+
+
+def folders(paths: Iterable[str], folder: str) -> list[str]:
+    """Return the names of the folders in a folder, sorted, without hidden ones."""
+    prefix = f"{folder}/" if folder else ""
+    inside = (path[len(prefix) :].split("/", 1) for path in paths if path.startswith(prefix))
+    return sorted({parts[0] for parts in inside if len(parts) == 2 and not parts[0].startswith((".", "__MACOSX"))})
+
+
+def _images(paths: Iterable[str], folder: str, unread: list[str]) -> Paths:
+    prefix = f"{folder}/" if folder else ""
+    found: Paths = defaultdict(list)
+    for path in paths:
+        if not path.startswith(prefix):
+            continue
+        name, slash, rest = path[len(prefix) :].partition("/")
+        if not slash or name.startswith((".", "__MACOSX")):
+            continue
+        of_class, file = found[name], rest.rpartition("/")[2]
+        if file.lower().endswith(ENDINGS) and not file.startswith("."):
+            of_class.append(path)
+        elif file and file not in MARKERS:
+            unread.append(path)
+    return dict(found)
+
+
+def too_many_broken(broken: int, images: int, max_broken: float) -> bool:
+    """Return whether more than the share `max_broken` of the images is broken."""
+    return broken > max_broken * images

@@ -1,0 +1,110 @@
+"""The check of image folders: splits, classes, counts, duplicates, and what the pictures themselves say."""
+
+from __future__ import annotations
+
+from . import image_folder, listing
+from .data import Data, broken_of
+from .findings import Complain, plain
+from .image_folder import Layout, Paths
+from .names import SPLITS, joined
+from .source import PACKED
+
+
+def check(data: Data) -> None:
+    layout = image_folder.arrange(data.by_path, _complain(data), lambda path: plain(path) or "the drop")
+    _splits(data, layout)
+    _unread(data, layout)
+    data.card.unit = "images"
+    counts = {split: {name: len(paths) for name, paths in part.items()} for split, part in _parts(layout)}
+    for split, classes in counts.items():
+        data.card.count(split, classes)
+    if len(layout.classes) >= 2:
+        _counts(data, layout, counts["train"])
+    split_of = {path: split for split, part in _parts(layout) for paths in part.values() for path in paths}
+    class_of = {path: name for _, part in _parts(layout) for name, paths in part.items() for path in paths}
+    listing.duplicates(data, split_of, class_of)
+    _pictures(data, layout, class_of)
+
+
+def _complain(data: Data) -> Complain:
+    """Return how complaints are recorded: of a partial list, those about what is missing are not."""
+
+    def complain(code: str, place: str, message: str) -> None:
+        if not data.partial:
+            data.findings.complain(code, place, message)
+
+    return complain
+
+
+def _parts(layout: Layout) -> list[tuple[str, Paths]]:
+    return [("train", layout.train), *([("val", layout.val)] if layout.val else [])]
+
+
+def _splits(data: Data, layout: Layout) -> None:
+    """Find splits that are missing, named otherwise than the trainer reads them, or taken for classes."""
+    findings = data.findings
+    if not layout.split and layout.classes and all(name.lower() in SPLITS for name in layout.classes):
+        findings.refuse(
+            "splits", "These folders would be taken for classes. Name the splits train and val:", layout.classes
+        )
+    elif not layout.split and layout.root.rpartition("/")[2].lower() in SPLITS:
+        findings.warn("splits", "There is no train, so the trainer takes this folder for all data:", [layout.root])
+    if not layout.split or data.partial:
+        return
+    others = [name for name in image_folder.folders(data.by_path, layout.root) if name not in ("train", "val")]
+    if others:
+        findings.warn("unread_split", "Beside train, the trainer reads only val, and not:", others)
+    if not layout.val:
+        findings.warn("no_val", "There is no val, so the trainer holds out a share of train itself.")
+    elif lacking := [name for name in layout.classes if not layout.val.get(name)]:
+        findings.warn("no_val_class", "val has no images of:", lacking)
+
+
+def _unread(data: Data, layout: Layout) -> None:
+    """Find files that the trainer skips: other types, and images outside the folders of the classes."""
+    listing.packed(data)
+    types = [path for path in layout.unread if not path.lower().endswith(PACKED)]
+    if types:
+        data.findings.warn("type", f"The trainer skips files whose names end in none of {_ENDINGS}:", types)
+    prefix = f"{layout.root}/" if layout.root else ""
+    used = {path for _, part in _parts(layout) for paths in part.values() for path in paths} | set(layout.unread)
+    if loose := [
+        file.path
+        for file in data.files
+        if file.path not in used
+        and file.path.startswith(prefix)
+        and file.path.lower().endswith(image_folder.ENDINGS)
+        and file.path.count("/") <= prefix.count("/") + layout.split
+    ]:
+        data.findings.warn("loose", "Images are in no folder of a class:", loose)
+
+
+_ENDINGS = ", ".join(image_folder.ENDINGS)
+
+
+def _counts(data: Data, layout: Layout, counts: dict[str, int]) -> None:
+    if data.partial:
+        return
+    listing.balance(data, "train", counts)
+    if layout.val and layout.split:
+        return
+    if single := [name for name, count in counts.items() if count == 1]:
+        data.findings.refuse("least", "A class needs at least 2 images, to train and to validate, and has 1:", single)
+
+
+def _pictures(data: Data, layout: Layout, class_of: dict[str, str]) -> None:
+    """Read a sample of the pictures, and judge the broken ones as the trainer does."""
+    read = data.pictures(sorted(class_of))
+    data.describe(read)
+    broken = broken_of(read)
+    if not broken:
+        return
+    if image_folder.too_many_broken(len(broken), len(read), data.settings.broken):
+        share = f"more than the {data.settings.broken:.0%} that the trainer leaves out"
+        data.findings.refuse("broken", f"{len(broken):,} of {len(read):,} images are broken, {share}:", broken)
+    else:
+        data.findings.warn("broken", "Images are broken, and the trainer leaves them out:", broken)
+    bad = {path for path, each in read.items() if each.broken}
+    if lost := sorted(name for name, files in layout.train.items() if files and bad.issuperset(files)):
+        places = [joined(layout.root, f"train/{name}" if layout.split else name) for name in lost]
+        data.findings.refuse("broken_class", "All images of a class are broken:", places)

@@ -1,0 +1,50 @@
+"""How many files of a sample were damaged, and what that says about all files. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from math import comb
+
+CONFIDENCE = 0.95
+
+
+def choose(paths: Sequence[str], size: int, seed: str) -> list[str]:
+    """Return `size` of the paths, or all: the same choice for the same seed, in any process, in the order of a hash."""
+    if len(paths) <= size:
+        return list(paths)
+    ranked = sorted(paths, key=lambda path: hashlib.blake2b(f"{seed}\0{path}".encode(), digest_size=8).digest())
+    return ranked[:size]
+
+
+def at_most(damaged: int, read: int) -> float:
+    """Return the upper limit of the share of damaged files, with CONFIDENCE, if `damaged` of `read` files are.
+
+    The one-sided limit of Clopper and Pearson, Biometrika 26 (1934): the largest share for which so few damaged files
+    in the sample still have a probability of 1 - CONFIDENCE. It is for draws with replacement, so it is safe here.
+    """
+    if damaged >= read:
+        return 1.0
+    low, high = damaged / read, 1.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        if _probability(damaged, read, middle) > 1 - CONFIDENCE:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _probability(damaged: int, read: int, share: float) -> float:
+    """Return the probability of at most `damaged` in `read` draws."""
+    return sum(comb(read, k) * share**k * (1 - share) ** (read - k) for k in range(damaged + 1))
+
+
+def sentence(damaged: int, read: int, files: int) -> str:
+    """Return what the sample says: "300 of 92,000 were read: fewer than 1 % are damaged, with 95 % confidence"."""
+    if read >= files:
+        return f"All {files:,} were read."
+    limit = at_most(damaged, read)
+    share = f"{100 * limit:.1f} %" if limit < 0.1 else f"{100 * limit:.0f} %"
+    found = f"{damaged:,} of them damaged: " if damaged else ""
+    return f"{read:,} of {files:,} were read: {found}fewer than {share} are damaged, with {CONFIDENCE:.0%} confidence."

@@ -1,0 +1,50 @@
+"""Text in UTF-8: which files of a folder are text, and what a piece of a file says about its encoding. Pure."""
+
+from __future__ import annotations
+
+import codecs
+
+from .source import MARKERS
+
+TOKENIZER = "tokenizer.json"
+PIECE = 2**14  # characters; a longer file becomes several documents
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def is_text(path: str) -> bool:
+    """Return whether the trainer reads the file: not a marker, not tokenizer.json, nothing hidden."""
+    parts = path.split("/")
+    return parts[-1] not in {*MARKERS, TOKENIZER} and not any(part.startswith(".") for part in parts)
+
+
+class Decoding:
+    """The text of one file, fed in pieces of bytes."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self.characters = 0
+        self.marked = False  # begins with a byte order mark, which trainers skip
+        self.replaced = 0  # U+FFFD: an earlier program could not read the text
+        self.problem = ""
+        self._bytes = 0
+
+    def feed(self, piece: bytes, final: bool = False) -> bool:
+        """Read on. Return False once there is a problem."""
+        if not self._bytes:
+            self.marked = piece.startswith(codecs.BOM_UTF8)
+            if piece.startswith(_UTF16):
+                self.problem = "expected text in UTF-8, found UTF-16"
+                return False
+        try:
+            text = self._decoder.decode(piece, final)
+        except UnicodeDecodeError as error:
+            byte = error.object[error.start]
+            self.problem = f"expected text in UTF-8, found the byte 0x{byte:02x}: {error.reason}"
+            return False
+        self._bytes += len(piece)
+        if "\0" in text:
+            self.problem = "expected text in UTF-8, found a zero byte"
+            return False
+        self.characters += len(text) - text.isspace() * len(text)
+        self.replaced += text.count("\N{REPLACEMENT CHARACTER}")
+        return True
