@@ -1,5 +1,5 @@
-"""Writes what is made of declarations: cli/command_list.py, docs/cli.md, docs/api.md, docs/security.md and
-schemas/cli.json.
+"""Writes what is made of declarations: cli/command_list.py, docs/cli.md, docs/api.md, docs/security.md,
+schemas/cli.json, and the names of the queues in shared/messages/declared.py and infra/modules/storage.bicep.
 
 .trainyard/venv/bin/python .ci/generate.py
 
@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import api_docs
 import command_list
+import queue_names
 
 import schemas
 from cli import docs
@@ -27,6 +28,7 @@ def made() -> dict[Path, str]:
         docs.PAGE: docs.page(),
         schemas.FILE: schemas.text(),
         **api_docs.pages(),
+        **queue_names.pages(),
     }
 
 

@@ -17,6 +17,7 @@ FEATURES = (
     "shared.elastic",
     "shared.deadlines",
     "shared.sweeps",
+    "shared.usage",
     "shared.diagnosis",
 )
 

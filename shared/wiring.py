@@ -31,7 +31,7 @@ from shared.jobs.routes_file import load
 from shared.kernel.clock import SystemClock
 from shared.kernel.index_settings import TRAINERS
 from shared.kernel.parallel import in_threads
-from shared.kernel.settings import Settings
+from shared.kernel.settings import Settings, Workspace
 from shared.money import money_file as money
 from shared.money.budgets import AccountBudgets
 from shared.notices.ports import Post
@@ -68,7 +68,7 @@ def build(settings: Settings) -> System:
         post=Post(notices, sending.NoticeSender(settings.mail, settings.notices_inside)),
         schedules=schedule_table.TableSchedules(clients.table),
         removals=removal_table.TableRemovals(clients.table),
-        features=_stores_of_features(clients),
+        features=_stores_of_features(clients, settings.workspace),
         events=eventgrid.TopicEvents(settings.topic) if settings.topic else None,
         routes=routes.routes,
         limits=routes.limits,
@@ -80,7 +80,7 @@ def build(settings: Settings) -> System:
     )
 
 
-def _stores_of_features(clients: account.StorageClients) -> dict[str, Any]:
+def _stores_of_features(clients: account.StorageClients, workspace: Workspace) -> dict[str, Any]:
     """Return the features' own stores, by name, from the folders of adapters that have a feature's name."""
-    found = (module.stores(clients) for module in modules("stores", "shared.adapters"))
+    found = (module.stores(clients, workspace) for module in modules("stores", "shared.adapters"))
     return {name: store for stores in found for name, store in stores.items()}

@@ -21,8 +21,11 @@ _FOLDERS = re.compile(r"/(?:[\w.@+-]+/){3,}")
 
 def many(rows: list[dict[str, Any]], note: str = "") -> RenderableType:
     names = run_list.differing(rows)  # of each kind of training
-    columns = ["run", "state", "data", "metric", "took", "cost", "parameters", "began", "why"]
-    return titled_table("Runs", note, rows, lambda run: _run_row(run, names[run.get("experiment", "")]), columns)
+    labels = list(dict.fromkeys(label for run in rows for label in run.get("listed") or {}))
+    columns = ["run", "state", "data", "metric", "took", "cost", *map(str.lower, labels), "parameters", "began", "why"]
+    return titled_table(
+        "Runs", note, rows, lambda run: _run_row(run, names[run.get("experiment", "")], labels), columns
+    )
 
 
 def one(run: dict[str, Any]) -> RenderableType:
@@ -70,7 +73,6 @@ def _facts(run: dict[str, Any]) -> dict[str, Text]:
         _metrics_label(run): metrics(run),
         **({"began with": Text(f"the model of {one_line(run['from_run'])}")} if run.get("from_run") else {}),
         "cost": Text(costs.of_run(run)),
-        "project": Text(run.get("project") or "none"),
         "phases": Text(", ".join(f"{key} {phases.duration(times[key])}" for key in phases.PHASES if key in times)),
     }
 
@@ -164,13 +166,14 @@ def _brief(why: str) -> str:
     return short if len(short) <= MOST_WHY else f"{short[: MOST_WHY - 3]}..."
 
 
-def _run_row(run: dict[str, Any], parameters: list[str]) -> list[Text]:
+def _run_row(run: dict[str, Any], parameters: list[str], labels: list[str]) -> list[Text]:
     """Return a row of the table. `parameters` are the parameters that differ among the experiment's runs in the
-    table."""
+    table, and `labels` those of the columns that the deployment adds."""
     archived = run.get("archived_at")
     why = run.get("cause") or (run.get("reason") or "").partition("\n")[0]
     why = why or (f"archived {clock(archived)}" if archived else "") or _waiting(run)
     took, cost, values = run.get("duration_seconds"), run_list.cost_of(run), run.get("parameters") or {}
+    listed = run.get("listed") or {}
     return [
         Text(run["run"]),
         state_text(run),
@@ -178,6 +181,7 @@ def _run_row(run: dict[str, Any], parameters: list[str]) -> list[Text]:
         Text(_best(run)),
         Text(phases.duration(took) if took is not None else ""),
         Text(costs.dollars(cost) if cost is not None else ""),
+        *(Text(one_line(listed.get(label, ""))) for label in labels),
         Text(one_line(" ".join(f"{name}={number(values[name])}" for name in parameters if name in values))),
         Text(clock(run.get("created_at")), "dim"),
         Text(_brief(one_line(why))),

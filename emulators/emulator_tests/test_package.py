@@ -18,7 +18,7 @@ PACKAGE = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))
 # Import names of what the package's requirements bring, and of what they bring in turn.
 BROUGHT = {"aiohttp", "azure", "certifi", "cryptography", "jwt", "multidict", "tree_sitter", "tree_sitter_bicep"}
 BROUGHT |= {"flask", "mlflow", "sqlalchemy", "werkzeug"}  # of the extra "mlflow"
-BROUGHT |= {"filelock", "optuna", "packaging", "requests", "trustme", "yaml", "yarl"}
+BROUGHT |= {"filelock", "optuna", "packaging", "psutil", "requests", "trustme", "yaml", "yarl"}
 # What the tests import beside that, by the extra "test", and from the folders that they put on the path themselves.
 TESTS = {"hypothesis", "jsonschema", "pytest", "emulator_tests", "devtools_testutils", "events", "sklearn"}
 TEXT = {".py", ".md", ".toml", ".json", ".yaml", ".yml", ".txt"}

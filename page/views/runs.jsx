@@ -234,7 +234,8 @@ function Filters({ query, runs }) {
 function Table({ runs, query, rows, away, seen }) {
   const { box, from, to: until, above, below } = useRows(runs.length, ROW);
   const chosen = new Set((query.chosen || "").split(",").filter(Boolean)),
-    priced = useMemo(() => runs.some((run) => run.cost !== null), [runs]);
+    priced = useMemo(() => runs.some((run) => run.cost !== null), [runs]),
+    labels = useMemo(() => [...new Set(runs.flatMap((run) => Object.keys(run.listed || {})))], [runs]);
   const slice = runs.slice(from, until),
     names = slice.map((run) => run.run).join();
   rows.sees(slice);
@@ -316,6 +317,11 @@ function Table({ runs, query, rows, away, seen }) {
               </th>
               <Head figure name="nodes" label={W.runs.nodes} query={query} wide />
               {priced && <Head figure name="cost" label={W.runs.cost} query={query} wide />}
+              {labels.map((label) => (
+                <th scope="col" class="wide" key={label}>
+                  {label}
+                </th>
+              ))}
               <Head figure name="took" label={W.runs.took} query={query} wide />
               <Head figure name="made" label={W.runs.made} query={query} />
             </tr>
@@ -330,6 +336,7 @@ function Table({ runs, query, rows, away, seen }) {
                 chosen={chosen.has(run.run)}
                 choose={choose}
                 priced={priced}
+                labels={labels}
               />
             ))}
             <tr aria-hidden="true" class="space" style={{ height: `${below}px` }} />
@@ -362,7 +369,7 @@ function Head({ name, label, query, wide, figure }) {
   );
 }
 
-function Row({ run, at, chosen, choose, priced }) {
+function Row({ run, at, chosen, choose, priced, labels }) {
   const series = shapes.get(run.run) || {},
     names = Object.keys(series).filter((name) => name !== "epoch"),
     metric = names.includes(run.headline) ? run.headline : ordered(names)[0],
@@ -406,6 +413,11 @@ function Row({ run, at, chosen, choose, priced }) {
       <td class="wide">{visible(run.experiment)}</td>
       <td class="wide number">{run.nodes}</td>
       {priced && <td class="wide number">{money(run.cost)}</td>}
+      {labels.map((label) => (
+        <td class="wide" key={label}>
+          {visible(run.listed?.[label] ?? "")}
+        </td>
+      ))}
       <td class="wide number">{seconds === null ? W.nothing : duration(seconds)}</td>
       <td class="number">
         <When at={run.created_at} />

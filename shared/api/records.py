@@ -19,12 +19,13 @@ from shared.clusters import model as clusters
 from shared.clusters import waiting as waits
 from shared.drops import model as drops
 from shared.kernel.encode import Json, model_of, plain, plain_fields
-from shared.kernel.parts import FeaturePart, columns
+from shared.kernel.parts import FeaturePart
 from shared.runs import model as runs
 from shared.runs import old_sentences
 from shared.runs.features import parts
 from shared.runs.model import RunState
 from shared.runs.views import summary
+from shared.runs.views.labels import labeled_values, listed_values
 
 
 class Best(Struct):
@@ -121,6 +122,7 @@ _SUMMARY: dict[str, Any] = {
     ],
 }
 _Labeled = Annotated[dict[str, str], Meta(description="Further facts of the run, by the label that people see.")]
+_Listed = Annotated[dict[str, str], Meta(description="Those of them that lists have columns for.")]
 _Git = Annotated[Git | None, Meta(description="Null if unknown.")]
 WaitingAnswer = model_of(__name__, waits.Waiting, {})
 _Waiting: Any = Annotated[WaitingAnswer | None, Meta(description="Why it has not started; null once it has.")]
@@ -142,6 +144,7 @@ RunAnswer = model_of(
         "cost": CostAnswer | None,
         "git": _Git,
         "labeled": _Labeled,
+        "listed": _Listed,
         **_FEATURES,
     },
     _RUN_SKIPS,
@@ -197,7 +200,8 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
         "metrics": _metrics(record.measured),
         **_summary(record),
         "git": git(record.asked.request),
-        "labeled": _labeled(record),
+        "labeled": labeled_values(record),
+        "listed": listed_values(record),
         "notes": [{"text": n.text, "by": n.by, "by_id": n.by_id, "at": plain(n.at)} for n in record.people.notes],
         "audit": [_audited(entry) for entry in record.people.audit],
         "history": [
@@ -246,15 +250,6 @@ def _best(measured: runs.Measured, metric: str, value: float) -> Json:
         "of_model": of_model,
         "by": measured.said_by(metric),
     }
-
-
-def _labeled(record: runs.Run) -> dict[str, str]:
-    """Return the values of the fields with a label, of the run and of its features' parts, without empty values."""
-    values = {each.label: each.of(record) for each in columns(runs.Run).values()}
-    for part in parts():
-        if (value := record.feature(part.kind)) is not None:
-            values |= {each.label: each.of(value) for each in columns(part.kind).values()}
-    return {label: str(plain(value)) for label, value in values.items() if label and value not in (None, "")}
 
 
 def _audited(entry: runs.Audited) -> Json:

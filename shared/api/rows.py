@@ -15,6 +15,7 @@ from shared.api.queries import run_filter
 from shared.api.requests import RunsQuery
 from shared.runs.model import FINAL, Run, RunState
 from shared.runs.ports import RunPorts
+from shared.runs.views.labels import listed_values
 from shared.runs.views.summary import best_metric, model_metrics
 
 Json = dict[str, Any]
@@ -46,6 +47,7 @@ class RunRow(Struct):
     best_step: Annotated[float | None, Meta(description="The step of the headline's best value; null if unknown.")]
     of_model: Annotated[dict[str, float], Meta(description="Each metric of the saved model.")]
     cost: Annotated[float | None, Meta(description="Dollars so far; null if unknown.")]
+    listed: Annotated[dict[str, str], Meta(description="Further columns of the list, by their labels.")]
 
 
 class Rows(Struct):
@@ -101,4 +103,5 @@ def _row(run: Run) -> Json:
         "best_step": run.measured.best_steps.get(best[0]) if best else None,
         "of_model": model_metrics(run),
         "cost": run.money.cost.dollars if run.money.cost else None,
+        "listed": listed_values(run),
     }

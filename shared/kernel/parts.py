@@ -21,7 +21,7 @@ P = TypeVar("P")
 class Column:
     """A column: the place of its value in the record (`part` is '' for the record itself), its type and its default.
 
-    The command line and the page show the value under the `label`, if there is one.
+    The command line and the page show the value under the `label`, if there is one; lists do so if it is `listed`.
     """
 
     name: str
@@ -30,6 +30,7 @@ class Column:
     hint: Any
     default: Any = MISSING
     label: str = ""
+    listed: bool = False
 
     def of(self, record: Any) -> Any:
         """Return this column's value in a record."""
@@ -87,7 +88,8 @@ class FeaturePart(Generic[P]):
 class FeatureStore(Generic[P]):
     """The key of a feature's own store of type P: `ports.store(key)` returns the store.
 
-    `stores(clients)` of `shared/adapters/<feature>/stores.py` builds the stores of the feature, by their names.
+    `stores(clients, workspace)` of `shared/adapters/<feature>/stores.py` builds the stores of the feature, by
+    their names.
     """
 
     name: str
@@ -107,9 +109,12 @@ def column(name: str, default: Any = MISSING, factory: Any = MISSING) -> Any:
     return field(default=default, default_factory=factory, metadata={"column": name})
 
 
-def labeled(label: str, default: Any) -> Any:
-    """A field that the command line and the page show under this label, unless the value is empty."""
-    return field(default=default, metadata={"label": label})
+def labeled(label: str, default: Any, *, listed: bool = False) -> Any:
+    """A field that the command line and the page show under this label, unless the value is empty.
+
+    If the field is `listed`, lists have a column for it, unless all of its values are empty.
+    """
+    return field(default=default, metadata={"label": label, "listed": listed})
 
 
 def of_features() -> Any:
@@ -137,8 +142,9 @@ def _columns(kind: type[Any], within: str) -> list[Column]:
             column_list += _columns(inner, each.name)
             continue
         default = each.default_factory() if each.default_factory is not MISSING else each.default
-        name, label = each.metadata.get("column", each.name), each.metadata.get("label", "")
-        column_list.append(Column(name, within, each.name, hints[each.name], default, label))
+        name, said = each.metadata.get("column", each.name), each.metadata
+        label, listed = said.get("label", ""), said.get("listed", False)
+        column_list.append(Column(name, within, each.name, hints[each.name], default, label, listed))
     return column_list
 
 

@@ -194,7 +194,7 @@ class Moves:
 class Money:
     """The cost of the run, in dollars. Admission writes this part before the start; the books update `cost` later."""
 
-    project: str = ""  # the project whose budget pays for the run
+    project: str = labeled("Project", "", listed=True)  # the project whose budget pays for the run
     price: float = 0.0  # dollars per node-hour at submission; 0 if unknown
     price_from: str = ""  # the source of the price, or why the price is unknown
     estimated: float | None = column("estimated_cost", None)  # from the usual duration of similar runs

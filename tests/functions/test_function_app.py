@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from shared.kernel.index_settings import ROOT
+from shared.messages.declared import QUEUES
 
 PROBE = """
 import json, sys
@@ -33,11 +34,7 @@ def test_every_trigger_is_there() -> None:
     functions = probe()["functions"]
 
     assert {name for name, kind in functions.items() if kind == "queueTrigger"} == {
-        "drop_events",
-        "job_events",
-        "submissions",
-        "checks",
-        "background",
+        *(name.replace("-", "_") for name in QUEUES),
     }
     assert {name for name, kind in functions.items() if kind == "eventGridTrigger"} == {"drop_event", "job_event"}
     assert {name for name, kind in functions.items() if kind == "timerTrigger"} == {

@@ -40,6 +40,7 @@ ORDER = (
         "deadlines",
         "elastic",
         "sweeps",
+        "usage",
         "diagnosis",
     ),
     *("ports", "messages", "reactions", "reconcile", "daily", "api", "adapters", "system", "wiring", "bootstrap"),

@@ -84,7 +84,7 @@ def live(lab: Lab) -> None:
     looks = ("status", "drops", "drops/mnist/a", "runs", "clusters", "health", "costs", "usage", "schedules", "notices")
     for path in looks:
         lab.get(path)
-    for part in ("logs", "metrics", "artifacts", "artifacts/manifest.json"):
+    for part in ("logs", "metrics", "usage", "artifacts", "artifacts/manifest.json"):
         with urllib.request.urlopen(f"{lab.cloud.api}/runs/{name}/{part}", timeout=30) as response:
             assert response.status == 200
     again = post(lab, f"runs/{name}/retry")

@@ -126,6 +126,7 @@ def configuration(home: Path, account: Services, **changes: Any) -> Path:
         "clusters": [{"name": "cpu-cluster", "max_instances": 4, "idle_seconds": 30}],
         "node_start_seconds": 0.2,
         "preemption_grace_seconds": 1,
+        "measured_every_seconds": 0.5,
         "events": None,
         **changes,
     }

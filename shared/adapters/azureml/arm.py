@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # The newest stable version against whose OpenAPI document this code was checked.
 _API_VERSION = "2024-04-01"
+_METRICS_VERSION = "2024-02-01"  # of Azure Monitor's metrics
 # Copied from azure-ai-ml's table of clouds, to avoid importing that package.
 _CLOUDS = {
     "AzureCloud": ("https://management.azure.com", "https://ml.azure.com"),
@@ -147,6 +148,21 @@ class Arm:
         url = f"{self._services('api')}/mlflow/v2.0{self.workspace_id}/api/2.0/mlflow/{path}?{query}"
         with translated(f"MLflow did not answer {path}"):
             response = self._data_client.send_request(HttpRequest("GET", url))
+            response.raise_for_status()
+            answer: Json = response.json()
+        return answer
+
+    def metrics(self, query: Mapping[str, str]) -> Json:
+        """Return values of Azure Monitor's metrics of the workspace.
+
+        The circuit does not count this call, because jobs work without Azure Monitor.
+        """
+        from azure.core.rest import HttpRequest
+
+        url = f"{self._manager}{self.workspace_id}/providers/Microsoft.Insights/metrics"
+        with translated("Azure Monitor did not give the metrics of the workspace"):
+            params = {"api-version": _METRICS_VERSION, **query}
+            response = self._client.send_request(HttpRequest("GET", url, params=params))
             response.raise_for_status()
             answer: Json = response.json()
         return answer

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from shared.adapters.storage.account import StorageClients
     from shared.jobs.search import Sweep
+    from shared.kernel.settings import Workspace
     from shared.sweeps.model import Trial
     from shared.sweeps.ports import Studies, Study
 
@@ -36,6 +37,6 @@ class LaterStudies:
         return JournalStudies(lambda name: TableJournal(lambda: self._tables, name))
 
 
-def stores(clients: StorageClients) -> dict[str, Any]:
+def stores(clients: StorageClients, _: Workspace) -> dict[str, Any]:
     """Return the stores of sweeps, by name."""
     return {STUDIES.name: LaterStudies(clients.table)}

@@ -38,6 +38,7 @@ _SHOWN = {
 }
 _SHOWN |= {"owner", "owner_id", "tags", "parameters", "cost", "removed_at"}
 _SHOWN |= {"best_metrics", "best_steps", "last_metrics", "saved_metrics", "goals"}
+_SHOWN |= {name for name, each in columns(Run).items() if each.listed}
 BRIEF = ["RowKey", *column_names(Run, skip=tuple(name for name in columns(Run) if name not in _SHOWN))]
 
 _LONGEST_COPY = 32_000  # characters; a run has at most 20 copies, and a transaction takes 4 MiB

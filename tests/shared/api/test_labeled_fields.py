@@ -2,25 +2,55 @@
 
 from __future__ import annotations
 
-from rich.console import Console
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, RenderableType
 
 from cli.show import runs as show
-from shared.api import records
+from shared.adapters.tables.run_index import BRIEF
+from shared.api import records, rows
+from shared.api.rows import RowsQuery
 from tests.contract.some_runs import run
 from tests.fakes.parts import changed
+from tests.fakes.world import World, trainers_folder
 
 
 def test_a_labeled_field_is_shown_under_its_label() -> None:
     """The answer has the value as text, and `show` prints the label and the value."""
     answer = records.run(changed(run(), hardware="2 of Tesla T4"))
     assert answer["labeled"] == {"Trained with": "2 of Tesla T4"}
-    console = Console(width=200)
-    with console.capture() as printed:
-        console.print(show.one(answer))
-    assert "trained with" in printed.get()
-    assert "2 of Tesla T4" in printed.get()
+    text = printed(show.one(answer))
+    assert "trained with" in text
+    assert "2 of Tesla T4" in text
 
 
 def test_an_empty_labeled_field_is_not_shown() -> None:
     """Nothing is said of what is not known."""
     assert records.run(run())["labeled"] == {}
+
+
+def test_a_listed_field_has_a_column_in_lists(tmp_path: Path) -> None:
+    """The rows of the API have its value, from columns that a brief read has, and `runs` prints a column with it."""
+    of_vision, of_nobody = changed(run("a"), project="vision"), run("b")
+    world = World(trainers_folder(tmp_path))
+    for each in (of_vision, of_nobody):
+        world.runs.insert(each)
+    listed: dict[str, Any] = {row["run"]: row["listed"] for row in rows.rows(world.system, RowsQuery())["rows"]}
+    assert listed == {"a": {"Project": "vision"}, "b": {}}
+    assert "project" in BRIEF
+    text = printed(show.many([records.run(of_vision), records.run(of_nobody)], ""))
+    assert "project" in text
+    assert "vision" in text
+
+
+def test_a_list_has_no_column_for_a_field_that_no_run_has() -> None:
+    """Where no run has a project, `runs` is as wide as before."""
+    assert "project" not in printed(show.many([records.run(run())], ""))
+
+
+def printed(content: RenderableType) -> str:
+    console = Console(width=200)
+    with console.capture() as capture:
+        console.print(content)
+    return capture.get()

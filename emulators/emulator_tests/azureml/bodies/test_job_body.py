@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from emulators.azureml.bodies import job_body
+from emulators.azureml.bodies import any_job, job_body
 from emulators.azureml.kernel.errors import ArmError, BadRequest, DataError
 from emulators.azureml.kernel.models import NEXT, TERMINAL, Status, seconds
 from emulators.azureml.kernel.sources import AccountBlob, AssetRef, JobOutput, Location, Source, Web, location, source
@@ -67,7 +67,8 @@ def test_an_outputs_place_may_hold_expressions(output: dict[str, str], place: st
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"jobType": "Sweep"}, "jobType 'Sweep' is not supported here; supported: Command"),
+        ({"jobType": "Spark"}, "jobType 'Spark' is not .*: Command, Pipeline and Sweep. Submit a command job whose"),
+        ({"jobType": ["Command"]}, r"jobType \['Command'\] is not supported here"),
         ({"command": "  "}, "need a 'command': a non-empty string"),
         ({"command": "run ${{inputs.dta}}"}, r"uses \$\{\{inputs.dta\}\}.*it has: inputs.data, outputs.models"),
         ({"environmentId": None}, "need a 'environmentId'"),
@@ -103,7 +104,7 @@ def test_an_outputs_place_may_hold_expressions(output: dict[str, str], place: st
 def test_a_bad_body_is_refused_with_what_would_do(change: dict[str, Any], message: str) -> None:
     """Each fault is named with its value and the choices."""
     with pytest.raises(BadRequest, match=message):
-        job_body.parse("run-1", {**GOOD, **change})
+        any_job.parse("run-1", {**GOOD, **change})
 
 
 @pytest.mark.parametrize(

@@ -52,9 +52,10 @@ def needs(request: Request) -> list[Need]:
 
 
 def workspace_action(method: str, path: str) -> tuple[str, str]:
-    """Return the action of a request to the control plane, and the id of the resource that it is about."""
+    """Return the action of a request to the control plane, and the id of the resource that it is about. Azure
+    Monitor's metrics are a resource below the workspace, and the last provider of the path has the action."""
     resource = path.rstrip("/")
-    below = re.split("/providers/", resource, maxsplit=1, flags=re.IGNORECASE)[-1].split("/")
+    below = re.split("/providers/", resource, flags=re.IGNORECASE)[-1].split("/")
     provider, rest = below[0], below[1:]
     kinds = rest[0::2]
     about = resource.rpartition("/")[0] if len(rest) % 2 else resource  # a collection, or a POST's last word

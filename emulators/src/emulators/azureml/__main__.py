@@ -16,7 +16,7 @@ from typing import Any
 
 from emulators import certs
 from emulators.azureml.bodies.responses import tracking_path
-from emulators.azureml.composition import Wakes, assembled, kept_routes, own_routes, stored_workspace
+from emulators.azureml.composition import Wakes, assembled, kept_routes, own_routes, sampler_of, stored_workspace
 from emulators.azureml.kernel import identity
 from emulators.azureml.kernel.config import Config, parse
 from emulators.azureml.running import certificates
@@ -49,12 +49,15 @@ async def serve(config: Config) -> None:
         if config.events:
             wakes.publisher = Publisher(store, config.events)
             await stack.enter_async_context(background(wakes.publisher.run()))
-        routes = [*own_routes(parts, nodes), *kept_routes(stack, parts, registries, tracking), *front.table()]
+        sampler = sampler_of(stack, parts)
+        kept = kept_routes(stack, parts, registries, tracking, sampler)
+        routes = [*own_routes(parts, nodes), *kept, *front.table()]
         http = Listener(application(parts, routes), listener, tls.server_context())
         await http.start()
         stack.push_async_callback(http.close)
         await stack.enter_async_context(background(parts.scheduler.simulation.run()))
         await stack.enter_async_context(background(parts.scheduler.run()))
+        await stack.enter_async_context(background(sampler.run()))
         stack.push_async_callback(parts.scheduler.stop)
         env = client_environment(config, base, tls.bundle)
         await serve_until_stopped(url=base, workspace_id=config.workspace_id, env=env)

@@ -16,6 +16,7 @@ from emulators.azureml.kernel import identity
 from emulators.azureml.kernel.config import Config
 from emulators.azureml.kernel.models import TERMINAL
 from emulators.azureml.kernel.sources import AssetRef
+from emulators.azureml.metrics.sampler import Sampler, Samples
 from emulators.azureml.running.context import Site
 from emulators.azureml.running.mounts import Mounts
 from emulators.azureml.running.process_guard import Guard
@@ -27,6 +28,7 @@ from emulators.azureml.service.compute_routes import ComputeRoutes
 from emulators.azureml.service.control_routes import ControlRoutes
 from emulators.azureml.service.history_routes import HistoryRoutes
 from emulators.azureml.service.job_routes import JobRoutes
+from emulators.azureml.service.metrics_routes import MetricsRoutes
 from emulators.azureml.service.operations import Operations
 from emulators.azureml.service.preflight import Needs
 from emulators.azureml.service.registry_routes import RegistryRoutes
@@ -106,15 +108,22 @@ def own_routes(parts: Parts, nodes: identity.NodeTokens) -> list[web.RouteDef]:
     ]
 
 
+def sampler_of(stack: contextlib.AsyncExitStack, parts: Parts) -> Sampler:
+    """Return what measures the nodes, with its file, which is closed with the stack."""
+    samples = stack.enter_context(contextlib.closing(Samples(parts.config.state / "metrics.sqlite")))
+    return Sampler(parts.workspace, parts.scheduler, samples)
+
+
 def kept_routes(
-    stack: contextlib.AsyncExitStack, parts: Parts, registries: RegistryFolder, tracking: Tracking
+    stack: contextlib.AsyncExitStack, parts: Parts, registries: RegistryFolder, tracking: Tracking, sampler: Sampler
 ) -> list[web.RouteDef]:
-    """Return the routes of services that start processes, which end with the stack, and of registries."""
+    """Return the routes of services that start processes, which end with the stack, of registries and of metrics."""
     evictions = Evictions(parts.workspace, parts.scheduler)
     stack.push_async_callback(evictions.stop)
     return [
         *TrackingRoutes(parts, tracking).table(),
         *RegistryRoutes(parts, registries).table(),
+        *MetricsRoutes(parts, sampler).table(),
         *ControlRoutes(parts, evictions).table(),
         *evictions.table(),
     ]

@@ -21,10 +21,6 @@ JOB_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_-]{0,254}")
 NAME = re.compile(r"\w[\w.-]{0,254}")  # of inputs and outputs, which become names of folders
 PLACEHOLDER = re.compile(r"\$\{\{\s*(inputs|outputs)\.([\w.-]+?)\s*\}\}")
 OPTIONAL = re.compile(r"\$\[\[(.*?)\]\]", re.DOTALL)
-INSTEAD = {
-    "AutoML": "Submit a command job that trains.",
-    "Spark": "Submit a command job whose environment has pyspark.",
-}
 EXPRESSION = re.compile(r"\$\{\{\s*(\w+)\s*\}\}")
 DEFAULT_FILE = "azureml://datastores/${{default_datastore}}/paths/azureml/${{name}}/${{output_name}}"
 DEFAULT_FOLDER = f"{DEFAULT_FILE}/"
@@ -81,11 +77,6 @@ def parse(name: str, properties: Json) -> JobSpec:
     """Read the `properties` of a job's body. Raises BadRequest saying what is wrong and what would do."""
     if not JOB_NAME.fullmatch(name):
         raise BadRequest(f"Job name {name!r}: use letters, digits, '-' and '_', at most 255 of them.")
-    if (kind := properties.get("jobType")) != "Command":
-        raise BadRequest(
-            f"jobType {kind!r:.80} is not supported here; supported: Command, Pipeline and Sweep. "
-            f"{INSTEAD.get(str(kind), '')}".rstrip()
-        )
     check_facts(properties)
     _check_names(properties)
     inputs = tuple(_input(key, value) for key, value in mapping(properties, "inputs").items())

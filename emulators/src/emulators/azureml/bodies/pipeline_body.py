@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from emulators.azureml.bodies.job_body import JOB_NAME, NAME, check_facts, version_of
+from emulators.azureml.bodies.job_body import JOB_NAME, NAME, check_facts, outputs_of, version_of
 from emulators.azureml.kernel.checks import mapping
 from emulators.azureml.kernel.errors import BadRequest, among
 from emulators.azureml.kernel.models import Json
@@ -80,6 +80,7 @@ def parse(name: str, properties: Json) -> PipelineSpec:
     if not JOB_NAME.fullmatch(name):
         raise BadRequest(f"Job name {name!r}: use letters, digits, '-' and '_', at most 255 of them.")
     check_facts(properties)
+    outputs_of(name, properties)
     settings, jobs = mapping(properties, "settings"), mapping(properties, "jobs")
     if not jobs:
         raise BadRequest("The pipeline has no steps: its jobs are empty.")

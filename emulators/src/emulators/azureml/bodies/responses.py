@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from emulators.azureml.bodies.any_job import COMMAND, JOB_TYPES
 from emulators.azureml.kernel.config import PROVIDER, Config
 from emulators.azureml.kernel.identity import PRINCIPAL
 from emulators.azureml.kernel.models import Asset, Cluster, Datastore, Job, Json, Node, NodeState, Shelf, Status
@@ -12,7 +13,6 @@ from emulators.tokens import TENANT
 TRACKING = "/mlflow/v1.0"
 NODES_PATH = "/nodes"
 CREATED_BY = "azure-emulators"
-RUN_TYPES = {"Pipeline": "azureml.PipelineRun", "Sweep": "hyperdrive"}
 SUCCEEDED = {"provisioningState": "Succeeded"}
 
 
@@ -210,7 +210,7 @@ class Wire:
             "runId": job.name,
             "parentRunId": job.parent,
             "runNumber": job.number,
-            "runType": RUN_TYPES.get(job.kind, "azureml.scriptrun"),
+            "runType": JOB_TYPES.get(job.kind, COMMAND).run_type,
             "displayName": job.properties["displayName"],
             "description": job.properties.get("description"),
             "experimentId": self.config.guid("experiments", job.experiment),

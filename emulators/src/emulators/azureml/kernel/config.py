@@ -81,6 +81,7 @@ class Config:
     clusters: tuple[ClusterSeed, ...] = ()
     node_start_seconds: float = 1.0
     preemption_grace_seconds: float = 5.0
+    measured_every_seconds: float = 5.0  # what nodes use; Azure Monitor's metrics have the sums of each minute
     job_day_seconds: float = 86_400.0  # of each of the 7 or 21 days after which a job is ended; a test has shorter days
     events: EventTarget | None = None
     arm_limits: Limits | None = None

@@ -16,7 +16,7 @@ from emulators.azureml.environments.builder import JobEnvironment
 from emulators.azureml.kernel.errors import DataError
 from emulators.azureml.kernel.models import Job, Status
 from emulators.azureml.running import mpi
-from emulators.azureml.running.context import Outcome, Progress, Site, Stop, run_place
+from emulators.azureml.running.context import Outcome, Progress, Site, Stop, Work, run_place
 from emulators.azureml.running.folders import Folders, Mover, Watched
 from emulators.azureml.running.launchers import launched, with_launcher
 from emulators.azureml.running.logs import LogCopy
@@ -70,6 +70,17 @@ class Attempt:
         if self._logs:
             with self._logs[0].file.open("a") as file:
                 file.write(f"[azureml] {words}\n")
+
+    def work(self) -> list[Work]:
+        """Return what runs on each node now. Processes that mpirun starts count for the first node."""
+        node_of = self._spec.distribution.node_of
+        by_node: dict[str, list[int]] = {}
+        for rank, process in enumerate(self._ranks):
+            if process.pid is not None:
+                by_node.setdefault(self._node_ids[node_of(rank)], []).append(process.pid)
+        variables = {**self._site.config.node_environment, **self._spec.variables}
+        job, cluster, disk = self._job.name, self._spec.cluster, self._site.work
+        return [Work(job, node, cluster, tuple(pids), disk, variables) for node, pids in by_node.items()]
 
     async def run(self, progress: Progress) -> Outcome:
         try:

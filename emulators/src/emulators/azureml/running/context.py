@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -36,6 +36,19 @@ class Outcome:
 
     stop: Stop | None = None
     message: str | None = None
+
+
+@dataclass(frozen=True)
+class Work:
+    """What runs of a job on one node: the processes of its ranks, with all that they start. `disk` is a folder on the
+    node's disk, and `variables` are the environment variables that the job and the node set."""
+
+    job: str
+    node: str
+    cluster: str
+    processes: tuple[int, ...]
+    disk: Path
+    variables: Mapping[str, str]
 
 
 @dataclass(frozen=True)

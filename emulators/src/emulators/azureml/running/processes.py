@@ -67,6 +67,11 @@ class RankProcess:
         return cls(process, errors, guard)
 
     @property
+    def pid(self) -> int | None:
+        """Return the process id of the rank's shell; None once the rank has ended."""
+        return None if self._ended.done() else self._process.pid
+
+    @property
     def last_words(self) -> str:
         """Return the end of the rank's standard error."""
         return self._errors.tail.decode("utf-8", "replace").strip()

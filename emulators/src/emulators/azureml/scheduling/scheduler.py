@@ -14,7 +14,7 @@ from emulators.azureml.kernel.errors import ArmError, NotFound
 from emulators.azureml.kernel.models import TERMINAL, Cluster, Job, Json, Node, NodeState, Status, timestamp
 from emulators.azureml.kernel.service_limits import job_days
 from emulators.azureml.running.attempt import Attempt
-from emulators.azureml.running.context import Outcome, Progress, Site, Stop
+from emulators.azureml.running.context import Outcome, Progress, Site, Stop, Work
 from emulators.azureml.scheduling.decide import Decision, Start, Waiting, decide
 from emulators.azureml.scheduling.parents import Means, Metrics, Parents
 from emulators.azureml.scheduling.pipelines import PipelineDriver
@@ -111,6 +111,10 @@ class Scheduler:
     def find(self, cluster: str, which: int | str) -> Node:
         """Return a node, given by its index in the cluster's list or by its id. Raises NotFound."""
         return _find(self._workspace.cluster(cluster).nodes, which)
+
+    def work(self) -> list[Work]:
+        """Return what runs now, by job and node."""
+        return [work for attempt in self._attempts.values() for work in attempt.work()]
 
     async def delete_cluster(self, name: str) -> None:
         """Cancel the cluster's jobs, wait until they have ended, and delete the cluster."""

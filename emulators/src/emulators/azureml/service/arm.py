@@ -33,6 +33,10 @@ PREVIEWS = (
 )
 VERSIONS = frozenset(STABLE.split()) | {f"{date}-preview" for date in PREVIEWS.split()}
 LATEST = STABLE.split()[-1]
+# Azure Monitor's: the folders of Azure/azure-rest-api-specs, specification/monitor/resource-manager/Microsoft.Insights,
+# that have a metrics_API.json or metricDefinitions_API.json.
+INSIGHTS = "Microsoft.Insights"
+INSIGHTS_VERSIONS = frozenset(["2018-01-01", "2021-05-01", "2023-10-01", "2024-02-01"])
 DEEPEST = 100  # levels that a body may nest
 CHANGES = frozenset({"PUT", "PATCH", "DELETE"})
 # What it says besides the WWW-Authenticate: where a client may get a token.
@@ -65,14 +69,18 @@ def check_version(request: web.Request) -> None:
     """Raise BadRequest unless the request names a version of the provider's API; of others any will do."""
     if PROVIDER.lower() not in request.path.lower():
         return
+    if f"/providers/{INSIGHTS}/".lower() in request.path.lower():
+        provider, versions = INSIGHTS, INSIGHTS_VERSIONS
+    else:
+        provider, versions = PROVIDER, VERSIONS
     version = request.query.get("api-version")
     if not version:
         message = "The api-version query parameter (?api-version=) is required for all requests."
         raise BadRequest(message, "MissingApiVersionParameter")
-    if version.lower() not in VERSIONS:
+    if version.lower() not in versions:
         raise BadRequest(
-            f"No registered resource provider found for API version '{version}' for '{PROVIDER}'. The supported "
-            f"api-versions are '{', '.join(sorted(VERSIONS))}'.",
+            f"No registered resource provider found for API version '{version}' for '{provider}'. The supported "
+            f"api-versions are '{', '.join(sorted(versions))}'.",
             "NoRegisteredProviderFound",
         )
 

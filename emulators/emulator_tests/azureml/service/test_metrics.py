@@ -1,0 +1,167 @@
+"""Azure Monitor's metrics of the workspace: measured of what really runs, and asked for as of Azure."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from emulator_tests.azureml.clouds import Cloud
+from emulators.process import wait_for
+
+VERSION = "api-version=2024-02-01"
+# Computes for a while, with 200 MB in its hands, in a process that a shell starts: 20 MB go to the disk.
+BUSY = """
+import os, pathlib, sys, time
+held = bytearray(os.urandom(1 << 20) * 200)
+with open("big.bin", "wb") as file:
+    file.write(held[: 20 << 20]); file.flush(); os.fsync(file.fileno())
+end = time.monotonic() + 60
+while time.monotonic() < end and not pathlib.Path(sys.argv[1]).exists():
+    sum(n * n for n in range(10_000))
+"""
+
+
+@pytest.fixture(scope="module")
+def gate(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return tmp_path_factory.mktemp("gate")
+
+
+@pytest.fixture(scope="module")
+def busy(cloud: Cloud, gate: Any) -> Iterator[Cloud]:
+    """A cloud in which the job `busy` computes on a node with two pretended GPUs, and `idle` waits on another."""
+    program = gate / "busy.py"
+    program.write_text(BUSY)
+    gpus = {"EMULATORS_GPU": "count=2 utilization=40 memory=1500 capacity=16000 watts=100"}
+    cloud.submit("busy", "cpu-cluster", f"python {program} {gate}/end", environmentVariables=gpus)
+    cloud.submit("idle", "cpu-cluster", f"until [ -e {gate}/end ]; do sleep 0.2; done")
+    for job in ("busy", "idle"):
+        cloud.wait(job, "Running")
+    wait_for(lambda: total(cloud, "idle", "CpuUtilizationMillicores", "count") >= 3, 60, "some measurements")
+    yield cloud
+    (gate / "end").touch()
+
+
+def ask(cloud: Cloud, names: str, **more: str) -> Any:
+    now = dt.datetime.now(dt.UTC)
+    span = f"{now - dt.timedelta(minutes=30):%Y-%m-%dT%H:%M:%SZ}/{now + dt.timedelta(minutes=1):%Y-%m-%dT%H:%M:%SZ}"
+    query = {"metricnames": names, "timespan": span, "interval": "PT1M", **more}
+    text = "&".join(f"{key}={value}" for key, value in query.items())
+    return cloud.call("GET", f"{cloud.workspace}/providers/Microsoft.Insights/metrics?{VERSION}&{text}")
+
+
+def points(cloud: Cloud, job: str, name: str, aggregation: str) -> list[float]:
+    asked = {"aggregation": aggregation, "$filter": f"RunId eq '{job}' and InstanceId eq '*'"}
+    (metric,) = ask(cloud, name, **asked).json()["value"]
+    return [each[aggregation] for series in metric["timeseries"] for each in series["data"] if aggregation in each]
+
+
+def total(cloud: Cloud, job: str, name: str, aggregation: str = "total") -> float:
+    return sum(points(cloud, job, name, aggregation))
+
+
+def test_processors_are_measured_by_job(busy: Cloud) -> None:
+    """A job that computes uses most of a core, and one that sleeps nearly none: the tree below its shell counts."""
+    wait_for(lambda: max(points(busy, "busy", "CpuUtilizationMillicores", "maximum")) > 300, 60, "a busy processor")
+    assert max(points(busy, "idle", "CpuUtilizationMillicores", "average")) < 150
+    (capacity,) = set(points(busy, "busy", "CpuCapacityMillicores", "maximum"))
+    assert max(points(busy, "busy", "CpuUtilizationMillicores", "maximum")) <= capacity
+
+
+def test_memory_and_disk_are_measured_by_job(busy: Cloud) -> None:
+    """200 MB in memory and 20 MB on disk are seen; the job that sleeps has neither."""
+    assert 200 < max(points(busy, "busy", "CpuMemoryUtilizationMegabytes", "maximum")) < 600
+    assert max(points(busy, "idle", "CpuMemoryUtilizationMegabytes", "maximum")) < 60
+    assert total(busy, "idle", "DiskWriteMegabytes") < 10
+
+
+def test_a_node_pretends_to_have_gpus(busy: Cloud) -> None:
+    """By device, as EMULATORS_GPU says; other nodes have none."""
+    asked = {"aggregation": "average", "$filter": "RunId eq 'busy' and InstanceId eq '*' and DeviceId eq '*'"}
+    (metric,) = ask(busy, "GpuUtilizationPercentage", **asked).json()["value"]
+    devices = [{each["name"]["value"]: each["value"] for each in its["metadatavalues"]} for its in metric["timeseries"]]
+    assert [device["deviceid"] for device in devices] == ["0", "1"]
+    assert set(points(busy, "busy", "GpuUtilizationPercentage", "average")) == {40}
+    assert set(points(busy, "busy", "GpuMemoryUtilizationMegabytes", "average")) == {1500}
+    assert total(busy, "busy", "GpuEnergyJoules") > 0
+    assert points(busy, "idle", "GpuUtilizationPercentage", "average") == []
+
+
+def test_nodes_are_counted_by_cluster(busy: Cloud) -> None:
+    """Two nodes of the cluster are active while both jobs run."""
+    asked = {"aggregation": "maximum", "$filter": "ClusterName eq 'cpu-cluster'"}
+    active, everything = ask(busy, "Active Nodes,Total Nodes", **asked).json()["value"]
+    assert max(each.get("maximum", 0) for each in active["timeseries"][0]["data"]) == 2
+    assert max(each.get("maximum", 0) for each in everything["timeseries"][0]["data"]) >= 2
+
+
+def test_an_answer_has_the_form_of_the_specification(busy: Cloud) -> None:
+    """The members of Microsoft.Insights/stable/2024-02-01/metrics_API.json: nothing is missing, and nothing is more."""
+    asked = {"aggregation": "average,maximum", "$filter": "RunId eq 'busy' and InstanceId eq '*'"}
+    answer = ask(busy, "CpuUtilizationPercentage", **asked).json()
+    assert answer.keys() == {"cost", "timespan", "interval", "namespace", "resourceregion", "value"}
+    (metric,) = answer["value"]
+    assert metric.keys() == {"id", "type", "name", "displayDescription", "unit", "timeseries", "errorCode"}
+    (series,) = metric["timeseries"]
+    assert [each["name"]["value"] for each in series["metadatavalues"]] == ["runid", "instanceid"]
+    assert len(series["data"]) == 31 or len(series["data"]) == 32
+    assert {frozenset(each) for each in series["data"]} == {
+        frozenset({"timeStamp"}),
+        frozenset({"timeStamp", "average", "maximum"}),
+    }
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ({"names": "CpuTime"}, "Failed to find metric configuration for provider"),
+        ({"names": ",".join(["CpuUtilization"] * 21)}, "at most 20"),
+        ({"$filter": "DeviceId eq '*'"}, "does not support requested dimension combination: deviceid, supported ones"),
+        ({"$filter": "RunId eq 'a' or InstanceId eq 'b'"}, "can't separate two different metadata names"),
+        ({"$filter": "RunId is 'a'"}, "Invalid filter"),
+        ({"interval": "PT2M"}, "Invalid time grain duration: PT2M"),
+        ({"aggregation": "median"}, "Invalid aggregation type: median"),
+        ({"timespan": "yesterday"}, "Invalid timespan"),
+        ({"timespan": "PTsoon"}, "Invalid timespan"),
+        ({"timespan": "2026-01-02T00:00:00Z/2026-01-01T00:00:00Z"}, "must be before"),
+        ({"top": "0"}, "must be a positive number"),
+    ],
+)
+def test_a_request_that_azure_refuses_is_refused(cloud: Cloud, query: dict[str, str], words: str) -> None:
+    """With 400 and a body of code and message, which has no `error` around them."""
+    answer = ask(cloud, **{"names": "CpuUtilizationPercentage", **query})
+    assert answer.status_code == 400
+    assert answer.json().keys() == {"code", "message"}
+    assert words in answer.json()["message"]
+
+
+def test_a_duration_ends_now(busy: Cloud) -> None:
+    """azure-monitor-query sends PT1800.0S for a time span of half an hour."""
+    (metric,) = ask(busy, "Idle Nodes", timespan="PT1800.0S").json()["value"]
+    assert len(metric["timeseries"][0]["data"]) in (30, 31)
+
+
+def test_several_jobs_are_asked_for_at_once(busy: Cloud) -> None:
+    """`or` joins values of one dimension; `top` series come back, ten if nothing is said."""
+    asked = {"aggregation": "average", "$filter": "RunId eq 'busy' or RunId eq 'idle' and InstanceId eq '*'"}
+    (metric,) = ask(busy, "CpuUtilizationPercentage", **asked).json()["value"]
+    assert sorted(each["metadatavalues"][0]["value"] for each in metric["timeseries"]) == ["busy", "idle"]
+    (metric,) = ask(busy, "CpuUtilizationPercentage", top="1", **asked).json()["value"]
+    assert len(metric["timeseries"]) == 1
+
+
+def test_what_was_measured_survives_a_restart(own_cloud: Callable[..., Cloud]) -> None:
+    """The metrics of nodes are in a file with the state."""
+    own = own_cloud(measured_every_seconds=0.2)
+    asked = {"aggregation": "count", "$filter": "ClusterName eq 'cpu-cluster'"}
+
+    def counted() -> float:
+        (metric,) = ask(own, "Idle Nodes", **asked).json()["value"]
+        return sum(float(each.get("count", 0)) for series in metric["timeseries"] for each in series["data"])
+
+    wait_for(lambda: counted() >= 5, 30, "measurements")
+    before = counted()
+    own.restart()
+    assert counted() >= before

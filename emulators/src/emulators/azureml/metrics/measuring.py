@@ -1,0 +1,184 @@
+"""Measures what the processes of running jobs use of this machine: processors, memory, disk, network.
+
+Linux counts no network traffic per process, so the traffic of each interface is that of the whole machine, on each
+node. A node has a GPU if the variable EMULATORS_GPU says so (see `fake_gpus`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import psutil
+
+from emulators.azureml.running.context import Work
+
+MEGABYTE = 1e6
+GPU = "EMULATORS_GPU"
+
+Measured = tuple[str, Mapping[str, str], float]  # metric, dimensions, value
+
+
+@dataclass(frozen=True)
+class FakeGpus:
+    """The GPUs that a node pretends to have. `utilization` is percent; None: as busy as the node's processors."""
+
+    count: int = 1
+    utilization: float | None = None
+    memory: float = 0.0  # megabytes
+    capacity: float = 16_384.0
+    watts: float = 70.0  # of a GPU at 100 percent
+
+
+def fake_gpus(text: str) -> FakeGpus | None:
+    """Read `count=2 utilization=90 memory=3000 capacity=16384 watts=70`; each part has a default. `utilization=cpu`,
+    the default, follows the node's processors. Returns None for '' and for text that says something else."""
+    parts = dict(part.partition("=")[::2] for part in text.split())
+    known = {"count", "utilization", "memory", "capacity", "watts"}
+    if not parts or parts.keys() - known:
+        return None
+    if parts.get("utilization") == "cpu":
+        del parts["utilization"]
+    try:
+        numbers = {key: float(value) for key, value in parts.items()}
+    except ValueError:
+        return None
+    return FakeGpus(int(numbers.pop("count", 1)), **numbers)
+
+
+@dataclass
+class _Counted:
+    """Counters of one process: seconds of processors, bytes read and written."""
+
+    cpu: float = 0.0
+    read: int = 0
+    written: int = 0
+
+
+@dataclass
+class _Sum:
+    """What the processes of a node used since the last measurement. Memory is in bytes."""
+
+    cpu: float = 0.0
+    read: int = 0
+    written: int = 0
+    own_memory: int = 0
+    shared_memory: int = 0  # of the process that maps most: others map the same libraries
+
+    def add(self, now: _Counted, before: _Counted) -> None:
+        self.cpu += max(0.0, now.cpu - before.cpu)
+        self.read += max(0, now.read - before.read)
+        self.written += max(0, now.written - before.written)
+
+
+@dataclass
+class Measurer:
+    """Remembers the counters of the last measurement, because metrics are differences."""
+
+    _counters: dict[tuple[int, float], _Counted] = field(default_factory=dict)
+    _network: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def measure(self, works: Iterable[Work], elapsed: float) -> list[Measured]:
+        """Return what each node used in the last `elapsed` seconds."""
+        family, seen = Family(), dict[tuple[int, float], _Counted]()
+        network, found = self._traffic(), list[Measured]()
+        for work in works:
+            used = self._sum(family.of(work.processes), seen)
+            found += _of_node(work, used, elapsed, network)
+        self._counters = seen
+        return found
+
+    def _sum(self, processes: Iterable[psutil.Process], seen: dict[tuple[int, float], _Counted]) -> _Sum:
+        total = _Sum()
+        for process in processes:
+            with contextlib.suppress(psutil.Error, OSError), process.oneshot():
+                cpu, memory = process.cpu_times(), process.memory_info()
+                counted = _Counted(cpu.user + cpu.system)
+                with contextlib.suppress(psutil.Error, OSError, AttributeError):
+                    io = process.io_counters()
+                    counted.read, counted.written = io.read_bytes, io.write_bytes
+                key = (process.pid, process.create_time())
+                total.add(counted, self._counters.get(key, _Counted()))
+                shared = min(memory.rss, getattr(memory, "shared", 0))
+                total.own_memory += memory.rss - shared
+                total.shared_memory = max(total.shared_memory, shared)
+                seen[key] = counted
+        return total
+
+    def _traffic(self) -> dict[str, tuple[int, int]]:
+        """Return the bytes received and sent by each interface since the last measurement."""
+        now = {name: (io.bytes_recv, io.bytes_sent) for name, io in psutil.net_io_counters(pernic=True).items()}
+        before, self._network = self._network, now
+        return {
+            name: (max(0, received - before[name][0]), max(0, sent - before[name][1]))
+            for name, (received, sent) in now.items()
+            if name in before
+        }
+
+
+class Family:
+    """All processes of this machine now, by their parents and sessions."""
+
+    def __init__(self) -> None:
+        self._by_parent: dict[int, list[psutil.Process]] = {}
+        self._by_session: dict[int, list[psutil.Process]] = {}
+        self._by_pid: dict[int, psutil.Process] = {}
+        for process in psutil.process_iter(["ppid"]):
+            self._by_pid[process.pid] = process
+            self._by_parent.setdefault(process.info["ppid"] or 0, []).append(process)
+            with contextlib.suppress(OSError, AttributeError):
+                self._by_session.setdefault(os.getsid(process.pid), []).append(process)
+
+    def of(self, roots: Iterable[int]) -> list[psutil.Process]:
+        """Return the root processes and their descendants, also those whose parent has ended. A descendant that left
+        the session and lost its parent is not found."""
+        found: dict[int, psutil.Process] = {}
+        waiting = [self._by_pid[root] for root in roots if root in self._by_pid]
+        while waiting:
+            process = waiting.pop()
+            if process.pid not in found:
+                found[process.pid] = process
+                waiting += [*self._by_parent.get(process.pid, ()), *self._by_session.get(process.pid, ())]
+        return list(found.values())
+
+
+def _of_node(work: Work, used: _Sum, elapsed: float, network: Mapping[str, tuple[int, int]]) -> Iterator[Measured]:
+    about = {"RunId": work.job, "InstanceId": work.node, "ComputeName": work.cluster}
+    cores, memory = os.cpu_count() or 1, psutil.virtual_memory().total
+    busy, in_use = min(used.cpu / elapsed, cores), used.own_memory + used.shared_memory
+    disk = psutil.disk_usage(str(work.disk))
+    values = {
+        "CpuUtilizationPercentage": 100 * busy / cores,
+        "CpuUtilizationMillicores": 1000 * busy,
+        "CpuCapacityMillicores": 1000.0 * cores,
+        "CpuMemoryUtilizationPercentage": 100 * in_use / memory,
+        "CpuMemoryUtilizationMegabytes": in_use / MEGABYTE,
+        "CpuMemoryCapacityMegabytes": memory / MEGABYTE,
+        "DiskAvailMegabytes": disk.free / MEGABYTE,
+        "DiskUsedMegabytes": disk.used / MEGABYTE,
+        "DiskReadMegabytes": used.read / MEGABYTE,
+        "DiskWriteMegabytes": used.written / MEGABYTE,
+    }
+    yield from ((metric, about, value) for metric, value in values.items())
+    for interface, (received, sent) in network.items():
+        of_device = {**about, "DeviceId": interface}
+        yield "NetworkInputMegabytes", of_device, received / MEGABYTE
+        yield "NetworkOutputMegabytes", of_device, sent / MEGABYTE
+    if gpus := fake_gpus(work.variables.get(GPU, "")):
+        yield from _of_gpus(gpus, about, values["CpuUtilizationPercentage"], elapsed)
+
+
+def _of_gpus(gpus: FakeGpus, about: Mapping[str, str], busy: float, elapsed: float) -> Iterator[Measured]:
+    percent = busy if gpus.utilization is None else gpus.utilization
+    energy = {"Scenario": "Training", "runId": about["RunId"], "rootRunId": about["RunId"]}
+    for number in range(gpus.count):
+        device = {**about, "DeviceId": str(number)}
+        yield "GpuUtilizationPercentage", device, percent
+        yield "GpuUtilizationMilliGPUs", device, 10 * percent
+        yield "GpuMemoryUtilizationPercentage", device, 100 * gpus.memory / gpus.capacity
+        yield "GpuMemoryUtilizationMegabytes", device, gpus.memory
+        yield "GpuMemoryCapacityMegabytes", device, gpus.capacity
+        of_energy = {**energy, **{key: device[key] for key in ("InstanceId", "DeviceId", "ComputeName")}}
+        yield "GpuEnergyJoules", of_energy, gpus.watts * percent / 100 * elapsed

@@ -1,0 +1,1 @@
+"""Azure Monitor behind the port of usage."""

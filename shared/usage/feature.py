@@ -1,0 +1,14 @@
+"""Usage: each run says how its nodes were used, from what Azure Monitor measures of every job."""
+
+from __future__ import annotations
+
+from shared.kernel.parts import FeaturePart
+from shared.runs import facts as runs
+from shared.runs.features import Feature
+from shared.usage.model import UsageSummary
+from shared.usage.reading import with_usage
+
+FEATURE = Feature(
+    parts=(FeaturePart("usage", UsageSummary),),
+    in_the_same_write={runs.RunBeingArchived: (with_usage,)},
+)
