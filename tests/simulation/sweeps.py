@@ -157,7 +157,7 @@ class SweepRules(Rules):
         """The system of a process that has kept the studies of sweeps, or of another one, which has read none yet."""
         kept = simulation.random.random() < 0.5
         studies = simulation.kept_studies if kept else _studies_behind_faults(simulation)
-        system: System = replace(simulation.system, features={STUDIES.name: studies})
+        system: System = replace(simulation.system, features={**simulation.system.features, STUDIES.name: studies})
         return system
 
     def count(self, run: Run) -> dict[str, int]:
