@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
 from typing import Any, Generic, TypeVar, get_type_hints
 
 R = TypeVar("R")
@@ -148,18 +149,14 @@ def _columns(kind: type[Any], within: str) -> list[Column]:
     return column_list
 
 
-_one_columns_of: dict[type[Any], tuple[OneColumn, ...]] = {}
-
-
-def one_columns(kind: type[Any]) -> tuple[OneColumn, ...]:
+@cache
+def one_columns(kind: Any) -> tuple[OneColumn, ...]:
     """Return the parts of a record class that take one column each."""
-    if kind not in _one_columns_of:
-        _one_columns_of[kind] = tuple(
-            OneColumn(name, each.name, inner, tuple(columns(inner)))
-            for each in fields(kind)
-            if (name := each.metadata.get("one_column")) and (inner := each.metadata["part"])
-        )
-    return _one_columns_of[kind]
+    return tuple(
+        OneColumn(name, each.name, inner, tuple(columns(inner)))
+        for each in fields(kind)
+        if (name := each.metadata.get("one_column")) and (inner := each.metadata["part"])
+    )
 
 
 def table_columns(kind: type[Any]) -> list[str]:
