@@ -18,8 +18,7 @@ from shared.clusters import lease_model
 from shared.clusters import model as clusters
 from shared.clusters import waiting as waits
 from shared.drops import model as drops
-from shared.kernel.encode import Json, model_of, plain, plain_fields
-from shared.kernel.parts import FeaturePart
+from shared.kernel.encode import Json, model_of, plain, plain_fields, plain_part
 from shared.runs import model as runs
 from shared.runs import old_sentences
 from shared.runs.features import parts
@@ -194,7 +193,7 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
         "run": record.name,
         "waiting": waiting and plain_fields(waiting),
         **plain_fields(record, (*_RUN_SKIPS, "history", "notes", "audit", "cost", "failure")),
-        **{part.name: _added(record, part) for part in parts()},
+        **{part.name: plain_part(record, part) for part in parts()},
         "cost": record.money.cost
         and {f: plain(getattr(record.money.cost, f)) for f in record.money.cost.__struct_fields__},
         "metrics": _metrics(record.measured),
@@ -255,14 +254,6 @@ def _best(measured: runs.Measured, metric: str, value: float) -> Json:
 def _audited(entry: runs.Audited) -> Json:
     deed = entry.deed or old_sentences.deed(entry.what)
     return {"what": entry.what, "by": entry.by, "by_id": entry.by_id, "at": plain(entry.at), "deed": str(deed)}
-
-
-def _added(record: runs.Run, part: FeaturePart[Any]) -> Any:
-    """Return the field of the answer that shows a feature's part of the run."""
-    if part.view:
-        return part.view.say(record)
-    value = record.feature(part.kind)
-    return None if value is None else plain_fields(value, part.hidden)
 
 
 def _summary(record: runs.Run) -> Json:

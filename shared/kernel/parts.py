@@ -149,9 +149,13 @@ def _columns(kind: type[Any], within: str) -> list[Column]:
     return column_list
 
 
-@cache
 def one_columns(kind: Any) -> tuple[OneColumn, ...]:
     """Return the parts of a record class that take one column each."""
+    return _one_columns(kind)
+
+
+@cache
+def _one_columns(kind: Any) -> tuple[OneColumn, ...]:
     return tuple(
         OneColumn(name, each.name, inner, tuple(columns(inner)))
         for each in fields(kind)

@@ -6,8 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from shared.jobs.readers.pipeline import step_inputs
-from shared.kernel.encode import plain_fields
-from shared.kernel.parts import FeaturePart
+from shared.kernel.encode import plain_part
 from shared.models.decide import ChangeRequest
 from shared.models.evidence import Evidence
 from shared.models.signature import STATEMENT
@@ -134,15 +133,8 @@ def _run_facts(evidence: Evidence) -> Json:
 
 def _of_features(run: Run) -> Json:
     """Return what features tell of the run, as answers show it: steps, members, the trials of a sweep."""
-    told = {part.name: _shown(run, part) for part in parts()}
+    told = {part.name: plain_part(run, part) for part in parts()}
     return {name: value for name, value in told.items() if value}
-
-
-def _shown(run: Run, part: FeaturePart[Any]) -> Any:
-    if part.view:
-        return part.view.say(run)
-    value = run.feature(part.kind)
-    return None if value is None else plain_fields(value, part.hidden)
 
 
 def _metric(measured: Measured, name: str) -> Json:
