@@ -35,6 +35,7 @@ def with_date(ports: MoneyPorts, run: Run, origin: Origin) -> Run:
         return run
     how = holding(run)
     work = _work(ports, run, requested)
+    _check_limits(run, work)  # first, since the plan of a long run takes seconds
     left = (done_by - run.created_at).total_seconds()
     tiers = tiers_of(ports, run.asked.cluster, run.asked.nodes, origin.limits.clusters)
     terms = terms_of(
@@ -97,6 +98,9 @@ def _work(ports: RunPorts, run: Run, requested: RequestedDate) -> float:
 def _check_promise(run: Run, work: float, expected: Outlook, done_by: datetime) -> None:
     if (done_by - run.created_at).total_seconds() < expected.seconds:
         raise Impossible(_too_soon(run, work, expected, done_by), "too_soon")
+
+
+def _check_limits(run: Run, work: float) -> None:
     if work > lifetime_seconds(LOW_PRIORITY_JOB_DAYS):
         words = (
             f"It takes {span(work)}, and Azure ML ends a job on low-priority nodes after {LOW_PRIORITY_JOB_DAYS} days. "

@@ -35,6 +35,7 @@ from shared.runs.progress.workloads import workload
 from shared.runs.trained_on import ChangedFile, DataVerdict, TrainedOn, differences, judge
 
 LISTING = "data.json.gz"
+CARD = "data_card.json"  # beside it: what a check said about these data
 MOST_LISTED = 100_000  # blobs; for a larger drop, the fingerprint shows whether it changed, but not which blobs
 COMPARED_AT_ONCE = 1000  # blobs; some milliseconds
 _LIMIT = 64 << 20  # bytes of a stored listing, compressed
@@ -48,6 +49,7 @@ class PackedListing:
     def __init__(self, whole: bool = True) -> None:
         self._packer = zlib.compressobj(6, wbits=_GZIP)
         self._packed = bytearray()
+        self._whole: bytes | None = None
         self.count = 0 if whole else MOST_LISTED + 1
 
     def add(self, blob: Blob) -> None:
@@ -62,7 +64,10 @@ class PackedListing:
         """The compressed list; None if the drop has more than MOST_LISTED blobs."""
         if self.count > MOST_LISTED:
             return None
-        return bytes(self._packed) + self._packer.compress(b"\n]" if self.count else b"[]") + self._packer.flush()
+        if self._whole is None:
+            end = b"\n]" if self.count else b"[]"
+            self._whole = bytes(self._packed) + self._packer.compress(end) + self._packer.flush()
+        return self._whole
 
 
 def keep_listing(blobs: Blobs, folder: str, listing: PackedListing) -> None:
@@ -238,5 +243,10 @@ def kept_listing(blobs: Blobs, folder: str) -> list[Blob] | None:
         packed = blobs.read(OUTPUT_CONTAINER, f"{folder}/{LISTING}", _LIMIT)
     except NotFound:
         return None
+    return unpacked(packed)
+
+
+def unpacked(packed: bytes) -> list[Blob]:
+    """The blobs of a packed list, without times and metadata."""
     rows = islice(read_json(zlib.decompress(packed, _GZIP), LISTING), MOST_LISTED)
     return [Blob(name, etag, size, md5) for name, etag, size, md5 in rows]

@@ -24,7 +24,7 @@ WORKS_WITH_EVERY_FEATURE = (  # tests of what features add to
 )
 OF_FEATURES = ("tests/shared/elastic", "tests/shared/pipelines", "tests/shared/sweeps/test_swept_drops.py")
 FAST = ("-k", "not tables and not dies and not crash")
-SCHEDULES = ("-m", "benchmarks.schedules", "--seed", "0", "--seconds", "3")
+SCHEDULES = ("-m", "benchmarks.schedules", "--seed", "0", "--seconds", "1")
 LONG = ("tests/contract", "tests/shared", "tests/simulation")
 TABLES_OF_ALL = (  # have a line for each message, kind of run or queue of every feature
     "tests/shared/test_features.py",

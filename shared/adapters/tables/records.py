@@ -136,6 +136,9 @@ def _values(wanted: Mapping[str, Column], row: Mapping[str, Any]) -> dict[str, A
 
 def _checked(hint: Any, name: str, row: Mapping[str, Any]) -> Any:
     try:
+        cell = row[name]
+        if type(cell) is hint:  # most cells: a list of runs has thousands
+            return cell
         return _value(hint, name, row)
     except (KeyError, ValueError, TypeError, msgspec.DecodeError, msgspec.ValidationError) as exc:
         raise BadInput(f"Column {name} can't be read: {type(exc).__name__}: {str(exc)[:200]}.") from exc
@@ -154,6 +157,11 @@ def readable(kind: type[R], rows: Iterable[Mapping[str, Any]]) -> Iterator[R]:
 def _is_scalar(hint: Any) -> bool:
     kinds = [kind for kind in (get_args(hint) if isinstance(hint, UnionType) else (hint,)) if kind is not NoneType]
     return all(isinstance(kind, type) and issubclass(kind, str | int | float | datetime) for kind in kinds)
+
+
+@cache
+def _is_optional(hint: Any) -> bool:
+    return NoneType in get_args(hint)
 
 
 def _cells(name: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -183,25 +191,25 @@ def _json_cells(name: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 def _value(hint: Any, name: str, row: Mapping[str, Any]) -> Any:
-    cell = row[name]
-    cell = getattr(cell, "value", cell) if not isinstance(cell, StrEnum) else cell  # the SDK's EntityProperty
     if not _is_scalar(hint):
         text = _text(name, row)
         if hint is JobSpec:
             return read_job(json.loads(text)) if text else JobSpec()
         return decode(text, hint) if text else None
-    if cell == "" and NoneType in get_args(hint):
+    cell = row[name]
+    cell = getattr(cell, "value", cell) if not isinstance(cell, StrEnum) else cell  # the SDK's EntityProperty
+    if cell == "" and _is_optional(hint):
         return None
     return convert(cell, hint, strict=False)
 
 
 def _text(name: str, row: Mapping[str, Any]) -> str:
-    parts = []
-    for number in itertools.count(1):
-        parts.append(str(row.get(_part(name, number), "")))
-        if len(parts[-1]) < _LIMIT:
-            return "".join(parts)
-    raise AssertionError  # unreachable: the count is endless
+    text = str(row.get(name, ""))
+    for number in itertools.count(2):
+        if len(text) < (number - 1) * _LIMIT:
+            break
+        text += str(row.get(_part(name, number), ""))
+    return text
 
 
 def _part(name: str, number: int) -> str:
