@@ -206,6 +206,9 @@ Since = Annotated[
     str, Option(metavar="TIME", help="Only since this time: 90m, 2h or 7d ago, or a date such as 2026-01-31T12:00.")
 ]
 Limit = Annotated[int, Option(min=1, metavar="N", help="Maximum number of rows.")]
+AsAdvised = Annotated[
+    bool, Option("--as-advised", help="Change the parameters that the diagnosis of the failed run advises to change.")
+]
 RunOrDrop = Annotated[
     str,
     Argument(metavar="RUN|DROP", help="A run, or a drop as route/name.", autocompletion=tab_completion.runs_or_drops),

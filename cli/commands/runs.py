@@ -272,17 +272,35 @@ def cancel(session: Session, run: options.Run) -> None:
 @command
 @prints("POST runs/{run}/retry", "GET runs/{run}")
 def retry(
-    session: Session, run: options.Run, parameter: options.Changes = None, following: options.Follow = False
+    session: Session,
+    run: options.Run,
+    parameter: options.Changes = None,
+    as_advised: options.AsAdvised = False,
+    following: options.Follow = False,
 ) -> None:
     """Start a run that has ended again from the beginning, as a new run.
 
-    The new run has the same job and data, except for the parameters that you give. The same command again returns
-    the same new run.
+    The new run has the same job and data, except for the parameters that you give, and those that the run's diagnosis
+    advises to change with --as-advised. The same command again returns the same new run.
 
     Example: trainyard retry mnist-0123456789abcdef -p lr=0.01 --follow
     """
-    body = {"parameters": arguments.parameters(parameter)}
+    advised = _advised(session, run) if as_advised else {}
+    body = {"parameters": {**advised, **arguments.parameters(parameter)}}
     print_new_run(session, session.api.post("runs", run, "retry", body=body), following)
+
+
+def _advised(session: Session, run: str) -> dict[str, Any]:
+    """Return the parameters that the run's diagnosis advises to change. Raises CliError if there are none."""
+    found = session.api.get("runs", run).get("diagnosis")
+    if not found:
+        raise CliError(f"Run {run} has no diagnosis. Only a failed run that is archived has one.", "no_advice")
+    if not found["change"]:
+        steps = " ".join(found["advice"])
+        raise CliError(f"{found['summary']} No parameter of run {run} helps against it. {steps}", "no_advice")
+    words = ", ".join(f"{name}={value}" for name, value in found["change"].items())
+    session.remark(f"{found['summary']} The run is tried again with {words}.", "dim")
+    return dict(found["change"])
 
 
 @command

@@ -67,6 +67,7 @@ def _facts(run: dict[str, Any]) -> dict[str, Text]:
         **_diagnosis(run),
         "drop": Text(_data_of(run)),
         **_trained_on(run),
+        **_data_check(run),
         "experiment": Text(run["experiment"]),
         **({} if run.get("sweep") else {"cluster": Text(f"{run['cluster']}, {node_words(run)}")}),
         "owner": Text(people.owner(run)),
@@ -87,6 +88,13 @@ def _facts(run: dict[str, Any]) -> dict[str, Text]:
         "cost": Text(costs.of_run(run)),
         "phases": Text(", ".join(f"{key} {phases.duration(times[key])}" for key in phases.PHASES if key in times)),
     }
+
+
+def _data_check(run: dict[str, Any]) -> dict[str, Text]:
+    """Return the warnings about the run's data."""
+    said = run.get("data_check") or {}
+    sentences = [one_line(each) for each in (*said.get("refusals", ()), *said.get("warnings", ()))]
+    return {"data warnings": Text("\n".join(sentences), "yellow")} if sentences else {}
 
 
 def _diagnosis(run: dict[str, Any]) -> dict[str, Text]:
@@ -183,6 +191,8 @@ def _run_row(run: dict[str, Any], parameters: list[str], labels: list[str]) -> l
     table, and `labels` those of the columns that the deployment adds."""
     archived = run.get("archived_at")
     why = run.get("cause") or (run.get("reason") or "").partition("\n")[0]
+    if found := run.get("diagnosis"):
+        why = f"{found['cause']}: {why}"
     why = why or (f"archived {clock(archived)}" if archived else "") or _waiting(run)
     took, cost, values = run.get("duration_seconds"), run_list.cost_of(run), run.get("parameters") or {}
     listed = run.get("listed") or {}

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..api import run_list
 from ..terminal_text import Text, one_line
+from . import plot
 
 NOTHING = "Nothing was measured: Azure measures once a minute, and its values come some minutes late."
 PLOTTED = {  # without a name: what tells most. The units are those of GET runs/{run}/usage
@@ -45,19 +46,22 @@ def titled(name: str) -> str:
     return PLOTTED.get(name, name.replace("_", " "))
 
 
-def curves(samples: Samples, names: list[str]) -> dict[str, dict[str, Points]]:
+def curves(samples: Samples, names: list[str]) -> dict[str, plot.Curves]:
     """Return the curves of these metrics by node, over the minutes since the first sample. Without names: PLOTTED."""
     if not samples:
         return {}
     begin = min(row["time"] for row in samples)
     nodes = {node: f"node {number}" for number, node in enumerate(sorted({row["node"] for row in samples}))}
-    found: dict[str, dict[str, Points]] = {}
+    found: dict[str, plot.Curves] = {}
     for name in names or PLOTTED:
         by_place: dict[tuple[str, float], list[float]] = {}
         for row in samples:
             if name in row and name not in _ABOUT:
                 by_place.setdefault((nodes[row["node"]], (row["time"] - begin) / 60), []).append(row[name][0])
+        by_node: dict[str, Points] = {}
         for (node, minute), values in sorted(by_place.items()):
             value = sum(values) / (1 if name in _ADDED else len(values))
-            found.setdefault(name, {}).setdefault(node, []).append((minute, value))
+            by_node.setdefault(node, []).append((minute, value))
+        if by_node:
+            found[name] = {**by_node}
     return found
