@@ -17,7 +17,7 @@ class Clusters(Protocol):
     def list(self) -> list[Cluster]:
         """Return every AmlCompute and compute instance of the workspace in its current state."""
 
-    def node_counts(self, name: str, since: datetime, until: datetime) -> list[NodeCounts]:
+    def node_counts(self, name: str, since: datetime, until: datetime) -> tuple[NodeCounts, ...]:
         """Return the counts of a cluster's nodes that the workspace itself made, oldest first.
 
         There is one for each minute, and for each five minutes of more than a day. Minutes without a count are missing,

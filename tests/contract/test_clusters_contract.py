@@ -49,12 +49,12 @@ def test_the_workspace_counts_nodes_itself(clusters: Clusters) -> None:
     if isinstance(clusters, FakeClusters):
         clusters.counts["warm"] = [NodeCounts(now, idle=1)]
 
-    def counts() -> list[NodeCounts]:
+    def counts() -> tuple[NodeCounts, ...]:
         return clusters.node_counts("warm", now - timedelta(minutes=30), now + timedelta(minutes=1))
 
     found = wait_for(lambda: [each for each in counts() if each.idle == 1], 30, "a count", every=0.3)
     assert (found[-1].running, found[-1].unusable) == (0, 0)
-    assert clusters.node_counts("nowhere", now - timedelta(minutes=30), now) == []
+    assert clusters.node_counts("nowhere", now - timedelta(minutes=30), now) == ()
 
 
 def known_now(clusters: Clusters) -> list[Cluster]:

@@ -230,8 +230,8 @@ class FakeClusters:
     def list(self) -> list[Cluster]:
         return [self.clusters[name] for name in sorted(self.clusters)]
 
-    def node_counts(self, name: str, since: datetime, until: datetime) -> list[NodeCounts]:
-        return [count for count in self.counts.get(name, []) if since <= count.at < until]
+    def node_counts(self, name: str, since: datetime, until: datetime) -> tuple[NodeCounts, ...]:
+        return tuple(count for count in self.counts.get(name, []) if since <= count.at < until)
 
     def scale(self, name: str, min_nodes: int | None = None, idle_seconds: float | None = None) -> None:
         if name not in self.clusters:

@@ -44,7 +44,7 @@ class AzureMLClusters:
         self._connection.vm_sizes.update({cluster.name: cluster.vm_size for cluster in found})
         return found
 
-    def node_counts(self, name: str, since: datetime, until: datetime) -> list[NodeCounts]:
+    def node_counts(self, name: str, since: datetime, until: datetime) -> tuple[NodeCounts, ...]:
         answer = self._connection.arm.metrics(
             {
                 "metricnames": ",".join(_COUNTED),
@@ -60,7 +60,7 @@ class AzureMLClusters:
             for point in (point for series in metric.get("timeseries", []) for point in series.get("data", [])):
                 if point.get("average") is not None:
                     by_time.setdefault(point["timeStamp"], {})[state] = round(point["average"])
-        return [NodeCounts(datetime.fromisoformat(at), **states) for at, states in sorted(by_time.items())]
+        return tuple(NodeCounts(datetime.fromisoformat(at), **states) for at, states in sorted(by_time.items()))
 
     def scale(self, name: str, min_nodes: int | None = None, idle_seconds: float | None = None) -> None:
         arm, seen = self._connection.arm, None

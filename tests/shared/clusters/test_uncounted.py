@@ -70,9 +70,9 @@ def test_checks_without_a_gap_ask_for_nothing(world: World, monkeypatch: pytest.
     """Nor does the first check of a cluster."""
     asked: list[Any] = []
 
-    def noted(*about: Any) -> list[NodeCounts]:
+    def noted(*about: Any) -> tuple[NodeCounts, ...]:
         asked.append(about)
-        return []
+        return ()
 
     monkeypatch.setattr(world.clusters, "node_counts", noted)
     for _ in range(3):
