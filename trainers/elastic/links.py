@@ -52,7 +52,7 @@ class Links:
         link.misses, link.back = link.misses + 1, None
         link.lost = link.lost or (link.misses >= MISSES and now - link.since >= MISSING_SECONDS)
 
-    def settle(self, name: str) -> None:
+    def reached(self, name: str) -> None:
         """Record that the node was reached, whatever its answer, and drop any doubt about it."""
         if (link := self._links.get(name)) and not link.lost:
             del self._links[name]
@@ -65,7 +65,7 @@ class Links:
     def trust(self) -> None:
         """Record that all nodes in doubt are reachable, because this node has exchanged data with them."""
         for name in self.doubts:
-            self.settle(name)
+            self.reached(name)
 
     def keep(self, names: Collection[str]) -> None:
         """Forget all nodes but these."""

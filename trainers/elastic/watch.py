@@ -33,9 +33,9 @@ class Watch:
     def __init__(self, lookout: Lookout, stop: threading.Event) -> None:
         self._lookout, self._stop = lookout, stop
         self._times, self._now = lookout.times, lookout.means.now
-        self._looked_at = self._now()
-        self._beat_at = self._looked_at + self._times.interval * random.uniform(0.5, 1)  # noqa: S311 (spreads load)
-        self._look_at = self._probe_at = self._looked_at + self._times.interval
+        self._checked_at = self._now()
+        self._beat_at = self._checked_at + self._times.interval * random.uniform(0.5, 1)  # noqa: S311 (spreads load)
+        self._check_at = self._probe_at = self._checked_at + self._times.interval
         self._rung, self._sure = False, True
         self._unheard: frozenset[str] = frozenset()  # who did not answer its bell after the last look
 
@@ -45,7 +45,7 @@ class Watch:
 
     def _turn(self) -> None:
         lookout, rung = self._lookout, self._lookout.rung
-        due = min(self._beat_at, self._look_at, self._now() + STILL_PAUSE)
+        due = min(self._beat_at, self._check_at, self._now() + STILL_PAUSE)
         if lookout.means.wait(rung, max(0.0, due - self._now())):
             rung.clear()
             self._rung = True
@@ -53,13 +53,13 @@ class Watch:
             return
         now, still = self._now(), lookout.stands_still()
         if still:  # nobody looks more often then: all of a team that stands still ring one another
-            self._look_at = min(self._look_at, self._looked_at + SUSPICIOUS_PAUSE)
-        with contextlib.suppress(RendezvousError), self._told():
+            self._check_at = min(self._check_at, self._checked_at + SUSPICIOUS_PAUSE)
+        with contextlib.suppress(RendezvousError), self._warn_if_away():
             if now >= self._beat_at or lookout.links.lost - set(lookout.me.unreached):
                 self._beat_at = now + self._times.interval
                 lookout.say()
-            if now >= self._look_at or (self._rung and not still):
-                self._look(now, still)
+            if now >= self._check_at or (self._rung and not still):
+                self._check(now, still)
         if lookout.unsure and not lookout.may_work() and self._sure:
             lookout.unsure()
         self._sure = lookout.may_work()
@@ -67,16 +67,16 @@ class Watch:
             self._probe_at = now + self._times.interval
             lookout.probe(self._stop)
 
-    def _look(self, now: float, still: bool | None) -> None:
-        self._looked_at, self._look_at = now, now + SUSPICIOUS_PAUSE  # if it fails
+    def _check(self, now: float, still: bool | None) -> None:
+        self._checked_at, self._check_at = now, now + SUSPICIOUS_PAUSE  # if it fails
         pause, self._rung = RUNG_PAUSE if self._rung else 0, False
-        self._lookout.look()
-        self._looked_at = self._now()
-        self._look_at = self._looked_at + self._judge(still)
+        self._lookout.refresh()
+        self._checked_at = self._now()
+        self._check_at = self._checked_at + self._judge(still)
         self._lookout.means.wait(self._stop, pause)
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _warn_if_away(self) -> Iterator[None]:
         try:
             yield
         except RendezvousError as error:
