@@ -6,7 +6,7 @@ Made by .ci/generate.py from the commands; do not edit. They are known before an
 COMMANDS = {
     "submit": ("runs", "Submit a training: a trainer, an Azure ML job file, or a folder of your own code."),
     "runs": ("runs", "List runs, newest first, with the best metric of each and the parameters that differ."),
-    "compare": ("runs", "Show the differences between runs, with their curves in one plot."),
+    "compare": ("runs", "Show the differences between runs, and with --plot or --name their curves."),
     "show": ("runs", "Show a run's history, or why a drop did not start."),
     "cancel": ("runs", "Cancel a run."),
     "retry": ("runs", "Start a run that has ended again from the beginning, as a new run."),

@@ -17,7 +17,7 @@ from ..results import LogPiece, Picture, prints
 from ..session import Session, command, program, user_path
 from ..show import plot, png
 from ..terminal_text import LogText, Text
-from . import options
+from . import options, why_failed
 from .follow import end_with, reader_of
 
 FollowLog = Annotated[bool, Option("--follow", "-f", help="Wait until the run has ended and its log is complete.")]
@@ -35,6 +35,10 @@ Png = Annotated[
     Path | None, Option("--png", metavar="FILE", help="Write the curves to this file. Needs the extra `png`.")
 ]
 
+Why = Annotated[
+    bool, Option("--why", help="Print only the lines of the log around the cause of a failed run's failure.")
+]
+
 WAIT_SECONDS = 20.0
 WIDEST = 110  # characters; a curve needs no more
 
@@ -48,6 +52,7 @@ def logs(
     rank: Rank = None,
     offset: Offset = 0,
     raw: Raw = False,
+    why: Why = False,
 ) -> None:
     """Print the log of a run, and follow it.
 
@@ -58,8 +63,16 @@ def logs(
     commands to the terminal; --raw prints the log unchanged. With --json, each piece of the log is one object, with
     the offset at which the next piece starts.
 
+    --why prints the lines around the one that the run's diagnosis quotes first.
+
     Example: trainyard logs -f mnist-0123456789abcdef
     """
+    if why and session.as_json:
+        raise CliError(f"--why prints text. `{session.program} show {run} --json` has the quoted lines.", "bad_request")
+    if why:
+        place = why_failed.place(session, run, rank)
+        sys.stdout.write(why_failed.around(place, LogReader(session.api, run, place.rank)))
+        return
     reader = _reader(session, run, rank, offset)
     try:
         _print_all(session, reader, following, None if raw else LogText())

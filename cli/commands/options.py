@@ -184,7 +184,11 @@ Key = Annotated[
     ),
 ]
 DryRun = Annotated[
-    bool, Option("--dry-run", help="Only show the job, its cost, and what would keep it from starting now.")
+    bool,
+    Option(
+        "--dry-run",
+        help="Only show what would run, its cost, and what keeps it from starting now. --json: the job.",
+    ),
 ]
 OfExperiment = Annotated[str, Option("--experiment", metavar="NAME", help="Only runs of this experiment.")]
 OfCluster = Annotated[
@@ -202,6 +206,9 @@ Since = Annotated[
     str, Option(metavar="TIME", help="Only since this time: 90m, 2h or 7d ago, or a date such as 2026-01-31T12:00.")
 ]
 Limit = Annotated[int, Option(min=1, metavar="N", help="Maximum number of rows.")]
+AsAdvised = Annotated[
+    bool, Option("--as-advised", help="Change the parameters that the diagnosis of the failed run advises to change.")
+]
 RunOrDrop = Annotated[
     str,
     Argument(metavar="RUN|DROP", help="A run, or a drop as route/name.", autocompletion=tab_completion.runs_or_drops),
@@ -209,6 +216,7 @@ RunOrDrop = Annotated[
 Metrics = Annotated[
     list[str] | None, Option("--name", "-n", metavar="NAME", help="Only this metric. Repeat it for more.")
 ]
+WithPlots = Annotated[bool, Option("--plot", help="Also plot the curves of the first metrics.")]
 KeepWarm = Annotated[
     str,
     Option("--keep-warm", metavar="TIME", help="Keep the nodes up for this long after the end of the run: 30m, 2h."),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 import uuid
@@ -209,11 +208,13 @@ def runs(
 
 @command
 @prints("GET compare")
-def compare(session: Session, runs: options.Runs, name: options.Metrics = None) -> None:
-    """Show the differences between runs, with their curves in one plot.
+def compare(
+    session: Session, runs: options.Runs, name: options.Metrics = None, plot: options.WithPlots = False
+) -> None:
+    """Show the differences between runs, and with --plot or --name their curves.
 
     The differences are parameters, data, code, cluster, duration and cost; below them is the best value of each
-    metric. For a single sweep, its best trials are compared.
+    metric in the training. For a single sweep, its best trials are compared.
 
     Example: trainyard compare mnist@latest mnist@best:accuracy
     """
@@ -223,7 +224,8 @@ def compare(session: Session, runs: options.Runs, name: options.Metrics = None) 
         return
     names = [run["run"] for run in answer["runs"]]
     curves = session.api.get("curves", runs=",".join(names), name=",".join(name) if name else None)["runs"]
-    session.out.print(comparison.picture(answer, curves, name or [], min(session.out.width, comparison.WIDEST)))
+    session.out.print(comparison.differences(answer))
+    session.out.print(comparison.curves(names, curves, name or [], plot, min(session.out.width, comparison.WIDEST)))
 
 
 @command
@@ -259,17 +261,35 @@ def cancel(session: Session, run: options.Run) -> None:
 @command
 @prints("POST runs/{run}/retry", "GET runs/{run}")
 def retry(
-    session: Session, run: options.Run, parameter: options.Changes = None, following: options.Follow = False
+    session: Session,
+    run: options.Run,
+    parameter: options.Changes = None,
+    as_advised: options.AsAdvised = False,
+    following: options.Follow = False,
 ) -> None:
     """Start a run that has ended again from the beginning, as a new run.
 
-    The new run has the same job and data, except for the parameters that you give. The same command again returns
-    the same new run.
+    The new run has the same job and data, except for the parameters that you give, and those that the run's diagnosis
+    advises to change with --as-advised. The same command again returns the same new run.
 
     Example: trainyard retry mnist-0123456789abcdef -p lr=0.01 --follow
     """
-    body = {"parameters": arguments.parameters(parameter)}
+    advised = _advised(session, run) if as_advised else {}
+    body = {"parameters": {**advised, **arguments.parameters(parameter)}}
     print_new_run(session, session.api.post("runs", run, "retry", body=body), following)
+
+
+def _advised(session: Session, run: str) -> dict[str, Any]:
+    """Return the parameters that the run's diagnosis advises to change. Raises CliError if there are none."""
+    found = session.api.get("runs", run).get("diagnosis")
+    if not found:
+        raise CliError(f"Run {run} has no diagnosis. Only a failed run that is archived has one.", "no_advice")
+    if not found["change"]:
+        steps = " ".join(found["advice"])
+        raise CliError(f"{found['summary']} No parameter of run {run} helps against it. {steps}", "no_advice")
+    words = ", ".join(f"{name}={value}" for name, value in found["change"].items())
+    session.remark(f"{found['summary']} The run is tried again with {words}.", "dim")
+    return dict(found["change"])
 
 
 @command
@@ -303,32 +323,27 @@ def _once_archived(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 
 def print_new_run(session: Session, answer: dict[str, Any], following: bool) -> None:
+    """Print the name of a new run, its cost, and the address of its page; or follow the run."""
     name = answer["run"]
+    if session.as_json and not following:
+        session.print_json(answer)
+        return
+    if not following:
+        session.out.print(name, soft_wrap=True)
+    if answer.get("date"):
+        session.remark(answer["date"]["why"], "dim")
+    elif answer.get("greatest_cost") is not None:
+        session.remark(f"Cost: {before(answer['estimated_cost'], answer['greatest_cost'])}.", "dim")
+    session.remark(f"Page: {session.profile.url}/page#/run/{name}", "dim")
     if following:
         end_with(follow(session, name))
-    elif session.as_json:
-        session.print_json(answer)
     else:
-        session.out.print(name, soft_wrap=True)
-        if answer.get("date"):
-            session.remark(answer["date"]["why"], "dim")
-        elif answer.get("greatest_cost") is not None:
-            session.remark(f"It costs {before(answer['estimated_cost'], answer['greatest_cost'])}.", "dim")
         session.remark(f"Watch it: {session.program} logs -f {name}", "dim")
 
 
-def _print_plan(session: Session, plan: dict[str, Any]) -> None:
-    cost = plan["cost"]
-    reasons = [f"not now: {reason['message']}" for reason in plan["reasons"]] or ["It could start now."]
-    session.print_result(plan, json.dumps(plan["job"], indent=2) + "\n")
-    if not session.as_json:
-        of = f" of project {cost['project']}" if cost["project"] else ""
-        session.remark(f"cost{of}: {before(cost['estimated'], cost['greatest'], cost['price_from'])}", "dim")
-        if date := plan.get("date"):
-            session.remark(date["why"], "dim")
-        for reason in reasons:
-            session.remark(reason, "yellow" if plan["reasons"] else "green")
-    if plan["reasons"]:
+def _print_plan(session: Session, answer: dict[str, Any]) -> None:
+    session.print_result(answer, show.plan.plan(answer))
+    if answer["reasons"]:
         raise typer.Exit(ERROR)
 
 

@@ -17,8 +17,8 @@ MOST_PICTURES = 4
 NAMED = {"duration_seconds": "took", "dollars": "cost"}  # as `runs` calls them
 
 
-def picture(answer: dict[str, Any], curves: dict[str, Any], metrics: list[str], width: int) -> RenderableType:
-    """Return the answer of /api/compare as a table, followed by plots of the runs' curves."""
+def differences(answer: dict[str, Any]) -> RenderableType:
+    """Return the answer of /api/compare as a table: what differs, then the best value of each metric."""
     names = short([run["run"] for run in answer["runs"]])
     table = Table(box=None, pad_edge=True, header_style="bold", padding=(0, 2, 0, 0))
     for column in ("", *names):
@@ -28,9 +28,33 @@ def picture(answer: dict[str, Any], curves: dict[str, Any], metrics: list[str], 
         table.add_row(Text(NAMED.get(row["name"], row["name"]), "dim"), *cells)
     for row in _telling(answer["metrics"]):
         cells = (Text(_metric(row["name"], value), _style(row, at)) for at, value in enumerate(row["values"]))
-        table.add_row(Text(row["name"], "dim"), *cells)
+        table.add_row(Text(f"best {row['name']}", "dim"), *cells)
     same = [] if answer["different"] else [Text("  Only their results differ.", "dim")]
-    return Group(table, *same, Text(), *_pictures(curves, names, metrics, width))
+    return Group(table, *same, Text())
+
+
+def curves(runs: list[str], series: dict[str, Any], chosen: list[str], plots: bool, width: int) -> RenderableType:
+    """Return one plot for each metric, with the curve of each run. `chosen`: these metrics; `plots`: the first
+    MOST_PICTURES metrics. Without both, return only the names of the metrics that have curves."""
+    recorded = sorted({metric for metrics in series.values() for metric in metrics})
+    shown = [m for m in recorded if m in chosen] or plot.telling(recorded)
+    shown.sort(key=lambda metric: (metric.startswith(("train_", "train/")), metric))
+    most = len(shown) if chosen else MOST_PICTURES if plots else 0
+    pictures: list[RenderableType] = []
+    for metric in shown[:most]:
+        pictures += _picture(short(runs), series, metric, width)
+    more = ", ".join(map(one_line, shown[most:]))
+    how = "More, with --name" if most else "Curves, with --plot or --name"
+    return Group(*pictures, *([Text(f"{how}: {more}", "dim")] if more else []))
+
+
+def _picture(names: list[str], series: dict[str, Any], metric: str, width: int) -> list[RenderableType]:
+    lines = {
+        name: plot.curves_of(metrics, [metric]).get(metric, [])
+        for name, metrics in zip(names, series.values(), strict=True)
+    }
+    drawn = {name: points for name, points in lines.items() if points}
+    return [plot.plot(drawn, metric, width), Text()] if drawn else []
 
 
 def short(names: list[str]) -> list[str]:
@@ -66,21 +90,3 @@ def _metric(name: str, value: float | None) -> str:
 
 def _style(row: dict[str, Any], at: int) -> str:
     return "green" if row["best"] == at else ""
-
-
-def _pictures(curves: dict[str, Any], names: list[str], chosen: list[str], width: int) -> list[RenderableType]:
-    recorded = sorted({metric for series in curves.values() for metric in series})
-    shown = [m for m in recorded if m in chosen] or plot.telling(recorded)
-    shown.sort(key=lambda metric: (metric.startswith(("train_", "train/")), metric))
-    pictures: list[RenderableType] = []
-    most = len(shown) if chosen else MOST_PICTURES
-    for metric in shown[:most]:
-        lines = {
-            name: plot.curves_of(series, [metric]).get(metric, [])
-            for name, series in zip(names, curves.values(), strict=True)
-        }
-        drawn = {name: points for name, points in lines.items() if points}
-        if drawn:
-            pictures += [plot.plot(drawn, metric, width), Text()]
-    more = shown[most:]
-    return [*pictures, *([Text(f"More, with --name: {', '.join(map(one_line, more))}", "dim")] if more else [])]

@@ -171,6 +171,8 @@ def _run_row(run: dict[str, Any], parameters: list[str], labels: list[str]) -> l
     table, and `labels` those of the columns that the deployment adds."""
     archived = run.get("archived_at")
     why = run.get("cause") or (run.get("reason") or "").partition("\n")[0]
+    if found := run.get("diagnosis"):
+        why = f"{found['cause']}: {why}"
     why = why or (f"archived {clock(archived)}" if archived else "") or _waiting(run)
     took, cost, values = run.get("duration_seconds"), run_list.cost_of(run), run.get("parameters") or {}
     listed = run.get("listed") or {}

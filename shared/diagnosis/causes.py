@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -71,6 +71,7 @@ class Diagnosis:
     - `where`: the place in the user's own code, as `file:line in function`
     - `rank`: the rank that failed first, if the log names it
     - `advice`: what to do, one step each
+    - `change`: the parameters of the run to change, with their new values
     """
 
     cause: Cause
@@ -80,3 +81,4 @@ class Diagnosis:
     where: str | None = None
     rank: int | None = None
     advice: tuple[str, ...] = ()
+    change: dict[str, int | float] = field(default_factory=dict)

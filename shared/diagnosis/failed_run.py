@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from shared.diagnosis.causes import Diagnosis
+from shared.diagnosis.change import advised_change
 from shared.jobs.model import UNKNOWN_FAILURE
 from shared.kernel.errors import TrainyardError
 from shared.runs.facts import RunBeingArchived
@@ -38,7 +39,13 @@ def with_diagnosis(ports: RunPorts, fact: RunBeingArchived) -> Run:
     found = diagnose_ranks({each.rank: each.text for each in logs}, failure.summary, failure.exit_code or None)
     if any(each.is_cut for each in logs):  # the numbers of lines are not known
         found = replace(found, evidence=tuple(replace(quote, number=0) for quote in found.evidence))
-    return run.having(found)
+    return run.having(replace(found, change=advised_change(found.cause, run.asked.parameters)))
+
+
+def notice_facts(run: Run) -> dict[str, str]:
+    """The cause of a failed run and the first thing to do, for the notice of its failure."""
+    found = run.feature(Diagnosis)
+    return {"cause": found.summary, "what to do": next(iter(found.advice), "")} if found else {}
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from shared.diagnosis.causes import Diagnosis
-from shared.diagnosis.failed_run import with_diagnosis
+from shared.diagnosis.failed_run import notice_facts, with_diagnosis
 from shared.kernel.parts import FeaturePart, View
 from shared.runs import facts as runs
 from shared.runs.features import Feature
@@ -24,5 +24,6 @@ def shown(run: Run) -> Any:
 
 FEATURE = Feature(
     parts=(FeaturePart("diagnosis", Diagnosis, view=View(SHOWN, shown)),),
+    notice_facts=notice_facts,
     in_the_same_write={runs.RunBeingArchived: (with_diagnosis,)},
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -20,6 +21,7 @@ LOST_OTHERS = (Cause.RENDEZVOUS_OR_RESET, Cause.NCCL_TIMEOUT)
 STATED_BY_PLATFORMS = (Cause.PREEMPTION, Cause.TIME_LIMIT, Cause.QUOTA_OR_CAPACITY, Cause.ENV_BUILD, Cause.PERMISSION)
 OF_METRICS = (Cause.NAN_LOSS, Cause.DIVERGING, Cause.INPUT_BOUND)  # their lines are the reports of steps themselves
 ENDS_THE_JOB = (Cause.PREEMPTION, Cause.TIME_LIMIT, Cause.HOST_OOM)
+CLOSED = re.compile(r"(?i)(?:closed|reset) by peer|broken pipe|socket closed")
 KILLED, BUS, ARGUMENTS = (137, -9), (135, -7), 2
 
 
@@ -63,7 +65,24 @@ def diagnose_ranks(logs: Mapping[int, str], said: str = "", exit_code: int | Non
     rank, best = min(found, key=lambda pair: (_order(pair[1].cause), pair[0]))
     if best.cause is Cause.HEALTHY:
         return replace(platform, cause=Cause.NOT_KNOWN) if platform.cause is Cause.HEALTHY else platform
+    silent = [each for each, its in found if its.cause in (Cause.HEALTHY, Cause.NOT_KNOWN)]
+    if best.cause in LOST_OTHERS and silent and any(CLOSED.search(quote.text) for quote in best.evidence):
+        return _died(_on_rank(best, rank), silent[0])
     return best if len(found) == 1 else _on_rank(best, rank)
+
+
+def _died(lost: Diagnosis, rank: int) -> Diagnosis:
+    """The diagnosis of a rank that said nothing of an error while another rank lost its connection to it."""
+    cause = Cause.RANK_FIRST_FAILED
+    return replace(
+        lost,
+        cause=cause,
+        certainty=Certainty.LIKELY,
+        summary=summary(cause, rank),
+        where=None,
+        rank=rank,
+        advice=advice(cause),
+    )
 
 
 def _on_rank(found: Diagnosis, rank: int) -> Diagnosis:

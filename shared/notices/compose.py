@@ -10,6 +10,7 @@ from typing import Any
 from shared.kernel.errors import NotFound, Unavailable
 from shared.notices.model import Notice, NoticeKind
 from shared.runs.decide import is_over
+from shared.runs.features import features
 from shared.runs.model import Run, RunState
 from shared.runs.ports import Runs
 from shared.runs.views.summary import first_line, model_metrics
@@ -143,6 +144,7 @@ def _of_run(notice: Notice, run: Run, kind: NoticeKind, title: str, facts: dict[
         "took": _duration(run),
         "metrics": ", ".join(best),
         "owner": run.people.owner,
+        **{name: value for each in features() if each.notice_facts for name, value in each.notice_facts(run).items()},
     }
     return Notice(notice.id, kind, title, notice.at, run_facts | facts, run.name, run.asked.route, run.asked.experiment)
 

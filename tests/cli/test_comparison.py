@@ -5,9 +5,10 @@ from __future__ import annotations
 from io import StringIO
 
 import pytest
-from rich.console import Console
+from rich.console import Console, RenderableType
 
-from cli.show.comparison import picture, short
+from cli.show import comparison
+from cli.show.comparison import short
 
 
 @pytest.mark.parametrize(
@@ -23,7 +24,7 @@ def test_names_are_as_long_as_tells_them_apart(names: list[str], shown: list[str
 
 
 def test_no_metric_is_left_out_silently() -> None:
-    """A run's own `loss` stands beside another's `val_loss`; what finds no picture is named, and --name draws it."""
+    """A run's own `loss` is beside another's `val_loss`. A metric without a plot is named, and --name plots it."""
     metrics = ["loss", "val_loss", "a", "b", "c", "world_size"]
     names = ["run-0123456789abcdef", "run-9876543210abcdef"]
     answer = {
@@ -33,11 +34,16 @@ def test_no_metric_is_left_out_silently() -> None:
     }
     curves = {run: {name: [[0, 1.0], [1, 2.0]] for name in metrics} for run in names}
 
-    def lines(*chosen: str) -> list[str]:
+    def lines(part: RenderableType) -> list[str]:
         out = StringIO()
-        Console(file=out, width=100).print(picture(answer, curves, list(chosen), 80))
+        Console(file=out, width=100).print(part)
         return out.getvalue().splitlines()
 
-    assert {line.split()[0] for line in lines()[1:6]} == {"loss", "val_loss", "a", "b", "c"}
-    assert lines()[-1].strip() == "More, with --name: val_loss"
-    assert sum("step 1" in line for line in lines(*metrics)) == len(metrics)
+    def plots(*chosen: str, all_of_them: bool = False) -> list[str]:
+        return lines(comparison.curves(names, curves, list(chosen), all_of_them, 80))
+
+    rows = lines(comparison.differences(answer))
+    assert {" ".join(line.split()[:2]) for line in rows[1:6]} == {f"best {name}" for name in metrics[:5]}
+    assert plots() == ["Curves, with --plot or --name: a, b, c, loss, val_loss"]
+    assert plots(all_of_them=True)[-1].strip() == "More, with --name: val_loss"
+    assert sum("step 1" in line for line in plots(*metrics)) == len(metrics)

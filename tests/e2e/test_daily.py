@@ -115,7 +115,7 @@ def test_a_run_begins_with_a_model(first: dict[str, Any], desk: Desk) -> None:
 def test_runs_are_compared(first: dict[str, Any], desk: Desk) -> None:
     """compare shows what is different, the best of each metric and the curves; runs filters, sorts and names."""
     slow = desk.ask("retry", first["run"], "-p", "lr=0.001", "--follow")
-    said = desk.type("compare", first["run"], slow["run"]).stdout
+    said = desk.type("compare", first["run"], slow["run"], "--plot").stdout
     listed = desk.ask("runs", "--where", "lr<=0.05 and epochs=1", "--sort", "accuracy")
     told = {row["name"]: row["values"] for row in desk.ask("compare", first["run"], slow["run"])["different"]}
 

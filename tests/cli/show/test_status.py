@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from cli.show import runs
+from cli.show import plan, runs
 
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
@@ -220,6 +222,25 @@ def test_a_dry_run_says_by_its_status_whether_it_could_start(
     for flags in ([], ["--json"]):
         assert run("submit", "mnist", "--dry-run", "--url", server.url, *flags) == status
         assert "run-1" in capsys.readouterr().out
+
+
+def test_the_summary_of_a_dry_run() -> None:
+    """The summary says what runs where, on which data, at what cost, and what keeps it from starting."""
+    job = {
+        "name": "run-1", "experiment_name": "digits", "compute": "azureml:cpu-cluster", "command": "python train.py\nx",
+        "resources": {"instance_count": 2}, "environment": "azureml:torch:1", "limits": {"timeout": 3600},
+        "inputs": {"data": {"type": "uri_folder", "path": "azureml://datastores/d/paths/x/"}, "epochs": 3},
+    }  # fmt: skip
+    cost = {"project": "vision", "estimated": 0.4, "greatest": 2.1, "price": 1.0, "price_from": ""}
+    out = StringIO()
+    reasons = [{"code": "cluster_busy", "message": "It would wait."}]
+    Console(file=out, width=100).print(plan.plan({"job": job, "reasons": reasons, "cost": cost}))
+    lines = [" ".join(line.split()) for line in out.getvalue().splitlines()]
+    assert lines == [
+        "run run-1", "experiment digits", "cluster cpu-cluster", "nodes 2", "command python train.py",
+        "environment torch:1", "data data azureml://datastores/d/paths/x/", "parameters epochs=3", "time limit 3600 s",
+        "cost of project vision about $0.40, at most $2.10", "not now: It would wait.", "The whole job: --json",
+    ]  # fmt: skip
 
 
 def test_the_best_value_of_a_sweep_and_the_last_one_have_labels() -> None:

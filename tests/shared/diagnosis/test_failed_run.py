@@ -9,7 +9,10 @@ import pytest
 
 from shared.api import records
 from shared.diagnosis.causes import Cause, Diagnosis
+from shared.diagnosis.change import advised_change
+from shared.diagnosis.failed_run import notice_facts
 from shared.diagnosis.judge import diagnose_ranks
+from shared.notices.compose import compose
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import Run
@@ -68,3 +71,40 @@ def test_a_huge_log_is_read_from_its_end(world: World) -> None:
     found = ended(world, "Failed", ECHO, "step 1 loss 1.0\n" * 80_000 + OOM).feature(Diagnosis)
     assert found is not None
     assert (found.cause, found.evidence[0].number) == (Cause.CUDA_OOM, 0)
+
+
+def test_the_notice_of_a_failed_run_has_the_cause_and_what_to_do(world: World) -> None:
+    """Beside the last line of its log."""
+    run = ended(world, "Failed", OOM)
+    found = run.feature(Diagnosis)
+    assert found is not None
+    assert notice_facts(run) == {"cause": found.summary, "what to do": found.advice[0]}
+    notice = compose(world.runs, "RunArchived", "1", run.created_at, {"run": run.name})
+    assert notice is not None
+    assert notice.facts["cause"] == found.summary
+
+
+@pytest.mark.parametrize(
+    ("cause", "parameters", "change"),
+    [
+        (Cause.CUDA_OOM, {"batch_size": 64, "lr": 0.1}, {"batch_size": 32}),
+        (Cause.HOST_OOM, {"batch_size": 1, "lr": 0.1}, {}),
+        (Cause.NAN_LOSS, {"lr": "0.03", "batch_size": 64}, {"lr": 0.003}),
+        (Cause.DATALOADER_WORKER, {"num_workers": 4}, {"num_workers": 0}),
+        (Cause.DATALOADER_WORKER, {"num_workers": 0}, {}),
+        (Cause.CUDA_OOM, {"batch_size": "all"}, {}),
+        (Cause.USER_EXCEPTION, {"batch_size": 64}, {}),
+    ],
+)
+def test_only_parameters_that_help_are_advised(cause: Cause, parameters: dict[str, object], change: object) -> None:
+    """And only where the new value is another."""
+    assert advised_change(cause, parameters) == change
+
+
+def test_a_rank_that_ended_without_a_word_is_the_first_that_failed() -> None:
+    """A segmentation fault leaves no line; the other rank lost its connection, or waited in vain."""
+    silent = "epoch 1 step 1 loss 0.5\nepoch 1 step 2 loss 0.4\n"
+    found = diagnose_ranks({0: ECHO, 1: silent}, "", 1)
+    assert (found.cause, found.rank, found.evidence[0].rank) == (Cause.RANK_FIRST_FAILED, 1, 0)
+    late = ECHO.replace("Connection closed by peer", "Timed out waiting 6000ms for recv from")
+    assert diagnose_ranks({0: late, 1: silent}, "", 1).cause is Cause.RENDEZVOUS_OR_RESET

@@ -1,0 +1,214 @@
+"""Faults in real jobs of two and four gloo processes on the local cloud: which causes do their diagnoses name?
+
+    python3 trainyard.py bench diagnose [--quick] [--traces N] [--json]
+
+Each job trains for a few steps with one fault on rank 1. A fault counts as named if the run's diagnosis has one of the
+causes that stand beside the fault in EXPECTED; time runs from the fault to the diagnosis in the API's answer. Good
+runs are jobs without a fault, which must complete, and simulated logs with warnings, whose diagnosis must name no
+cause: each cause that is named there is a false alarm. Ends with 1 if fewer than 90 % are named or an alarm is false.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import sys
+import tempfile
+import time
+import urllib.error
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks._callers import post
+from benchmarks._options import options
+from benchmarks.drop_to_submitted import get
+from local.cloud import Cloud, Options
+from shared.diagnosis import diagnose_log
+
+SCRIPT = Path(__file__).resolve().parent / "faults" / "training.py"
+EXPECTED: dict[str, tuple[str, ...]] = {
+    "out of memory": ("host_oom",),
+    "killed": ("host_oom", "rank_first_failed"),
+    "segmentation fault": ("rank_first_failed", "user_exception"),
+    "bus error": ("shm_bus_error",),
+    "stopped": ("deadlock", "straggler", "nccl_timeout", "rendezvous_or_reset"),
+    "slow rank": ("deadlock", "straggler", "nccl_timeout", "rendezvous_or_reset"),
+    "full disk": ("disk_full",),
+    "nan": ("nan_loss",),
+    "missing module": ("missing_module",),
+    "missing data": ("data_not_found",),
+    "no permission": ("permission",),
+    "shape mismatch": ("shape_mismatch",),
+    "checkpoint of another model": ("checkpoint_mismatch",),
+    "damaged checkpoint": ("corrupt_file", "checkpoint_mismatch"),
+    "no network": ("network",),
+    "no gpu": ("gpu_driver_or_arch",),
+    "own mistake": ("user_exception",),
+    "corrupt image": ("corrupt_file",),
+    "wrong label": ("label_out_of_range",),
+    "dead worker": ("dataloader_worker",),
+    "blocked port": ("rendezvous_or_reset",),
+    "wrong argument": ("argument_error",),
+    "time limit": ("time_limit",),
+}
+QUICK = ("missing module", "corrupt image", "killed", "own mistake")
+NO_CAUSE = ("healthy", "not_known")
+GOOD_JOBS, TRACES, AT_ONCE = 4, 1_000, 2
+PATIENCE, LEAST = 150.0, 0.9
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one job: its fault, its state, its cause, and the seconds from the fault to the diagnosis."""
+
+    fault: str
+    state: str
+    cause: str
+    seconds: float
+
+    @property
+    def named(self) -> bool:
+        """Whether the diagnosis names the cause; for a job without a fault, whether it completed."""
+        return self.cause in EXPECTED[self.fault] if self.fault in EXPECTED else self.state == "completed"
+
+    @property
+    def words(self) -> str:
+        """One line about the job."""
+        good = "named" if self.named else "NOT NAMED"
+        return f"{good:10} {self.fault:28} {self.state:10} {self.cause} {self.seconds:.0f} s"
+
+
+def job(fault: str, marks: Path, number: int) -> dict[str, Any]:
+    """A job of two processes on one node, or, each third, of four on two nodes."""
+    nodes = 2 if number % 3 == 2 else 1
+    wrong, steps = (" --batchsize 12" if fault == "wrong argument" else ""), (100_000 if fault == "time limit" else 20)
+    return {
+        "type": "command",
+        "command": f"python {SCRIPT} --fault '{fault}' --marks {marks} --steps {steps}{wrong}",
+        "environment": "azureml:trainyard@latest",
+        "compute": "azureml:cpu-cluster",
+        "resources": {"instance_count": nodes},
+        "distribution": {"type": "pytorch", "process_count_per_instance": 2},
+        "limits": {"timeout": 20 if fault == "time limit" else 120},
+    }
+
+
+def outcome(api: str, fault: str, marks: Path, number: int) -> Outcome:
+    """Submit the job and wait for the diagnosis, or for the job's end if it has none."""
+    began = time.time()
+    body, key = {"job": job(fault, marks, number)}, f"fault-{number}-{began}"
+    run = answered(lambda: post(api, "runs", body, key))["run"]
+    found: dict[str, Any] = {}
+    while time.time() - began < PATIENCE:
+        found = answered(lambda: get(f"{api}/runs/{run}"))
+        if found["state"] == "completed" or found["diagnosis"]:
+            break
+        time.sleep(0.5)
+    mark = marks / fault.replace(" ", "-")
+    since = float(mark.read_text()) if mark.exists() else began
+    cause = found["diagnosis"]["cause"] if found["diagnosis"] else "none"
+    its = Outcome(fault, found["state"], cause, time.time() - since)
+    print(its.words, flush=True)
+    return its
+
+
+def answered(call: Callable[[], Any]) -> Any:
+    """The answer of the API; a busy machine answers 503 now and then."""
+    until = time.time() + PATIENCE
+    while True:
+        try:
+            return call()
+        except urllib.error.HTTPError as error:
+            if error.code < 500 or time.time() > until:
+                raise
+        time.sleep(1)
+
+
+def measure(home: Path, faults: list[str], good: int) -> list[Outcome]:
+    """The outcomes of one job for each fault, and of so many jobs without a fault."""
+    marks = home / "marks"
+    marks.mkdir()
+    jobs = [*faults, *["none"] * good]
+    with Cloud.start(home / "cloud", Options()) as cloud, ThreadPoolExecutor(AT_ONCE) as pool:
+        done = [pool.submit(outcome, cloud.api, fault, marks, number) for number, fault in enumerate(jobs)]
+        return [each.result() for each in done]
+
+
+WARNINGS = (
+    "UserWarning: Detected call of `lr_scheduler.step()` before `optimizer.step()`.",
+    "WARNING: ran out of memory, retrying the batch: CUDA out of memory. Tried to allocate 2.00 GiB",
+    "Gradient overflow. Skipping step, loss scaler 0 reducing loss scale to 32768.0",
+    "huggingface/tokenizers: The current process just got forked. Disabling parallelism to avoid deadlocks...",
+    "wandb: Network error (ConnectionError), entering retry loop.",
+    "requests.exceptions.ReadTimeout: HTTPSConnectionPool(host='x', port=443): Read timed out. Retrying in 1s",
+    "/data/1.jpg: ignoring corrupt image/label: image file is truncated (3 bytes not processed)",
+    "node1:10:20 [0] NCCL INFO NET/Plugin : No plugin found (libnccl-net.so)",
+    "W tensorflow/x.cc:64] Could not load dynamic library 'libcudart.so.11.0'; cannot open shared object file",
+    "DeprecationWarning: distutils Version classes are deprecated.",
+    "top1 error: 0.91, failed samples: 0, nan_ratio: 0.0",
+)
+
+
+def trace(seed: int) -> str:
+    """A good log: a loss that falls with noise, in one of the shapes of trainers, with warnings in between."""
+    dice = random.Random(seed)
+    shape, scale, ranks = dice.randrange(4), dice.uniform(0.5, 12), dice.choice((1, 1, 2, 4))
+    lines = [line for step in range(dice.randint(20, 120)) for line in _step(dice, shape, scale, step, ranks)]
+    return "\n".join([*lines, *_step(dice, shape, scale, 200, ranks), *_step(dice, shape, scale, 201, ranks)]) + "\n"
+
+
+def _step(dice: random.Random, shape: int, scale: float, step: int, ranks: int) -> Iterator[str]:
+    loss = scale * math.exp(-step / 40) * dice.uniform(0.7, 1.3) + 0.05
+    for rank in range(ranks):
+        prefix = f"[rank{rank}]: " if ranks > 1 else ""
+        if step < 200 and dice.random() < 0.03:
+            yield prefix + dice.choice(WARNINGS)
+        yield (
+            prefix
+            + (
+                f"epoch 1 step {step}/202 loss {loss:.4f}",
+                f"{step // 3}%|###   | {step}/202 [00:01<00:09, 9.1it/s, loss={loss:.3f}]",
+                f"2026-11-28 10:00:00,000 - INFO - Iter [{step}/202] time: 0.31, data_time: 0.02, loss: {loss:.3f}",
+                f"{{'loss': {loss:.4f}, 'grad_norm': {dice.uniform(0.1, 9):.2f}, 'epoch': {step / 50}}}",
+            )[shape]
+        )
+
+
+def false_alarms(traces: int) -> list[str]:
+    """The causes that are named for good logs."""
+    causes = [diagnose_log(trace(seed), 0 if seed % 2 else None).cause.value for seed in range(traces)]
+    return [cause for cause in causes if cause not in NO_CAUSE]
+
+
+def summary(outcomes: list[Outcome], alarms: list[str]) -> dict[str, Any]:
+    """The share of faults that are named, the false alarms, and the seconds until 95 % of them were named."""
+    faulty = [each for each in outcomes if each.fault != "none"]
+    seconds = sorted(each.seconds for each in faulty if each.named)
+    good = [each.cause for each in outcomes if each.fault == "none" and each.cause not in ("none", *NO_CAUSE)]
+    return {
+        "named": round(sum(each.named for each in faulty) / len(faulty), 3),
+        "false_alarms": len(good) + len(alarms),
+        "seconds_p95": round(seconds[math.ceil(0.95 * len(seconds)) - 1], 1) if seconds else None,
+    }
+
+
+def main(argv: list[str]) -> int:
+    parser = options(__doc__, f"{len(QUICK)} faults, one good job and 100 simulated logs")
+    parser.add_argument("--traces", type=int, default=TRACES, help=f"simulated good logs; default {TRACES:,}")
+    parser.add_argument("--fault", choices=sorted(EXPECTED), action="append", help="only this fault; may be repeated")
+    asked = parser.parse_args(argv)
+    alarms = false_alarms(100 if asked.quick else asked.traces)
+    faults = asked.fault or list(QUICK if asked.quick else EXPECTED)
+    with tempfile.TemporaryDirectory() as home:
+        outcomes = measure(Path(home), faults, 1 if asked.quick or asked.fault else GOOD_JOBS)
+    found = summary(outcomes, alarms)
+    print(json.dumps(found) if asked.json else ", ".join(f"{name}: {value}" for name, value in found.items()))
+    return 0 if found["named"] >= LEAST and not found["false_alarms"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
