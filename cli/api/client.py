@@ -27,6 +27,11 @@ LARGEST_BODY = 512 * 1024  # bytes, as the API's limit
 BUSY_SECONDS = 10.0  # in which a busy API is asked again, where asking twice does no harm
 TOLD = (409, 422)  # the API says in a sentence why it refuses, and what to do
 START_ONE = "Start the local cloud with `python3 trainyard.py up`, or name a deployment: --url, or `login URL` once."
+OPTIONS = {  # of the command line, by the field of a request that they fill
+    "done_by": "--done-by", "keep_warm_seconds": "--keep-warm", "nodes": "--nodes", "seconds": "--for",
+    "takes_seconds": "--takes", "timeout_seconds": "--timeout", "within_seconds": "--within", "why": "--why",
+}  # fmt: skip
+_FIELD = re.compile(rf"^({'|'.join(OPTIONS)})\b(?= is )")
 KEY_WANTED = "It needs a key or a token: `login {}` stores one."
 KEY_REFUSED = "It rejected the key or token of this login, which may have expired: `login {}` stores a new one."
 MAYBE_DONE = "The request may have been carried out. Check before you repeat it."
@@ -241,6 +246,7 @@ def _refusal(answer: httpx.Response, warning: str = "") -> CliError:
     """Return the error for this status, with the API's own message (RFC 9457) if the answer has one, and with
     `warning`."""
     status, (words, code) = answer.status_code, _words(answer)
+    words = _FIELD.sub(lambda found: f"{OPTIONS[found[0]]} ({found[0]})", words)
     if status == 401 or (status == 403 and not words):
         sent = {"authorization", "x-functions-key"} & set(answer.request.headers)
         advice = (KEY_REFUSED if sent else KEY_WANTED).format(_base(answer.request.url))

@@ -162,7 +162,7 @@ def present(existing: Json) -> Json:
     scale = inner.get("scaleSettings") or {}
     return {
         "size": str(inner.get("vmSize") or "").lower(),
-        "tier": "low_priority" if inner.get("vmPriority") == "LowPriority" else "dedicated",
+        "tier": "low_priority" if str(inner.get("vmPriority")).lower() == "lowpriority" else "dedicated",
         "min": scale.get("minNodeCount") or 0,
         "max": scale.get("maxNodeCount") or 0,
         "idle_seconds": _duration(scale.get("nodeIdleTimeBeforeScaleDown") or "PT120S"),

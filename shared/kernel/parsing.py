@@ -91,7 +91,9 @@ def _fit(value: object, model: type[T], what: str, strict: bool = True) -> T:
     try:
         return convert(value, model, strict=strict)
     except msgspec.ValidationError as exc:
-        raise BadInput(f"{what} is invalid: {exc}.") from exc
+        from shared.kernel.misfits import sentence  # read only for a bad value
+
+        raise BadInput(sentence(str(exc), value, what)) from exc
 
 
 def read_key(text: str | None) -> str | None:

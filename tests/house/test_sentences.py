@@ -19,6 +19,7 @@ PATTERNS = {"search", "match", "fullmatch", "findall", "finditer"}
 # Who may read a sentence, and whose sentence it is.
 READERS = {
     "shared/adapters/azureml/failures.py": "Azure's messages about failed jobs and allocations, each with its source",
+    "shared/kernel/misfits.py": "msgspec's messages about values, which have no fields",
     "shared/runs/old_sentences.py": "sentences in rows of the version before, which had no field for the fact",
     "trainers/elastic/worker.py": "PyTorch's errors of gloo, which has no class of its own for a lost connection",
 }

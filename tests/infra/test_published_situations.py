@@ -5,6 +5,10 @@ Each case names its source. The words are the source's, so that no test here dep
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +23,8 @@ from shared.kernel.drop_key import DropKey
 from shared.runs.model import RunState
 from tests.fakes.world import ROUTE, World, trainers_folder
 from tests.infra.azd import READY, Answers, Azd, lines
-from tests.infra.declared import INFRA, main, parameters
+from tests.infra.declared import INFRA, ROOT, main, parameters
+from tests.infra.test_second_up import location
 
 TAKEN = "PreemptionError: Nodes of this job got pre-empted. Check if the run has failed or restarted. Reason: Received "
 PREEMPTED = [
@@ -77,6 +82,19 @@ def test_a_quota_is_recognized() -> None:
     )
     error = allocation_error("", words)
     assert (error.code, error.family, error.limit, error.used) == (AllocationCode.QUOTA, "Total Regional", 10, 7)
+
+
+@pytest.mark.parametrize("trainer", ["mnist", "cifar_elastic", "bert"])
+def test_a_gpu_that_is_not_seen_ends_the_training_before_it_begins(tmp_path: Path, trainer: str) -> None:
+    """rapidsai/deployment#719: a driver that is too old for PyTorch's CUDA hides the GPU without an error. Not even the
+    data is looked for, which is not there; the message has driver, build and the flag that allows the processor."""
+    environ = {**os.environ, "AZUREML_RUN_ID": "r-1", "TRAINYARD_GPUS": "4", "CUDA_VISIBLE_DEVICES": ""}
+    environ.pop("TRAINYARD_LOCAL_NODES", None)
+    argv = [sys.executable, str(ROOT / "trainers" / trainer / "train.py"), "--data", str(tmp_path / "none")]
+    done = subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 2, done.stderr
+    assert re.search(r"this node has 4 GPUs, and PyTorch sees none: NVIDIA driver .+, PyTorch \d", done.stderr)
+    assert "--device cpu (-p device=cpu of a submission or a drop)" in done.stderr
 
 
 # --- the hooks --------------------------------------------------------------------------------------------------------
@@ -147,6 +165,23 @@ def test_a_budget_that_azure_refuses_ends_nothing(azd: Azd, answer: str) -> None
     done, _ = azd.hook("preprovision", [("monthlyBudget=100", answer), ("monthlyBudget=0", role), *READY])
     assert done.returncode == 0, done.stderr
     assert "Azure refused the budget" in done.stdout
+
+
+def test_the_topic_of_defender_is_found_and_used(azd: Azd) -> None:
+    """microsoft/AzureTRE#4978: the scan made a topic, named after the account and a GUID, before anyone else could.
+    The account of another team has one too."""
+    account = main().one(declared.ACCOUNT)
+    scan, theirs = f"{account.name}-f34584bb-0c5a-4603-a3d2-0123456789f5", "other-f34584bb"
+    topics: Any = {
+        "value": [
+            {"name": theirs, "properties": {"source": account.id.replace(account.name, "other")}},
+            {"name": scan, "properties": {"source": account.id.replace("resourceGroups", "resourcegroups")}},
+        ]
+    }
+    azd.set(AZURE_ENV_NAME="local", AZURE_LOCATION="local", AZURE_SUBSCRIPTION_ID=main().subscription)
+    done, _ = azd.hook("preprovision", [("systemTopics", topics), *location("local"), *READY])
+    assert done.returncode == 0, done.stderr
+    assert azd.values["TRAINYARD_STORAGE_TOPIC"] == scan
 
 
 # --- a second `azd up` ------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import JobSpec, again
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadInput, Impossible
+from shared.kernel.misfits import sentence
 from shared.kernel.parsing import read_body, read_key
 from shared.runs.intake.create import digest
 from shared.runs.intake.dry_run import dry_run
@@ -177,14 +178,14 @@ def test_other_data_are_refused(text: str) -> None:
     ("body", "why"),
     [
         (b"", "The body is not valid JSON"),
-        (b"[]", "Expected `object`"),
+        (b"[]", "^The body is a list; use a mapping"),
         (b"{}", "exactly one of trainer, template and job"),
         (b'{"trainer": "a", "job": {}}', "exactly one of"),
-        (b'{"trainer": "a b"}', "matching regex"),
-        (b'{"trainer": "a", "nodes": "2"}', r"Expected `float \| object \| null`, got `str` - at `\$.nodes`"),
-        (b'{"trainer": "a", "nodes": 0}', ">= 1"),
-        (b'{"trainer": "a", "nodes": 1.5}', "multiple of 1"),
-        (b'{"trainer": "a", "node": 1}', "unknown field `node`"),
+        (b'{"trainer": "a b"}', "^trainer is 'a b'; use letters, digits, dashes and underscores"),
+        (b'{"trainer": "a", "nodes": "2"}', "^nodes is '2'; use a number or a mapping or null"),
+        (b'{"trainer": "a", "nodes": 0}', "^nodes is 0; use a number of at least 1"),
+        (b'{"trainer": "a", "nodes": 1.5}', "^nodes is 1.5; use a whole number"),
+        (b'{"trainer": "a", "node": 1}', "^The body has the unknown field 'node'"),
         (b'{"trainer": "a", "parameters": {"a": [1]}}', "parameters"),
         (b'{"job": ' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001, "has 600"),
         (b'{"job": ' + b'{"a":' * 50_000 + b"1" + b"}" * 50_001, "nested more than 30 deep"),
@@ -195,6 +196,39 @@ def test_a_body_that_does_not_fit_says_where(body: bytes, why: str) -> None:
     """What the model refuses is BadInput, with the place and what was expected."""
     with pytest.raises(BadInput, match=why):
         read_body(body, RunRequest)
+
+
+@pytest.mark.parametrize(
+    ("message", "value", "told"),
+    [
+        (
+            "Expected `float` >= 60.0 - at `$.timeout_seconds`",
+            {"timeout_seconds": 5},
+            "timeout_seconds is 5; use a number of at least 60.",
+        ),
+        ("Expected `str` of length >= 1 - at `$.text`", {"text": ""}, "text is ''; use text that is not empty."),
+        (
+            "Expected `str` of length <= 3 - at `$.a[0].b`",
+            {"a": [{"b": "long"}]},
+            "a[0].b is 'long'; use text of at most 3 characters.",
+        ),
+        (
+            "Expected `array` of length <= 3 - at `$.a`",
+            {"a": [1, 2, 3, 4]},
+            "a is a list; use a list of at most 3 items.",
+        ),
+        (
+            r"Expected `str` matching regex '^[A-Za-z0-9_.-]{1,9}$' - at `key` in `$.tags`",
+            {"tags": {"a b": ""}},
+            "A name in tags is not allowed; use letters, digits, dots, dashes and underscores.",
+        ),
+        ("Object missing required field `run` - at `$.a`", {"a": {}}, "a has no run, which is required."),
+        ("give one of a and b", {}, "The body: give one of a and b."),
+    ],
+)
+def test_a_misfit_is_a_sentence(message: str, value: object, told: str) -> None:
+    """Each form of msgspec's messages becomes a sentence with the field, its value and what to use."""
+    assert sentence(message, value, "The body") == told
 
 
 def test_a_digest_is_of_the_meaning(world: World) -> None:
