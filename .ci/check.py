@@ -104,6 +104,7 @@ LONG = (
     "emulators/emulator_tests/azureml/tracking/test_out_of_reach.py",
     "tests/fuzz",
     "emulators/emulator_tests/microsoft/test_blobs.py",
+    "emulators/emulator_tests/microsoft/test_tables.py",
     "tests/page/test_page_content.py",
     "tests/shared/clusters/test_idle_time.py::test_philly",
     "tests/shared/deadlines/test_runs_with_a_date.py::test_it_is_done_in_time[bursts 2",

@@ -53,7 +53,6 @@ EXPECTED: dict[str, tuple[str, ...]] = {
     "dead worker": ("dataloader_worker",),
     "blocked port": ("rendezvous_or_reset",),
     "wrong argument": ("argument_error",),
-    "time limit": ("time_limit",),
 }
 QUICK = ("missing module", "corrupt image", "killed", "own mistake")
 NO_CAUSE = ("healthy", "not_known")
@@ -85,15 +84,15 @@ class Outcome:
 def job(fault: str, marks: Path, number: int) -> dict[str, Any]:
     """A job of two processes on one node, or, each third, of four on two nodes."""
     nodes = 2 if number % 3 == 2 else 1
-    wrong, steps = (" --batchsize 12" if fault == "wrong argument" else ""), (100_000 if fault == "time limit" else 20)
+    wrong = " --batchsize 12" if fault == "wrong argument" else ""
     return {
         "type": "command",
-        "command": f"python {SCRIPT} --fault '{fault}' --marks {marks} --steps {steps}{wrong}",
+        "command": f"python {SCRIPT} --fault '{fault}' --marks {marks}{wrong}",
         "environment": "azureml:trainyard@latest",
         "compute": "azureml:cpu-cluster",
         "resources": {"instance_count": nodes},
         "distribution": {"type": "pytorch", "process_count_per_instance": 2},
-        "limits": {"timeout": 20 if fault == "time limit" else 120},
+        "limits": {"timeout": 120},
     }
 
 

@@ -45,6 +45,16 @@ class DropPlan(TypedDict):
     same: int
 
 
+class DataChecked(TypedDict):
+    """The output of `drop --check`. `verdict` is refused, warned, fine, or off where the route checks nothing."""
+
+    verdict: str
+    refusals: list[str]
+    warnings: list[str]
+    notes: list[str]
+    card: dict[str, Any]
+
+
 class Dropped(DropPlan):
     """The output of `drop`. `run` is empty if there is no run yet. `trained_before`: an earlier run trained on the
     same content."""

@@ -19,6 +19,7 @@ FEATURES = (
     "shared.sweeps",
     "shared.usage",
     "shared.diagnosis",
+    "shared.data_checks",
 )
 
 

@@ -11,11 +11,13 @@ import ctypes
 import os
 import resource
 import signal
+import socket
 import sys
 import tempfile
 import time
 import urllib.request
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 
@@ -25,7 +27,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 CLASSES, SIZE, VICTIM, AT_STEP = 10, 64, 1, 5
-TIMEOUT = timedelta(seconds=6)  # of a collective
+TIMEOUT = timedelta(seconds=10)  # of a collective
 
 
 class Digits(Dataset[tuple[torch.Tensor, torch.Tensor]]):
@@ -113,7 +115,6 @@ FAULTS: dict[str, Callable[[], object]] = {
     "no gpu": lambda: torch.zeros(1, device="cuda"),
     "own mistake": _own_mistake,
 }
-BEFORE_START = ("blocked port", "wrong argument")
 
 
 def main() -> None:
@@ -124,12 +125,17 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=20)
     options = parser.parse_args()
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    if options.fault == "blocked port":
-        _mark(options)
-        os.environ["MASTER_PORT"] = "9"
-    dist.init_process_group("gloo", timeout=TIMEOUT)
-    _train(options, rank, world)
-    dist.destroy_process_group()
+    with _blocked_port() if options.fault == "blocked port" and rank == 0 else nullcontext():
+        if options.fault == "blocked port":
+            _mark(options)
+        dist.init_process_group("gloo", timeout=TIMEOUT)
+        _train(options, rank, world)
+        dist.destroy_process_group()
+
+
+def _blocked_port() -> socket.socket:
+    """Another listener at the address where the processes meet."""
+    return socket.create_server(("", int(os.environ["MASTER_PORT"])))
 
 
 def _train(options: argparse.Namespace, rank: int, world: int) -> None:

@@ -1,13 +1,15 @@
-"""The commands data log, data diff and data files."""
+"""The commands data log, data show, data diff and data files."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
+from rich.console import Group, RenderableType
 from typer import Argument
 
 from .. import show
 from ..api.run_names import data_ref, drop_name
+from ..errors import CliError
 from ..results import prints
 from ..session import Session, command_of
 from ..setup import tab_completion
@@ -36,16 +38,37 @@ def data_log(session: Session, drop: Drop) -> None:
 
 
 @command_of("data")
+@prints("GET data/card")
+def data_show(session: Session, data: Ref) -> None:
+    """Show the data card of a generation or of a run: what a check said about the data, and the classes as bars.
+
+    Example: trainyard data show mnist/digits-1
+    """
+    said: dict[str, Any] = session.api.get("data", "card", of=data_ref(session.api, data))
+    session.print_result(said, show.data_cards.check(said, said["of"]))
+
+
+@command_of("data")
 @prints("GET data/diff")
 def data_diff(session: Session, a: Ref, b: Ref) -> None:
     """Show which files were added, changed and removed between two generations.
 
-    Each may also be a run, which stands for its data.
+    Each may also be a run, which stands for its data. Where both have a data card, the changes of counts by split and
+    class follow.
 
     Example: trainyard data diff mnist/digits-1@1 mnist/digits-1@2
     """
-    difference: dict[str, Any] = session.api.get("data", "diff", a=data_ref(session.api, a), b=data_ref(session.api, b))
-    session.print_result(difference, show.drops.difference(difference))
+    a, b = data_ref(session.api, a), data_ref(session.api, b)
+    difference: dict[str, Any] = session.api.get("data", "diff", a=a, b=b)
+    session.print_result(difference, Group(show.drops.difference(difference), _of_cards(session, a, b)))
+
+
+def _of_cards(session: Session, a: str, b: str) -> RenderableType:
+    """Return the differences of the two data cards; nothing if one of them has no card."""
+    try:
+        return show.data_cards.changes(session.api.get("data", "card", "diff", a=a, b=b))
+    except CliError:
+        return Group()
 
 
 @command_of("data")

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from rich.prompt import Prompt
-from typer import Argument, Option
+from typer import Argument, Exit, Option
 
+from .. import show
 from ..api.follow import find_drop, wait_for_drop
 from ..api.run_names import drop_name
 from ..errors import CliError, NotFound
 from ..files import arguments, drop_upload
 from ..files.drop_upload import Plan
-from ..results import Dropped, DropPlan, prints
+from ..results import DataChecked, Dropped, DropPlan, prints
 from ..session import Session, command, user_path
 from ..setup import tab_completion
 from ..setup.user_name import local_name
@@ -40,6 +41,7 @@ Delete = Annotated[bool, Option("--delete", help="Delete files of the drop that 
 Merge = Annotated[bool, Option("--merge", help="Keep files of the drop that the folder lacks, without asking.")]
 New = Annotated[bool, Option("--new", help="Upload to a new drop instead, named with the next free number.")]
 Again = Annotated[bool, Option("--again", help="Train the same content once more.")]
+Check = Annotated[bool, Option("--check", help="Only check the folder's data, and upload nothing.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Only show what is there and what would change.")]
 
 NAMED = 3  # files in a sentence
@@ -48,7 +50,7 @@ MERGE, DELETE, NEW, STOP = "merge", "delete", "new", "stop"
 
 
 @command
-@prints("GET runs/{run}", Dropped, DropPlan)
+@prints("GET runs/{run}", Dropped, DropPlan, DataChecked)
 def drop(
     session: Session,
     source: Source,
@@ -60,6 +62,7 @@ def drop(
     merge: Merge = False,
     new: New = False,
     again: Again = False,
+    check: Check = False,
     dry_run: DryRun = False,
     following: options.Follow = False,
 ) -> None:
@@ -69,7 +72,8 @@ def drop(
     nobody can answer, choose with --merge, --delete or --new. After an interruption, the same command resumes the
     upload. Content that was trained before makes no new run: the command names the run that trained it.
 
-    Route, job file and parameters are checked before anything is uploaded. Parameters and --nodes become a job file
+    Route, job file, parameters and data are checked before anything is uploaded; --check shows the data card, and
+    ends with 1 if the data would be refused. Parameters and --nodes become a job file
     in the drop; an archive is then its data. On a route that trains nothing, such as data, the drop is data for
     jobs: submit --data drops/data/NAME.
 
@@ -80,11 +84,17 @@ def drop(
     route, name = _place(session, target)
     values = arguments.parameters(parameter)
     job = arguments.job_file(source, values, nodes)
-    trains = arguments.check_route(session.api, route, job and job[1])
+    answer = arguments.check_route(session.api, route, job and job[1])
+    trains = bool(answer.get("trains", True))
     if not trains and (following or again):
         raise CliError(
             f"Route {route} does not train: {'--follow' if following else '--again'} would have no run to act on."
         )
+    if check:
+        _show_check(
+            session, _checked(source, route, drop_upload.target_name(source, name, bool(values or nodes)), answer)
+        )
+        return
     with (
         drop_upload.opened(session.profile, account_url) as container,
         arguments.written(job if values or nodes else None) as job_file,
@@ -95,6 +105,9 @@ def drop(
             upload_.name = drop_upload.free_name(container, route, upload_.name)
         todo = upload_.plan()
         session.remark(_summary(todo, delete))
+        _admit(
+            session, _checked(source, route, upload_.name, answer), only_told=dry_run or bool(todo.gone and not delete)
+        )
         if dry_run:
             session.print_result(_plan_as_json(todo), "Nothing was uploaded.")
             return
@@ -105,6 +118,28 @@ def drop(
                 todo = upload_.plan()
         upload_.send(todo, choice == DELETE)
     upload_.finish(again, following)
+
+
+def _checked(source: Path, route: str, name: str, answer: dict[str, Any]) -> DataChecked:
+    """Check the folder's data as the app will check the drop."""
+    from ..files.data_check import check_items
+
+    return check_items(drop_upload.items(source, route, name), f"{route}/{name}", answer.get("data") or {})
+
+
+def _show_check(session: Session, said: DataChecked) -> None:
+    session.print_result(said, show.data_cards.check(dict(said), "data"))
+    if said["verdict"] == "refused":
+        raise Exit(1)
+
+
+def _admit(session: Session, said: DataChecked, only_told: bool) -> None:
+    """Print the warnings. Raises CliError for data that the app would refuse, unless it is `only_told`: a dry run, or
+    a folder that is only a part of its drop."""
+    for sentence in (*(said["refusals"] if only_told or said["verdict"] == "warned" else ()), *said["warnings"]):
+        session.remark(one_line(sentence), "yellow")
+    if said["verdict"] == "refused" and not only_told:
+        raise CliError(f"The data would be refused. {' '.join(map(one_line, said['refusals']))}", "bad_data")
 
 
 def _choice(delete: bool, merge: bool, new: bool) -> str:

@@ -77,7 +77,7 @@ def with_job_file(items: list[Item], drop: str, file: Path | None) -> list[Item]
     return [*(item for item in items if item.blob != blob), Item(file, blob, file.stat().st_size)]
 
 
-def check_route(api: Api, route: str, job: dict[str, Any] | None) -> bool:
-    """Return whether drops of this route become runs. Raises CliError, with the API's message, if a drop with this
-    job file can't become one."""
-    return bool(api.post("routes", route, "check", body={"job": job}, repeats=True).get("trains", True))
+def check_route(api: Api, route: str, job: dict[str, Any] | None) -> dict[str, Any]:
+    """Return what a drop of this route becomes: `trains`, whether it becomes a run, and `data`, how its data is
+    checked. Raises CliError, with the API's message, if a drop with this job file can't become a run."""
+    return dict(api.post("routes", route, "check", body={"job": job}, repeats=True))

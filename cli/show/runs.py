@@ -55,6 +55,7 @@ def _facts(run: dict[str, Any]) -> dict[str, Text]:
         **_diagnosis(run),
         "drop": Text(_data_of(run)),
         **_trained_on(run),
+        **_data_check(run),
         "experiment": Text(run["experiment"]),
         **({} if run.get("sweep") else {"cluster": Text(f"{run['cluster']}, {node_words(run)}")}),
         "owner": Text(people.owner(run)),
@@ -75,6 +76,13 @@ def _facts(run: dict[str, Any]) -> dict[str, Text]:
         "cost": Text(costs.of_run(run)),
         "phases": Text(", ".join(f"{key} {phases.duration(times[key])}" for key in phases.PHASES if key in times)),
     }
+
+
+def _data_check(run: dict[str, Any]) -> dict[str, Text]:
+    """Return the warnings about the run's data."""
+    said = run.get("data_check") or {}
+    sentences = [one_line(each) for each in (*said.get("refusals", ()), *said.get("warnings", ()))]
+    return {"data warnings": Text("\n".join(sentences), "yellow")} if sentences else {}
 
 
 def _diagnosis(run: dict[str, Any]) -> dict[str, Text]:

@@ -52,6 +52,13 @@ class CheckedRoute(Struct):
     route: str
     trains: bool
     job: Annotated[dict[str, Any], Meta(description="The job of such a drop, but for its name and data.")]
+    data: Annotated[
+        dict[str, Any],
+        Meta(
+            description="How the data of such a drop is checked: `mode`, `declared`, `bounds`. With files, the answer "
+            "also has `verdict`, `refusals`, `warnings`, `notes` and `card`."
+        ),
+    ] = {}
 
 
 class Check(Struct):

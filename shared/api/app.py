@@ -42,7 +42,10 @@ def get_me(caller: Caller) -> Annotated[Json, answers.Me]:
 
 
 def replay(ports: StoragePorts, queue: QueueName, query: ReplayQuery) -> Annotated[Json, poison.ReplayedMessages]:
-    return asdict(poison.give_back(ports.blobs, ports.queues, queue, query.dry_run))
+    try:
+        return asdict(poison.give_back(ports.blobs, ports.queues, queue, query.dry_run))
+    finally:
+        ports.memory.forget(status.SHOWN_QUEUES)
 
 
 def list_trainers(ports: WorkspacePorts) -> Annotated[list[Json], list[answers.Trainer]]:

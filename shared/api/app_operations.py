@@ -44,7 +44,7 @@ APP = OperationGroup(
         Operation(
             "get_status", "GET", "status", ANSWERS,
             "Queues, poison messages, open drops, newest runs, clusters",
-            "With the 10 newest runs, and with rejected drops",
+            "With the 10 newest runs, and with rejected drops. Queues and clusters are at most 5 seconds old",
         ),
         Operation(
             "replay", "POST", "queues/{queue}/replay", ANSWERS,

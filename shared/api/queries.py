@@ -22,7 +22,7 @@ from shared.models.ports import ModelPorts
 from shared.ports import AllPorts
 from shared.runs.features import instead_of
 from shared.runs.model import Run
-from shared.runs.ports import RunFilter, RunPorts
+from shared.runs.ports import RunFields, RunFilter, RunPorts
 from shared.runs.progress.workloads import workload
 from shared.runs.views.compare import compare
 from shared.runs.views.run_filter import condition, names_in
@@ -73,8 +73,8 @@ def runs(ports: ClusterPorts, query: RunListQuery) -> dict[str, Any]:
     Without `details`, a run has the fields that a list shows, and only their columns are read. With a condition, a page
     reads up to 4,000 runs; `looked_at` is how many were read.
     """
-    brief = not (query.details or query.where)
-    page = ports.runs.page(run_filter(ports, query), query.limit, query.token or "", brief=brief)
+    fields = RunFields.ALL if query.details or query.where else RunFields.ROW
+    page = ports.runs.page(run_filter(ports, query), query.limit, query.token or "", fields=fields)
     runs = [run for run in page.runs if run.removed.at is None]
     shown = [shown_run(ports, run) if query.details else records.listed(run, ports.clock()) for run in runs]
     answer = {"runs": shown, "continue": page.token or None}

@@ -76,11 +76,25 @@ class LeaseExtension(Struct, forbid_unknown_fields=True):
     seconds: Annotated[float, Meta(ge=1, le=31 * DAY, description="For how long from now.")]
 
 
+class CheckedFile(Struct, forbid_unknown_fields=True):
+    """A file of a drop that may be uploaded."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=1024, description="Below the folder, with slashes.")]
+    size: Annotated[float, Meta(ge=0, le=1 << 44, multiple_of=1)]
+    md5: Annotated[
+        str, Meta(max_length=64, description="Or any other sum of the content; files without one are not compared.")
+    ] = ""
+
+
 class RouteCheck(Struct, forbid_unknown_fields=True):
     """The content of a drop's job file, to check before anything is uploaded."""
 
     job: Annotated[
         dict[str, Any] | None, Meta(description="The content of the drop's job file; null or left out for none.")
+    ] = None
+    files: Annotated[
+        Annotated[list[CheckedFile], Meta(max_length=100_000)] | None,
+        Meta(description="The drop's files, to be checked by their names, sizes and MD5 sums."),
     ] = None
 
 

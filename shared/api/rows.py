@@ -14,7 +14,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from shared.api.queries import run_filter
 from shared.api.requests import RunsQuery
 from shared.runs.model import FINAL, Run, RunState
-from shared.runs.ports import RunPorts
+from shared.runs.ports import RunFields, RunPorts
 from shared.runs.views.labels import listed_values
 from shared.runs.views.summary import best_metric, model_metrics
 
@@ -64,7 +64,8 @@ def rows(ports: RunPorts, query: RowsQuery) -> Json:
     """Return a page of rows, newest first, or the rows that changed since an earlier answer."""
     row_filter = run_filter(ports, query)
     if query.changes is UNSET:
-        page = ports.runs.page(row_filter, query.limit, query.token or "", brief=not query.where)
+        fields = RunFields.ALL if query.where else RunFields.ROW
+        page = ports.runs.page(row_filter, query.limit, query.token or "", fields=fields)
         return _answer(page.runs, [], page.mark, token=page.token)
     run_changes = ports.runs.changed(row_filter, query.changes)
     if run_changes is None:
@@ -99,8 +100,8 @@ def _row(run: Run) -> Json:
         "tags": run.people.tags,
         "parameters": run.asked.parameters,
         "headline": best[0] if (best := best_metric(run)) else None,
-        "best": run.archive.best_metrics,
-        "best_step": run.archive.best_steps.get(best[0]) if best else None,
+        "best": run.measured.best,
+        "best_step": run.measured.best_steps.get(best[0]) if best else None,
         "of_model": model_metrics(run),
         "cost": run.money.cost.dollars if run.money.cost else None,
         "listed": listed_values(run),

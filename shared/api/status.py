@@ -22,10 +22,13 @@ from shared.kernel.memory import Topic
 from shared.messages.declared import QUEUES
 from shared.messages.poison import POISON, is_done
 from shared.runs.model import Run
-from shared.runs.ports import RunPorts
+from shared.runs.ports import RunFields, RunPorts
 from shared.runs.views.run_list import in_state
 
 HEALTH = Topic[dict[str, Any]]("health", timedelta(seconds=10))
+SECONDS_SHOWN = timedelta(seconds=5)
+SHOWN_QUEUES = Topic[dict[str, Any]]("queues shown", SECONDS_SHOWN)
+SHOWN_CLUSTERS = Topic[list[dict[str, Any]]]("clusters shown", SECONDS_SHOWN)
 PATIENCE = 3.0  # seconds that a service may take to answer
 HEALTH_CURSOR = "health"  # one row, written at most every ten seconds by each process
 LISTED = 50  # open and rejected drops that are shown, and runs per cluster that wait
@@ -42,13 +45,12 @@ def health(ports: DropPorts) -> dict[str, Any]:
 
 
 def _health(ports: DropPorts) -> dict[str, Any]:
-    errors = _errors(ports)
+    errors = _errors(asked(ports))
     checks = {name: {"ok": exc is None, "detail": exc.code if exc else ""} for name, exc in errors.items()}
     return {"status": "degraded" if any(errors.values()) else "ok", "checks": checks}
 
 
-def _errors(ports: DropPorts) -> dict[str, TrainyardError | None]:
-    answers = asked(ports)
+def _errors(answers: Mapping[str, Future[None]]) -> dict[str, TrainyardError | None]:
     wait(answers.values(), PATIENCE)
     return {name: _error(name, answer) for name, answer in answers.items()}
 
@@ -98,22 +100,34 @@ def _check_storage(ports: DropPorts) -> None:
 def status(ports: ClusterPorts) -> dict[str, Any]:
     """Return queues with poison messages that still matter, drops that wait or were rejected, newest runs, and
     clusters.
+
+    The queues and the clusters are at most SECONDS_SHOWN old: reading them takes two thirds of the requests.
     """
-    errors = _errors(ports)
-    waiting, poison = ports.queues.counts(QUEUES), ports.queues.counts(f"{q}{POISON}" for q in QUEUES)
-    texts = {q: ports.queues.peek(f"{q}{POISON}") for q in QUEUES if poison[f"{q}{POISON}"]}
+    answers = asked(ports)  # read beside the rest
+    queues = ports.memory.answer(SHOWN_QUEUES, ports.clock(), lambda: _queues(ports))
+    drops = (*itertools.islice(ports.drops.open(), LISTED), *ports.drops.rejected(LISTED))
+    runs = [queries.shown_run(ports, run) for run in ports.runs.newest(10)]
+    errors = _errors(answers)
+    return {
+        "checks": {name: str(exc) if exc else "ok" for name, exc in errors.items()},
+        **queues,
+        "drops": [records.drop(drop) for drop in drops],
+        "runs": runs,
+        "clusters": []
+        if errors["workspace"]
+        else ports.memory.answer(SHOWN_CLUSTERS, ports.clock(), lambda: clusters(ports)),
+    }
+
+
+def _queues(ports: ClusterPorts) -> dict[str, Any]:
+    """Return each queue's messages, how many of its poison messages still matter, and the texts of the first ones."""
+    counts = ports.queues.counts([*QUEUES, *(f"{q}{POISON}" for q in QUEUES)])
+    texts = {q: ports.queues.peek(f"{q}{POISON}") for q in QUEUES if counts[f"{q}{POISON}"]}
     left = {q: [text for text in its if not is_done(ports, q, text)] for q, its in texts.items()}
     done = {q: len(its) - len(left[q]) for q, its in texts.items()}
     return {
-        "checks": {name: str(exc) if exc else "ok" for name, exc in errors.items()},
-        "queues": {q: {"messages": waiting[q], "poison": poison[f"{q}{POISON}"] - done.get(q, 0)} for q in QUEUES},
+        "queues": {q: {"messages": counts[q], "poison": counts[f"{q}{POISON}"] - done.get(q, 0)} for q in QUEUES},
         "poison": {q: its for q, its in left.items() if its},
-        "drops": [
-            records.drop(drop)
-            for drop in (*itertools.islice(ports.drops.open(), LISTED), *ports.drops.rejected(LISTED))
-        ],
-        "runs": [queries.shown_run(ports, run) for run in ports.runs.newest(10)],
-        "clusters": [] if errors["workspace"] else clusters(ports),
     }
 
 
@@ -135,7 +149,8 @@ def _cluster(ports: ClusterPorts, cluster: Cluster, waiting: list[Run]) -> dict[
 
 def _waiting(ports: RunPorts) -> dict[str, list[Run]]:
     """Return the waiting runs by cluster, oldest first."""
-    runs = [run for state in WAITING for run in itertools.islice(in_state(ports.runs, state), MOST_WAITING)]
+    in_states = (in_state(ports.runs, state, RunFields.NODES) for state in WAITING)
+    runs = [run for found in in_states for run in itertools.islice(found, MOST_WAITING)]
     by_cluster: dict[str, list[Run]] = {}
     for run in sorted(runs, key=lambda run: run.created_at):
         by_cluster.setdefault(run.on_cluster, []).append(run)

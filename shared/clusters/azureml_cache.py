@@ -14,7 +14,7 @@ from shared.clusters.waiting import COMES, WAITING, Waiting, why_waiting
 from shared.kernel.errors import TrainyardError
 from shared.kernel.memory import Topic
 from shared.runs.model import LIVE, Run, RunState
-from shared.runs.ports import Admission, RunFilter, RunPorts
+from shared.runs.ports import Admission, RunFields, RunFilter, RunPorts
 from shared.runs.progress.workloads import workload
 from shared.runs.views.run_list import in_state
 from shared.runs.views.summary import duration_seconds
@@ -69,12 +69,13 @@ def _read_workspace(ports: ClusterPorts) -> Sight:
 
 def _begins(ports: RunPorts, clusters: dict[str, Cluster]) -> dict[str, datetime]:
     """Forecast when the waiting runs of all clusters will start."""
-    by_state = {state: list(itertools.islice(in_state(ports.runs, state), MOST_LIVE)) for state in LIVE}
+    in_states = {state: in_state(ports.runs, state, RunFields.NODES) for state in LIVE}
+    by_state = {state: list(itertools.islice(found, MOST_LIVE)) for state, found in in_states.items()}
     if any(len(runs) == MOST_LIVE for runs in by_state.values()):
         return {}
     live = [run for runs in by_state.values() for run in runs if workload(run).has_own_nodes]
     live.sort(key=lambda run: run.created_at)
-    ended = ports.runs.page(RunFilter(state=RunState.COMPLETED), ENDED, "").runs if live else []
+    ended = ports.runs.page(RunFilter(state=RunState.COMPLETED), ENDED, fields=RunFields.NODES).runs if live else []
     now = ports.clock()
     expected: dict[str, datetime] = {}
     for name, cluster in clusters.items():

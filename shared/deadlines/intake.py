@@ -20,7 +20,7 @@ from shared.kernel.errors import Impossible
 from shared.money.admission import seconds_before
 from shared.money.ports import MoneyPorts
 from shared.runs.features import Origin
-from shared.runs.model import Placed, Run
+from shared.runs.model import Moves, Placed, Run
 from shared.runs.ports import RunPorts
 
 
@@ -35,6 +35,7 @@ def with_date(ports: MoneyPorts, run: Run, origin: Origin) -> Run:
         return run
     how = holding(run)
     work = _work(ports, run, requested)
+    _check_limits(run, work)  # first, since the plan of a long run takes seconds
     left = (done_by - run.created_at).total_seconds()
     tiers = tiers_of(ports, run.asked.cluster, run.asked.nodes, origin.limits.clusters)
     terms = terms_of(
@@ -71,7 +72,7 @@ def with_date(ports: MoneyPorts, run: Run, origin: Origin) -> Run:
             estimated=expected.expected,
             greatest=expected.worst,
         ),
-        jobs=replace(run.jobs, places=(Placed(run.created_at, tiers.low.cluster),)),
+        moves=Moves((Placed(run.created_at, tiers.low.cluster),)),
     )
 
 
@@ -97,6 +98,9 @@ def _work(ports: RunPorts, run: Run, requested: RequestedDate) -> float:
 def _check_promise(run: Run, work: float, expected: Outlook, done_by: datetime) -> None:
     if (done_by - run.created_at).total_seconds() < expected.seconds:
         raise Impossible(_too_soon(run, work, expected, done_by), "too_soon")
+
+
+def _check_limits(run: Run, work: float) -> None:
     if work > lifetime_seconds(LOW_PRIORITY_JOB_DAYS):
         words = (
             f"It takes {span(work)}, and Azure ML ends a job on low-priority nodes after {LOW_PRIORITY_JOB_DAYS} days. "

@@ -22,7 +22,7 @@ from shared.drops.facts import DropWaitsForRemoval
 from shared.drops.messages import CheckDrop, FileUploaded
 from shared.drops.model import Drop, DropState
 from shared.drops.ports import AlreadyAdded, DropPorts
-from shared.drops.seal import Complete, finish_sealing, reject, seal
+from shared.drops.seal import Complete, finish_sealing, prepare, reject, seal
 from shared.jobs.ports import WorkspacePorts
 from shared.jobs.route import Route, Routes
 from shared.kernel.compare_and_set import compare_and_set
@@ -182,17 +182,20 @@ def _judge(ports: DropPorts, stored: Stored[Drop], last: bool, so_far: SoFar) ->
     if verdict.verdict is VerdictKind.FORGET:
         ports.drops.delete(stored)
         return
+    looked = replace(drop, newest=seen.newest or drop.newest, looked_at=now, listed=seen.fingerprint)
+    complete = Complete(seen, verdict, route, listing)
+    prepared = prepare(ports, looked, complete) if verdict.verdict is VerdictKind.SEAL else None
+    if prepared and prepared.later:
+        send_check(ports.queues, drop, AFTER_SECONDS, last)
+        return
     send_check(ports.queues, drop, SETTLED_SECONDS, last=True)
     sent_at = ports.clock()
-    looked = replace(drop, newest=seen.newest or drop.newest, looked_at=now, listed=seen.fingerprint)
     if verdict.verdict is VerdictKind.UNCHANGED:
         ports.drops.replace(replace(looked, state=DropState.SEALED, code=verdict.code, why=verdict.why), stored)
     elif verdict.verdict is VerdictKind.REJECT:
         reject(ports.drops, Stored(looked, stored.etag), verdict.code, verdict.why)
-    else:
-        complete = Complete(seen, verdict, route, listing)
-        if not seal(ports, Stored(looked, stored.etag), complete) and single:
-            ports.drops.uncount_single_file(drop.key)
+    elif prepared and not seal(ports, Stored(looked, stored.etag), prepared, listing) and single:
+        ports.drops.uncount_single_file(drop.key)
     # The queued check may have come too early and found the drop open
     if ports.clock() - sent_at >= timedelta(seconds=SETTLED_SECONDS):
         send_check(ports.queues, drop, SETTLED_SECONDS, last=True)

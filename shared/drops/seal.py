@@ -27,6 +27,7 @@ from shared.kernel.storage import Blobs, Place
 from shared.kernel.versioned import Stored
 from shared.runs.content import JOB_FILES, Survey, survey
 from shared.runs.data import PackedListing, keep_listing
+from shared.runs.features import Closing, before_sealing
 from shared.runs.names import run_name
 
 
@@ -40,30 +41,53 @@ class Complete:
     listing: PackedListing
 
 
-def seal(ports: DropPorts, stored: Stored[Drop], complete: Complete) -> bool:
-    """Write the future run into the drop (the write-ahead mark), then make the run.
+@dataclass(frozen=True)
+class Prepared:
+    """What becomes of a complete drop: it is sealed as `sealing`, or rejected with `code` and `why`.
 
-    Rejects a drop that can't become a run, and returns False.
+    `later`: this takes another message.
     """
-    drop, seen, route = stored.value, complete.seen, complete.route
+
+    sealing: Drop | None = None
+    code: str = ""
+    why: str = ""
+    later: bool = False
+
+
+def prepare(ports: DropPorts, drop: Drop, complete: Complete) -> Prepared:
+    """Build the job of a complete drop, and ask the features about the drop. Writes no record."""
+    seen, route = complete.seen, complete.route
     name = run_name(drop.key, seen.fingerprint)
     try:
         job_file = _job_file(ports.blobs, drop.key, seen)
         written = _written(ports, route, job_file, Place(DROPS_CONTAINER, drop.key.prefix()))
         built = build(_order(name, drop.key, seen, route, written)) if route.trains else _no_job(route, written)
     except BrokenJobFile as exc:
-        reject(ports.drops, stored, "bad_job_file", str(exc))
-        return False
+        return Prepared(code="bad_job_file", why=str(exc))
     problems = _problems(ports.jobs, built, written)
     if problems or built.job is None:
         code = "bad_job_file" if job_file else "bad_job"
-        reject(ports.drops, stored, code, (job_file or JobFile("The job", {}, {})).explain(problems))
-        return False
+        return Prepared(code=code, why=(job_file or JobFile("The job", {}, {})).explain(problems))
     sealing = _sealing(drop, complete, built.job, ports.clock())
-    summary = written.summary if written else ""
-    sealing = replace(sealing, run=name if route.trains else "", why=f"{sealing.why} {summary}".strip())
-    keep_listing(ports.blobs, generation_of(sealing).folder, complete.listing)
-    finish_sealing(ports, ports.drops.replace(sealing, stored))
+    sealing = replace(sealing, run=name if route.trains else "")
+    folder, listing = generation_of(sealing).folder, complete.listing.data()
+    opinion = before_sealing(ports, Closing(drop.key, route, folder, seen.blobs, listing, _has_job(written)))
+    if opinion.refused:
+        return Prepared(code="bad_data", why=opinion.refused)
+    why = " ".join(filter(None, (sealing.why, written.summary if written else "", opinion.note)))
+    return Prepared(replace(sealing, why=why), later=opinion.later)
+
+
+def seal(ports: DropPorts, stored: Stored[Drop], prepared: Prepared, listing: PackedListing) -> bool:
+    """Write the future run into the drop (the write-ahead mark), then make the run.
+
+    Rejects a drop that can't become a run, and returns False.
+    """
+    if prepared.sealing is None:
+        reject(ports.drops, stored, prepared.code, prepared.why)
+        return False
+    keep_listing(ports.blobs, generation_of(prepared.sealing).folder, listing)
+    finish_sealing(ports, ports.drops.replace(prepared.sealing, stored))
     return True
 
 
@@ -122,6 +146,15 @@ def _written(ports: WorkspacePorts, route: Route, job_file: JobFile | None, fold
         return Written(Layer(problems=(Problem("", why),)))
     limits = replace(route.limits, max_upload_mib=ports.limits.max_upload_mib)
     return ports.reader.of_drop(job_file, Around(ports, limits, folder))
+
+
+def brings_job(ports: WorkspacePorts, route: Route, content: dict[str, Any] | None) -> bool:
+    """Whether a job file with this content has a job of its own, which is not the route's."""
+    return content is not None and _has_job(_written(ports, route, JobFile("job.yaml", content, {}), None))
+
+
+def _has_job(written: Written | None) -> bool:
+    return bool(written and (written.template or written.layer.job.command))
 
 
 def route_problems(

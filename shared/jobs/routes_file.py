@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.jobs.command import LAUNCHER
+from shared.jobs.data_rule import read_rule
 from shared.jobs.limits import CODE, DAY, RESTRICTED, UPLOAD_MIB, Limits
 from shared.jobs.parameters import Parameters
 from shared.jobs.readers.azureml import path_of
@@ -51,12 +52,23 @@ KEYS = {
     "vm_size",
     "model",
     "sweep",
+    "check",
+    "data",
     *NUMBERS,
 }
 LIMITS = {"clusters", "max_nodes", "max_processes", "timeout_seconds", "max_upload_mib", "cluster", "allow"}
 RETENTION_KEYS = ("checkpoints", "copies", "drops")
 NOTHING = "none"  # the trainer of a route that trains nothing
-OF_DATA = {"trainer", "quiet_seconds", "settle_seconds", "max_wait_seconds", "single_files", "retention"}
+OF_DATA = {
+    "trainer",
+    "quiet_seconds",
+    "settle_seconds",
+    "max_wait_seconds",
+    "single_files",
+    "retention",
+    "check",
+    "data",
+}
 
 
 def load(file: Path, trainers: Path) -> RoutesFile:
@@ -208,6 +220,7 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
         model=read_model(entry.get("model"), where, described),
         sweep=read_sweep(entry.get("sweep"), described, where),
         retention=_retention(entry.get("retention") or {}, where),
+        data=read_rule(entry.get("check"), entry.get("data"), where),
         **numbers,
     )
 
@@ -249,6 +262,7 @@ def _data_route(name: str, entry: dict[str, Any], where: str) -> Route:
         job_file=JobFileRule(allowed=False),
         single_files=int(numbers["single_files"]),
         retention=_retention(entry.get("retention") or {}, where),
+        data=read_rule(entry.get("check"), entry.get("data"), where),
         trains=False,
     )
 

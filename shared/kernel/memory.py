@@ -70,6 +70,11 @@ class Memory:
         """Return the single object of this topic, which `make` creates on the first call."""
         return self.answer(topic, datetime.min, make)
 
+    def forget(self, topic: Topic[Any]) -> None:
+        """Forget the topic's answers, because this process changed what they say."""
+        with self._lock:
+            self._answers.pop(topic.name, None)
+
     def _last(self, topic: Topic[T], key: Hashable) -> _CachedAnswer | None:
         answers = self._answers.get(topic.name, OrderedDict())
         if key in answers:

@@ -9,10 +9,12 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from shared.clusters.samples import day_of
 from shared.kernel.errors import Impossible
+from shared.kernel.memory import Topic
 from shared.kernel.parsing import read_time
 from shared.money.daily_charges import KEPT, charged
 from shared.money.decide import of_month
 from shared.money.model import Day
+from shared.money.policy import Policy
 from shared.money.ports import MoneyPorts
 from shared.money.report import Line, report
 from shared.money.sampled import start_of_day
@@ -20,6 +22,10 @@ from shared.money.sampled import start_of_day
 Json = dict[str, Any]
 LONGEST = timedelta(days=366)
 _MONTH_DAYS = 365.25 / 12
+# When charges were computed, and the charges. The report says up to when it counts. Budgets are read for each report.
+CHARGES = Topic[tuple[datetime, list[Day]]](
+    "charges", timedelta(seconds=10), most=4, keeps=lambda charges: not any(day.problem for day in charges[1])
+)
 
 
 class CostsQuery(Struct):
@@ -119,27 +125,31 @@ class CostReport(Struct):
 def get_costs(ports: MoneyPorts, query: CostsQuery) -> Annotated[Json, CostReport]:
     """Return what the nodes cost since a day, grouped as the query says, and the state of each budget.
 
-    Without `since` the report covers this month. Days are whole days in UTC. Raises Impossible for a time in the future
+    Without `since` the report covers this month. Days are whole days in UTC. `until` is at most ten seconds ago.
+    Raises Impossible for a time in the future
     or more than a year ago.
     """
     now = ports.clock()
     since = start_of_day(read_time(query.since)) if query.since else start_of_day(now).replace(day=1)
     if since > now or now - since > LONGEST:
         raise Impossible(f"since is {since.isoformat()}; it must be within the last {LONGEST.days} days.", "bad_time")
-    day_count = (now - since) / timedelta(days=1)
-    days = charged(ports, since, now).days
-    cost_report = report(days, query.by, now)
+    until, days = ports.memory.answer(CHARGES, now, lambda: (now, charged(ports, since, now).days), since)
+    cost_report = report(days, query.by, until)
     return {
         "since": since.isoformat(),
-        "until": now.isoformat(),
+        "until": until.isoformat(),
         "by": query.by,
         "total": _line(cost_report.total),
         "lines": [_line(line) for line in cost_report.lines],
         "days": [{"day": _date(day), **kinds} for day, kinds in cost_report.days.items()],
-        "standing": {name: month * day_count / _MONTH_DAYS for name, month in sorted(ports.money.standing.items())},
+        "standing": _standing(ports.money, (until - since) / timedelta(days=1)),
         "budgets": budgets(ports),
         "missing": [_gap(day, now) for day in days if day.problem],
     }
+
+
+def _standing(money: Policy, days: float) -> dict[str, float]:
+    return {name: month * days / _MONTH_DAYS for name, month in sorted(money.standing.items())}
 
 
 def _gap(day: Day, now: datetime) -> Json:

@@ -25,7 +25,7 @@ from shared.runs.decide import is_over
 from shared.runs.features import price_on
 from shared.runs.model import Run
 from shared.runs.node_use import ClusterUse, NodeSpan
-from shared.runs.ports import RunFilter, RunPorts
+from shared.runs.ports import RunFields, RunFilter, RunPorts
 from shared.runs.progress.workloads import workload
 from shared.runs.views.run_list import matching
 
@@ -157,7 +157,7 @@ def _runs(ports: RunPorts, since: datetime) -> Iterator[Run]:
     limits = [ports.limits, *(route.limits for route in ports.routes.values() if route.trains)]
     longest = timedelta(seconds=max(limit.timeout_seconds for limit in limits))
     recent_names = set()
-    for run in matching(ports.runs, RunFilter(since=since - longest - QUEUED)):
+    for run in matching(ports.runs, RunFilter(since=since - longest - QUEUED), RunFields.NODES):
         recent_names.add(run.name)
         yield run
     old = ports.memory.one(SEEN, Seen).old

@@ -29,7 +29,7 @@ from shared.removals.model import Reach, Removal, RemovalKind
 from shared.removals.ports import Named, RemovalPorts, Removals
 from shared.removals.reach import in_reach, listing_kept, of_drop, of_run
 from shared.runs.content import drop_blobs
-from shared.runs.data import LISTING
+from shared.runs.data import CARD, LISTING
 from shared.runs.decide import is_over, reads
 from shared.runs.model import FINAL, Run, RunState
 from shared.runs.ports import RunPorts, Runs
@@ -86,7 +86,7 @@ def remove_run(ports: RemovalPorts, removals: Removals, name: str, asked: Remova
 
 def _check_needless(runs: Runs, named: Named, run: Run) -> None:
     """Raise Conflict while the run, or a run that continues it, has not ended, or a model needs the run."""
-    if not is_over(run) or (run.archive.at is None and run.archive.gave_up_at is None):
+    if not is_over(run) or (run.archive.at is None and run.archiving.gave_up_at is None):
         raise Conflict(
             f"Run {run.name} is {run.progress.state} and not archived. Cancel it, or wait for its end.", "not_final"
         )
@@ -266,7 +266,7 @@ def _forget_drop(ports: DropPorts, key: DropKey, reach: Reach) -> None:
     for generation in ports.drops.generations(key):
         run = _run(ports.runs, generation.run) if generation.run else None
         if run is None or run.removed.at is not None:
-            ports.blobs.remove(OUTPUT_CONTAINER, [f"{generation.folder}/{LISTING}"])
+            ports.blobs.remove(OUTPUT_CONTAINER, [f"{generation.folder}/{name}" for name in (LISTING, CARD)])
     ports.drops.forget(stored)
 
 

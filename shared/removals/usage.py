@@ -12,7 +12,7 @@ from shared.jobs.ports import Jobs, WorkspacePorts
 from shared.kernel.drop_key import DropKey
 from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
 from shared.kernel.storage import Place
-from shared.runs.data import LISTING
+from shared.runs.data import CARD, LISTING
 
 BUDGET_SECONDS = 60.0  # per answer; an answer that ran out of time is marked incomplete
 
@@ -46,7 +46,7 @@ def _sizes(ports: WorkspacePorts) -> Iterator[tuple[str, str, int]]:
     for blob in ports.blobs.list(Place(OUTPUT_CONTAINER, "")):
         folder, _, inside = blob.name.partition("/")[2].partition("/")
         # Each generation of a drop has a listing, also on a route that trains nothing.
-        yield "lists" if inside == LISTING else "archives", folder or blob.name, blob.size
+        yield "lists" if inside in (LISTING, CARD) else "archives", folder or blob.name, blob.size
     jobs = ports.jobs.place(Location(OUTPUT_STORE, "trainyard/"))
     for blob in ports.blobs.list(jobs):
         run, _, rest = blob.name.removeprefix(jobs.prefix).partition("/")

@@ -29,12 +29,13 @@ from shared.kernel.versioned import Stored
 from shared.runs.content import SUCCESS_MARKER, ListingTooLong, drop_blobs, in_time, survey
 from shared.runs.decide import has_run, is_over
 from shared.runs.messages import CheckData
-from shared.runs.model import Run, RunState
+from shared.runs.model import CheckedData, Run, RunState
 from shared.runs.ports import Datasets, RunPorts
 from shared.runs.progress.workloads import workload
 from shared.runs.trained_on import ChangedFile, DataVerdict, TrainedOn, differences, judge
 
 LISTING = "data.json.gz"
+CARD = "data_card.json"  # beside it: what a check said about these data
 MOST_LISTED = 100_000  # blobs; for a larger drop, the fingerprint shows whether it changed, but not which blobs
 COMPARED_AT_ONCE = 1000  # blobs; some milliseconds
 _LIMIT = 64 << 20  # bytes of a stored listing, compressed
@@ -48,6 +49,7 @@ class PackedListing:
     def __init__(self, whole: bool = True) -> None:
         self._packer = zlib.compressobj(6, wbits=_GZIP)
         self._packed = bytearray()
+        self._whole: bytes | None = None
         self.count = 0 if whole else MOST_LISTED + 1
 
     def add(self, blob: Blob) -> None:
@@ -62,7 +64,10 @@ class PackedListing:
         """The compressed list; None if the drop has more than MOST_LISTED blobs."""
         if self.count > MOST_LISTED:
             return None
-        return bytes(self._packed) + self._packer.compress(b"\n]" if self.count else b"[]") + self._packer.flush()
+        if self._whole is None:
+            end = b"\n]" if self.count else b"[]"
+            self._whole = bytes(self._packed) + self._packer.compress(end) + self._packer.flush()
+        return self._whole
 
 
 def keep_listing(blobs: Blobs, folder: str, listing: PackedListing) -> None:
@@ -137,9 +142,9 @@ def _is_due(run: Run) -> bool:
 
 
 def _known(run: Run) -> TrainedOn | None:
-    if run.progress.trained_on:
-        return TrainedOn(run.progress.trained_on)
-    return TrainedOn.OTHER if run.progress.data_note else None  # an older version wrote only the note
+    if run.data.trained_on:
+        return TrainedOn(run.data.trained_on)
+    return TrainedOn.OTHER if run.data.note else None  # an older version wrote only the note
 
 
 def _quick(ports: RunPorts, run: Run, jobs: Collection[str] | None) -> Run | None:
@@ -156,7 +161,7 @@ def _quick(ports: RunPorts, run: Run, jobs: Collection[str] | None) -> Run | Non
 
 def _doubting(run: Run, noted: Run) -> Run:
     """The noted run, unless the note is `recorded`: only the end of a run can prove that."""
-    return run if noted.progress.trained_on is TrainedOn.RECORDED else noted
+    return run if noted.data.trained_on is TrainedOn.RECORDED else noted
 
 
 def _noted(run: Run, verdict: DataVerdict | None) -> Run:
@@ -164,7 +169,7 @@ def _noted(run: Run, verdict: DataVerdict | None) -> Run:
     order, noted = list(TrainedOn), _known(run)
     if verdict is None or (noted and order.index(verdict.trained_on) <= order.index(noted)):
         return run
-    return replace(run, progress=replace(run.progress, trained_on=verdict.trained_on, data_note=verdict.why))
+    return replace(run, data=CheckedData(verdict.trained_on, verdict.why))
 
 
 def _blobs(blobs: Blobs, run: Run) -> Iterator[Blob]:
@@ -238,5 +243,10 @@ def kept_listing(blobs: Blobs, folder: str) -> list[Blob] | None:
         packed = blobs.read(OUTPUT_CONTAINER, f"{folder}/{LISTING}", _LIMIT)
     except NotFound:
         return None
+    return unpacked(packed)
+
+
+def unpacked(packed: bytes) -> list[Blob]:
+    """The blobs of a packed list, without times and metadata."""
     rows = islice(read_json(zlib.decompress(packed, _GZIP), LISTING), MOST_LISTED)
     return [Blob(name, etag, size, md5) for name, etag, size, md5 in rows]

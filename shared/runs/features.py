@@ -16,6 +16,7 @@ from typing import Any
 from shared.features import modules
 from shared.jobs.limits import Limits
 from shared.jobs.route import Route
+from shared.kernel.drop_key import DropKey
 from shared.kernel.facts import Fact
 from shared.kernel.parts import FeaturePart
 from shared.runs.intake.request import RunRequest
@@ -48,6 +49,34 @@ class BeforeStart:
 
 
 @dataclass(frozen=True)
+class Closing:
+    """A complete drop that is about to be sealed.
+
+    `folder` will have the generation's list of blobs; `listing` is this list, packed (shared/runs/data.py), None for a
+    drop of too many blobs. `own_job`: the drop's job file has a job of its own, which is not the route's.
+    """
+
+    drop: DropKey
+    route: Route
+    folder: str
+    blobs: int
+    listing: bytes | None
+    own_job: bool
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """What a feature says to sealing a drop: `refused` is a reason against it, `note` a sentence for the drop's owner.
+
+    `later`: the feature needs another message to come to its opinion. It finds its own progress again.
+    """
+
+    refused: str = ""
+    note: str = ""
+    later: bool = False
+
+
+@dataclass(frozen=True)
 class Feature:
     """The additions of one feature.
 
@@ -60,6 +89,8 @@ class Feature:
     - `in_the_same_write`: changes of the run that belong in the same write as a fact (IN_THE_SAME_WRITE there)
     - `price_on`: the price of a node-hour on one of the run's clusters; None if the feature has no price
     - `instead_of`: the runs to compare if a request names this run alone
+    - `before_sealing`: looks at a complete drop before it is sealed
+    - `check_files`: answers what a drop of this route with these files would be told, {} for nothing
     - `notice_facts`: facts that the feature adds to a notice of a run
     - `mend`: completes a run whose row the previous version wrote
     """
@@ -73,6 +104,8 @@ class Feature:
     in_the_same_write: Mapping[type[Fact], tuple[Callable[[Any, Any], Run], ...]] = field(default_factory=dict)
     price_on: Callable[[Run, str], float | None] | None = None
     instead_of: Callable[[Any, str], list[str]] | None = None
+    before_sealing: Callable[[Any, Closing], Opinion] | None = None
+    check_files: Callable[[Any, Route, bool, Any], Json] | None = None
     notice_facts: Callable[[Run], dict[str, str]] | None = None
     mend: Callable[[Run], Run] | None = None
 
@@ -115,6 +148,24 @@ def before_start(run: Run) -> Json:
 def said_before_start() -> list[tuple[str, Any, Any]]:
     """The names, types and defaults of the response fields that `before_start` fills."""
     return [(said.name, said.model | None, None) for feature in features() for said in feature.before_start]
+
+
+def before_sealing(ports: Any, closing: Closing) -> Opinion:
+    """The opinion of the first feature that refuses the drop or needs more time; otherwise their notes together."""
+    notes = []
+    for feature in features():
+        if feature.before_sealing:
+            opinion = feature.before_sealing(ports, closing)
+            if opinion.refused or opinion.later:
+                return opinion
+            notes.append(opinion.note)
+    return Opinion(note=" ".join(filter(None, notes)))
+
+
+def check_files(ports: Any, route: Route, own_job: bool, files: Any) -> Json:
+    """What the features say about a drop of this route with these files; None for a drop whose files are unknown."""
+    answers = (feature.check_files(ports, route, own_job, files) for feature in features() if feature.check_files)
+    return {key: value for answer in answers for key, value in answer.items()}
 
 
 def price_on(run: Run, cluster: str) -> float | None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, Protocol, TypedDict, TypeVar
 
 from shared.jobs.ports import WorkspacePorts
 from shared.kernel.drop_key import DropKey
-from shared.kernel.parts import FeatureStore
+from shared.kernel.parts import FeatureStore, columns
 from shared.kernel.versioned import Stored
 from shared.runs.facts import RunAdvances, RunBeingArchived
 from shared.runs.model import Run, RunState
@@ -35,6 +36,32 @@ class RunFilter:
     tag: str = ""
     since: datetime | None = None
     holds: Callable[[Run], bool] | None = None
+
+
+class RunFields(StrEnum):
+    """The fields of the runs of a page. The other fields have their defaults; requests are in no page."""
+
+    ALL = "all"
+    ROW = "row"  # a row of a table that people see
+    NODES = "nodes"  # which nodes the run waits for, uses, and pays for
+
+
+_OF_BOTH = {"name", "cluster", "cost", "created_at", "drop", "experiment", "fingerprint", "history", "nodes", "owner"}
+_OF_BOTH |= {"owner_id", "route", "state", "tags"}
+_SOME = {
+    RunFields.ROW: _OF_BOTH
+    | {"archived_at", "parameters", "removed_at"}
+    | {"best_metrics", "best_steps", "last_metrics", "saved_metrics", "goals"},
+    RunFields.NODES: _OF_BOTH | {"job", "job_number", "kind", "places", "price", "project", "resubmit"},
+}
+
+
+def read_columns(which: RunFields) -> frozenset[str]:
+    """Return the columns of a run that a page with these fields reads. Except ROW, it also has the features' parts."""
+    if which is RunFields.ALL:
+        return frozenset(columns(Run)) - {"request"}
+    listed = {name for name, each in columns(Run).items() if each.listed} if which is RunFields.ROW else set()
+    return frozenset(_SOME[which] | listed)
 
 
 @dataclass
@@ -164,15 +191,14 @@ class Runs(Protocol):
     def newest(self, limit: int = 100, before: Run | None = None) -> list[Run]:
         """Up to `limit` runs, newest first, older than `before`. The number of requests doesn't grow with the table."""
 
-    def page(self, run_filter: RunFilter, limit: int, token: str = "", *, brief: bool = False) -> RunPage:
+    def page(self, run_filter: RunFilter, limit: int, token: str = "", *, fields: RunFields = RunFields.ALL) -> RunPage:
         """Up to `limit` matching runs, newest first, and the token of the next page, '' after the last page.
 
         The cost is one request without a filter, and usually one with a single value. Several values, or `holds`, cost
         at most four requests, which examine 4,000 runs; such a page may have fewer than `limit` runs, even none, and
         still have a token. Each run whose row an older version wrote last costs one more request.
 
-        Runs are returned without their requests. `brief` also omits the values that a table row does not show. Raises
-        Impossible for an invalid token.
+        `holds` sees the same fields as the caller. Raises Impossible for an invalid token.
         """
 
     def changed(self, run_filter: RunFilter, mark: str) -> RunChanges | None:

@@ -15,8 +15,9 @@ from shared.jobs.location import Location
 from shared.jobs.readers.expressions import read_command
 from shared.jobs.spec import DataInput, JobSpec
 from shared.kernel.errors import Changed, Impossible, NotFound
-from shared.runs.model import LIVE, Moment, RunState
-from shared.runs.ports import RunFilter, RunPage, Runs
+from shared.kernel.parts import columns, flat
+from shared.runs.model import LIVE, Cost, Moment, Placed, Run, RunState
+from shared.runs.ports import RunFields, RunFilter, RunPage, Runs, read_columns
 from tests.contract.some_runs import HOUR, NOW, pages, run
 from tests.fakes.parts import changed
 from tests.fakes.ports import FakeRuns
@@ -168,13 +169,36 @@ def test_a_page_after_new_runs_goes_on_where_it_ended(runs: Runs) -> None:
     assert [r.name for r in first.runs + second.runs] == [f"mnist-{i}" for i in (5, 4, 3, 2, 1, 0)]
 
 
+@pytest.mark.parametrize("fields", RunFields)
+@pytest.mark.parametrize("run_filter", [RunFilter(), RunFilter(state="running"), RunFilter(tag="team=blue")])
+def test_a_page_has_the_fields_that_the_caller_needs(runs: Runs, fields: RunFields, run_filter: RunFilter) -> None:
+    """Each field of the run is as written if the page reads its column, and has its default otherwise."""
+    cost = Cost(1.0, 0.5, 0.25, 60.0, NOW)
+    written = changed(
+        run(parameters={"epochs": 3}, project="vision", kind="new"),
+        state=RunState.RUNNING,
+        job="mnist-a",
+        price=2.5,
+        cost=cost,
+        places=(Placed(NOW, "gpu"),),
+        owner="ada",
+        tags={"team": "blue"},
+        reason="It is long.",
+        best_metrics={"loss": 0.1},
+    )
+    runs.insert(written)
+    (found,) = runs.page(run_filter, 3, fields=fields).runs
+    values = {name: each.of(written) for name, each in columns(Run).items() if name in read_columns(fields)}
+    assert flat(found) == {**flat(Run.of(**values)), "request": JobSpec()}
+
+
 def test_what_changed_since_a_page_is_told(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     """New runs and those written again come, older ones than the page's do not, those that fit no longer are gone."""
     monkeypatch.setattr("shared.adapters.tables.run_table._OVERLAP", timedelta(milliseconds=-1))
     for i in range(5):
         runs.insert(run(f"mnist-{i}", i, state=RunState.QUEUED))
     queued = RunFilter(state="queued")
-    page = runs.page(RunFilter(), 3, brief=True)
+    page = runs.page(RunFilter(), 3, fields=RunFields.ROW)
     assert [r.name for r in page.runs] == ["mnist-4", "mnist-3", "mnist-2"]
     quiet = runs.changed(queued, page.mark)
     assert quiet is not None
@@ -272,7 +296,7 @@ def test_a_condition_finds_runs_over_all_pages(runs: Runs) -> None:
     """What a condition wants is found whatever lies between, in pages of the wanted length, each run once."""
     for i in range(30):
         runs.insert(run(f"mnist-{i}", i, best_metrics={"accuracy": i / 30}, owner="ann" if i % 2 else "bob"))
-    seventh = RunFilter(holds=lambda one: one.archive.best_metrics["accuracy"] * 30 % 7 < 0.5)
+    seventh = RunFilter(holds=lambda one: one.measured.best["accuracy"] * 30 % 7 < 0.5)
     third = RunFilter(owner="ann", state="received", holds=lambda one: one.created_at.second % 3 == 0)
     for wanted in (seventh, third):
         having = [one.name for one in runs.newest() if index.fits(one, wanted)]
@@ -318,7 +342,7 @@ def test_the_run_of_a_moment_ago_may_be_written_under_its_etag(runs: Runs) -> No
     second = runs.update(first, changed(first.value, state=RunState.SUBMITTED, attempts=1, archive_tries=2))
     again = runs.recent("mnist-0")
     assert (again.value, again.etag) == (runs.get("mnist-0").value, second.etag)
-    assert runs.update(again, changed(again.value, job="mnist-0")).value.archive.tries == 2
+    assert runs.update(again, changed(again.value, job="mnist-0")).value.archiving.tries == 2
     with pytest.raises(NotFound, match="mnist-9"):
         runs.recent("mnist-9")
 

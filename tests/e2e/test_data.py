@@ -43,6 +43,22 @@ def test_a_route_that_is_not_there_is_told_before_the_upload(desk: Desk) -> None
     assert desk.type("show", "mnits/v", expect=3).returncode == 3
 
 
+def test_data_is_checked_before_the_upload(desk: Desk) -> None:
+    """`drop --check` shows the card of a folder; data that would be refused is not uploaded, and names the file."""
+    folder = desk.folder / "checked"
+    shutil.copytree(desk.folder / "digits", folder)
+    (folder / "job.yaml").unlink()
+    said = desk.ask("drop", "checked", "mnist/checked", "--check")
+    assert (said["verdict"], said["card"]["totals"]) == ("fine", {"train": 1437, "test": 360})
+    labels = folder / "train-labels-idx1-ubyte.gz"
+    labels.write_bytes(labels.read_bytes()[:500])
+    assert desk.ask("drop", "checked", "mnist/checked", "--check", expect=1)["verdict"] == "refused"
+    assert (
+        f"{labels.name}: expected a whole gzip file" in desk.type("drop", "checked", "mnist/checked", expect=1).stderr
+    )
+    assert desk.type("show", "mnist/checked", expect=3).returncode == 3
+
+
 def test_a_drop_tells_its_run(desk: Desk, first: dict[str, Any]) -> None:
     """Without --follow too, `drop` waits for the run's name; the same content again says which run it made."""
     assert first["run"] in desk.runs()

@@ -17,6 +17,7 @@ from tests.e2e.lab import PATIENCE, Lab
 ROUTES = """
 routes:
   mnist: {trainer: mnist, cluster: cpu-cluster, nodes: 2}
+  unchecked: {trainer: mnist, cluster: cpu-cluster, nodes: 2, check: off}
   strict: {trainer: mnist, cluster: cpu-cluster, job_file: forbidden}
   list: {template: list.yaml, cluster: cpu-cluster}
   patient: {template: patient.yaml, cluster: cpu-cluster, nodes: 2}
@@ -61,7 +62,7 @@ def test_an_unknown_route_is_rejected(lab: Lab) -> None:
 
     assert (
         lab.drop_that_is("minst/a", "rejected")["why"]
-        == "There is no route 'minst'. Routes: list, mnist, patient, strict."
+        == "There is no route 'minst'. Routes: list, mnist, patient, strict, unchecked."
     )
 
 
@@ -83,11 +84,14 @@ def test_a_forbidden_job_file_is_rejected(lab: Lab) -> None:
 
 
 def test_a_failing_trainer_is_explained_on_the_run(lab: Lab) -> None:
-    """A truncated IDX file fails the training; the run says which file and why, and its logs are archived."""
+    """A truncated IDX file is refused. Where the route does not check, the run says which file failed it, and why."""
     files = lab.digits()
     name = next(n for n in files if n.startswith("train-images"))
-    lab.upload("mnist/broken", {**files, name: files[name][:5000], "_SUCCESS": b""})
-    run = lab.archived("mnist/broken")
+    broken = {**files, name: files[name][:5000], "_SUCCESS": b""}
+    lab.upload("mnist/broken", broken)
+    lab.upload("unchecked/broken", broken)
+    assert f"{name}: expected a whole gzip file" in lab.drop_that_is("mnist/broken", "rejected")["why"]
+    run = lab.archived("unchecked/broken")
 
     assert run["state"] == "failed"
     assert "exited with status code 2" in run["reason"]

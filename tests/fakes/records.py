@@ -16,11 +16,11 @@ from shared.drops.model import Drop, DropState, Generation, generation_of, ran_a
 from shared.jobs.spec import JobSpec
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed, Impossible, NotFound
-from shared.kernel.parts import difference, flat
+from shared.kernel.parts import difference, flat, from_columns
 from shared.kernel.versioned import Stored
 from shared.runs.model import LIVE, Run, RunState
 from shared.runs.names import hour_of
-from shared.runs.ports import RunChanges, RunFilter, RunPage
+from shared.runs.ports import RunChanges, RunFields, RunFilter, RunPage, read_columns
 from tests.fakes.parts import changed
 
 
@@ -174,7 +174,7 @@ class FakeRuns:
         runs = sorted((row.value for row in self.rows.values()), key=_age)
         return [run for run in runs if before is None or _age(run) > _age(before)][:limit]
 
-    def page(self, run_filter: RunFilter, limit: int, token: str = "", *, brief: bool = False) -> RunPage:
+    def page(self, run_filter: RunFilter, limit: int, token: str = "", *, fields: RunFields = RunFields.ALL) -> RunPage:
         """Looks at SEEN runs a page, so that a page may be empty and yet have a token, as the service's may."""
         after = (int(token.partition("_")[0]), token.partition("_")[2]) if "_" in token else None
         if token and after is None:
@@ -193,7 +193,7 @@ class FakeRuns:
             tagged = tagged and run_filter.owner in ("", run.people.owner, run.people.owner_id)
             holds = run_filter.holds is None or run_filter.holds(run)
             if tagged and holds and all(want in ("", flat(run)[name]) for name, want in _equalities(run_filter)):
-                found.append(changed(run, request=JobSpec()))
+                found.append(_with_only(run, fields))
         more = bool(ahead) and last is not ahead[-1]
         mark = f"{self._written()}_{_age(found[-1])[0]}_{found[-1].name}" if found else ""
         return RunPage(found, f"{_age(last)[0]}_{last.name}" if more else "", len(ahead[: self.SEEN]), mark)
@@ -254,6 +254,12 @@ class FakeRuns:
 def _equalities(run_filter: RunFilter) -> list[tuple[str, str]]:
     fields = ("experiment", "state", "cluster")
     return [(name, getattr(run_filter, name)) for name in fields]
+
+
+def _with_only(run: Run, fields: RunFields) -> Run:
+    """The run with these fields alone, as a page has it."""
+    values = {name: value for name, value in flat(run).items() if name in read_columns(fields)}
+    return replace(from_columns(Run, values), features={} if fields is RunFields.ROW else run.features)
 
 
 def _age(run: Run) -> tuple[int, str]:

@@ -16,6 +16,7 @@ import pytest
 from local import page_bundle
 from shared.deadlines.model import Date, DeadlineTerms, Pace
 from shared.deadlines.plan import NodeChoice
+from shared.diagnosis.causes import Cause, Certainty, Diagnosis
 from shared.drops.model import Drop, DropState
 from shared.kernel.drop_key import DropKey
 from shared.runs.model import RunState
@@ -101,6 +102,18 @@ def test_a_date_says_where_its_run_stands(lab: Lab) -> None:
         expect(card).to_contain_text(why)
         expect(card.get_by_text("It will be late.")).to_have_count(1 if late else 0)
         page.close()
+    assert lab.faults == []
+
+
+def test_a_diagnosis_says_the_cause_and_what_to_do(lab: Lab) -> None:
+    """Above the words of the log; names in it are shown as text."""
+    found = Diagnosis(Cause.CUDA_OOM, Certainty.CERTAIN, f"Out of memory, at {EVIL}.", advice=("Use a smaller batch.",))
+    run = a_run("failed-1", reason="It exited with 1.").having(found)
+    lab.archived(run, {"logs/std_log_process_0.txt": b"torch.OutOfMemoryError\n"})
+    page = lab.page("run/failed-1")
+    expect(page.locator(".notice p")).to_have_text(f"Out of memory, at {EVIL}. Use a smaller batch.")
+    expect(page.locator(".notice .reason")).to_have_text("It exited with 1.")
+    page.close()
     assert lab.faults == []
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from shared.api import records, status
+from shared.api import app, records, status
+from shared.api.requests import ReplayQuery
 from shared.clusters import scaling
 from shared.clusters.model import Cluster, Decision
 from shared.jobs.model import JobStatus
@@ -48,8 +49,8 @@ def test_from_upload_to_archive(world: World) -> None:
     run = world.only_run()
     assert (run.progress.state, run.archive.output) == (RunState.COMPLETED, f"output/digits/{run.name}")
     assert [m.state for m in run.progress.history] == ["received", "submitted", "queued", "running", "completed"]
-    assert run.archive.best_metrics == {"test_accuracy": 0.9}
-    assert run.archive.last_metrics == {"test_accuracy": 0.8}
+    assert run.measured.best == {"test_accuracy": 0.9}
+    assert run.measured.last == {"test_accuracy": 0.8}
     assert world.archived(run) == {
         "models/model.pt", "metrics/metrics.jsonl", "logs/std_log_process_0.txt", "manifest.json", "data.json.gz",
     }  # fmt: skip
@@ -222,6 +223,28 @@ def test_status_shows_what_waits_and_what_failed(world: World) -> None:
     assert [d["drop"] for d in told["drops"]] == ["nowhere/a"]
     assert [r["state"] for r in told["runs"]] == ["queued"]
     assert told["clusters"][0]["name"] == "cpu-cluster"
+
+
+def test_status_knows_new_drops_and_runs_at_once_and_queues_and_clusters_within_seconds(world: World) -> None:
+    """Queues and clusters are at most five seconds old; a replay from here shows at once."""
+
+    def seen() -> tuple[int, int, int, int]:
+        told = status.status(world.system)
+        (cluster,), poison = told["clusters"], told["queues"]["drop-events"]["poison"]
+        return len(told["drops"]), len(told["runs"]), cluster["max_nodes"], poison
+
+    world.complete("1.bin")
+    assert seen() == (0, 1, 4, 0)
+    world.queues.put("drop-events-poison", '{"what": "is this"}')
+    world.upload("mnist/b/1.bin")
+    world.deliver_all()
+    world.handle("drop-events")
+    world.clusters.clusters["cpu-cluster"] = Cluster("cpu-cluster", 0, 6, 120)
+    assert seen() == (1, 1, 4, 0)
+    world.clock.advance(5)
+    assert seen() == (1, 1, 6, 1)
+    app.replay(world.system, "drop-events", ReplayQuery())
+    assert seen() == (1, 1, 6, 0)
 
 
 def test_a_full_disk_is_no_good_health(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

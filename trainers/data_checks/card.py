@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-MOST_CLASSES = 100  # that a card names per split
+MOST_CLASSES = 50  # that a card names per split
 
 
 @dataclass

@@ -9,7 +9,7 @@ from typing import Any
 from . import archive, kinds, listing
 from .archive import Overfull
 from .card import Card
-from .data import Data, Settings
+from .data import Data, Settings, TooSlow
 from .findings import DataError, Finding, Severity
 from .pictures import Picture
 from .source import PACKED, Source, is_data
@@ -37,6 +37,7 @@ class Task:
     declared: Mapping[str, Any] = field(default_factory=dict)
     settings: Settings = field(default_factory=Settings)
     partial: bool = False
+    only_list: bool = False
     late: Callable[[], bool] = lambda: False
     known: Mapping[str, Picture] = field(default_factory=dict)
     seed: str = ""
@@ -51,9 +52,8 @@ def check(source: Source, task: Task) -> Result:
         return result(data)
     alone = _only_archive(data)
     listing.check(data)
-    if not alone:
-        kinds.checker(task.declared)(data)
-        return result(data)
+    if not alone or task.only_list or data.card.kind in ("", "files"):
+        return _of_kind(data, task)
     try:
         inside = _inside(data, alone, task)
     except DataError as error:
@@ -62,14 +62,22 @@ def check(source: Source, task: Task) -> Result:
     except (TimeoutError, Overfull):
         data.findings.note("archive", f"{alone} is too large to be looked into before it is trained on.")
         return result(data)
+    inside.card.bytes = data.card.bytes
     try:
-        kinds.checker(task.declared)(inside)
-    except DataError as error:  # an entry that can't be read
-        inside.findings.refuse("archive", str(error))
+        return _of_kind(inside, task)
     finally:
         inside.close()
-    inside.card.bytes = data.card.bytes
-    return result(inside)
+
+
+def _of_kind(data: Data, task: Task) -> Result:
+    declared = {} if _only_archive(data) and task.only_list else task.declared  # nobody looked into the archive
+    try:
+        kinds.checker(declared)(data)
+    except DataError as error:  # an entry of an archive that can't be read
+        data.findings.refuse("unreadable", str(error))
+    except TooSlow:
+        data.findings.note("time", "The time for a check was over before everything was read.")
+    return result(data)
 
 
 def result(data: Data) -> Result:
@@ -80,7 +88,9 @@ def result(data: Data) -> Result:
 
 def _data(source: Source, task: Task) -> Data:
     files = [file for file in source.files if is_data(file.path)]
-    return Data(source, files, task.settings, task.declared, task.partial, task.late, task.known, task.seed)
+    return Data(
+        source, files, task.settings, task.declared, task.partial, task.only_list, task.late, task.known, task.seed
+    )
 
 
 def _only_archive(data: Data) -> str:

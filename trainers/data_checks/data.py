@@ -41,13 +41,17 @@ class Unfinished(Exception):
         self.read = read
 
 
+class TooSlow(Exception):
+    """The time is over in a file that has to be read from its beginning."""
+
+
 @dataclass
 class Data:
     """A data set under a check.
 
     `options` is the declaration of the data. `partial`: the files are only the first of a longer list, so nothing can
-    be said about what is missing. `late` tells that the time is over; `known` are pictures that an earlier part of the
-    check read. `seed` chooses the sample.
+    be said about what is missing. `only_list`: no file can be read. `late` tells that the time is over; `known` are
+    pictures that an earlier part of the check read. `seed` chooses the sample.
     """
 
     source: Source
@@ -55,6 +59,7 @@ class Data:
     settings: Settings = field(default_factory=Settings)
     options: Mapping[str, Any] = field(default_factory=dict)
     partial: bool = False
+    only_list: bool = False
     late: Callable[[], bool] = lambda: False
     known: Mapping[str, Picture] = field(default_factory=dict)
     seed: str = ""
@@ -70,19 +75,21 @@ class Data:
     def content(self, path: str) -> bytes | None:
         """Return a file's content; None if it is larger than a check reads."""
         size = self.by_path[path].size
-        if size > self.settings.document:
+        if self.only_list or size > self.settings.document:
             self.left_out.append(path)
             return None
         return self.source.read(path, 0, size) if size else b""
 
     def chosen(self, paths: Sequence[str]) -> list[str]:
         """Return the paths to read: all, if reading all takes only seconds, otherwise a sample."""
+        if self.only_list:
+            return []
         return list(paths) if self.source.whole else sample.choose(paths, self.settings.sample, self.seed)
 
     def pictures(self, paths: Sequence[str]) -> dict[str, Picture]:
         """Return what is known of a sample of these pictures. Empty ones are known from the list.
 
-        Raises Unfinished when the time is over.
+        Raises Unfinished when the time is over, but not before it read AT_ONCE more.
         """
         read = {path: Picture(broken="it is empty") for path in paths if not self.by_path[path].size}
         wanted = list(self.chosen([path for path in paths if path not in read]))
@@ -90,10 +97,10 @@ class Data:
         left = [path for path in wanted if path not in read]
         with ThreadPoolExecutor(self.settings.threads, "pictures") as pool:
             for start in range(0, len(left), AT_ONCE):
-                if self.late():
-                    raise Unfinished(read)
                 some = left[start : start + AT_ONCE]
                 read |= zip(some, pool.map(self._picture, some), strict=True)
+                if start + AT_ONCE < len(left) and self.late():
+                    raise Unfinished(read)
         self.card.read = sample.sentence(sum(bool(each.broken) for each in read.values()), len(read), len(paths))
         return read
 

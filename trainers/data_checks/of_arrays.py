@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from typing import IO
 
 from . import archive, cifar, idx, listing
-from .data import Data, Unfinished
-from .findings import DataError
+from .data import Data, TooSlow
+from .findings import DataError, Severity
 from .names import locate
 from .source import CHUNK
 
@@ -22,17 +22,19 @@ def check_idx(data: Data) -> None:
     listing.packed(data, lambda path: not path.endswith(".gz"))
     with data.findings.catching("missing_file"):
         paths = locate(data.by_path, idx.FILES, "the drop")
+        if _empty(data, paths):
+            return
         images = Images(data)
-        for split, images_file, labels_file in (
-            ("train", *list(paths.values())[:2]),
-            ("test", *list(paths.values())[2:]),
-        ):
-            _pair(data, images, split, paths[_key(paths, images_file)], paths[_key(paths, labels_file)])
+        for split, name in (("train", "train"), ("test", "t10k")):
+            _pair(data, images, split, paths[f"{name}-images-idx3-ubyte"], paths[f"{name}-labels-idx1-ubyte"])
         images.compare()
 
 
-def _key(paths: dict[str, str], path: str) -> str:
-    return next(key for key, value in paths.items() if value == path)
+def _empty(data: Data, paths: dict[str, str]) -> bool:
+    """Return whether there is nothing to read: files are empty, or only their list is there."""
+    ours = set(paths.values())
+    listing.empty_files(data, Severity.REFUSE, lambda path: path in ours)
+    return data.only_list or any(not data.by_path[path].size for path in ours)
 
 
 def _pair(data: Data, images: Images, split: str, images_path: str, labels_path: str) -> None:
@@ -61,7 +63,7 @@ def _images(data: Data, images: Images, split: str, path: str) -> int:
             read = 0
             while piece := file.read(min(CHUNK // size * size, count * size + 1 - read)):
                 if data.late():
-                    raise Unfinished({})
+                    raise TooSlow
                 read += len(piece)
                 images.add(split, piece, size)
         except BROKEN_GZIP as error:
@@ -143,6 +145,8 @@ def check_cifar(data: Data) -> None:
     listing.packed(data)
     with data.findings.catching("missing_file"):
         paths = locate(data.by_path, cifar.FILES, "the drop")
+        if _empty(data, paths):
+            return
         names: list[str] | None = None
         with data.findings.catching("batch"):
             names = cifar.class_names(paths[cifar.META], _content(data, paths[cifar.META]))
@@ -163,5 +167,5 @@ def _content(data: Data, path: str) -> bytes:
     size = data.by_path[path].size
     cifar.check_size(path, size)
     if data.late():
-        raise Unfinished({})
+        raise TooSlow
     return data.source.read(path, 0, size)

@@ -51,7 +51,8 @@ def _found(data: Data, found: Found, reader: Reader) -> None:
     both = {each.path for each in found.train} & {each.path for each in found.val or ()}
     if both:
         data.findings.warn("leakage", "Images are in train and in val, so what is tested was also trained on:", both)
-    _unnamed(data, split_of)
+    if not data.left_out:
+        _unnamed(data, split_of)
     _pictures(data, split_of, {record.path: record for _, records in _parts(found) for record in records})
 
 

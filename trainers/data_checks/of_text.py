@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import archive, listing, table, text
-from .data import Data, Unfinished
+from .data import Data
 from .findings import DataError, Severity
 from .names import split_of
 from .source import CHUNK, PACKED, File
@@ -81,11 +81,10 @@ def _pieces(data: Data, file: File) -> Iterator[bytes]:
         stream = gzip.GzipFile(fileobj=stream)
     done = 0
     while piece := stream.read(CHUNK):
-        if data.late():
-            raise Unfinished({})
         done += len(piece)
         yield piece
-        if done > 64 * max(data.settings.document, file.size):  # a gzip file unfolds to at most 1,032 times its size
+        # A gzip file unfolds to at most 1,032 times its size
+        if data.late() or done > 64 * max(data.settings.document, file.size):
             data.left_out.append(file.path)
             return
 

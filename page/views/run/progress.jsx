@@ -14,6 +14,7 @@ export function Why({ run }) {
   return (
     <div class={`notice ${run.state === "failed" ? "bad" : ""}`}>
       <b>{waits ? W.run.waits : W.run.reason}</b>
+      {run.diagnosis && <p>{visible([run.diagnosis.summary, ...run.diagnosis.advice].join(" "))}</p>}
       <div class="reason" tabindex="0" role="region" aria-label={W.run.reason}>
         {visible(why)}
       </div>

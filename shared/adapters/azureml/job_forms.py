@@ -86,6 +86,8 @@ def _step_lacks(step: WrittenStep, workspace: Checks) -> Iterator[str]:
     """Yield what keeps a step from running: a missing registered component, or what its job lacks."""
     if step.component and not pipelines.has_component(workspace.find, step.component):
         yield f"component {place_text(step.component)} is not in the workspace."
+    elif "//registries/" in (component := place_text(step.component)):
+        yield from _refusals(workspace, {"component": component})
     yield from form_of(step.job).lacks(step.job, workspace)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ _LONGEST_DELAY = 7 * 24 * 3600  # seconds, the service's limit
 _FOR_EVER = -1  # never expires; by default the service would drop an unhandled message after 7 days
 _TAKEN = ("MessageNotFound", "PopReceiptMismatch", "QueueNotFound")  # received or deleted by another process
 _MOST_PEEKED = 32  # also the most that one request receives
+_READERS = 8  # queues that are counted concurrently
 _HIDDEN = 60  # seconds that a message is invisible while it moves between two queues
 
 
@@ -28,6 +30,7 @@ class StorageQueues:
 
     def __init__(self, service: QueueServiceClient) -> None:
         self._service = service
+        self._readers = ThreadPoolExecutor(_READERS, "queues")
 
     def send(self, message: Message, delay: float = 0.0) -> Sent:
         return self._put(message.queue, encode(message), delay)
@@ -55,7 +58,8 @@ class StorageQueues:
                     raise
 
     def counts(self, queues: Iterable[str]) -> dict[str, int]:
-        return {queue: self._count(queue) for queue in queues}
+        names = list(queues)
+        return dict(zip(names, self._readers.map(self._count, names), strict=True))
 
     def ages(self, queues: Iterable[str]) -> dict[str, float]:
         return {queue: self._age(queue) for queue in queues}

@@ -11,39 +11,29 @@ from collections.abc import Iterable
 from typing import Any
 
 from shared.adapters.tables import keys, table
-from shared.adapters.tables.records import Row, column_names, part_cells, some_columns
+from shared.adapters.tables.records import Row, column_names, one_column_cells, part_cells, some_columns
 from shared.adapters.tables.table import Operation
 from shared.kernel.parts import columns
 from shared.runs.features import parts
 from shared.runs.model import LIVE, Run, RunState
-from shared.runs.ports import RunFilter
+from shared.runs.ports import RunFields, RunFilter, read_columns
 
 PARTITION = "run"
 PARTS = parts()
-LISTED = ["RowKey", *column_names(Run, ("request",), PARTS)]  # the columns that a list of runs reads
 COLUMNS = ["time_key", "whole"]  # only in index rows
-
-_SHOWN = {
-    "name",
-    "drop",
-    "route",
-    "fingerprint",
-    "experiment",
-    "cluster",
-    "nodes",
-    "created_at",
-    "state",
-    "history",
-    "archived_at",
-}
-_SHOWN |= {"owner", "owner_id", "tags", "parameters", "cost", "removed_at"}
-_SHOWN |= {"best_metrics", "best_steps", "last_metrics", "saved_metrics", "goals"}
-_SHOWN |= {name for name, each in columns(Run).items() if each.listed}
-BRIEF = ["RowKey", *column_names(Run, skip=tuple(name for name in columns(Run) if name not in _SHOWN))]
 
 _LONGEST_COPY = 32_000  # characters; a run has at most 20 copies, and a transaction takes 4 MiB
 
 _COPIED = [each for each in columns(Run).values() if each.name != "request"]
+
+
+def _selected(which: RunFields) -> list[str]:
+    """Return the columns of the table that a page with these fields reads."""
+    skipped = tuple(columns(Run).keys() - read_columns(which))
+    return ["RowKey", *column_names(Run, skipped, () if which is RunFields.ROW else PARTS)]
+
+
+SELECTED = {which: _selected(which) for which in RunFields}  # the columns that a page of these fields reads
 
 Entry = tuple[str, str]  # a field, and the value by which a run is found
 
@@ -136,7 +126,7 @@ def _head(entry: Entry, run: Run) -> Row:
 def _copy(run: Run) -> Row:
     """Return the listed columns without those at their defaults; empty for a run that is too long."""
     values = {each.name: value for each in _COPIED if (value := each.of(run)) != each.default}
-    row = some_columns(Run, values) | part_cells(run, PARTS)
+    row = some_columns(Run, values) | one_column_cells(run) | part_cells(run, PARTS)
     return row if _length(row.values()) <= _LONGEST_COPY else {}
 
 

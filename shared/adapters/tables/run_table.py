@@ -19,19 +19,20 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shared.adapters.tables import keys, table
 from shared.adapters.tables import run_index as index
 from shared.adapters.tables.recent_rows import RecentRows
 from shared.adapters.tables.records import Row, changed_columns, from_row, iso, to_row
 from shared.adapters.tables.table import RowMissing, Table, after_row
+from shared.jobs.spec import JobSpec
 from shared.kernel.errors import BadInput, Changed, Impossible, NotFound
 from shared.kernel.versioned import Stored
 from shared.runs.features import mended
 from shared.runs.model import LIVE, Run, RunState
 from shared.runs.names import RUN_NAME, hour_of, start_of_hour
-from shared.runs.ports import RunChanges, RunFilter, RunPage
+from shared.runs.ports import RunChanges, RunFields, RunFilter, RunPage
 
 if TYPE_CHECKING:
     from azure.data.tables import TableServiceClient
@@ -42,6 +43,7 @@ _KEYS_KNOWN = 10_000  # runs whose row keys are cached, 2 MiB
 _READERS = 8  # rows of a filter's page that are read concurrently
 _MILLISECOND = timedelta(milliseconds=1)
 _OVERLAP = timedelta(seconds=1)  # concurrent writes may become visible in a different order than their times
+_NO_REQUEST = JobSpec()  # lists leave the requests out
 _TIME = "Timestamp"  # the service's own column: the time of a row's last write
 
 
@@ -122,11 +124,11 @@ class TableRuns:
         rows = self._table.query(self._PARTITION, low, high, min(limit, _PAGE))
         return [_run(row) for row in islice(rows, limit)]
 
-    def page(self, run_filter: RunFilter, limit: int, token: str = "", *, brief: bool = False) -> RunPage:
+    def page(self, run_filter: RunFilter, limit: int, token: str = "", *, fields: RunFields = RunFields.ALL) -> RunPage:
         limit = min(limit, _PAGE)
         entry, enough = index.best_entry(run_filter), index.is_enough(run_filter)
         low, high = index.key_range(*entry) if entry else table.kind("t")
-        columns = [*(index.BRIEF if brief else index.LISTED), _TIME, *(index.COLUMNS if entry else [])]
+        columns = [*index.SELECTED[fields], _TIME, *(index.COLUMNS if entry else [])]
         ask = _ask(low, _since(high, low, run_filter), columns)
         page, times = RunPage([], token), list[datetime]()
         for _ in range(1 if enough and not entry else _REQUESTS):
@@ -142,7 +144,7 @@ class TableRuns:
 
     def changed(self, run_filter: RunFilter, mark: str) -> RunChanges | None:
         oldest, since = _read_mark(mark)
-        columns = index.LISTED if run_filter.holds else index.BRIEF
+        columns = index.SELECTED[RunFields.ALL if run_filter.holds else RunFields.ROW]
         ask = _ask(table.kind("t")[0], f"{oldest}\x20", [*columns, _TIME], f"{_TIME} ge @since")
         ask.parameters["since"] = since - _OVERLAP
         rows, token = self._table.page(ask, _PAGE, "")
@@ -217,7 +219,7 @@ class TableRuns:
         high = f"t!{keys.newest_first(start)}~"  # ~ sorts after every name
         if before is not None:
             low = f"t!{keys.newest_first(before.created_at, before.name)}\x20"
-        ask = _ask(low, high, index.LISTED, "archived_at eq ''")
+        ask = _ask(low, high, index.SELECTED[RunFields.ALL], "archived_at eq ''")
         rows = islice(self._table.all(ask), limit)
         return [Stored(_run(row), table.etag(row)) for row in rows]
 
@@ -225,7 +227,7 @@ class TableRuns:
         """Return the run of an index row; None if the run no longer exists."""
         if _has_copy(index_row):
             return _run(index_row)
-        row = self._table.get(self._PARTITION, f"t!{index_row['time_key']}", index.LISTED)
+        row = self._table.get(self._PARTITION, f"t!{index_row['time_key']}", index.SELECTED[RunFields.ALL])
         return _run(row) if row else None
 
     def _key(self, kind: str, rest: str) -> Row:
@@ -267,15 +269,15 @@ def _has_copy(row: Row) -> bool:
     return bool(row.get("whole")) or not row.get("time_key")
 
 
-def _read(row: Row) -> Run:
-    """Return the run of a row. Raises BadInput with the column's name if the row is unreadable."""
-    return mended(from_row(Run, row, index.PARTS))
+def _read(row: Row, **other_values: Any) -> Run:
+    """Return the run of a row; `other_values` are not read. Raises BadInput with the name of an unreadable column."""
+    return mended(from_row(Run, row, index.PARTS, **other_values))
 
 
 def _run(row: Row) -> Run:
     """Return the run of a listed row. An unreadable run is shown as broken."""
     try:
-        return _read({**row, "request": "{}"})
+        return _read(row, request=_NO_REQUEST)
     except BadInput as exc:
         at, _, name = str(row.get("RowKey", "")).rpartition("!")[2].partition("-")
         created = keys.time_of(at)

@@ -8,9 +8,10 @@ from typing import Any
 from rich.console import Console, RenderableType
 
 from cli.show import runs as show
-from shared.adapters.tables.run_index import BRIEF
+from shared.adapters.tables.run_index import SELECTED
 from shared.api import records, rows
 from shared.api.rows import RowsQuery
+from shared.runs.ports import RunFields
 from tests.contract.some_runs import run
 from tests.fakes.parts import changed
 from tests.fakes.world import World, trainers_folder
@@ -38,7 +39,7 @@ def test_a_listed_field_has_a_column_in_lists(tmp_path: Path) -> None:
         world.runs.insert(each)
     listed: dict[str, Any] = {row["run"]: row["listed"] for row in rows.rows(world.system, RowsQuery())["rows"]}
     assert listed == {"a": {"Project": "vision"}, "b": {}}
-    assert "project" in BRIEF
+    assert "project" in SELECTED[RunFields.ROW]
     text = printed(show.many([records.run(of_vision), records.run(of_nobody)], ""))
     assert "project" in text
     assert "vision" in text

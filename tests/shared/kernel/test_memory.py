@@ -29,6 +29,15 @@ class Source:
         return self.reads
 
 
+def test_a_forgotten_answer_is_read_again() -> None:
+    """What the process changed itself is not answered from the cache; other topics stay."""
+    memory, clock, source = Memory(), Clock(), Source()
+    other = Topic[int]("other", timedelta(minutes=1))
+    assert (memory.answer(MINUTE, clock(), source), memory.answer(other, clock(), source)) == (1, 2)
+    memory.forget(MINUTE)
+    assert (memory.answer(MINUTE, clock(), source), memory.answer(other, clock(), source)) == (3, 2)
+
+
 def test_an_answer_is_remembered_for_its_age() -> None:
     """Until `max_age` has passed the source is not read again."""
     memory, clock, source = Memory(), Clock(), Source()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -39,6 +39,20 @@ def test_days_are_closed_once_and_add_up(world: World) -> None:
     assert [line["key"] for line in found["lines"]] == ["vision"]
     assert sum(day["training"] for day in found["days"]) == pytest.approx(found["total"]["training"])
     assert [day["day"] for day in found["days"]] == ["2026-01-10", "2026-01-11"]
+
+
+def test_a_report_says_up_to_when_it_counts(world: World) -> None:
+    """Charges are remembered for ten seconds. Until then `until` stays, and the dollars are those of that moment."""
+    started(world)
+    wait(world, 30, 2)
+    first = get_costs(world.system, CostsQuery())
+    seconds = []
+    for _ in range(3):
+        world.clock.advance(5)
+        again = get_costs(world.system, CostsQuery())
+        seconds.append((datetime.fromisoformat(again["until"]) - datetime.fromisoformat(first["until"])).seconds)
+        assert again["total"]["spent"] - first["total"]["spent"] == pytest.approx(seconds[-1] * 2 * 0.001)
+    assert seconds == [0, 10, 10]
 
 
 def test_the_report_by_all_that_it_knows(world: World) -> None:

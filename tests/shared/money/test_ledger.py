@@ -282,7 +282,7 @@ def there(minute: int, counts: list[tuple[int, int]], runs: list[ClusterUse]) ->
 
 
 @given(counted, st.lists(uses, max_size=4, unique_by=lambda u: u.run), st.lists(spells, max_size=2))
-@settings(max_examples=150)
+@settings(max_examples=50)
 def test_an_independent_integral_finds_the_same(
     counts: list[tuple[int, int]], runs: list[ClusterUse], leases: list[NodeSpan]
 ) -> None:

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from shared.adapters.azureml.job_forms import form_of
 from shared.drops.model import DropState
+from shared.jobs.readers.azureml import read_job
 from shared.jobs.readers.place_text import place_text
 from shared.jobs.readers.run_event import job_of, status_of
 from shared.jobs.spec import JobSpec, output_path
@@ -251,3 +253,24 @@ def test_a_bad_pipeline_rejects_its_drop(world: World, job_file: str, words: str
     (drop,) = [stored.value for stored in world.drops.rows.values()]
     assert (drop.state, world.jobs.jobs) == (DropState.REJECTED, {})
     assert words in drop.why
+
+
+class WithoutComponents:
+    """A local workspace whose registries have no component, and which has nothing registered itself."""
+
+    def find(self, path: str) -> dict[str, Any] | None:
+        return None
+
+    def preflight(self, job: dict[str, Any]) -> dict[str, Any]:
+        named = job.get("component")
+        return {"refusals": [f"No version of {named}"] if named else []}
+
+
+def test_a_registrys_component_is_looked_up_before_a_run_exists() -> None:
+    """The workspace that can look says what is missing, for each step; so does Azure ML of its own."""
+    step = {"component": "azureml://registries/azureml/components/download_model/labels/latest"}
+    pipeline = read_job({"type": "pipeline", "jobs": {"get": step, "use": {"component": "azureml:own:1"}}})
+    assert form_of(pipeline).lacks(pipeline, WithoutComponents()) == [
+        f"Step 'get': No version of {step['component']}",
+        "Step 'use': component azureml:own:1 is not in the workspace.",
+    ]

@@ -112,6 +112,24 @@ def test_a_job_uses_what_registries_have(cloud: Cloud, ml: Any, team: Any) -> No
     assert "SAID five,1,0 heavy" in cloud.log(name)
 
 
+def test_a_component_is_looked_up_before_a_job_is_sent(cloud: Cloud, team: Any) -> None:
+    """One that the registry lacks is a refusal of the look-over, and so is an unknown registry; without a version the
+    newest is meant."""
+    look = f"/preflight/v1.0{cloud.workspace}/jobs"
+    told = {
+        "team/components/say/versions/1": "",
+        "team/components/say/labels/latest": "",
+        "team/components/say": "",
+        "team/components/say/versions/7": "No version 7 of 'say' among components of registry 'team'.",
+        "azureml/components/download_model": "No version latest of 'download_model' among components of registry",
+        "nobody/components/say/versions/1": "There is no registry 'nobody' on this machine",
+    }
+    for place, why in told.items():
+        job = {"component": f"azureml://registries/{place}"}
+        refusals = cloud.call("POST", look, {"job": job}).json()["refusals"]
+        assert (len(refusals), why in "".join(refusals)) == (bool(why), True), (place, refusals)
+
+
 def test_a_registrys_code_runs(cloud: Cloud, team: Any) -> None:
     """Resource Manager takes its id. (MLClient refuses that in a job, here and in Azure.)"""
     component, rows = team.components.get("show"), "azureml://registries/team/data/iris/versions/1"

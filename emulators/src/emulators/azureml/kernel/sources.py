@@ -19,7 +19,10 @@ _ID = re.compile(
     rf"(?:azureml:)?(?!azureml://registries/|https?://)(?:.*/)?{_VERSION}", re.IGNORECASE
 )  # Resource Manager's
 _SHORT = re.compile(r"azureml:(?P<name>[^/:@]+)[:@](?P<version>[^/:@]+)")  # a version, or a label
-_REGISTRY = re.compile(rf"(?:azureml:)?azureml://registries/(?P<registry>[^/]+)/{_VERSION}", re.IGNORECASE)
+_REGISTRY = re.compile(  # without a version it is the newest
+    rf"(?:azureml:)?azureml://registries/(?P<registry>[^/]+)/(?:{_VERSION}|(?P<any>{_KINDS})/(?P<newest>[^/:]+))",
+    re.IGNORECASE,
+)
 _WASBS = re.compile(r"(?:wasbs?|abfss?)://(?P<container>[^@/]+)@(?P<account>[^./]+)\.[^/]+/(?P<path>.*)")
 _BLOB_HOST = re.compile(r"(?P<account>[a-z0-9]{3,24})\.(?:blob|dfs)\.core\.[\w.-]+")
 ARTIFACTS = "artifacts"  # the output under which a job's logs and ./outputs are found
@@ -117,7 +120,8 @@ def asset(text: str, kind: str) -> AssetRef | None:
     `kind` is that of the short forms, which don't tell it.
     """
     if match := _REGISTRY.fullmatch(text):
-        return AssetRef(match["kind"].lower(), match["name"], match["version"], match["registry"])
+        kind, name = match["kind"] or match["any"], match["name"] or match["newest"]
+        return AssetRef(kind.lower(), name, match["version"] or "latest", match["registry"])
     if match := _ID.fullmatch(text):
         return AssetRef(match["kind"].lower(), match["name"], match["version"])
     if match := _SHORT.fullmatch(text):

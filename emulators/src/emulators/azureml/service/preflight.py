@@ -16,7 +16,7 @@ from emulators.azureml.bodies.distribution import Distribution
 from emulators.azureml.bodies.job_body import JobSpec, version_of
 from emulators.azureml.environments.builder import Environments
 from emulators.azureml.kernel.checks import mapping
-from emulators.azureml.kernel.errors import BadRequest, DataError
+from emulators.azureml.kernel.errors import BadRequest, DataError, NotFound
 from emulators.azureml.kernel.models import Json
 from emulators.azureml.kernel.sources import AssetRef, JobOutput, Source, Web, source
 from emulators.azureml.running.launchers import with_launcher
@@ -33,11 +33,12 @@ _TYPES = {"pytorch": "PyTorch", "mpi": "Mpi", "tensorflow": "TensorFlow", "ray":
 @dataclass(frozen=True)
 class Wanted:
     """The parts of a job that this machine must be able to provide. `environment` is a reference to a version, or
-    the properties of an environment that the job defines."""
+    the properties of an environment that the job defines; `component`, of a step, is one of a registry."""
 
     environment: AssetRef | Json | None
     inputs: Mapping[str, tuple[str, Source]]  # by name: kind, and where it lies
     spread: Distribution
+    component: AssetRef | None = None
 
 
 @dataclass(frozen=True)
@@ -73,11 +74,15 @@ class Needs:
                 f"nodes are this machine, which starts at most {MOST_PROCESSES} for a job."
             )
         try:
+            if wanted.component is not None:
+                self.registries.find(wanted.component)
             for name, (kind, where) in wanted.inputs.items():
                 await self._reach(f"Input {name!r}", kind, where)
             if wanted.environment is not None:
                 made_of = await self.recipes.find(wanted.environment)
                 await self.environments.check(with_launcher(made_of, wanted.spread))
+        except NotFound as error:
+            raise BadRequest(error.message) from error
         except DataError as error:
             raise BadRequest(str(error)) from error
 
@@ -107,6 +112,7 @@ def described(job: Json) -> Wanted:
         _environment(job.get("environment")),
         inputs,
         distribution.read(body if spread else {}, nodes if isinstance(nodes, int) else 1),
+        version_of(job["component"], "components", "component") if job.get("component") else None,
     )
 
 

@@ -7,6 +7,8 @@ import logging
 import re
 from pathlib import Path
 
+from emulators.azureml.kernel.models import Asset
+from emulators.azureml.kernel.sources import AssetRef
 from emulators.azureml.storage.blobs import Blobs, Place
 from emulators.azureml.workspace.registries import Registries
 from emulators.azureml.workspace.registry_files import CONTAINER, Reading, stamps
@@ -42,6 +44,10 @@ class RegistryFolder:
                 {reading.name: reading.problems for reading in read},
             )
             self._seen = seen
+
+    def find(self, wanted: AssetRef) -> Asset:
+        """Return the version that the reference names, as of the last refresh. Raises NotFound."""
+        return self._registries.find(wanted)
 
     def _read(self) -> list[Reading]:
         found = [below for below in sorted(self._folder.iterdir()) if below.is_dir()] if self._folder.is_dir() else []

@@ -1,0 +1,199 @@
+"""Which damage the checks of data name, whether they refuse undamaged data, and what 100,000 files cost.
+
+$ python3 trainyard.py bench data_checks
+$ python3 trainyard.py bench data_checks --quick
+
+Each damage is done to a fresh copy of a data set: of published sets where they are in ../shared/data, and of sets that
+are made here. The copy is checked as `drop` checks a folder, and again as the app checks a drop, by ranges and samples.
+A damage counts as named if both checks name it. An undamaged set that is refused counts as false.
+
+For the 100,000 files, a process of its own reads the list of a drop of so many pictures, packed as the closing listing
+leaves it, and checks the drop as the app does. The storage is made up: a read takes 20 ms, about that of a small read
+in Azure, and returns a picture that is made of its name. --json ends with one object.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import resource
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from benchmarks import _data_damage as damage
+from benchmarks._data_damage import Damage
+from benchmarks._options import options
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+LATENCY = 0.02  # seconds of a read
+FILES = 100_000
+QUICK_FILES = 20_000
+
+
+class Set(NamedTuple):
+    """A data set: how it is declared, where it is or how it is made, and its damages."""
+
+    label: str
+    declared: dict[str, Any]
+    source: Path | Callable[[Path], None]
+    damages: Callable[[Path], Sequence[Damage]]
+
+
+SETS = (
+    Set("ants and bees", {"kind": "image_folder"}, DATA / "hymenoptera_data", damage.image_folder),
+    Set("coco-tiny", {"kind": "detection"}, DATA / "coco-tiny", damage.coco),
+    Set("MNIST", {"kind": "idx"}, DATA / "mnist", damage.idx),
+    Set("CIFAR-10", {"kind": "cifar"}, DATA / "cifar-10-small-python.tar.gz", damage.cifar),
+    Set("leaves (made)", {"kind": "image_folder"}, damage.make_images, damage.image_folder),
+    Set("VOC (made)", {"kind": "detection"}, damage.make_voc, damage.voc),
+    Set("texts (made)", {"kind": "text"}, damage.make_text, damage.text),
+    Set("tables (made)", {"kind": "csv", "columns": ["id", "age"]}, damage.make_table, damage.table),
+)
+QUICK = {"MNIST", "CIFAR-10"}  # their damages take a second each, so --quick tries every third
+
+
+def main(argv: list[str]) -> int:
+    parser = options(__doc__, "a third of MNIST's and CIFAR's damages, and 20,000 files")
+    parser.add_argument("--measure", type=int, default=0, help="only check a drop of so many files, and print the cost")
+    args = parser.parse_args(argv)
+    if args.measure:
+        print(json.dumps(measured(args.measure)))
+        return 0
+    injected, missed, false = [], [], []
+    for each in SETS:
+        done, unnamed, refused = tried(each, args.quick)
+        injected += done
+        missed += unnamed
+        false += refused
+    cost = in_process(QUICK_FILES if args.quick else FILES)
+    for line in (*missed, *false):
+        print(line)
+    told = {"injected": len(injected), "named": len(injected) - len(missed), "false": len(false), **cost}
+    print(f"{cost['files']:,} files: {cost['seconds_100k']} s and {cost['peak_mib']} MiB for the process at most")
+    print(json.dumps(told) if args.json else f"{told['named']} of {told['injected']} named, {told['false']} false")
+    return int(bool(missed or false))
+
+
+def tried(each: Set, quick: bool) -> tuple[list[str], list[str], list[str]]:
+    """Return the damages that were tried, those that were not named, and the set if it is refused undamaged."""
+    if isinstance(each.source, Path) and not each.source.exists():
+        print(
+            f"{each.label:16} skipped: {each.source.name} is not in ../shared/data, which is no part of this repository"
+        )
+        return [], [], []
+    with tempfile.TemporaryDirectory() as home:
+        whole = Path(home, each.source.name if isinstance(each.source, Path) and each.source.is_file() else "whole")
+        if isinstance(each.source, Path):
+            copied(each.source, whole)
+        else:
+            each.source(whole)
+        false = [f"{each.label}: refused undamaged: {text}" for text in sentences(whole, each, only="refuse")]
+        warned = len(sentences(whole, each, only="warn"))
+        chosen = list(each.damages(whole))[:: 3 if quick and each.label in QUICK else 1]
+        missed = []
+        for harm in chosen:
+            target = Path(home, "damaged", whole.name)
+            shutil.rmtree(target.parent, ignore_errors=True)
+            target.parent.mkdir()
+            copied(whole, target)
+            harm.harm(target)
+            for way in (True, False):
+                if not any(name in text for text in sentences(target, each, way) for name in harm.names):
+                    missed.append(f"{each.label}: {harm.label} is not named {'whole' if way else 'by ranges'}")
+                    break
+    print(f"{each.label:16} {len(chosen) - len(missed)} of {len(chosen)} named; {warned} warnings undamaged")
+    return [f"{each.label}: {harm.label}" for harm in chosen], missed, false
+
+
+def copied(source: Path, target: Path) -> None:
+    if source.is_dir():
+        shutil.copytree(source, target)
+    else:
+        shutil.copyfile(source, target)
+
+
+def sentences(folder: Path, each: Set, whole: bool = True, only: str = "") -> list[str]:
+    """Return the findings of a check, as sentences."""
+    from trainers.data_checks.check import Task, check
+    from trainers.data_checks.source import Folder
+
+    result = check(Folder(folder, 1 << 40 if whole else 0), Task(each.declared))
+    return [str(finding) for finding in result.findings if only in ("", finding.severity)]
+
+
+def in_process(files: int) -> dict[str, Any]:
+    command = [sys.executable, "-m", "benchmarks.data_checks", "--measure", str(files)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    return dict(json.loads(ran.stdout))
+
+
+@dataclass
+class MadeUp:
+    """Storage whose blobs are pictures made of their names; it keeps nothing."""
+
+    reads: int = 0
+
+    def read_from(self, _container: str, name: str, offset: int, limit: int) -> bytes:
+        time.sleep(LATENCY)
+        self.reads += 1
+        return picture(name)[offset : offset + limit]
+
+    def read(self, _container: str, name: str, _limit: int) -> bytes:
+        from shared.kernel.errors import NotFound
+
+        raise NotFound(name)
+
+    def write(self, *_: object) -> None:
+        return
+
+
+def picture(name: str) -> bytes:
+    """Return a PNG of 32 x 32 pixels."""
+    noise = hashlib.shake_128(name.encode()).digest(32 * 97)
+    parts = [(b"IHDR", struct.pack(">2I5B", 32, 32, 8, 2, 0, 0, 0)), (b"IDAT", zlib.compress(noise, 1)), (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+        for kind, content in parts
+    )
+
+
+def measured(files: int) -> dict[str, Any]:
+    """Check a drop of so many pictures as the app does; return seconds and the process's largest memory."""
+    from shared.data_checks.at_sealing import before_sealing
+    from shared.jobs.data_rule import DataRule
+    from shared.kernel.drop_key import DropKey
+    from shared.kernel.storage import Blob
+    from shared.runs.data import PackedListing
+    from shared.runs.features import Closing
+
+    listing, size = PackedListing(), len(picture("x"))
+    for number in range(files):
+        name = f"images/many/{'val' if number % 7 == 0 else 'train'}/class{number % 50:03}/image_{number:06}.png"
+        listing.add(Blob(name, f"0x8DC{number:012X}", size, hashlib.md5(name.encode()).hexdigest()))
+    route = SimpleNamespace(data=DataRule(declared={"kind": "image_folder"}), trainer="")
+    blobs = MadeUp()
+    ports = SimpleNamespace(blobs=blobs, clock=lambda: datetime.now(UTC), trainers=Path())
+    closing = Closing(DropKey("images", "many"), route, "images/many-1", files, listing.data(), False)  # type: ignore[arg-type]
+    began = time.perf_counter()
+    opinion = before_sealing(ports, closing)
+    seconds = time.perf_counter() - began
+    assert not opinion.later
+    assert not opinion.refused, opinion.refused
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    told = {"files": files, "reads": blobs.reads, "seconds": round(seconds, 1)}
+    return {**told, "seconds_100k": round(seconds * FILES / files, 1), "peak_mib": round(peak)}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,24 @@
+"""The HTTP operations of data cards."""
+
+from __future__ import annotations
+
+from shared.kernel.operation import Operation, OperationGroup
+
+ANSWERS = "shared.data_checks.cards"
+
+GROUP = OperationGroup(
+    "[Data cards](data-checks.md)",
+    (
+        Operation(
+            "get_card", "GET", "data/card", ANSWERS,
+            "The data card of a generation or run",
+            "`?of=` takes `<route>/<name>`, `<route>/<name>@<generation>` or a run. The answer has the verdict of the "
+            "check, its reasons, and the card",
+            problems=(404, 422),
+        ),
+        Operation(
+            "diff_cards", "GET", "data/card/diff", ANSWERS,
+            "How two data cards differ", "`?a=` and `?b=` take the same as `of` above", problems=(404, 422),
+        ),
+    ),
+)  # fmt: skip

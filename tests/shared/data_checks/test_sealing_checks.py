@@ -1,0 +1,221 @@
+"""Drops with bad data: refused or warned before anything is submitted, by what the drop's route says."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from shared.api import catalogue
+from shared.api.requests import CheckedFile, RouteCheck
+from shared.data_checks import at_sealing
+from shared.data_checks.model import CheckVerdict, DataCheck
+from shared.drops.model import DropState
+from shared.jobs.data_rule import CheckMode, DataRule, read_rule
+from shared.jobs.route import Route
+from shared.kernel.drop_key import DropKey
+from shared.kernel.errors import BadSetting
+from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
+from shared.runs.data import CARD
+from tests.fakes.world import ROUTE, World, trainers_folder
+
+KEY = DropKey("ants", "one")
+
+
+def world_of(tmp_path: Path, **rule: Any) -> World:
+    data = DataRule(**{"declared": {"kind": "image_folder"}, **rule})
+    route: Route = replace(ROUTE, name="ants", data=data)
+    return World(trainers_folder(tmp_path), [route])
+
+
+def picture(number: int, kind: str = "PNG") -> bytes:
+    out = io.BytesIO()
+    Image.new("RGB", (20, 20 + number)).save(out, kind)
+    return out.getvalue()
+
+
+def put_pictures(world: World, count: int = 12) -> None:
+    for split in ("train", "val"):
+        for number, name in enumerate(("ant", "bee")):
+            for each in range(count):
+                content = picture(4 * each + 2 * number + (split == "val"))
+                world.blobs.put(DROPS_CONTAINER, f"{KEY}/{split}/{name}/{each}.png", content)
+
+
+def close(world: World) -> None:
+    """Write the marker, and handle everything that follows."""
+    world.upload(f"{KEY}/_SUCCESS", b"")
+    world.settle()
+
+
+def drop(world: World) -> Any:
+    stored = world.drops.get(KEY)
+    assert stored
+    return stored.value
+
+
+def check_of(world: World) -> DataCheck:
+    said = world.only_run().feature(DataCheck)
+    assert said
+    return said
+
+
+def test_good_data_makes_a_run_with_a_card(tmp_path: Path) -> None:
+    """The run of undamaged data has a card with the counts by split and class, and its drop is sealed."""
+    world = world_of(tmp_path)
+    put_pictures(world)
+    close(world)
+    assert drop(world).state is DropState.SEALED
+    said = check_of(world)
+    assert (said.verdict, said.refusals, said.warnings) == (CheckVerdict.FINE, (), ())
+    assert said.card["splits"] == {"train": {"ant": 12, "bee": 12}, "val": {"ant": 12, "bee": 12}}
+    assert said.card["read"] == "All 48 were read."
+
+
+def test_bad_data_is_refused_with_names(tmp_path: Path) -> None:
+    """A class without images in train: the drop says which, no run is made, and nothing is submitted."""
+    world = world_of(tmp_path)
+    put_pictures(world)
+    world.blobs.put(DROPS_CONTAINER, f"{KEY}/val/wasp/0.png", picture(1))
+    close(world)
+    assert (drop(world).state, drop(world).code) == (DropState.REJECTED, "bad_data")
+    assert "val/wasp: expected only the classes of train (ant, bee)" in drop(world).why
+    assert not world.runs.newest()
+    assert not world.jobs.jobs
+    assert not world.blobs.containers.get(OUTPUT_CONTAINER)
+
+
+def test_a_refused_drop_is_repaired_by_an_upload(tmp_path: Path) -> None:
+    """After the missing images arrived, the same drop becomes a run."""
+    world = world_of(tmp_path)
+    put_pictures(world)
+    world.blobs.put(DROPS_CONTAINER, f"{KEY}/val/wasp/0.png", picture(1))
+    close(world)
+    world.clock.advance(60)
+    for number in range(12):
+        world.blobs.put(DROPS_CONTAINER, f"{KEY}/train/wasp/{number}.png", picture(200 + number))
+    close(world)
+    assert drop(world).state is DropState.SEALED
+    assert check_of(world).card["totals"] == {"train": 36, "val": 25}
+
+
+@pytest.mark.parametrize("mode", [CheckMode.WARN, CheckMode.OFF])
+def test_a_route_may_only_warn_or_not_check(tmp_path: Path, mode: CheckMode) -> None:
+    """With `warn` the run carries the reasons, and the drop mentions them; with `off` no card is kept."""
+    world = world_of(tmp_path, mode=mode)
+    put_pictures(world)
+    world.blobs.put(DROPS_CONTAINER, f"{KEY}/val/wasp/0.png", picture(1))
+    close(world)
+    run = world.only_run()
+    assert drop(world).state is DropState.SEALED
+    if mode is CheckMode.OFF:
+        assert run.feature(DataCheck) is None
+        return
+    assert check_of(world).verdict is CheckVerdict.WARNED
+    assert "val/wasp" in check_of(world).refusals[0]
+    assert drop(world).why.endswith("A check of its data has 2 warnings.")
+
+
+def test_leakage_warns(tmp_path: Path) -> None:
+    """The same picture in train and val is named on the run."""
+    world = world_of(tmp_path)
+    put_pictures(world)
+    world.blobs.put(DROPS_CONTAINER, f"{KEY}/val/ant/same.png", picture(0))
+    close(world)
+    assert "train/ant/0.png = val/ant/same.png" in check_of(world).warnings[0]
+
+
+def test_bounds_of_a_route_hold(tmp_path: Path) -> None:
+    """A route that allows no broken image refuses one; its sample says what it may have missed."""
+    world = world_of(tmp_path, bounds={"broken": 0, "sample": 5})
+    put_pictures(world)
+    world.blobs.put(DROPS_CONTAINER, f"{KEY}/train/ant/empty.png", b"")
+    close(world)
+    assert "train/ant/empty.png: it is empty" in drop(world).why
+    world.blobs.delete(DROPS_CONTAINER, f"{KEY}/train/ant/empty.png")
+    world.clock.advance(60)
+    close(world)
+    assert check_of(world).card["read"].startswith("5 of 48 were read: fewer than 45 % are damaged")
+
+
+def test_a_long_check_goes_on_in_the_next_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a budget of nothing, each message reads 64 pictures more, none of them twice. Then the drop is sealed."""
+    world = world_of(tmp_path)
+    put_pictures(world, 50)
+    read: list[str] = []
+
+    def late_and_counted(container: str, name: str, offset: int, limit: int) -> bytes:
+        read.extend([name] * (container == DROPS_CONTAINER))
+        world.clock.advance(0.001)
+        return whole(container, name, offset, limit)
+
+    whole = world.blobs.read_from
+    monkeypatch.setattr(world.blobs, "read_from", late_and_counted)
+    monkeypatch.setattr(at_sealing, "BUDGET", timedelta(0))
+    close(world)
+    assert drop(world).state is DropState.SEALED
+    assert len(read) == len(set(read)) == 200  # 64, 64, 64 and 8
+    assert check_of(world).card["read"] == "All 200 were read."
+
+
+def test_the_dry_run_checks_a_list(tmp_path: Path) -> None:
+    """POST routes/{route}/check says how drops are checked, and for a list of files what they would be told."""
+    world = world_of(tmp_path)
+    assert catalogue.check(world.system, "ants", RouteCheck())["data"] == {
+        "mode": "refuse", "declared": {"kind": "image_folder"}, "bounds": {},
+    }  # fmt: skip
+    names = [f"{split}/{name}/{number}.jpg" for split in ("train", "val") for name in "ab" for number in range(12)]
+    files = [CheckedFile(name, 100 + number, f"{number:032x}") for number, name in enumerate(names)]
+    assert catalogue.check(world.system, "ants", RouteCheck(files=files))["data"]["verdict"] == "fine"
+    files += [CheckedFile("val/a/same.jpg", 100, f"{0:032x}"), CheckedFile("val/c/1.jpg", 5)]
+    said = catalogue.check(world.system, "ants", RouteCheck(files=files))["data"]
+    assert said["verdict"] == "refused"
+    assert "val/c" in said["refusals"][0]
+    assert any("train/a/0.jpg = val/a/same.jpg" in each for each in said["warnings"])
+
+
+def test_a_job_of_its_own_is_not_checked_as_the_trainers(tmp_path: Path) -> None:
+    """A drop with a command of its own is checked as the route's trainer would read it only if the route says so."""
+    world = World(trainers_folder(tmp_path), [ROUTE])
+    (tmp_path / "mnist").mkdir()
+    (tmp_path / "mnist" / "data.json").write_text('{"kind": "idx"}')
+    for job, declared in (
+        (None, {"kind": "idx"}),
+        ({"inputs": {"epochs": 1}}, {"kind": "idx"}),
+        ({"command": "python mine.py"}, {}),
+    ):
+        assert catalogue.check(world.system, "mnist", RouteCheck(job=job))["data"]["declared"] == declared
+
+
+def test_rules_are_read_or_refused() -> None:
+    """`check` takes a mode or a mapping, `data` a declaration; anything else is told with the choices."""
+    assert read_rule(None, None, "x") == DataRule()
+    assert read_rule(False, None, "x").mode is CheckMode.OFF  # as YAML reads off
+    assert read_rule({"mode": "warn", "few": 3}, {"kind": "csv", "columns": ["a"]}, "x") == DataRule(
+        CheckMode.WARN, {"few": 3}, {"kind": "csv", "columns": ["a"]}
+    )
+    for check, data, message in (
+        ("maybe", None, "choose refuse, warn, off"),
+        ({"fewer": 1}, None, "unknown key 'fewer'; choose from mode, sample"),
+        ({"broken": 2}, None, "must be a number from 0 to 1"),
+        (None, {"kind": "images"}, "one of files, idx"),
+    ):
+        with pytest.raises(BadSetting, match=message):
+            read_rule(check, data, "x")
+
+
+def test_a_drop_without_a_run_keeps_its_card_until_it_is_removed(tmp_path: Path) -> None:
+    """A route that trains nothing keeps the card beside the generation's list."""
+    data = DataRule(declared={"kind": "csv", "columns": ["age"]})
+    world = World(trainers_folder(tmp_path), [replace(ROUTE, name="ants", trains=False, data=data)])
+    world.blobs.put(DROPS_CONTAINER, f"{KEY}/train.csv", b"age\n1\n2\n")
+    close(world)
+    (card,) = [name for name in world.blobs.containers[OUTPUT_CONTAINER] if name.endswith(CARD)]
+    said = at_sealing.kept(world.blobs, card.removesuffix(f"/{CARD}"))
+    assert said
+    assert said.card["totals"] == {"train": 2}
