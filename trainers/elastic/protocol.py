@@ -15,7 +15,8 @@ Four rules are the basis of everything else:
 
 1. A round is replaced only when no member of its team holds it: each has a later ticket, has left, or is gone. 2. A
 node works only in a round whose team contains the ticket that the node waits with. 3. A team is the largest set of
-waiting nodes that all reach each other (teams.py); the others wait for a link to heal. 4. Clocks are never compared.
+waiting nodes that all reach each other (teams.py); the others wait for a link to heal. A team gives way to waiting
+nodes that would be a larger one. 4. Clocks are never compared.
 Each node measures with its own monotonic clock how long another node's row stays the same.
 
 tests/elastic/simulation plays the members of a run over these rules, with every fault between any two requests.
@@ -265,9 +266,12 @@ class Change:
         return self.words
 
 
-def changes(view: View, me: Node, limits: Limits) -> list[Change]:
+def changes(view: View, me: Node, limits: Limits, gives_way: bool = False) -> list[Change]:
     """Return the reasons for the team to meet again: none while nothing has changed, and none once the run is
-    closed."""
+    closed.
+
+    `gives_way`: a larger set that leaves out nodes of the team has lasted for long enough to replace the team.
+    """
     if view.round.closed:
         return []
     if view.round.place_of(me) is None or me.joined not in (-1, view.round.number):
@@ -276,16 +280,22 @@ def changes(view: View, me: Node, limits: Limits) -> list[Change]:
     why = [_lost(view, member) for member in view.round.team if member.name not in holding]
     why += [Change(f"{name} is out of reach") for name in me.unreached if name in holding and name != me.name]
     if len(view.round.team) < view.most(limits):
-        why += [Change(f"{node.name} waits to join", all_live=True) for node in _newcomers(view, limits)]
+        larger = larger_team(view, limits)
+        stays = {node.name for node in larger} >= holding or gives_way
+        new = [node for node in larger if stays and node.name not in holding]
+        why += [Change(f"{node.name} waits to join", all_live=True) for node in new]
     return why
 
 
-def _newcomers(view: View, limits: Limits) -> list[Node]:
-    """Return the waiting nodes with which the team would be larger."""
+def larger_team(view: View, limits: Limits) -> list[Node]:
+    """Return the largest team of waiting nodes and nodes at work if it is larger than the present team, else [].
+
+    Nodes of the present team, even all of them, may be missing from it.
+    """
     team = [node for member in view.holding() if (node := view.nodes.get(member.name))]
     waiting = [node for node in view.waiting() if node.name not in view.round.names]
     larger = best_team([*team, *waiting], {node.name for node in team}, 1, view.most(limits)) if waiting else []
-    return [node for node in larger if node not in team] if len(larger) > len(view.holding()) else []
+    return larger if len(larger) > len(view.holding()) else []
 
 
 def _lost(view: View, member: TeamMember) -> Change:

@@ -21,6 +21,8 @@ LOOKS = 3
 SUSPICIOUS_PAUSE, DOUBT_PAUSE = 1.0, 0.1
 STILL_PAUSE = 0.25
 RUNG_PAUSE = 0.2
+# Between two calls of nodes that are out of reach.
+PROBE_PAUSE = 0.5
 # So many times longer may a node be silent while our workers are at work and we don't know whether they get on.
 AT_WORK = 3
 
@@ -45,7 +47,7 @@ class Watch:
 
     def _turn(self) -> None:
         lookout, rung = self._lookout, self._lookout.rung
-        due = min(self._beat_at, self._check_at, self._now() + STILL_PAUSE)
+        due = min(self._beat_at, self._check_at, self._now() + STILL_PAUSE)  # PROBE_PAUSE is longer
         if lookout.means.wait(rung, max(0.0, due - self._now())):
             rung.clear()
             self._rung = True
@@ -55,7 +57,9 @@ class Watch:
         if still:  # nobody looks more often then: all of a team that stands still ring one another
             self._check_at = min(self._check_at, self._checked_at + SUSPICIOUS_PAUSE)
         with contextlib.suppress(RendezvousError), self._warn_if_away():
-            if now >= self._beat_at or lookout.links.lost - set(lookout.me.unreached):
+            said, healed = set(lookout.me.unreached), set(lookout.me.unreached) - lookout.unreached()
+            if now >= self._beat_at or lookout.links.lost - said or healed:
+                self._rung = self._rung or bool(healed)  # whoever waits behind that link may join now
                 self._beat_at = now + self._times.interval
                 lookout.say()
             if now >= self._check_at or (self._rung and not still):
@@ -64,8 +68,8 @@ class Watch:
             lookout.unsure()
         self._sure = lookout.may_work()
         if lookout.links.lost and now >= self._probe_at:
-            self._probe_at = now + self._times.interval
-            lookout.probe(self._stop)
+            lookout.probe(rung)  # a ring ends the call, and the next look is not late
+            self._probe_at = self._now() + PROBE_PAUSE
 
     def _check(self, now: float, still: bool | None) -> None:
         self._checked_at, self._check_at = now, now + SUSPICIOUS_PAUSE  # if it fails
@@ -99,8 +103,8 @@ class Watch:
             silent = lookout.silences.longer_than(times.silence if still else times.silence * AT_WORK)
             gone = silent - (team.keys() - unheard)
         self._say_changes(gone)
-        if not still and not quiet:
-            return times.interval * LOOKS
+        if not still and not quiet:  # nodes that this one can't reach may become the larger team
+            return times.interval * (1 if lookout.links.lost else LOOKS)
         answers = self._ring([node for node in team.values() if still or node.name in quiet], still)
         if REFUSED in answers.values() or lookout.links.lost & team.keys():
             self._say_changes(gone)
