@@ -18,8 +18,7 @@ from shared.clusters import lease_model
 from shared.clusters import model as clusters
 from shared.clusters import waiting as waits
 from shared.drops import model as drops
-from shared.kernel.encode import Json, model_of, plain, plain_fields
-from shared.kernel.parts import FeaturePart
+from shared.kernel.encode import Json, model_of, plain, plain_fields, plain_part
 from shared.runs import model as runs
 from shared.runs import old_sentences
 from shared.runs.features import parts
@@ -194,10 +193,10 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
         "run": record.name,
         "waiting": waiting and plain_fields(waiting),
         **plain_fields(record, (*_RUN_SKIPS, "history", "notes", "audit", "cost", "failure")),
-        **{part.name: _added(record, part) for part in parts()},
+        **{part.name: plain_part(record, part) for part in parts()},
         "cost": record.money.cost
         and {f: plain(getattr(record.money.cost, f)) for f in record.money.cost.__struct_fields__},
-        "metrics": _metrics(record.archive),
+        "metrics": _metrics(record.measured),
         **_summary(record),
         "git": git(record.asked.request),
         "labeled": labeled_values(record),
@@ -225,30 +224,30 @@ def listed(record: runs.Run, now: datetime) -> Json:
         "created_at": record.created_at.isoformat(),
         "archived_at": plain(record.archive.at),
         "duration_seconds": summary.duration_seconds(record, now),
-        "best": best and _best(record.archive, *best),
+        "best": best and _best(record.measured, *best),
         "parameters": record.asked.parameters,
         "tags": record.people.tags,
     }
 
 
-def _metrics(archive: runs.Archive) -> Json:
+def _metrics(measured: runs.Measured) -> Json:
     return {
-        "last": archive.last_metrics,
-        "best": archive.best_metrics,
-        "best_steps": archive.best_steps,
-        "of_model": archive.of_model,
-        "by_trainer": sorted(archive.saved_metrics),
+        "last": measured.last,
+        "best": measured.best,
+        "best_steps": measured.best_steps,
+        "of_model": measured.of_model,
+        "by_trainer": sorted(measured.saved),
     }
 
 
-def _best(archive: runs.Archive, metric: str, value: float) -> Json:
-    of_model = archive.of_model.get(metric, value)
+def _best(measured: runs.Measured, metric: str, value: float) -> Json:
+    of_model = measured.of_model.get(metric, value)
     return {
         "metric": metric,
         "value": value,
-        "step": archive.best_steps.get(metric),
+        "step": measured.best_steps.get(metric),
         "of_model": of_model,
-        "by": archive.said_by(metric),
+        "by": measured.said_by(metric),
     }
 
 
@@ -257,18 +256,10 @@ def _audited(entry: runs.Audited) -> Json:
     return {"what": entry.what, "by": entry.by, "by_id": entry.by_id, "at": plain(entry.at), "deed": str(deed)}
 
 
-def _added(record: runs.Run, part: FeaturePart[Any]) -> Any:
-    """Return the field of the answer that shows a feature's part of the run."""
-    if part.view:
-        return part.view.say(record)
-    value = record.feature(part.kind)
-    return None if value is None else plain_fields(value, part.hidden)
-
-
 def _summary(record: runs.Run) -> Json:
     best = summary.best_metric(record)
     return {
-        "best": best and _best(record.archive, *best),
+        "best": best and _best(record.measured, *best),
         "duration_seconds": summary.duration_seconds(record, datetime.now(UTC)),
         "cause": summary.cause(record),
         "reason": summary.reason_with_log(record),

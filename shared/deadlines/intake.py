@@ -20,7 +20,7 @@ from shared.kernel.errors import Impossible
 from shared.money.admission import seconds_before
 from shared.money.ports import MoneyPorts
 from shared.runs.features import Origin
-from shared.runs.model import Placed, Run
+from shared.runs.model import Moves, Placed, Run
 from shared.runs.ports import RunPorts
 
 
@@ -72,7 +72,7 @@ def with_date(ports: MoneyPorts, run: Run, origin: Origin) -> Run:
             estimated=expected.expected,
             greatest=expected.worst,
         ),
-        jobs=replace(run.jobs, places=(Placed(run.created_at, tiers.low.cluster),)),
+        moves=Moves((Placed(run.created_at, tiers.low.cluster),)),
     )
 
 

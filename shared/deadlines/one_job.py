@@ -27,11 +27,9 @@ class HoldingOfOneJob:
 
     def steer(self, run: Run, date: Date, hold: NodeChoice, roomy: str, now: datetime) -> Steps:
         target = date.due.dedicated_cluster if hold is NodeChoice.DEDICATED else _low_cluster(run, date, roomy, now)
-        if run.jobs.resubmit or (target == run.on_cluster and not run.jobs.moves_to):
+        if run.jobs.resubmit or (target == run.on_cluster and not run.moves.to):
             return Steps(run)
-        moving = replace(
-            run, jobs=replace(run.jobs, moves_to=run.jobs.moves_to or target, moves_why=date.pace.holds_why)
-        )
+        moving = replace(run, moves=replace(run.moves, to=run.moves.to or target, why=date.pace.holds_why))
         return Steps(moving, (plain_job(run.name, run.jobs.number),))
 
     def changes(self, run: Run, date: Date) -> NodeChanges:
@@ -59,10 +57,10 @@ def _low_cluster(run: Run, date: Date, roomy: str, now: datetime) -> str:
 def _waits_since(run: Run, date: Date) -> datetime:
     """Since when the run has had no nodes, or has been back on a low-priority cluster."""
     waiting = [moment.at for moment in takewhile(lambda m: m.state is not RunState.RUNNING, run.progress.history[::-1])]
-    on_low = [each.at for each in takewhile(lambda p: p.cluster in date.due.low_clusters, run.jobs.places[::-1])]
+    on_low = [each.at for each in takewhile(lambda p: p.cluster in date.due.low_clusters, run.moves.places[::-1])]
     return max(waiting[-1], *on_low[-1:])
 
 
 def _cluster_at(run: Run, at: datetime) -> str:
     """The cluster of the job at this time. The job's place is recorded just before the job's history."""
-    return next((each.cluster for each in run.jobs.places[::-1] if each.at <= at), run.asked.cluster)
+    return next((each.cluster for each in run.moves.places[::-1] if each.at <= at), run.asked.cluster)

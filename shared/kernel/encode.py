@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from shared.kernel.parts import columns, flat
+from shared.kernel.parts import FeaturePart, columns, flat
 
 Json = dict[str, Any]
 
@@ -21,6 +21,14 @@ def model_of(module: str, record: type[Any], also: dict[str, Any], skip: tuple[s
 
 def plain_fields(record: Any, skip: tuple[str, ...] = ()) -> Json:
     return {name: plain(value) for name, value in flat(record).items() if name not in skip}
+
+
+def plain_part(record: Any, part: FeaturePart[Any]) -> Any:
+    """Return a feature's part of the record as answers show it; None if the record lacks the part."""
+    if part.view:
+        return part.view.say(record)
+    value = record.feature(part.kind)
+    return None if value is None else plain_fields(value, part.hidden)
 
 
 def plain(value: Any) -> Any:

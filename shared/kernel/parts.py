@@ -1,7 +1,7 @@
 """Records made of parts: a dataclass whose fields may be dataclasses, each for one concern.
 
-The fields of a part are columns of the record, under their own names or the names that `column` gives. So tables,
-answers and writes stay flat, however the fields are grouped.
+The fields of a part are columns of the record, under their own names or the names that `column` gives. So answers and
+writes stay flat, however the fields are grouped. In tables, a part with a column of its own is one value.
 
 A feature adds a part that the record does not know: one typed value, in one column. The feature's folder declares the
 part with `FeaturePart`; the record holds such values by their types.
@@ -10,7 +10,8 @@ part with `FeaturePart`; the record holds such values by their types.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
 from typing import Any, Generic, TypeVar, get_type_hints
 
 R = TypeVar("R")
@@ -35,6 +36,20 @@ class Column:
     def of(self, record: Any) -> Any:
         """Return this column's value in a record."""
         return getattr(getattr(record, self.part) if self.part else record, self.field)
+
+
+@dataclass(frozen=True)
+class OneColumn:
+    """A part that is one column of the record's table, as JSON: its column, its place in the record and its type.
+
+    The previous version had the part's `fields` as columns. It may have written them last, so they are read first, and
+    still written (docs/development.md, "Two versions at once").
+    """
+
+    column: str
+    field: str
+    kind: type[Any]
+    fields: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -81,14 +96,18 @@ class FeatureStore(Generic[P]):
     name: str
 
 
-def part(kind: type[Any], required: bool = False) -> Any:
-    """A field that holds a part of this kind. Unless `required`, all fields of the part have defaults."""
-    return field(metadata={"part": kind}) if required else field(default_factory=kind, metadata={"part": kind})
+def part(kind: type[Any], required: bool = False, column: str = "") -> Any:
+    """A field that holds a part of this kind. Unless `required`, all fields of the part have defaults.
+
+    With `column`, the part takes this one column of a table.
+    """
+    metadata = {"part": kind, "one_column": column}
+    return field(metadata=metadata) if required else field(default_factory=kind, metadata=metadata)
 
 
-def column(name: str, default: Any) -> Any:
+def column(name: str, default: Any = MISSING, factory: Any = MISSING) -> Any:
     """A field of a part whose column has a different name."""
-    return field(default=default, metadata={"column": name})
+    return field(default=default, default_factory=factory, metadata={"column": name})
 
 
 def labeled(label: str, default: Any, *, listed: bool = False) -> Any:
@@ -130,6 +149,27 @@ def _columns(kind: type[Any], within: str) -> list[Column]:
     return column_list
 
 
+def one_columns(kind: Any) -> tuple[OneColumn, ...]:
+    """Return the parts of a record class that take one column each."""
+    return _one_columns(kind)
+
+
+@cache
+def _one_columns(kind: Any) -> tuple[OneColumn, ...]:
+    return tuple(
+        OneColumn(name, each.name, inner, tuple(columns(inner)))
+        for each in fields(kind)
+        if (name := each.metadata.get("one_column")) and (inner := each.metadata["part"])
+    )
+
+
+def table_columns(kind: type[Any]) -> list[str]:
+    """Return the names of the columns that a record class has in a table, without those of older versions."""
+    parts = one_columns(kind)
+    inner = {name for each in parts for name in each.fields}
+    return [*(name for name in columns(kind) if name not in inner), *(each.column for each in parts)]
+
+
 def flat(record: Any) -> dict[str, Any]:
     """Return the values of a record by column name."""
     return {name: each.of(record) for name, each in columns(type(record)).items()}
@@ -143,23 +183,14 @@ def difference(before: R, after: R) -> dict[str, Any]:
 
 def from_columns(kind: type[R], values: Mapping[str, Any]) -> R:
     """Build a record from these columns, with defaults for the rest. Raises TypeError for an unknown column."""
-    grouped = _grouped(kind, values)
+    grouped = in_parts(kind, values)
     inner = {each.name: each.metadata["part"] for each in fields(kind) if "part" in each.metadata}  # type: ignore[arg-type]
     own = grouped.pop("", {})
     return kind(**own, **{name: inner[name](**its) for name, its in grouped.items()})
 
 
-def with_columns(record: R, changes: Mapping[str, Any]) -> R:
-    """Return the record with these columns changed. Raises TypeError for an unknown column."""
-    grouped = _grouped(type(record), changes)
-    own = grouped.pop("", {})
-    changed: R = replace(
-        record, **own, **{name: replace(getattr(record, name), **its) for name, its in grouped.items()}
-    )  # type: ignore[type-var]
-    return changed
-
-
-def _grouped(kind: type[Any], values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def in_parts(kind: type[Any], values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Group the values of columns by part, under the names of their fields. Raises TypeError for an unknown column."""
     columns_by_name = columns(kind)
     if unknown := values.keys() - columns_by_name.keys():
         raise TypeError(f"{kind.__name__} has no field {', '.join(sorted(unknown))}")

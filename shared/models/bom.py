@@ -104,7 +104,7 @@ def _model_card(evidence: Evidence) -> Json:
     """Return CycloneDX's model card: how the model was trained, on which data, and its metrics."""
     run = evidence.run
     data = [{"ref": f"drop:{run.asked.drop}"}] if evidence.data else []
-    metrics = [{"type": name, "value": f"{value:g}"} for name, value in sorted(run.archive.of_model.items())]
+    metrics = [{"type": name, "value": f"{value:g}"} for name, value in sorted(run.measured.of_model.items())]
     properties = [
         {"name": f"parameter:{name}", "value": str(value)}
         for name, value in sorted(evidence.maker.asked.parameters.items())

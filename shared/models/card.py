@@ -11,7 +11,6 @@ from shared.models.bom import components
 Json = dict[str, Any]
 CARD = "README.md"
 MOST_PACKAGES = 40
-METRICS = ("metric", "saved model", "said by", "best seen", "at step")
 
 
 def card(provenance: Json, bom: Json) -> str:

@@ -185,7 +185,7 @@ def _verdict(
         test = champion_test.test_of(ports, champion, run, rule.test)
     except (Conflict, Impossible) as exc:
         return ChallengeResult(False, f"{champion} can't be tested on {_data(run)}. {exc}")
-    if test.archive.at is None and test.archive.gave_up_at is None:
+    if test.archive.at is None and test.archiving.gave_up_at is None:
         return None
     if test.progress.state is not RunState.COMPLETED or (old := value_of(rule.metric, test)) is None:
         what = (

@@ -37,14 +37,14 @@ def goal_for(rule: RouteModel, run: Run, model: Model | None) -> Goal:
 
 def value_of(metric: str, run: Run) -> float | None:
     """Return the metric's value of the model that the run left; None if the run has no such metric."""
-    values = run.archive.of_model
+    values = run.measured.of_model
     name = metric_named(metric, values)
     return values[name] if name else None
 
 
 def whose_word(metric: str, run: Run) -> str:
     """Return who said the value: the trainer, or nobody, so that it is the last value of the training."""
-    return run.archive.said_by(metric_named(metric, run.archive.of_model))
+    return run.measured.said_by(metric_named(metric, run.measured.of_model))
 
 
 def _of_sweep(rule: RouteModel, run: Run) -> Goal | None:
@@ -55,5 +55,5 @@ def _of_sweep(rule: RouteModel, run: Run) -> Goal | None:
 
 
 def _of_trainer(rule: RouteModel, run: Run) -> Goal | None:
-    name = metric_named(rule.metric, run.archive.goals)
-    return Goal(run.archive.goals[name]) if name else None
+    name = metric_named(rule.metric, run.measured.goals)
+    return Goal(run.measured.goals[name]) if name else None

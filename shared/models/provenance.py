@@ -6,14 +6,13 @@ from datetime import datetime
 from typing import Any
 
 from shared.jobs.readers.pipeline import step_inputs
-from shared.kernel.encode import plain_fields
-from shared.kernel.parts import FeaturePart
+from shared.kernel.encode import plain_part
 from shared.models.decide import ChangeRequest
 from shared.models.evidence import Evidence
 from shared.models.signature import STATEMENT
 from shared.models.sources import jobs_of, not_known, packages, resources
 from shared.runs.features import parts
-from shared.runs.model import Archive, Run, RunState
+from shared.runs.model import Measured, Run, RunState
 from shared.runs.views.summary import duration_seconds
 
 Json = dict[str, Any]
@@ -114,7 +113,7 @@ def _claims(asked: ChangeRequest) -> list[str]:
 
 def _run_facts(evidence: Evidence) -> Json:
     run, maker = evidence.run, evidence.maker
-    cost, archive = run.money.cost, run.archive
+    cost, measured = run.money.cost, run.measured
     return {
         "name": run.name,
         "owner": run.people.owner,
@@ -125,32 +124,25 @@ def _run_facts(evidence: Evidence) -> Json:
         "history": [{"state": str(m.state), "at": _iso(m.at), "why": m.why} for m in run.progress.history],
         "seconds": duration_seconds(run),
         "dollars": cost.dollars if cost and not cost.unpriced else None,
-        "metrics": {name: _metric(archive, name) for name in archive.of_model},
-        "savedAtStep": archive.saved_step,
-        "trainedOn": {"verdict": run.progress.trained_on, "why": run.progress.data_note},
+        "metrics": {name: _metric(measured, name) for name in measured.of_model},
+        "savedAtStep": measured.saved_step,
+        "trainedOn": {"verdict": run.data.trained_on, "why": run.data.note},
         **_of_features(run),
     }
 
 
 def _of_features(run: Run) -> Json:
     """Return what features tell of the run, as answers show it: steps, members, the trials of a sweep."""
-    told = {part.name: _shown(run, part) for part in parts()}
+    told = {part.name: plain_part(run, part) for part in parts()}
     return {name: value for name, value in told.items() if value}
 
 
-def _shown(run: Run, part: FeaturePart[Any]) -> Any:
-    if part.view:
-        return part.view.say(run)
-    value = run.feature(part.kind)
-    return None if value is None else plain_fields(value, part.hidden)
-
-
-def _metric(archive: Archive, name: str) -> Json:
+def _metric(measured: Measured, name: str) -> Json:
     return {
-        "value": archive.of_model[name],
-        "saidBy": archive.said_by(name),
-        "best": archive.best_metrics.get(name),
-        "bestAtStep": archive.best_steps.get(name),
+        "value": measured.of_model[name],
+        "saidBy": measured.said_by(name),
+        "best": measured.best.get(name),
+        "bestAtStep": measured.best_steps.get(name),
     }
 
 

@@ -172,5 +172,5 @@ def _differences(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
 def _metrics(first: Run, run: Run) -> list[str]:
     """Return the run's most informative metric if it differs; other metrics measure time and memory."""
     name, then = best_metric(first) or ("", 0.0)
-    then, now = (each.archive.of_model.get(name, then) for each in (first, run))
+    then, now = (each.measured.of_model.get(name, then) for each in (first, run))
     return [f"{name} was {then:g}, now {now:g}."] if now != then else []

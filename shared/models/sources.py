@@ -63,9 +63,9 @@ def _unknown_code(evidence: Evidence) -> Iterator[str]:
 
 def _unknown_result(evidence: Evidence) -> Iterator[str]:
     run = evidence.run
-    if not run.archive.of_model:
+    if not run.measured.of_model:
         yield "The quality of the model: the run has no metrics."
-    elif not run.archive.saved_metrics:
+    elif not run.measured.saved:
         yield "Whether the metrics are those of the saved weights: they are last values, as the trainer did not say."
     if not run.people.owner_id:
         yield f"Who requested the run: {run.people.owner or 'nobody'} is the client's own claim."

@@ -154,7 +154,7 @@ def _weights(blobs: Blobs, run: Run, signed: dict[str, str]) -> Link:
 
 def _run(run: Run) -> Link:
     owner = f" for {run.people.owner}" if run.people.owner else ""
-    metrics = ", ".join(f"{name} {value:g}" for name, value in sorted(run.archive.of_model.items())[:NAMED])
+    metrics = ", ".join(f"{name} {value:g}" for name, value in sorted(run.measured.of_model.items())[:NAMED])
     words = " ".join(f"{name}={value}" for name, value in sorted(run.asked.parameters.items()))
     return Link(
         "run",

@@ -44,7 +44,7 @@ def _given_up(runs: Runs, notice: Notice, data: dict[str, Any]) -> Notice | None
     run = _run(runs, data)
     if run is None:
         return None
-    words = {"archive error": run.archive.error}
+    words = {"archive error": run.archiving.error}
     return _of_run(
         notice, run, NoticeKind.FAILED, f"Trainyard could not archive run {run.name}, and stopped trying.", words
     )

@@ -86,7 +86,7 @@ def remove_run(ports: RemovalPorts, removals: Removals, name: str, asked: Remova
 
 def _check_needless(runs: Runs, named: Named, run: Run) -> None:
     """Raise Conflict while the run, or a run that continues it, has not ended, or a model needs the run."""
-    if not is_over(run) or (run.archive.at is None and run.archive.gave_up_at is None):
+    if not is_over(run) or (run.archive.at is None and run.archiving.gave_up_at is None):
         raise Conflict(
             f"Run {run.name} is {run.progress.state} and not archived. Cancel it, or wait for its end.", "not_final"
         )

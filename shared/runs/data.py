@@ -29,7 +29,7 @@ from shared.kernel.versioned import Stored
 from shared.runs.content import SUCCESS_MARKER, ListingTooLong, drop_blobs, in_time, survey
 from shared.runs.decide import has_run, is_over
 from shared.runs.messages import CheckData
-from shared.runs.model import Run, RunState
+from shared.runs.model import CheckedData, Run, RunState
 from shared.runs.ports import Datasets, RunPorts
 from shared.runs.progress.workloads import workload
 from shared.runs.trained_on import ChangedFile, DataVerdict, TrainedOn, differences, judge
@@ -142,9 +142,9 @@ def _is_due(run: Run) -> bool:
 
 
 def _known(run: Run) -> TrainedOn | None:
-    if run.progress.trained_on:
-        return TrainedOn(run.progress.trained_on)
-    return TrainedOn.OTHER if run.progress.data_note else None  # an older version wrote only the note
+    if run.data.trained_on:
+        return TrainedOn(run.data.trained_on)
+    return TrainedOn.OTHER if run.data.note else None  # an older version wrote only the note
 
 
 def _quick(ports: RunPorts, run: Run, jobs: Collection[str] | None) -> Run | None:
@@ -161,7 +161,7 @@ def _quick(ports: RunPorts, run: Run, jobs: Collection[str] | None) -> Run | Non
 
 def _doubting(run: Run, noted: Run) -> Run:
     """The noted run, unless the note is `recorded`: only the end of a run can prove that."""
-    return run if noted.progress.trained_on is TrainedOn.RECORDED else noted
+    return run if noted.data.trained_on is TrainedOn.RECORDED else noted
 
 
 def _noted(run: Run, verdict: DataVerdict | None) -> Run:
@@ -169,7 +169,7 @@ def _noted(run: Run, verdict: DataVerdict | None) -> Run:
     order, noted = list(TrainedOn), _known(run)
     if verdict is None or (noted and order.index(verdict.trained_on) <= order.index(noted)):
         return run
-    return replace(run, progress=replace(run.progress, trained_on=verdict.trained_on, data_note=verdict.why))
+    return replace(run, data=CheckedData(verdict.trained_on, verdict.why))
 
 
 def _blobs(blobs: Blobs, run: Run) -> Iterator[Blob]:

@@ -34,7 +34,7 @@ def is_hour_over(ports: RunPorts, message: CheckHour) -> bool:
 
 
 def _archived(run: Run | None) -> bool:
-    return run is not None and (run.archive.at is not None or run.archive.gave_up_at is not None)
+    return run is not None and (run.archive.at is not None or run.archiving.gave_up_at is not None)
 
 
 def _run(ports: RunPorts, name: str) -> Run | None:

@@ -10,8 +10,9 @@ new attempt. The three states on the right are final: a run never leaves a final
 
 Archiving is not a state: a final run has `archived_at` once the archive's manifest is written.
 
-Each part of a run has one writer. All writers use the row's etag and merge only their own columns. Features declare
-their own parts elsewhere; a run stores the features' parts by type (shared/runs/features.py).
+Each part of a run has one writer. All writers use the row's etag and merge only their own columns. Parts that are read
+as a whole take one column. Features declare their own parts elsewhere; a run stores the features' parts by type
+(shared/runs/features.py).
 """
 
 from __future__ import annotations
@@ -148,19 +149,25 @@ class Requested:
 
 @dataclass(frozen=True)
 class Progress:
-    """The state of the run and its history. Transitions write this part; the data check writes the data columns.
-
-    `trained_on` is a value of trained_on.TrainedOn, '' until known. `data_note` explains `trained_on`; the note is
-    empty for `recorded`.
-    """
+    """The state of the run and its history. Transitions write this part."""
 
     state: RunState = RunState.RECEIVED
     history: tuple[Moment, ...] = ()
     attempts: int = 0
     reason: str = ""
-    data_note: str = ""
-    trained_on: str = ""
     failure: JobFailure | None = None  # of the job that made the run fail; None in rows of older versions
+
+
+@dataclass(frozen=True)
+class CheckedData:
+    """Whether the run trained on its recorded data. The data check writes this part.
+
+    `trained_on` is a value of trained_on.TrainedOn, '' until known. `note` explains `trained_on`; the note is empty for
+    `recorded`.
+    """
+
+    trained_on: str = ""
+    note: str = column("data_note", "")
 
 
 @dataclass(frozen=True)
@@ -172,9 +179,15 @@ class RunJobs:
     environment: str = ""
     number: int = column("job_number", 1)  # number of the current job, from 1
     resubmit: bool = False  # whether the current job still has to be submitted
-    places: tuple[Placed, ...] = ()  # the clusters of the run's jobs over time, if a feature chooses the clusters
-    moves_to: str = ""  # the cluster of the next job, which starts when the current job has ended
-    moves_why: str = ""  # the reason for the move
+
+
+@dataclass(frozen=True)
+class Moves:
+    """The clusters of the run's jobs, if a feature chooses them. The feature and the kind of run write this part."""
+
+    places: tuple[Placed, ...] = ()  # the clusters over time
+    to: str = column("moves_to", "")  # the cluster of the next job, which starts when the current job has ended
+    why: str = column("moves_why", "")  # the reason for the move
 
 
 @dataclass(frozen=True)
@@ -192,31 +205,43 @@ class Money:
 
 @dataclass(frozen=True)
 class Archive:
-    """The run's archive. Archiving writes this part; the hourly reconcile writes `tries` and `gave_up_at`."""
+    """The run's archive. Archiving writes this part."""
 
     output: str = ""  # output/<experiment>/<run>, once archiving has started
-    last_metrics: dict[str, float] = field(default_factory=dict)
-    best_metrics: dict[str, float] = field(default_factory=dict)
+    at: datetime | None = column("archived_at", None)
+
+
+@dataclass(frozen=True)
+class Archiving:
+    """Attempts to archive the run that failed. The hourly reconcile writes `tries` and `gave_up_at`."""
+
+    tries: int = column("archive_tries", 0)
+    error: str = column("archive_error", "")  # why the last attempt failed
+    gave_up_at: datetime | None = None  # when archiving was abandoned
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The metrics of the run, by name, and the hardware that trained the model. Archiving writes this part."""
+
+    last: dict[str, float] = column("last_metrics", factory=dict)
+    best: dict[str, float] = column("best_metrics", factory=dict)
     best_steps: dict[str, float] = field(default_factory=dict)  # the step of each best value, where it is known
     # Metrics of the saved weights, and the step at which these were saved, by the trainer's word; goals by metric
-    saved_metrics: dict[str, float] = field(default_factory=dict)
+    saved: dict[str, float] = column("saved_metrics", factory=dict)
     saved_step: int | None = None
     goals: dict[str, str] = field(default_factory=dict)
     # GPUs, driver and CUDA, or the processor, as reported by the trainer; '' if nothing was reported
     hardware: str = labeled("Trained with", "")
-    at: datetime | None = column("archived_at", None)
-    tries: int = column("archive_tries", 0)
-    error: str = column("archive_error", "")  # why the last attempt to archive failed
-    gave_up_at: datetime | None = None  # when archiving was abandoned
 
     @property
     def of_model(self) -> dict[str, float]:
         """The metrics of the model that the run left: by the trainer's word, otherwise the last values."""
-        return {**self.last_metrics, **self.saved_metrics}
+        return {**self.last, **self.saved}
 
     def said_by(self, metric: str) -> str:
         """Where the value in `of_model` is from."""
-        return BY_TRAINER if metric in self.saved_metrics else LAST_VALUE
+        return BY_TRAINER if metric in self.saved else LAST_VALUE
 
 
 @dataclass(frozen=True)
@@ -265,18 +290,22 @@ class Run:
     created_at: datetime
     asked: Requested = part(Requested, required=True)
     progress: Progress = part(Progress)
+    data: CheckedData = part(CheckedData, column="data")
     jobs: RunJobs = part(RunJobs)
-    money: Money = part(Money)
+    moves: Moves = part(Moves, column="moves")
+    money: Money = part(Money, column="money")
     archive: Archive = part(Archive)
+    archiving: Archiving = part(Archiving, column="archiving")
+    measured: Measured = part(Measured, column="measured")
     people: People = part(People)
-    cancel: Cancel = part(Cancel)
-    removed: Removed = part(Removed)
+    cancel: Cancel = part(Cancel, column="cancel")
+    removed: Removed = part(Removed, column="removed")
     features: Mapping[type, Any] = of_features()
 
     @property
     def on_cluster(self) -> str:
         """The cluster of the current job; for an elastic run, the cluster of the low-priority members."""
-        return self.jobs.places[-1].cluster if self.jobs.places else self.asked.cluster
+        return self.moves.places[-1].cluster if self.moves.places else self.asked.cluster
 
     @property
     def is_steered(self) -> bool:
@@ -284,7 +313,7 @@ class Run:
 
         Jobs that lose their nodes are then replaced without a limit.
         """
-        return bool(self.jobs.places)
+        return bool(self.moves.places)
 
     def feature(self, kind: type[P]) -> P | None:
         """The part that a feature added to the run; None if the run has no such part."""

@@ -64,7 +64,7 @@ def list_trials(ports: RunPorts, run: RunName) -> Annotated[dict[str, Any], Tria
                 "state": record.progress.state if record else RunState.RECEIVED if trial.own else _STATES[trial.state],
                 "parameters": values(sweep, dict(trial.drawn)),
                 "told": trial.best(sweep.maximize),
-                "of_model": record.archive.of_model.get(sweep.metric) if record else None,
+                "of_model": record.measured.of_model.get(sweep.metric) if record else None,
                 "dollars": record.money.cost.dollars if record and record.money.cost else 0.0,
             }
         )

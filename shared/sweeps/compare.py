@@ -15,6 +15,6 @@ def trials_to_compare(ports: RunPorts, name: str) -> list[str]:
         return []
     metric, highest = sweep.metric, sweep.maximize
     trials = ports.runs.page(RunFilter(tag=f"{SWEEP_TAG}={name}"), MOST).runs
-    measured = [run for run in trials if metric in run.archive.best_metrics]
-    measured.sort(key=lambda run: run.archive.best_metrics[metric], reverse=highest)
+    measured = [run for run in trials if metric in run.measured.best]
+    measured.sort(key=lambda run: run.measured.best[metric], reverse=highest)
     return [run.name for run in (measured or trials)]

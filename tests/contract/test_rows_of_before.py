@@ -20,13 +20,16 @@ from shared.deadlines.feature import DATE
 from shared.deadlines.model import Date
 from shared.deadlines.plan import NodeChoice
 from shared.elastic.model import elastic_of
+from shared.kernel.parts import one_columns
 from shared.pipelines.model import StepState
-from shared.runs.model import Run
+from shared.runs.codes import CancelCode
+from shared.runs.model import Archiving, Cancel, CheckedData, Cost, Measured, Money, Moves, Placed, Removed, Run
 from shared.sweeps.model import SweepSummary, TrialOf
 from tests.contract.some_runs import NOW
 from tests.fakes.parts import changed
 
 ROWS: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("rows_of_the_version_before.json").read_text())
+OLD = {name for each in one_columns(Run) for name in each.fields}  # that are one column each now
 EMPTY = ("", 0, 0.0, False, "[]", "{}", [0, "Edm.Int64"])
 
 
@@ -52,7 +55,7 @@ def test_a_date_of_before_is_read() -> None:
 def test_where_the_jobs_of_before_were_is_read() -> None:
     """A run of one job is where its last place is, and goes where it was told to."""
     run = read("mnist-moved")
-    assert (run.on_cluster, run.jobs.moves_to) == ("sure", "cpu-cluster")
+    assert (run.on_cluster, run.moves.to) == ("sure", "cpu-cluster")
 
 
 def test_a_sweep_and_its_trial_of_before_are_read() -> None:
@@ -71,6 +74,26 @@ def test_the_steps_of_before_are_read() -> None:
     ]
 
 
+def test_the_groups_of_columns_of_before_are_read() -> None:
+    """What the version before wrote as several columns becomes one value each: the check of the data, the moves, money,
+    the attempts to archive, what was measured, the cancel and the removal."""
+    run = read("mnist-whole")
+    assert run.data == CheckedData("other", "Drop mnist/a held other data.")
+    places = (Placed(NOW, "cpu-cluster"), Placed(NOW + timedelta(minutes=9), "sure"))
+    assert run.moves == Moves(places, "cpu-cluster", "It is cheaper there.")
+    cost = Cost(2.5, 0.25, 0.125, 600.0, NOW + timedelta(hours=1), True)
+    assert run.money == Money("vision", 1.5, "of cpu-cluster", 3.0, 9.0, 6.0, cost)
+    assert run.archiving == Archiving(3, "the container can't be written", NOW + timedelta(hours=8))
+    last, best, saved = ({"test_accuracy": value} for value in (0.8, 0.9, 0.85))
+    goals, steps = {"test_accuracy": "maximize"}, {"test_accuracy": 40.0}
+    assert run.measured == Measured(last, best, steps, saved, 30, goals, "2 of Tesla T4")
+    assert run.cancel == Cancel(NOW + timedelta(minutes=20), "Too slow.", CancelCode.PERSON, "ann", "0000-1")
+    assert run.removed == Removed(NOW + timedelta(days=2), "bob", "0000-2", ("checkpoints",))
+    assert {each.field for each in one_columns(Run)} == {
+        *("data", "moves", "money", "archiving", "measured", "cancel", "removed")
+    }
+
+
 def test_a_run_without_features_has_none() -> None:
     """The empty columns of before are no part of a run."""
     assert read("mnist-plain").features == {}
@@ -80,7 +103,7 @@ def test_a_run_without_features_has_none() -> None:
 def test_the_version_before_finds_its_columns(name: str) -> None:
     """What this version writes of the same run has every cell of a feature that the row of before has."""
     row = {column: list(cell) if isinstance(cell, tuple) else cell for column, cell in _row(read(name)).items()}
-    columns = {"kind", "places", "moves_to", "cost_allowed"}.union(*(part.old_columns() for part in index.PARTS))
+    columns = {"kind"}.union(OLD, *(part.old_columns() for part in index.PARTS))
     said = {column: cell for column, cell in ROWS[name].items() if column in columns and cell not in EMPTY}
     assert {column: row.get(column) for column in said} == said
 
@@ -93,11 +116,18 @@ def test_a_look_of_the_version_before_counts() -> None:
     assert (date.pace.done_share, date.pace.holds) == (0.75, NodeChoice.LOW)
 
 
+def test_a_write_of_the_version_before_counts() -> None:
+    """That version writes only its own columns, which are read although the one column says something else."""
+    row = _row(read("mnist-whole")) | {"project": "speech", "cleared": '["copies"]', "archive_error": ""}
+    run = _read({column: cell[0] if isinstance(cell, tuple) else cell for column, cell in row.items()})
+    assert (run.money.project, run.removed.cleared, run.archiving.error) == ("speech", ("copies",), "")
+
+
 @pytest.mark.parametrize("name", ROWS)
 def test_a_part_is_read_from_its_column_alone(name: str) -> None:
     """Without the columns of before the part is what its own column says."""
     run = read(name)
-    old = {column for part in index.PARTS for column in part.old_columns()}
+    old = OLD.union(*(part.old_columns() for part in index.PARTS))
     row = {column: cell for column, cell in _row(run).items() if re.sub(r"_\d+$", "", column) not in old}
     assert _read({column: cell[0] if isinstance(cell, tuple) else cell for column, cell in row.items()}) == run
 
@@ -108,6 +138,7 @@ def test_only_the_part_that_changed_is_written() -> None:
     date = run.feature(Date)
     assert date
     assert changed_columns(run, changed(run, reason="x"), index.PARTS) == {"reason": "x"}
+    assert set(changed_columns(run, changed(run, project="vision"), index.PARTS)) == {"project", "money"}
     looked = changed_columns(run, run.having(Date(date.due)), index.PARTS)
     assert set(looked) == {"date", *DATE.old_columns()}
 

@@ -296,7 +296,7 @@ def test_a_condition_finds_runs_over_all_pages(runs: Runs) -> None:
     """What a condition wants is found whatever lies between, in pages of the wanted length, each run once."""
     for i in range(30):
         runs.insert(run(f"mnist-{i}", i, best_metrics={"accuracy": i / 30}, owner="ann" if i % 2 else "bob"))
-    seventh = RunFilter(holds=lambda one: one.archive.best_metrics["accuracy"] * 30 % 7 < 0.5)
+    seventh = RunFilter(holds=lambda one: one.measured.best["accuracy"] * 30 % 7 < 0.5)
     third = RunFilter(owner="ann", state="received", holds=lambda one: one.created_at.second % 3 == 0)
     for wanted in (seventh, third):
         having = [one.name for one in runs.newest() if index.fits(one, wanted)]
@@ -342,7 +342,7 @@ def test_the_run_of_a_moment_ago_may_be_written_under_its_etag(runs: Runs) -> No
     second = runs.update(first, changed(first.value, state=RunState.SUBMITTED, attempts=1, archive_tries=2))
     again = runs.recent("mnist-0")
     assert (again.value, again.etag) == (runs.get("mnist-0").value, second.etag)
-    assert runs.update(again, changed(again.value, job="mnist-0")).value.archive.tries == 2
+    assert runs.update(again, changed(again.value, job="mnist-0")).value.archiving.tries == 2
     with pytest.raises(NotFound, match="mnist-9"):
         runs.recent("mnist-9")
 

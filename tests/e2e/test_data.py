@@ -54,7 +54,8 @@ def test_data_is_checked_before_the_upload(desk: Desk) -> None:
     labels.write_bytes(labels.read_bytes()[:500])
     assert desk.ask("drop", "checked", "mnist/checked", "--check", expect=1)["verdict"] == "refused"
     assert (
-        f"{labels.name}: expected a whole gzip file" in desk.type("drop", "checked", "mnist/checked", expect=1).stderr
+        f"{labels.name}: expected a complete gzip file"
+        in desk.type("drop", "checked", "mnist/checked", expect=1).stderr
     )
     assert desk.type("show", "mnist/checked", expect=3).returncode == 3
 
@@ -121,7 +122,7 @@ def test_a_removed_run_frees_its_space(desk: Desk, first: dict[str, Any]) -> Non
     assert not {row["name"] for row in after["holders"] if row["bytes"] > 4096} & {run, "mnist/gone"}
     assert desk.ask("show", run)["removed_at"]
     assert run not in desk.runs()
-    assert "was removed" in desk.type("fetch", run, expect=3).stderr
+    assert "were removed" in desk.type("fetch", run, expect=3).stderr
     assert "its files were deleted" in desk.type("show", run).stdout
     assert desk.type("show", "mnist/gone", expect=3).returncode == 3
 

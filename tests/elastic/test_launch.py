@@ -63,7 +63,7 @@ def member(
 
 def seen(table: Table, run: str) -> tuple[Round, list[str]]:
     """The run's round, and the nodes that neither left nor are done."""
-    found = AzureTableRendezvousBackend(table, run).look()
+    found = AzureTableRendezvousBackend(table, run).snapshot()
     nodes = [node.name for node in found.nodes.values() if not node.left]
     return Round.of(found.state) if found.state else Round(), nodes
 
@@ -197,6 +197,29 @@ def test_sigterm_before_and_during_work(table: Table, run: str, tmp_path: Path) 
             "member: left: SIGTERM came before this member had work",
             "member: stopped by SIGTERM; the others go on without this member",
         }
+
+
+@pytest.mark.parametrize("in_place", [[], ["--in-place"]])
+@pytest.mark.parametrize("module", ["torch", "torch.distributed.run", "azure.data.tables"])
+def test_sigterm_during_an_import(table: Table, tmp_path: Path, module: str, in_place: list[str]) -> None:
+    """SIGTERM is 75 and one line, without a traceback, whatever elastic.launch is importing when it comes."""
+    (tmp_path / "sitecustomize.py").write_text(f"""
+import os, signal, sys
+
+class Finder:
+    def find_spec(self, name, *_):
+        if name == "{module}":
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+sys.meta_path.insert(0, Finder())
+""")
+    argv = [sys.executable, "-m", "elastic.launch", f"--rdzv-endpoint={table.url}", "--rdzv-id=a", "--nnodes=1"]
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    ended = subprocess.run(
+        [*argv, *in_place, *SH, "exit 3"], cwd=agents.ROOT / "trainers", env=env, capture_output=True, text=True
+    )
+    assert (ended.returncode, ended.stderr) == (75, "member: left: SIGTERM came before this member had work\n")
 
 
 def _children(pid: int) -> str:

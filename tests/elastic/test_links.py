@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainers.elastic.links import HEALED_SECONDS, Links
+from trainers.elastic.links import GROWTH, HEALED_SECONDS, MOST_SECONDS, STEADY_SECONDS, Links
 
 
 def test_a_bell_that_is_silent_once_or_for_a_moment_costs_nobody() -> None:
@@ -20,11 +20,11 @@ def test_a_bell_that_is_silent_once_or_for_a_moment_costs_nobody() -> None:
 
 
 def test_a_link_has_healed_when_it_held_for_a_while() -> None:
-    """Answers for eight seconds, without a miss or a refusal between them."""
+    """Answers for HEALED_SECONDS, without a miss or a refusal between them."""
     links = Links()
-    links.lose("a")
+    links.lose("a", 9.0)
     links.heard("a", 10.0)
-    links.missed("a", 12.0)
+    links.missed("a", 11.0)
     links.heard("a", 13.0)
     links.heard("a", 12.9 + HEALED_SECONDS)
     assert links.lost == {"a"}
@@ -32,11 +32,31 @@ def test_a_link_has_healed_when_it_held_for_a_while() -> None:
     assert not links.lost
 
 
+def test_a_link_that_comes_and_goes_has_to_hold_for_longer() -> None:
+    """Each loss soon after a healing makes the proof longer, up to a limit; after a steady time it is short again."""
+
+    def healed_after(lost_at: float) -> float:
+        links.lose("a", lost_at)
+        links.heard("a", lost_at)
+        seconds = 0.0
+        while links.lost:
+            seconds += 0.5
+            links.heard("a", lost_at + seconds)
+        return seconds
+
+    links, at = Links(), 0.0
+    for proof in (HEALED_SECONDS, HEALED_SECONDS * GROWTH, HEALED_SECONDS * GROWTH**2, MOST_SECONDS):
+        took = healed_after(at)
+        assert took == min(proof, MOST_SECONDS)
+        at += took + STEADY_SECONDS - 1
+    assert healed_after(at + 2) == HEALED_SECONDS
+
+
 def test_where_steps_are_made_there_are_no_doubts() -> None:
     """An exchange says more than a bell; who is out of reach stays so, and who has no row is forgotten."""
     links = Links()
     links.missed("a", 0.0)
-    links.lose("b")
+    links.lose("b", 0.0)
     links.trust()
     assert (links.doubts, links.lost) == (frozenset(), {"b"})
     links.keep({"a"})

@@ -166,7 +166,7 @@ def a_drop_whose_data_are_compared(world: World) -> Done:
     run = world.only_run()
     world.queues.send(CheckData(run.name))
     slow(world)
-    return lambda: "not known" in world.only_run().progress.data_note
+    return lambda: "not known" in world.only_run().data.note
 
 
 def an_hour_of_many_runs(world: World) -> Done:
@@ -299,7 +299,7 @@ def test_an_archive_that_takes_several_messages_is_whole(tmp_path: Path) -> None
     assert messages >= 3
     assert len(names) == len(set(names))
     assert {f"models/{number:04}.pt" for number in range(FILES)} <= set(names)
-    assert world.only_run().archive.error == ""
+    assert world.only_run().archiving.error == ""
 
 
 def test_a_removal_that_takes_several_messages_counts_all(tmp_path: Path) -> None:

@@ -206,8 +206,8 @@ def test_odd_metrics_are_left_out(world: World) -> None:
     world.run_until_idle()
     found = world.only_run()
     assert found.archive.at
-    assert found.archive.best_metrics["loss"] == 0.5
-    assert len(found.archive.last_metrics) == 200
+    assert found.measured.best["loss"] == 0.5
+    assert len(found.measured.last) == 200
     json.dumps(metrics.series(world.system, run.name), allow_nan=False)
 
 
@@ -239,9 +239,9 @@ def test_archiving_has_an_end(world: World) -> None:
         world.queues.messages.pop("background", None)  # it failed five times
         world.reconcile()
     run = world.runs.get(name).value
-    assert run.archive.gave_up_at is not None
-    assert run.archive.tries == ARCHIVE_TRIES
-    assert run.archive.error == "the container can't be written"
+    assert run.archiving.gave_up_at is not None
+    assert run.archiving.tries == ARCHIVE_TRIES
+    assert run.archiving.error == "the container can't be written"
     assert ("background" in world.queues.messages, world.runs.hours()) == (False, [])
 
 
@@ -270,8 +270,8 @@ def test_a_run_says_that_its_data_changed_before_it_started(
     why = (
         "Drop mnist/a had other data when the job started than when the run was created: mnist/a/2.bin, mnist/a/4.bin."
     )
-    progress = world.only_run().progress
-    assert (progress.trained_on, progress.data_note) == ("other", why)
+    checked = world.only_run().data
+    assert (checked.trained_on, checked.note) == ("other", why)
     world.settle()
     archived = world.manifest(run)["run"]
     assert (archived["trained_on"], archived["data_note"]) == ("other", why)

@@ -49,8 +49,8 @@ def test_from_upload_to_archive(world: World) -> None:
     run = world.only_run()
     assert (run.progress.state, run.archive.output) == (RunState.COMPLETED, f"output/digits/{run.name}")
     assert [m.state for m in run.progress.history] == ["received", "submitted", "queued", "running", "completed"]
-    assert run.archive.best_metrics == {"test_accuracy": 0.9}
-    assert run.archive.last_metrics == {"test_accuracy": 0.8}
+    assert run.measured.best == {"test_accuracy": 0.9}
+    assert run.measured.last == {"test_accuracy": 0.8}
     assert world.archived(run) == {
         "models/model.pt", "metrics/metrics.jsonl", "logs/std_log_process_0.txt", "manifest.json", "data.json.gz",
     }  # fmt: skip

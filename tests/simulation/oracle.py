@@ -235,7 +235,7 @@ class Oracle:
             + [
                 f"run {run.name} is {run.progress.state}, archived: {run.archive.at}"
                 for run in runs
-                if run.progress.state not in FINAL or (run.archive.at is None and run.archive.gave_up_at is None)
+                if run.progress.state not in FINAL or (run.archive.at is None and run.archiving.gave_up_at is None)
             ]
         )
 
@@ -261,7 +261,7 @@ class Oracle:
             return
         assert isinstance(self.world.jobs, SimulatedJobs)
         read = [each for job in self._jobs_of(run.name) for each in self.world.jobs.read.get(job, ())]
-        same, says = [each == run.asked.fingerprint for each in read], run.progress.trained_on
+        same, says = [each == run.asked.fingerprint for each in read], run.data.trained_on
         check(says or run.progress.state is not RunState.COMPLETED, f"run {run.name} doesn't say what it trained on")
         check(says != "recorded" or all(same), f"run {run.name} says it trained on what is recorded, but did not")
         check(says != "other" or not all(same), f"run {run.name} says it trained on something else, but did not")

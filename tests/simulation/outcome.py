@@ -28,12 +28,12 @@ class Outcome:
         """Count what happened, to show that schedules reach the cases that they are for."""
         for run in [row.value for row in world.runs.rows.values()]:
             self.counts[f"{run.asked.kind or 'plain'} runs {run.progress.state}"] += 1
-            self.counts["moves"] += max(0, len(run.jobs.places) - 1)
+            self.counts["moves"] += max(0, len(run.moves.places) - 1)
             for rules in all_rules():
                 self.counts.update(rules.count(run))
             self.counts["retries"] += bool(run.asked.retry_of)
             self.counts["jobs started again"] += run.progress.attempts > 1
-            self.counts["archives given up"] += run.archive.gave_up_at is not None
+            self.counts["archives given up"] += run.archiving.gave_up_at is not None
         for drop in [row.value for row in world.drops.rows.values()]:
             self.counts[f"drops {drop.state}"] += 1
             self.counts["further generations"] += max(0, drop.generation - 1)

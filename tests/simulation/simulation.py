@@ -334,8 +334,8 @@ class Simulation:
     def _patience_of_archives(self) -> int:
         """The periods until the next try of archives that failed several times: it waits twice as long as the last."""
         runs = [row.value for row in self.world.runs.rows.values()]
-        failed = [run for run in runs if run.progress.state in FINAL and run.archive.at is None and run.archive.tries]
-        due = [run.progress.history[-1].at + PATIENCE * 2**run.archive.tries for run in failed]
+        failed = [run for run in runs if run.progress.state in FINAL and run.archive.at is None and run.archiving.tries]
+        due = [run.progress.history[-1].at + PATIENCE * 2**run.archiving.tries for run in failed]
         return max((max(0, int((at - self.world.clock()).total_seconds() // PERIOD)) for at in due), default=0)
 
     def _after_a_period(self) -> list[str]:

@@ -34,6 +34,20 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
+NOT_NOW = 75  # EX_TEMPFAIL of sysexits.h
+LEFT = "left: {} came before this member had work"
+
+
+def _leave_early(number: int, _frame: FrameType | None) -> None:
+    """End this process while it imports PyTorch, which takes seconds: nothing has begun that would have to be ended."""
+    os.write(2, f"member: {LEFT.format(signal.Signals(number).name)}\n".encode())
+    os._exit(NOT_NOW)
+
+
+if __name__ == "__main__":
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, _leave_early)
+
 from torch.distributed import run as torchrun
 from torch.distributed.elastic.agent.server.api import RunResult, WorkerGroup, WorkerState
 from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElasticAgent
@@ -54,7 +68,6 @@ from .errors import Unreachable
 from .handler import NAME, AzureTableRendezvous, create
 
 DONE, FAILED, BAD_ARGUMENTS = 0, 1, 2
-NOT_NOW = 75  # EX_TEMPFAIL of sysexits.h
 STOPPED = 143
 HOLD_SECONDS = 300.0  # Azure takes a node half a minute after it said so
 TELLING = (2, 143)  # a worker's codes that say more than that a peer was lost
@@ -134,6 +147,8 @@ def member(args: argparse.Namespace) -> Ending:
         return Ending(NOT_NOW, f"gave up: {error}") if passing else Ending(FAILED, f"failed: {error}")
     except (ValueError, AssertionError) as error:  # torchrun asserts what its arguments must be
         return Ending(BAD_ARGUMENTS, f"bad arguments: {error}")
+    except SignalException as error:  # before there was an agent
+        return _stopped(error, worked=False)
     except Exception as error:  # noqa: BLE001 - whatever it was, the last line and the code have to say so
         traceback.print_exc()
         return Ending(FAILED, f"failed: {type(error).__name__}: {error}")
@@ -238,7 +253,7 @@ def _code(status: int) -> int:
 def _stopped(error: SignalException, worked: bool) -> Ending:
     name = signal.Signals(error.sigval).name
     if not worked:
-        return Ending(NOT_NOW, f"left: {name} came before this member had work", left=True)
+        return Ending(NOT_NOW, LEFT.format(name), left=True)
     return Ending(128 + error.sigval, f"stopped by {name}; the others go on without this member")
 
 

@@ -7,19 +7,21 @@ from dataclasses import dataclass
 
 # Who lets its bell ring so many times, over at least so many seconds in which no step is made, is out of reach.
 MISSES, MISSING_SECONDS = 3, 2.0
-# It is within reach again when it has answered for so long: a link that comes and goes costs its nodes once.
-HEALED_SECONDS = 8.0
+# A node is reachable again when it has answered for so long. Each further loss within STEADY_SECONDS of a healing makes
+# that GROWTH times longer, so a link that comes and goes costs its nodes two rounds and not one for each time.
+HEALED_SECONDS, GROWTH, MOST_SECONDS, STEADY_SECONDS = 1.5, 6.0, 60.0, 15.0
 
 
 @dataclass
 class Link:
     """The link to one node. `since`: the time of the first of several unanswered rings in a row; `back`: the time
-    of the first answer after the node was unreachable."""
+    of the first answer after the node was unreachable. `proof`: the seconds that it must answer to be reachable."""
 
     misses: int = 0
     since: float = 0.0
     lost: bool = False
     back: float | None = None
+    proof: float = HEALED_SECONDS
 
 
 class Links:
@@ -27,6 +29,7 @@ class Links:
 
     def __init__(self) -> None:
         self._links: dict[str, Link] = {}
+        self._healed: dict[str, tuple[float, float]] = {}  # when a lost link healed last, and the proof that it took
 
     @property
     def lost(self) -> frozenset[str]:
@@ -44,30 +47,44 @@ class Links:
             return
         if link.lost and link.back is None:
             link.back = now
-        if not link.lost or (link.back is not None and now - link.back >= HEALED_SECONDS):
-            del self._links[name]
+        if link.lost and link.back is not None:
+            if now - link.back < link.proof:
+                return
+            self._healed[name] = (now, link.proof)
+        del self._links[name]
 
     def missed(self, name: str, now: float) -> None:
         link = self._links.setdefault(name, Link(since=now))
         link.misses, link.back = link.misses + 1, None
-        link.lost = link.lost or (link.misses >= MISSES and now - link.since >= MISSING_SECONDS)
+        if not link.lost and link.misses >= MISSES and now - link.since >= MISSING_SECONDS:
+            self._lose(name, link, now)
 
-    def settle(self, name: str) -> None:
+    def reached(self, name: str) -> None:
         """Record that the node was reached, whatever its answer, and drop any doubt about it."""
         if (link := self._links.get(name)) and not link.lost:
             del self._links[name]
 
-    def lose(self, name: str) -> None:
+    def lose(self, name: str, now: float) -> None:
         """Record that the node is alive and refuses; no further tries are needed."""
         link = self._links.setdefault(name, Link())
-        link.lost, link.back = True, None
+        link.back = None
+        if not link.lost:
+            self._lose(name, link, now)
+
+    def _lose(self, name: str, link: Link, now: float) -> None:
+        link.lost = True
+        healed, proof = self._healed.get(name, (now, 0.0))
+        if proof:
+            link.proof = min(proof * GROWTH, MOST_SECONDS) if now - healed < STEADY_SECONDS else HEALED_SECONDS
 
     def trust(self) -> None:
         """Record that all nodes in doubt are reachable, because this node has exchanged data with them."""
         for name in self.doubts:
-            self.settle(name)
+            self.reached(name)
 
     def keep(self, names: Collection[str]) -> None:
         """Forget all nodes but these."""
         for name in self._links.keys() - set(names):
             self._links.pop(name, None)
+        for name in self._healed.keys() - set(names):
+            self._healed.pop(name, None)

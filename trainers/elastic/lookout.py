@@ -11,19 +11,22 @@ import logging
 import os
 import threading
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from .backend import AzureTableRendezvousBackend, Look
+from .backend import AzureTableRendezvousBackend, Snapshot
 from .bell import ANSWERS, REFUSED
 from .events import note
 from .links import Links
 from .means import Means
-from .protocol import Change, Limits, Node, Round, Times, Unreadable, View, changes
+from .protocol import Change, Limits, Node, Round, Times, Unreadable, View, changes, larger_team
 from .silences import Silences
 
 # A row that can't be read is deleted if it stays so for so many times the silence of a dead node.
 UNREADABLE = 2
+# For so long a larger set of nodes must reach each other before a team gives way that does not belong to it as a whole:
+# links that heal heal one after another.
+GIVE_WAY_SECONDS = 3.0
 
 logger = logging.getLogger(__name__)
 
@@ -51,13 +54,14 @@ class Lookout:
         self.bell = self.means.bell(name, address, self.rung)
         self.me = Node(name, ticket=0, workers=workers, address=address, bell=self.bell.port, most=limits.most)
         self.view = View()
-        self.seen = Look(None, None, {}, {}, {}, {})
+        self.seen = Snapshot(None, None, {}, {}, {}, {})
         self.links = Links()
         self.silences = Silences(times.interval, self.means.now)
         self._unreadable = Silences(times.interval, self.means.now)
         self._closed: frozenset[str] = frozenset()  # whose port refused when it was rung last
         self._refused: dict[str, int | None] = {}  # who held the round; its heartbeat in the look after
         self._warned: set[str] = set()
+        self._outnumbered_since: float | None = None
         self._told_at = self._sure_at = self.means.now()
         self._lock = self.means.lock()
         note("node", name=name)
@@ -75,7 +79,7 @@ class Lookout:
         with self._lock:
             began, unreached = self.means.now(), tuple(sorted(self.unreached()))
             self.me = replace(self.me, beat=self.me.beat + 1, unreached=unreached, holds=self._holds, **facts)  # type: ignore[arg-type]
-            self.backend.tell(self.me)
+            self.backend.write_node(self.me)
             self._told_at = began
             if self.means.now() - self._sure_at < self.times.lease_of(
                 len(self.view.round.team), self._holds
@@ -95,13 +99,13 @@ class Lookout:
         """Return the nodes with a row that are unreachable, or that refused a moment ago."""
         return frozenset((self.links.lost | self._refused.keys()) & self.view.nodes.keys()) - {self.me.name}
 
-    def look(self) -> View:
+    def refresh(self) -> View:
         """Read all rows, and decide which nodes are gone. Any thread may call this method."""
         with self._lock:
-            return self._look()
+            return self._refresh()
 
-    def _look(self) -> View:
-        self.seen = seen = self.backend.look()
+    def _refresh(self) -> View:
+        self.seen = seen = self.backend.snapshot()
         known = self.view.nodes
         nodes = {**{name: known[name] for name in seen.unreadable if name in known}, **seen.nodes}
         if self.me.name in nodes:
@@ -113,7 +117,7 @@ class Lookout:
         self._unreadable.note(Node(name) for name in seen.unreadable)
         self._refused = self._still_refused(View(current, nodes))
         self.links.keep(nodes)
-        self.view = View(current, nodes, self._presumed(current))
+        self.view = View(current, nodes, self._presumed(current, nodes))
         if self.me.joined == current.number and current.place_of(self.me) is not None:
             self._sure_at = max(self._sure_at, self._told_at)
         return self.view
@@ -140,20 +144,22 @@ class Lookout:
             if node and not node.left and name in holding and beat in (None, node.beat):
                 still[name] = node.beat
             elif node and not node.left:
-                self.links.lose(name)
+                self.links.lose(name, self.means.now())
         return still
 
-    def _presumed(self, current: Round) -> frozenset[str]:
-        """Return the nodes that count as gone because they refused, in a round of which this node reaches at least
-        half.
+    def _presumed(self, current: Round, nodes: Mapping[str, Node]) -> frozenset[str]:
+        """Return the nodes that count as gone because they refused, if this node reaches at least half of the nodes
+        that live and have worked in the run.
 
-        The fewer it reaches, the more likely it is this node that is cut off. And a round in which it never was may be
-        at work still.
+        The fewer it reaches, the more likely it is this node that is cut off. The round alone is not enough: it becomes
+        smaller when links are refused one after another. And a round in which this node never was may still be at work.
         """
+        alive = {node.name for node in nodes.values() if node.worked and not node.left}
+        whole = current.names | (alive - self.silences.longer_than(self.times.silence))
         refused = current.names & self._refused.keys() - {self.me.name}
-        away = refused | (current.names & self.links.lost)
+        away = refused | (whole & self.links.lost)
         ours = self.me.name in current.names
-        return frozenset(refused) if ours and 2 * len(away) <= len(current.team) else frozenset()
+        return frozenset(refused) if ours and 2 * len(away) <= len(whole) else frozenset()
 
     def call(
         self, nodes: Iterable[Node], enough: threading.Event | None = None, doubting: bool = False
@@ -177,9 +183,9 @@ class Lookout:
                 self.links.missed(name, self.means.now())
             elif name in holding and self.me.name in self.view.round.names and name not in self.links.lost:
                 refused.setdefault(name, None)
-                self.links.settle(name)
+                self.links.reached(name)
             else:  # it waits, or this node does not know whether it lives: its row tells
-                self.links.lose(name)
+                self.links.lose(name, self.means.now())
         if refused.keys() - self._refused.keys():
             note("bell refused", nodes=sorted(refused))
         self._refused = refused  # a new one: another thread may be reading
@@ -213,7 +219,7 @@ class Lookout:
 
     def count_gone(self, silent: Iterable[str]) -> View:
         """Return the last view, without these nodes and the nodes that count as gone because they refused."""
-        gone = (frozenset(silent) | self._presumed(self.view.round)) - {self.me.name}
+        gone = (frozenset(silent) | self._presumed(self.view.round, self.view.nodes)) - {self.me.name}
         self.view = replace(self.view, gone=gone)
         return self.view
 
@@ -231,5 +237,17 @@ class Lookout:
         return token is not None
 
     def why_meet_again(self) -> list[Change]:
-        """Return why the team should meet again, according to the last look. Costs no request and never blocks."""
-        return changes(self.view, replace(self.me, unreached=tuple(sorted(self.links.lost))), self.limits)
+        """Return why the team should meet again, according to the last look. Costs no request and never blocks.
+
+        Waiting nodes that were silent for long are left out: a host that died while it waited is no reason.
+        """
+        silent = self.silences.longer_than(self.times.silence) - self.view.round.names
+        view = replace(self.view, gone=self.view.gone | silent)
+        me = replace(self.me, unreached=tuple(sorted(self.links.lost)))
+        view = replace(view, nodes={**view.nodes, me.name: me})
+        if not larger_team(view, self.limits):
+            self._outnumbered_since = None
+            return changes(view, me, self.limits)
+        now = self.means.now()
+        self._outnumbered_since = self._outnumbered_since or now
+        return changes(view, me, self.limits, gives_way=now - self._outnumbered_since >= GIVE_WAY_SECONDS)

@@ -15,7 +15,8 @@ Four rules are the basis of everything else:
 
 1. A round is replaced only when no member of its team holds it: each has a later ticket, has left, or is gone. 2. A
 node works only in a round whose team contains the ticket that the node waits with. 3. A team is the largest set of
-waiting nodes that all reach each other (teams.py); the others wait for a link to heal. 4. Clocks are never compared.
+waiting nodes that all reach each other (teams.py); the others wait for a link to heal. A team gives way to waiting
+nodes that would be a larger one. 4. Clocks are never compared.
 Each node measures with its own monotonic clock how long another node's row stays the same.
 
 tests/elastic/simulation plays the members of a run over these rules, with every fault between any two requests.
@@ -78,7 +79,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Member:
+class TeamMember:
     """One member of a team: a node, and the ticket that it waited with."""
 
     name: str
@@ -92,7 +93,7 @@ class Round:
     run is over."""
 
     number: int = 0
-    team: tuple[Member, ...] = ()
+    team: tuple[TeamMember, ...] = ()
     address: str = ""
     port: int = 0
     closed: str = ""
@@ -104,7 +105,7 @@ class Round:
     def of(cls, text: bytes) -> Round:
         try:
             parts = _facts(cls, json.loads(text))
-            return cls(**{**parts, "team": tuple(Member(**_facts(Member, member)) for member in parts["team"])})
+            return cls(**{**parts, "team": tuple(TeamMember(**_facts(TeamMember, member)) for member in parts["team"])})
         except (ValueError, TypeError, KeyError) as error:
             raise Unreadable(f"the rendezvous state cannot be read: {type(error).__name__}: {error}") from error
 
@@ -148,7 +149,7 @@ class View:
     nodes: Mapping[str, Node] = field(default_factory=dict)
     gone: frozenset[str] = frozenset()
 
-    def holding(self) -> list[Member]:
+    def holding(self) -> list[TeamMember]:
         """Return the members that hold the round: their row still has the same ticket, and they neither left nor are
         gone.
 
@@ -156,7 +157,7 @@ class View:
         """
         return [member for member in self.round.team if self._holds(member)]
 
-    def _holds(self, member: Member) -> bool:
+    def _holds(self, member: TeamMember) -> bool:
         node = self.nodes.get(member.name)
         stands = node is None or (node.ticket == member.ticket and not node.left)
         return stands and member.name not in self.gone
@@ -249,7 +250,7 @@ def next_round(view: View, limits: Limits, last_call_over: bool) -> Round | None
     again = any(node.name in view.round.names for node in waiting)
     if not team or (len(team) < most and not again and not last_call_over):
         return None
-    members = tuple(Member(node.name, node.ticket, node.workers) for node in team)
+    members = tuple(TeamMember(node.name, node.ticket, node.workers) for node in team)
     number = max(view.round.number, *(node.worked for node in waiting)) + 1
     return Round(number, members, team[0].address, team[0].port)
 
@@ -265,9 +266,12 @@ class Change:
         return self.words
 
 
-def changes(view: View, me: Node, limits: Limits) -> list[Change]:
+def changes(view: View, me: Node, limits: Limits, gives_way: bool = False) -> list[Change]:
     """Return the reasons for the team to meet again: none while nothing has changed, and none once the run is
-    closed."""
+    closed.
+
+    `gives_way`: a larger set that leaves out nodes of the team has lasted for long enough to replace the team.
+    """
     if view.round.closed:
         return []
     if view.round.place_of(me) is None or me.joined not in (-1, view.round.number):
@@ -276,19 +280,25 @@ def changes(view: View, me: Node, limits: Limits) -> list[Change]:
     why = [_lost(view, member) for member in view.round.team if member.name not in holding]
     why += [Change(f"{name} is out of reach") for name in me.unreached if name in holding and name != me.name]
     if len(view.round.team) < view.most(limits):
-        why += [Change(f"{node.name} waits to join", all_live=True) for node in _newcomers(view, limits)]
+        larger = larger_team(view, limits)
+        stays = {node.name for node in larger} >= holding or gives_way
+        new = [node for node in larger if stays and node.name not in holding]
+        why += [Change(f"{node.name} waits to join", all_live=True) for node in new]
     return why
 
 
-def _newcomers(view: View, limits: Limits) -> list[Node]:
-    """Return the waiting nodes with which the team would be larger."""
+def larger_team(view: View, limits: Limits) -> list[Node]:
+    """Return the largest team of waiting nodes and nodes at work if it is larger than the present team, else [].
+
+    Nodes of the present team, even all of them, may be missing from it.
+    """
     team = [node for member in view.holding() if (node := view.nodes.get(member.name))]
     waiting = [node for node in view.waiting() if node.name not in view.round.names]
     larger = best_team([*team, *waiting], {node.name for node in team}, 1, view.most(limits)) if waiting else []
-    return [node for node in larger if node not in team] if len(larger) > len(view.holding()) else []
+    return larger if len(larger) > len(view.holding()) else []
 
 
-def _lost(view: View, member: Member) -> Change:
+def _lost(view: View, member: TeamMember) -> Change:
     """Return how a node stopped holding the round."""
     node = view.nodes.get(member.name)
     if member.name in view.gone:

@@ -12,12 +12,14 @@ MOST_SETS = 1000
 
 
 class Reaching(Protocol):
-    """A node, and the nodes that it can't reach."""
+    """A node, the nodes that it can't reach, and the last round in which it worked (0: none)."""
 
     @property
     def name(self) -> str: ...
     @property
     def unreached(self) -> tuple[str, ...]: ...
+    @property
+    def worked(self) -> int: ...
 
 
 N = TypeVar("N", bound=Reaching)
@@ -26,8 +28,9 @@ N = TypeVar("N", bound=Reaching)
 def best_team(nodes: Sequence[N], survivors: Collection[str], least: int, most: int) -> list[N]:
     """Return the largest team of nodes that all reach each other; empty if no team is large enough.
 
-    One with a survivor goes before one without, for it has the state. Of several as large it is the one with the lowest
-    names. A set of more than `most` gives its first in the order of `nodes`, as the team has them all.
+    A team with a node that ever worked in the run precedes one without, because that node has a state. Of several
+    teams of the same size, one with a survivor of the last round comes first, then the one with the lowest names. A set
+    of more than `most` gives its first nodes in the order of `nodes`.
     """
     apart = _apart(nodes)
     if not apart:
@@ -40,9 +43,10 @@ def best_team(nodes: Sequence[N], survivors: Collection[str], least: int, most: 
     return min(enough, key=lambda team: _rank(team, survivors), default=[])
 
 
-def _rank(team: Sequence[Reaching], survivors: Collection[str]) -> tuple[bool, int, list[str]]:
+def _rank(team: Sequence[Reaching], survivors: Collection[str]) -> tuple[bool, int, bool, list[str]]:
     names = sorted(node.name for node in team)
-    return not any(name in survivors for name in names), -len(names), names
+    survives = any(name in survivors for name in names)
+    return not (survives or any(node.worked for node in team)), -len(names), not survives, names
 
 
 def _apart(nodes: Sequence[Reaching]) -> dict[str, frozenset[str]]:

@@ -8,17 +8,16 @@ import random
 
 from torch.distributed.elastic.rendezvous.api import RendezvousClosedError, RendezvousError, RendezvousTimeoutError
 
-from .backend import Look
+from .backend import Snapshot
 from .lookout import Lookout
 from .protocol import Joined, Round, View, next_round
+from .watch import PROBE_PAUSE
 
 # Between two looks of a node that waits. Whoever begins a round rings the others, so they seldom wait that long.
 FIRST_PAUSE, LONGEST_PAUSE, GROWTH = 0.1, 1.0, 1.3
 REGROUP_PAUSE, SURPLUS_PAUSE = 0.2, 5.0
 # The first of those that wait writes the round; the next in line does so if nothing happened for that long.
 TURN = 0.05
-# Between two calls of those that are out of reach.
-PROBE_PAUSE = 2.0
 
 
 class OtherProgram(ValueError):
@@ -42,7 +41,7 @@ class Waiter:
         """Read the table once, and act by the rules; sleep if there is nothing to do."""
         member, now = self._member, self._member.means.now()
         member.rung.clear()
-        member.look()
+        member.refresh()
         view = member.judged(self._times.silence)
         if (rank := view.round.place_of(member.me)) is not None:
             return Joined(view.round, rank)
@@ -59,6 +58,8 @@ class Waiter:
         if new and self._my_turn(new) and (joined := self._begin(new)):
             return joined
         if now >= self._beat_at or set(member.me.unreached) != member.unreached():
+            if set(member.me.unreached) - member.unreached():  # a link has healed: the others are rung at the next turn
+                self._ring_at, self._pause = 0.0, FIRST_PAUSE
             self._beat_at = now + self._times.interval
             member.say()
         if not new:
@@ -79,8 +80,8 @@ class Waiter:
         """Ring the unreachable nodes from time to time, because this node waits for as long as they are
         unreachable."""
         if self._member.links.lost and now >= self._probe_at:
-            self._probe_at = now + PROBE_PAUSE
-            self._member.probe()
+            self._member.probe(self._member.rung)
+            self._probe_at = self._member.means.now() + PROBE_PAUSE
 
     def _may_ring(self, view: View, now: float) -> bool:
         """Return whether this node may ring the others now: a survivor may at each look, a newcomer from time to
@@ -133,10 +134,10 @@ class Waiter:
         rank = new.place_of(member.me) if new else None
         if not new or rank is None or not member.write(new):
             return None
-        member.means.start("tell", lambda: self._tell(new, view, seen))
+        member.means.start("announce", lambda: self._announce(new, view, seen))
         return Joined(new, rank)
 
-    def _tell(self, new: Round, view: View, seen: Look) -> None:
+    def _announce(self, new: Round, view: View, seen: Snapshot) -> None:
         """Ring the members of the new round, and delete the rows of the nodes that are gone, if the rows are
         unchanged."""
         me = self._member.me.name
@@ -151,4 +152,5 @@ class Waiter:
         else:
             full = len(view.holding()) >= view.most(self._limits)
             pause, self._pause = self._pause, min(self._pause * GROWTH, SURPLUS_PAUSE if full else LONGEST_PAUSE)
+            pause = min(pause, PROBE_PAUSE) if self._member.links.lost else pause
         self._member.means.wait(self._member.rung, pause * random.uniform(0.5, 1))  # noqa: S311 (spreads load; no secret)

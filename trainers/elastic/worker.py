@@ -23,6 +23,7 @@ import gc
 import json
 import os
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -111,6 +112,7 @@ class Team:
         self._store: dist.Store | None = None
         self._before: set[tuple[int, str]] = set()
         self._ours: set[tuple[int, str]] | None = None
+        self._connecting: set[tuple[int, str]] | None = None  # the sockets before a group that is being connected
         self._ticked = self._stepped = 0.0
         self._steps = 0
         self._first_step = True
@@ -220,17 +222,27 @@ class Team:
             self._pause(deadline, "the others did not come")
         self._store = store
         own = dist.PrefixStore("group", store)
-        dist.init_process_group("gloo", store=own, rank=place.rank, world_size=place.world_size, timeout=patience)
+        with self._connects():
+            dist.init_process_group("gloo", store=own, rank=place.rank, world_size=place.world_size, timeout=patience)
 
     def _pause(self, deadline: float, what: str) -> None:
         if self._cut or time.monotonic() > deadline:
             raise dist.DistNetworkError(f"{what}, and the round ended")
         time.sleep(POLL_SECONDS)
 
+    @contextlib.contextmanager
+    def _connects(self) -> Iterator[None]:
+        self._connecting = _sockets()
+        try:
+            yield
+        finally:
+            self._connecting = None
+
     def group(self, patience: timedelta) -> dist.ProcessGroup:
         """Return another gloo group of the same processes. It is cut together with the first."""
         before = _sockets()
-        made: dist.ProcessGroup = dist.new_group(backend="gloo", timeout=patience)
+        with self._connects():
+            made: dist.ProcessGroup = dist.new_group(backend="gloo", timeout=patience)
         if self._ours is not None:
             self._ours |= _sockets() - before
         return made
@@ -275,6 +287,10 @@ class Team:
         ours = _sockets() - self._before if self._ours is None else self._ours
         for number, link in ours:
             _shut(number, link)
+        if (before := self._connecting) is not None and self._place:
+            for number, link in _sockets() - before:
+                _wake(number, link, self._place.world_size)
+                _shut(number, link)
 
     def part(self) -> None:
         """Leave the round: close its connections, process groups and store. The process stays alive."""
@@ -313,6 +329,24 @@ def _sockets() -> set[tuple[int, str]]:
             if link.startswith("socket:"):
                 found.add((int(name), link))
     return found
+
+
+def _wake(number: int, link: str, world_size: int) -> None:
+    """Connect to a listening socket of gloo's as its peers would, and hang up.
+
+    Gloo waits for a peer that does not connect five times as long as an exchange may take (`Pair::waitUntilConnected`
+    in gloo/transport/tcp/pair.cc: `timeout_ * 5`), and such a wait has no connection that could be shut. A peer's first
+    8 bytes are the number of its connection, counted from 0 in each group; tests/elastic/test_worker.py proves that.
+    """
+    with contextlib.suppress(OSError):
+        if os.readlink(f"/proc/self/fd/{number}") != link:  # noqa: PTH115
+            return
+        with socket.socket(fileno=os.dup(number)) as copy:
+            if not copy.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                return
+            for sequence in range(2 * world_size):
+                with socket.create_connection(copy.getsockname()[:2], 1.0) as caller:
+                    caller.sendall(sequence.to_bytes(8, sys.byteorder))
 
 
 def _shut(number: int, link: str) -> None:

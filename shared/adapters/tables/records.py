@@ -1,5 +1,5 @@
 """Convert records to table rows and back, from their declarations: each field of a dataclass is a column, and so is
-each field of its parts (shared/kernel/parts.py).
+each field of its parts (shared/kernel/parts.py). A part with a column of its own is one value of JSON.
 
 The rows are readable in any storage browser: times are ISO 8601 in UTC with microseconds, None is '', a job is JSON in
 Azure ML's own schema, and everything else that is neither text nor number is JSON. A column holds at most 32,768 UTF-16
@@ -27,7 +27,16 @@ from shared.jobs.readers.azureml import read_job
 from shared.jobs.spec import JobSpec
 from shared.kernel.errors import BadInput
 from shared.kernel.parsing import convert, decode
-from shared.kernel.parts import Column, FeaturePart, columns, difference, flat, from_columns
+from shared.kernel.parts import (
+    Column,
+    FeaturePart,
+    OneColumn,
+    columns,
+    difference,
+    flat,
+    from_columns,
+    one_columns,
+)
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +52,19 @@ _TEXT_LIMIT = 8_000  # characters of a sentence for people; a longer one is cut
 def to_row(record: Any, skip: tuple[str, ...] = (), parts: Parts = ()) -> Row:
     """Return all columns of a record, and of the parts that features added to it."""
     values = ((name, value) for name, value in flat(record).items() if name not in skip)
-    return {column: cell for name, value in values for column, cell in _cells(name, value)} | part_cells(record, parts)
+    row = {column: cell for name, value in values for column, cell in _cells(name, value)}
+    return row | one_column_cells(record) | part_cells(record, parts)
+
+
+def one_column_cells(record: Any, before: Any = None) -> Row:
+    """Return the parts of a record that take one column each: those that differ from `before` or, without `before`,
+    from their defaults.
+    """
+    row: Row = {}
+    for each in one_columns(type(record)):
+        if (value := getattr(record, each.field)) != (getattr(before, each.field) if before else each.kind()):
+            row |= dict(_cells(each.column, value))
+    return row
 
 
 def part_cells(record: Any, parts: Parts) -> Row:
@@ -62,7 +83,8 @@ def part_cells(record: Any, parts: Parts) -> Row:
 def changed_columns(before: Any, after: Any, parts: Parts = ()) -> Row:
     """Return the columns in which `after` differs from `before`, and those of the parts that differ."""
     changed = tuple(each for each in parts if after.features.get(each.kind) != before.features.get(each.kind))
-    return some_columns(type(after), difference(before, after)) | part_cells(after, changed)
+    own = some_columns(type(after), difference(before, after)) | one_column_cells(after, before)
+    return own | part_cells(after, changed)
 
 
 def some_columns(kind: type[Any], changes: Mapping[str, Any]) -> Row:
@@ -73,8 +95,9 @@ def some_columns(kind: type[Any], changes: Mapping[str, Any]) -> Row:
 
 
 def column_names(kind: type[Any], skip: tuple[str, ...] = (), parts: Parts = ()) -> list[str]:
-    """Return the columns of a record without the skipped fields; of long JSON the first four columns."""
+    """Return the columns of a record without those of the skipped fields; of long JSON the first four columns."""
     hints = {name: each.hint for name, each in columns(kind).items() if name not in skip}
+    hints |= {each.column: each.kind for each in one_columns(kind) if not set(skip).intersection(each.fields)}
     for part in parts:
         hints |= {part.in_column: part.kind, **{name: each.hint for name, each in part.old_columns().items()}}
     names = ([name] if _is_scalar(hint) else [_part(name, n) for n in range(1, 5)] for name, hint in hints.items())
@@ -87,8 +110,15 @@ def from_row(kind: type[R], row: Mapping[str, Any], parts: Parts = (), **other_v
     """
     wanted = {name: each for name, each in columns(kind).items() if name not in other_values}
     record = from_columns(kind, {**other_values, **_values(wanted, row)})
-    added = {each.kind: value for each in parts if (value := _part_value(each, row)) is not None}
-    return replace(record, features=added) if added else record  # type: ignore[type-var]
+    changes = {each.field: _checked(each.kind, each.column, row) for each in one_columns(kind) if _is_alone(each, row)}
+    if added := {each.kind: value for each in parts if (value := _part_value(each, row)) is not None}:
+        changes["features"] = added
+    return replace(record, **changes) if changes else record  # type: ignore[type-var]
+
+
+def _is_alone(part: OneColumn, row: Mapping[str, Any]) -> bool:
+    """Return whether the row has the column of the part, and none of the columns of the previous version."""
+    return bool(row.get(part.column)) and all(row.get(name) in (None, "") for name in part.fields)
 
 
 def _part_value(part: FeaturePart[Any], row: Mapping[str, Any]) -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from shared.adapters.tables import keys, table
-from shared.adapters.tables.records import Row, column_names, part_cells, some_columns
+from shared.adapters.tables.records import Row, column_names, one_column_cells, part_cells, some_columns
 from shared.adapters.tables.table import Operation
 from shared.kernel.parts import columns
 from shared.runs.features import parts
@@ -126,7 +126,7 @@ def _head(entry: Entry, run: Run) -> Row:
 def _copy(run: Run) -> Row:
     """Return the listed columns without those at their defaults; empty for a run that is too long."""
     values = {each.name: value for each in _COPIED if (value := each.of(run)) != each.default}
-    row = some_columns(Run, values) | part_cells(run, PARTS)
+    row = some_columns(Run, values) | one_column_cells(run) | part_cells(run, PARTS)
     return row if _length(row.values()) <= _LONGEST_COPY else {}
 
 

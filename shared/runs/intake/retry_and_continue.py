@@ -65,7 +65,7 @@ def continue_run(ports: RunPorts, name: str, given: Given | None = None, owner: 
     is left to do.
     """
     old = _final(ports.runs, name)
-    if old.archive.at is None and old.archive.gave_up_at is None:
+    if old.archive.at is None and old.archiving.gave_up_at is None:
         raise Conflict(f"Run {name} is being archived. Try again in a moment.", "not_archived")
     job, changed = _with_parameters(ports.routes, ports.trainers, old.asked.request, given or {})
     _check_more_to_do(old, changed)

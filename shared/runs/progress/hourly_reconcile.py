@@ -84,7 +84,7 @@ class _HourCheck:
         while True:
             page = self.ports.runs.unsettled(self.hour, RUNS_A_PAGE, before)
             live = [stored for stored in page if stored.value.progress.state is not RunState.BROKEN]
-            self.unsettled += sum(stored.value.archive.gave_up_at is None for stored in live)
+            self.unsettled += sum(stored.value.archiving.gave_up_at is None for stored in live)
             whole = self._page(live)
             if whole and len(page) < RUNS_A_PAGE:
                 break
@@ -133,7 +133,7 @@ class _HourCheck:
 
     def _reconcile_run(self, stored: Stored[Run], listed: dict[str, JobStatus]) -> None:
         run, now = stored.value, self.ports.clock()
-        if run.archive.gave_up_at is not None:
+        if run.archiving.gave_up_at is not None:
             return
         if is_over(run):
             self._archive(stored)
@@ -167,18 +167,18 @@ class _HourCheck:
     def _archive(self, stored: Stored[Run]) -> None:
         """Request the archive again, after twice the previous wait, or abandon archiving."""
         run = stored.value
-        if self.ports.clock() - run.progress.history[-1].at < PATIENCE * 2**run.archive.tries:
+        if self.ports.clock() - run.progress.history[-1].at < PATIENCE * 2**run.archiving.tries:
             return
-        if run.archive.tries < ARCHIVE_TRIES:
+        if run.archiving.tries < ARCHIVE_TRIES:
             self.ports.runs.update(
-                stored, replace(stored.value, archive=replace(stored.value.archive, tries=run.archive.tries + 1))
+                stored, replace(run, archiving=replace(run.archiving, tries=run.archiving.tries + 1))
             )
             ask_for_archive(self.ports.queues, run.name)
             return
-        why = run.archive.error or "It was not archived; the poison messages of the queue archives say why."
+        why = run.archiving.error or "It was not archived; the poison messages of the queue archives say why."
         log.error("run %s: archiving is given up. %s", run.name, why)
         self.ports.happened(ArchiveGivenUp(run))
         self.ports.runs.update(
             stored,
-            replace(stored.value, archive=replace(stored.value.archive, gave_up_at=self.ports.clock(), error=why)),
+            replace(run, archiving=replace(run.archiving, gave_up_at=self.ports.clock(), error=why)),
         )

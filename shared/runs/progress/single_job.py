@@ -13,7 +13,7 @@ from shared.jobs.assets import assets, resolve
 from shared.jobs.model import FailureCode, JobFailure, JobState, JobStatus
 from shared.jobs.spec import JobSpec
 from shared.runs.decide import is_over
-from shared.runs.model import Moment, Placed, Run, RunState
+from shared.runs.model import Moment, Moves, Placed, Run, RunState
 from shared.runs.names import plain_job
 from shared.runs.node_use import ClusterUse, by_place, use_of_one_job
 from shared.runs.ports import RunPorts
@@ -43,7 +43,7 @@ class SingleJob(OneJob):
         return spec
 
     def uses(self, run: Run, now: datetime) -> list[ClusterUse]:
-        return by_place(use_of_one_job(run, now), run.jobs.places)
+        return by_place(use_of_one_job(run, now), run.moves.places)
 
     def submit(self, ports: RunPorts, run: Run) -> Submitted:
         job = self.job_spec(run, present_job(run), ports.rendezvous, ports.clock())
@@ -57,7 +57,7 @@ class SingleJob(OneJob):
         status = statuses.get(present_job(run))
         if run.jobs.resubmit:
             return self._decide_on_further_job(run, status, now)
-        if status and status.state is JobState.CANCELED and run.jobs.moves_to and run.cancel.asked_at is None:
+        if status and status.state is JobState.CANCELED and run.moves.to and run.cancel.asked_at is None:
             return _moved(run, now)
         if status and status.failure.code is FailureCode.LOST_NODES:
             return _after_a_loss(run, status.failure.summary, now)
@@ -95,7 +95,7 @@ def _after_a_loss(run: Run, words: str, now: datetime) -> NextStep:
             run, RunState.FAILED, why, failed_job=present_job(run), failure=JobFailure(FailureCode.LOST_NODES)
         )
     why = f"Its nodes were preempted; job {run.jobs.number + 1} continues from its checkpoints. Azure ML: {words}"
-    after = _moved(run, now).run if run.jobs.moves_to else _with_further_job(run)
+    after = _moved(run, now).run if run.moves.to else _with_further_job(run)
     return NextStep(after, RunState.QUEUED, why, failure=JobFailure(FailureCode.LOST_NODES))
 
 
@@ -105,11 +105,9 @@ def _with_further_job(run: Run) -> Run:
 
 def _moved(run: Run, now: datetime) -> NextStep:
     """The next job of a run whose job was ended to continue on another cluster."""
-    cluster = run.jobs.moves_to
-    why = f"Job {run.jobs.number + 1} continues from its checkpoints on {cluster}. {run.jobs.moves_why}"
-    after = _with_further_job(run)
-    places = (*run.jobs.places, Placed(now, cluster))
-    after = replace(after, jobs=replace(after.jobs, moves_to="", moves_why="", places=places))
+    cluster = run.moves.to
+    why = f"Job {run.jobs.number + 1} continues from its checkpoints on {cluster}. {run.moves.why}"
+    after = replace(_with_further_job(run), moves=Moves((*run.moves.places, Placed(now, cluster))))
     if run.progress.state is RunState.QUEUED:  # the state stays the same, but the history shows the move
         history = (*run.progress.history, Moment(RunState.QUEUED, now, why))
         after = replace(after, progress=replace(after.progress, history=history))

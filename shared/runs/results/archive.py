@@ -34,7 +34,7 @@ from shared.runs.decide import Folded, fold_metrics, is_over
 from shared.runs.facts import RunArchived, RunBeingArchived
 from shared.runs.features import parts
 from shared.runs.messages import ArchiveRun
-from shared.runs.model import Run, RunState
+from shared.runs.model import Measured, Run, RunState
 from shared.runs.ports import RunPorts, Runs
 from shared.runs.progress.transitions import ask_for_archive
 from shared.runs.progress.workloads import workload
@@ -85,9 +85,7 @@ def archive_run(ports: RunPorts, message: ArchiveRun) -> None:
         return
     except TrainyardError as exc:
         error = str(exc)
-        _record(
-            ports.runs, ports.clock, stored, lambda fresh: replace(fresh, archive=replace(fresh.archive, error=error))
-        )
+        _record(ports.runs, ports.clock, stored, lambda fresh: _with_error(fresh, error))
         raise
     _announce(ports, archived)
     _record(
@@ -119,14 +117,17 @@ def archive_at_once(ports: RunPorts, run: Run) -> Run:
 
 def _with_verdict(fresh: Run, judged: Run) -> Run:
     """The newest run with the verdict on its data, and with the parts that features added for the archive."""
-    found = judged.progress
-    progress = replace(fresh.progress, trained_on=found.trained_on, data_note=found.data_note)
-    return replace(fresh, progress=progress, features={**judged.features, **fresh.features})
+    return replace(fresh, data=judged.data, features={**judged.features, **fresh.features})
+
+
+def _with_error(fresh: Run, error: str) -> Run:
+    return replace(fresh, archiving=replace(fresh.archiving, error=error))
 
 
 def _with_archive(fresh: Run, archived: Run, now: datetime) -> Run:
     """The newest run with its complete archive."""
-    return replace(fresh, archive=replace(archived.archive, tries=fresh.archive.tries, error="", at=now))
+    archive, archiving = replace(archived.archive, at=now), replace(fresh.archiving, error="")
+    return replace(fresh, archive=archive, archiving=archiving, measured=archived.measured)
 
 
 def _announce(ports: StoragePorts, run: Run, notice_after: float = 0.0) -> None:
@@ -159,18 +160,16 @@ def _archive(
     folded = _metrics(ports.jobs, ports.blobs, run, files, saved)
     node = read_node_facts(ports.blobs, folder, (file.name.removeprefix(f"{folder}/") for file in files))
     output = f"{OUTPUT_CONTAINER}/{folder}"
-    archive = replace(
-        run.archive,
-        output=output,
-        last_metrics=folded.last,
-        best_metrics=folded.best,
+    measured = Measured(
+        last=folded.last,
+        best=folded.best,
         best_steps=folded.best_steps,
-        saved_metrics=saved.metrics,
+        saved=saved.metrics,
         saved_step=saved.step,
         goals=saved.goals,
         hardware=hardware(node),
     )
-    archived = replace(run, archive=archive)
+    archived = replace(run, archive=replace(run.archive, output=output), measured=measured)
     _write_manifest(ports.blobs, archived, files, run_outputs)
     return archived
 

@@ -63,7 +63,7 @@ def keep(jobs: Jobs, blobs: Blobs, run: Run, folder: str) -> Blob | None:
     try:
         logged_rows = rows(jobs, run)
     except Unavailable:
-        if run.archive.tries < TRIES:
+        if run.archiving.tries < TRIES:
             raise
         return None
     if not logged_rows:

@@ -27,12 +27,12 @@ _MEMBER = re.compile(r"^member: worker failed: .*?ended with \d+: (?:rank \d+: )
 
 def lower_is_better(metric: str, run: Run) -> bool:
     """Whether a lower value is better, as the run's trainer says, otherwise the metric's name."""
-    return run.archive.goals.get(metric, goal_of(metric)) == Goal.MINIMIZE
+    return run.measured.goals.get(metric, goal_of(metric)) == Goal.MINIMIZE
 
 
 def model_metrics(run: Run) -> dict[str, float]:
     """The metrics of the model that the run left; of an older index row, which lacks these, the best values."""
-    return run.archive.of_model or run.archive.best_metrics
+    return run.measured.of_model or run.measured.best
 
 
 def best_metric(run: Run) -> tuple[str, float] | None:
@@ -40,7 +40,7 @@ def best_metric(run: Run) -> tuple[str, float] | None:
 
     Lists in the command line and on the page show this metric. A run with a single metric shows that metric.
     """
-    metrics = run.archive.best_metrics
+    metrics = run.measured.best
     for part in (*HELD_OUT, ""):
         for word in TELLING:
             named = [name for name in metrics if _has(name, part, word)]

@@ -55,6 +55,7 @@ class Player:
         self.member.unsure = lambda: setattr(self, "held", True)
         self.at_work: Any = None
         self.held = False
+        self.parting = 0.0
         self.began = 0  # the last round in which its workers were
         self.stepped = False
         self.ticked_at = 0.0
@@ -95,10 +96,19 @@ class Player:
 
     def _changed(self, number: int, _why: list[Change]) -> None:
         if self.at_work and self.at_work.number == number == self.member.me.joined:
-            self._broken.set()
+            self.lose_peer()
 
     def lose_peer(self) -> None:
-        self._broken.set()
+        """The workers leave their round, `parting` seconds later."""
+        made, network = self.at_work, self.game.network
+        if self.parting:
+            network.at(network.now + self.parting, lambda: self._part(made))
+        else:
+            self._broken.set()
+
+    def _part(self, made: Any) -> None:
+        if self.at_work is made:
+            self._broken.set()
 
     def _stands_still(self) -> bool | None:
         late = self.game.network.now - self.ticked_at
@@ -123,6 +133,7 @@ class Game:
         self.steps: list[tuple[float, int, frozenset[str]]] = []
         self._step_at = 0.0
         self.written = 0  # rounds
+        self.healed_at = 0.0
         self.after: list[list[str]] = []
 
     def now(self) -> datetime:
@@ -252,15 +263,14 @@ class Game:
             self.fail(f"{sorted(made.names)} work, and {sorted(larger)} could")
 
     def _largest(self, live: list[Player], made: Round) -> list[str]:
-        """The largest team with somebody of this one, by the ways as they are."""
+        """The largest team with somebody who has worked in the run, by the ways as they are."""
         nodes = []
         for player in live:
             apart = [o for o in live if self.network.way(player.machine, o.machine) != OPEN]
             apart += [o for o in live if self.network.way(o.machine, player.machine) != OPEN]
             names = tuple(sorted({o.member.me.name for o in apart if o is not player}))
-            nodes.append(_Reach(player.member.me.name, names))
-        best = best_team(nodes, made.names, 1, self.limits.most)
-        return [node.name for node in best if made.names & {each.name for each in best}]
+            nodes.append(_Reach(player.member.me.name, names, player.member.me.worked))
+        return [node.name for node in best_team(nodes, made.names, 1, self.limits.most)]
 
     def close(self) -> None:
         """One closes the run: nobody begins a round after that, and who waits ends."""
@@ -273,8 +283,8 @@ class Game:
 
 
 class _Reach:
-    def __init__(self, name: str, unreached: tuple[str, ...]) -> None:
-        self.name, self.unreached = name, unreached
+    def __init__(self, name: str, unreached: tuple[str, ...], worked: int) -> None:
+        self.name, self.unreached, self.worked = name, unreached, worked
 
 
 def cut_once(
@@ -291,7 +301,7 @@ def cut_once(
             game.cut(ones, others, how, one_way)
         game.network.run(game.network.now + 15.0)
         game.after = [sorted(p.machine.name for p in team) for team in game.able().values()]
-        writes = game.written
+        writes, game.healed_at = game.written, game.network.now
         game.heal()
         game.settle(25.0)
         game.written = writes

@@ -73,9 +73,42 @@ def test_after_a_cut_the_largest_part_is_at_work(
         assert game.written <= 2
 
 
+@pytest.mark.parametrize("how", [LOST, CLOSED])
+@pytest.mark.parametrize("parts", [halves, the_first, three_ways, one_pair])
+def test_a_team_is_whole_five_seconds_after_its_links_have_healed(
+    how: str, parts: Callable[[list[Player]], Parts]
+) -> None:
+    """All four make steps again within 5 s, and the nodes that train never pause for longer than a step or two."""
+    for seed in range(3):
+        game = cut_once(seed, parts, how)
+        whole = next(at for at, _, names in game.steps if at > game.healed_at and len(names) == 4)
+        assert whole - game.healed_at < 5
+        times = [game.healed_at, *(at for at, _, _ in game.steps if at > game.healed_at)]
+        assert max(later - earlier for earlier, later in pairwise(times)) < 1.5
+
+
+@pytest.mark.parametrize("parting", [1.5, 3.0])
+@pytest.mark.parametrize("gap", [1.0, 2.0])
+def test_the_largest_set_wins_although_a_smaller_one_met_first(parting: float, gap: float) -> None:
+    """The first node's links are refused one after another while the workers of two nodes part slowly: the first meets
+    one other, then works alone, and gives way to the three that reach each other."""
+    game = Game(0)
+    try:
+        game.network.run(12.0)
+        first, second, third, fourth = game.players
+        second.parting = third.parting = parting
+        game.cut([first], [second, third], CLOSED)
+        game.network.at(12.0 + gap, lambda: game.cut([first], [fourth], CLOSED))
+        game.network.run(12.0 + 8.0)
+        (team,) = game.able().values()
+        assert team == [second, third, fourth]
+    finally:
+        game.network.end()
+
+
 def test_a_cut_that_comes_and_goes_leaves_a_half_at_work() -> None:
     """Halves that lose each other every five seconds, for as long: after at most 15 s one half goes on without a pause,
-    and after two rounds none is written more."""
+    and after the rounds of one healing that did not last none is written more."""
     game = Game(1)
     try:
         game.network.run(12.0)
@@ -86,7 +119,7 @@ def test_a_cut_that_comes_and_goes_leaves_a_half_at_work() -> None:
         game.network.run(72.0)
     finally:
         game.network.end()
-    assert game.written - before <= 2
+    assert game.written - before <= 3
     times = [at for at, _, _ in game.steps if at > 12 + 15]
     assert max(later - earlier for earlier, later in pairwise([27.0, *times, 72.0])) < 1
 

@@ -33,7 +33,7 @@ from shared.runs.intake.dry_run import dry_run
 from shared.runs.intake.from_job import run_of
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import Run, RunState
-from shared.runs.progress.workloads import workload
+from shared.runs.progress.workloads import workload, workloads
 from tests.fakes.azureml import FakeJobs
 from tests.fakes.world import ELASTIC, ROUTE, TEMPLATE, World, trainers_folder
 from tests.shared.runs.test_kinds_of_runs import AT, JOBS
@@ -43,6 +43,7 @@ HOUR, DATA = 3600, "azureml://datastores/workspaceblobstore/paths/p"
 PLAIN = replace(ROUTE, clusters=frozenset({DEDICATED}), nodes=1, timeout_seconds=20 * HOUR)
 MEMBERS = replace(PLAIN, template=read_job(ELASTIC), nodes=2, min_nodes=1)
 START_SECONDS = 300.0
+WITHOUT_DATE = [each.kind for each in workloads() if each.kind in {"pipeline", "sweep"}]
 
 
 @pytest.fixture
@@ -388,7 +389,7 @@ def test_repeated_messages_make_no_second_chain(world: World) -> None:
     assert isinstance(world.jobs, FakeJobs)
 
 
-@pytest.mark.parametrize("kind", ["pipeline", "sweep"])
+@pytest.mark.parametrize("kind", WITHOUT_DATE)
 def test_no_other_kind_may_have_a_date(kind: str, tmp_path: Path) -> None:
     """A run that can't change its nodes is refused a date, before it is recorded."""
     world = World(trainers_folder(tmp_path))

@@ -20,10 +20,12 @@ from shared.messages.declared import QUEUES
 from shared.runs.intake import create, retry_and_continue
 from shared.runs.intake.dry_run import dry_run
 from shared.runs.intake.request import NodeRange, RunRequest
+from shared.runs.messages import ArchiveRun
 from shared.runs.model import Cost, Run, RunState
 from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.hourly_reconcile import AGAIN_SECONDS
 from shared.runs.progress.workloads import workload
+from shared.runs.results.archive import archive_run
 from shared.runs.views import logs
 from tests.fakes.crashing import Counting
 from tests.fakes.parts import changed
@@ -308,6 +310,26 @@ def test_a_range_of_nodes_needs_an_elastic_job(tmp_path: Path) -> None:
         create.create_run(world.system, RunRequest(template="elastic", data="drops/mnist/x", nodes=NodeRange(3, 2)))
     shown = dry_run(world.system, ranged)["job"]
     assert shown["environment_variables"]["PET_NNODES"] == "1:4"
+
+
+def test_what_a_late_member_writes_is_left_out(tmp_path: Path) -> None:
+    """A member of an elastic run that began after the run's end writes into the shared output: the archive has what
+    lay there before, and names what it left out.
+    """
+    route = replace(ROUTE, name="elastic", template=read_job(ELASTIC), nodes=2, min_nodes=1)
+    world = World(trainers_folder(tmp_path), [route])
+    data = "azureml://datastores/workspaceblobstore/paths/p"
+    run = create.create_run(world.system, RunRequest(template="elastic", data=data)).name
+    world.run_until_idle()
+    world.blobs.put("azureml-blobstore", f"trainyard/{run}/models/model.pt", b"of the run")
+    world.runs.update(stored := world.runs.get(run), changed(stored.value, state=RunState.CANCELED))
+    world.clock.advance(3600)
+    world.blobs.put("azureml-blobstore", f"trainyard/{run}/models/late.pt", b"of nobody")
+    archive_run(world.system, ArchiveRun(run))
+    ended = world.runs.get(run).value
+    assert {"models/model.pt"} <= world.archived(ended)
+    assert "models/late.pt" not in world.archived(ended)
+    assert world.manifest(ended)["changed_after_end"] == ["models/late.pt"]
 
 
 def test_a_member_that_azure_ml_refuses_fails_the_run_and_ends_the_others(world: World) -> None:

@@ -31,7 +31,7 @@ from shared.models.promote import point, promote_run, undo
 from shared.models.reproduce import compare, reproduce
 from shared.notices.subscribe import SubscriptionSpec, subscribe
 from shared.runs.intake.retry_and_continue import continue_run
-from shared.runs.model import Archive, Run
+from shared.runs.model import Measured, Run
 from tests.fakes.world import ROUTE, TEMPLATE, World, trainers_folder
 
 RULE = RouteModel("churn", "test_accuracy", 0.02)
@@ -247,7 +247,7 @@ def test_the_direction_is_declared_or_known_or_the_challenge_is_refused(world: W
     unknown = RouteModel("churn", "gap")
     with pytest.raises(Impossible, match=r"It is unknown whether more or less gap is better. .*goal: maximize} or min"):
         goal_for(unknown, run({"gap": 1}), None)
-    said = replace(run({"gap": 1}), archive=Archive(goals={"test_gap": "minimize"}))
+    said = replace(run({"gap": 1}), measured=Measured(goals={"test_gap": "minimize"}))
     assert goal_for(unknown, said, None) is Goal.MINIMIZE
     assert goal_for(replace(unknown, goal=Goal.MAXIMIZE), said, None) is Goal.MAXIMIZE
     kept = Model("churn", goals={"gap": "minimize"})
@@ -264,12 +264,12 @@ def test_the_metric_of_the_saved_weights_is_compared_and_kept(world: World) -> N
     rows = b'{"step": 1, "test_accuracy": 0.99}\n{"step": 2, "test_accuracy": 0.60}\n'
     first = dropped(world, 0.90)
     peak = ends(world, train_again(world.system, KEY, "peak").name, 0.0, rows=rows)
-    assert (peak.archive.best_metrics["test_accuracy"], peak.archive.best_steps) == (0.99, {"test_accuracy": 1})
+    assert (peak.measured.best["test_accuracy"], peak.measured.best_steps) == (0.99, {"test_accuracy": 1})
     assert champion(world) == first.name
     word = b'{"metrics": {"test_accuracy": 0.95, "odd": "x"}, "step": 1, "goals": {"odd": "?"}}'
     said = ends(world, train_again(world.system, KEY, "said").name, 0.0, rows=rows, about=word)
     assert champion(world) == said.name
-    assert (said.archive.saved_metrics, said.archive.saved_step, said.archive.goals) == ({"test_accuracy": 0.95}, 1, {})
+    assert (said.measured.saved, said.measured.saved_step, said.measured.goals) == ({"test_accuracy": 0.95}, 1, {})
     one, two = (world.models.version("churn", number) for number in (1, 2))
     assert one
     assert two

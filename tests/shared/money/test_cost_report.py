@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from shared.clusters.lease_model import Lease
+from shared.clusters.samples import Sample
 from shared.kernel.errors import Impossible
 from shared.kernel.memory import Memory
 from shared.money.api import CostsQuery, get_costs
@@ -53,6 +56,23 @@ def test_a_report_says_up_to_when_it_counts(world: World) -> None:
         seconds.append((datetime.fromisoformat(again["until"]) - datetime.fromisoformat(first["until"])).seconds)
         assert again["total"]["spent"] - first["total"]["spent"] == pytest.approx(seconds[-1] * 2 * 0.001)
     assert seconds == [0, 10, 10]
+
+
+def test_the_books_read_each_day_of_a_cluster_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a run that ended within the last day and a day to close, no day of samples is read twice in one pass."""
+    run = started(world)
+    wait(world, 30 * 60, 2)
+    goes(world, run, "Completed")
+    read, between = Counter[tuple[str, datetime]](), world.samples.between
+
+    def counted(cluster: str, since: datetime, until: datetime) -> Iterator[Sample]:
+        read[cluster, since] += 1
+        return between(cluster, since, until)
+
+    monkeypatch.setattr(world.samples, "between", counted)
+    keep_books(world.system)
+    assert world.books.closed
+    assert set(read.values()) == {1}
 
 
 def test_the_report_by_all_that_it_knows(world: World) -> None:

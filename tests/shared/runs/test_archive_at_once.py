@@ -8,17 +8,13 @@ from typing import Any, cast
 
 import pytest
 
-from shared.jobs.readers.azureml import read_job
 from shared.kernel.errors import Unavailable
 from shared.notices.compose import compose
-from shared.runs.intake import create
-from shared.runs.intake.request import RunRequest
-from shared.runs.messages import ArchiveRun
 from shared.runs.model import Run, RunState
 from shared.runs.results import archive
 from tests.fakes.parts import changed
 from tests.fakes.ports import Crash
-from tests.fakes.world import ELASTIC, ROUTE, World, trainers_folder
+from tests.fakes.world import World, trainers_folder
 
 
 class Away:
@@ -58,7 +54,7 @@ def assert_whole(world: World) -> None:
         moment.state for moment in run.progress.history
     ]
     assert {file["name"] for file in manifest["files"]} | {"manifest.json"} == world.archived(run)
-    assert (run.archive.at is not None, run.archive.best_metrics["test_accuracy"]) == (True, 0.9)
+    assert (run.archive.at is not None, run.measured.best["test_accuracy"]) == (True, 0.9)
 
 
 def test_a_small_run_ends_and_is_archived_in_one_write(ended: World) -> None:
@@ -96,26 +92,6 @@ def test_outputs_that_changed_after_the_end_are_named(ended: World, monkeypatch:
     ended.run_until_idle()
     assert_whole(ended)
     assert ended.manifest(ended.only_run())["changed_after_end"] == ["models/model.pt"]
-
-
-def test_what_a_late_member_writes_is_left_out(tmp_path: Path) -> None:
-    """A member of an elastic run that began after the run's end writes into the shared output: the archive has what
-    lay there before, and names what it left out.
-    """
-    route = replace(ROUTE, name="elastic", template=read_job(ELASTIC), nodes=2, min_nodes=1)
-    world = World(trainers_folder(tmp_path), [route])
-    data = "azureml://datastores/workspaceblobstore/paths/p"
-    run = create.create_run(world.system, RunRequest(template="elastic", data=data)).name
-    world.run_until_idle()
-    world.blobs.put("azureml-blobstore", f"trainyard/{run}/models/model.pt", b"of the run")
-    world.runs.update(stored := world.runs.get(run), changed(stored.value, state=RunState.CANCELED))
-    world.clock.advance(3600)
-    world.blobs.put("azureml-blobstore", f"trainyard/{run}/models/late.pt", b"of nobody")
-    archive.archive_run(world.system, ArchiveRun(run))
-    ended = world.runs.get(run).value
-    assert {"models/model.pt"} <= world.archived(ended)
-    assert "models/late.pt" not in world.archived(ended)
-    assert world.manifest(ended)["changed_after_end"] == ["models/late.pt"]
 
 
 def test_outputs_that_stayed_are_not_named(ended: World) -> None:

@@ -40,10 +40,10 @@ def test_the_hardware_is_one_line(facts: dict[str, Any], words: str) -> None:
 
 def test_the_archived_run_says_what_it_trained_with(world: World) -> None:
     """The record and the manifest of an archived run have the line that follows from its node's file."""
-    archive = trained(world).archive
-    folder = archive.output.partition("/")[2]
+    run = trained(world)
+    folder = run.archive.output.partition("/")[2]
     facts, manifest = (
         json.loads(world.blobs.read("output", f"{folder}/{name}", 10**6))
         for name in ("outputs/environment.json", "manifest.json")
     )
-    assert archive.hardware == manifest["run"]["hardware"] == hardware(facts) != ""
+    assert run.measured.hardware == manifest["run"]["hardware"] == hardware(facts) != ""

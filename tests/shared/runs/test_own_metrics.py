@@ -85,7 +85,7 @@ def test_a_metrics_json_is_read_wherever_the_job_wrote_it(world: World, run: Run
     write(world, run, path, b'[{"step": 3, "loss": 2}, {"step": 4, "loss": 1}]')
     assert series(world, run) == {"loss": [(3, 2.0), (4, 1.0)]}
     run = archived(world, run)
-    assert run.archive.best_metrics == {"loss": 1.0}
+    assert run.measured.best == {"loss": 1.0}
     assert series(world, run) == {"loss": [(3, 2.0), (4, 1.0)]}
 
 
@@ -121,7 +121,7 @@ def test_events_of_tensorboard_are_read_as_they_grow(world: World, run: Run, tmp
     assert series(world, run) == expected
     run = archived(world, run)
     assert series(world, run) == expected
-    assert run.archive.best_metrics == {"Loss/train": 0.5, "validation/loss": 0.25}
+    assert run.measured.best == {"Loss/train": 0.5, "validation/loss": 0.25}
 
 
 @pytest.mark.parametrize("data", [b"", b"no events", b"\xff" * 5000, b"\x08" + b"\0" * 40])
@@ -146,7 +146,7 @@ def test_printed_numbers_are_metrics_of_a_run_that_has_no_others(world: World, r
     run = archived(world, run)
     assert live.live(world.system, run.name, LiveQuery(after=cursor))["metrics"]["series"] == {}
     assert series(world, run) == {"loss": [(10, 0.5), (20, 0.25)], "acc": [(10, 90.0)]}
-    assert run.archive.best_metrics == {"loss": 0.25, "acc": 90.0}
+    assert run.measured.best == {"loss": 0.25, "acc": 90.0}
 
 
 def test_a_metrics_file_hides_what_was_printed(world: World, run: Run) -> None:
@@ -165,7 +165,7 @@ def test_a_metrics_json_stands_beside_what_was_printed(world: World, run: Run) -
     assert series(world, run) == expected
     run = archived(world, run)
     assert series(world, run) == expected
-    assert run.archive.best_metrics == {"loss": 5.0, "accuracy": 0.5}
+    assert run.measured.best == {"loss": 5.0, "accuracy": 0.5}
 
 
 def test_a_pattern_says_what_a_printed_line_means(world: World, run: Run) -> None:

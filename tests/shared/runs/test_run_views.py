@@ -241,7 +241,7 @@ def test_what_was_logged_to_mlflow_is_shown_and_archived(world: World, run: Run)
     archive_run(world.system, ArchiveRun(run.name))
     del world.jobs.metrics[run.name]
     assert metrics.series(world.system, run.name) == expected
-    assert world.system.runs.get(run.name).value.archive.best_metrics == {"loss": 1.0, "rate": 0.1}
+    assert world.system.runs.get(run.name).value.measured.best == {"loss": 1.0, "rate": 0.1}
     assert "metrics/mlflow.jsonl" in {file["name"] for file in world.manifest(run)["files"]}
 
 

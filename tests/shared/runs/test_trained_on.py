@@ -74,8 +74,8 @@ def says(world: World) -> str:
     """What the first run says, once its manifest says the same."""
     run = min(world.runs.newest(), key=lambda run: run.created_at)
     archived = world.manifest(run)["run"]
-    assert (archived["trained_on"], archived["data_note"]) == (run.progress.trained_on, run.progress.data_note)
-    return run.progress.trained_on
+    assert (archived["trained_on"], archived["data_note"]) == (run.data.trained_on, run.data.note)
+    return run.data.trained_on
 
 
 def goes(world: World, job: str, *raws: str) -> None:
@@ -90,7 +90,7 @@ def test_a_run_says_that_it_trained_on_what_is_recorded(world: World) -> None:
     """Only its end says so; what is uploaded afterwards takes nothing back."""
     job = submitted(world)
     goes(world, job, "Running")
-    assert world.only_run().progress.trained_on == ""
+    assert world.only_run().data.trained_on == ""
     goes(world, job, "Completed")
     world.upload("mnist/a/1.bin", b"later")
     world.settle()
@@ -122,7 +122,7 @@ def test_what_opened_the_drop_and_is_gone_leaves_a_doubt(world: World) -> None:
     world.deliver_all()
     world.settle()
     assert says(world) == "unknown"
-    assert "what opened the drop again is gone" in world.only_run().progress.data_note
+    assert "what opened the drop again is gone" in world.only_run().data.note
 
 
 def test_every_attempt_is_compared(world: World) -> None:
@@ -147,6 +147,6 @@ def test_a_retried_run_is_compared_with_what_its_generation_held(world: World) -
     world.upload("mnist/a/2.bin", b"other")
     world.in_flight.clear()
     goes(world, retried, "Completed")
-    progress = world.runs.get(retried).value.progress
-    assert progress.trained_on == "unknown"
-    assert "mnist/a/2.bin was written at" in progress.data_note
+    data = world.runs.get(retried).value.data
+    assert data.trained_on == "unknown"
+    assert "mnist/a/2.bin was written at" in data.note

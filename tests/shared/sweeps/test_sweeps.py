@@ -42,15 +42,15 @@ def test_the_best_of_the_trials_is_the_sweeps_archive(world: World) -> None:
     assert [run.name for run in trials] == [f"{sweep.name}-t{number}" for number in range(5)]
     assert all(0.001 <= run.asked.parameters["lr"] <= 0.1 for run in trials)
     assert {run.asked.parameters["size"] for run in trials} <= {32, 64}
-    best = max(trials, key=lambda run: run.archive.best_metrics["accuracy"])
+    best = max(trials, key=lambda run: run.measured.best["accuracy"])
     assert (sweep.progress.state, standing_of(sweep).best, standing_of(sweep).begun, standing_of(sweep).ended) == (
         RunState.COMPLETED,
         best.name,
         5,
         5,
     )
-    assert standing_of(sweep).best_value == best.archive.best_metrics["accuracy"]
-    assert sweep.archive.best_metrics == best.archive.best_metrics
+    assert standing_of(sweep).best_value == best.measured.best["accuracy"]
+    assert sweep.measured.best == best.measured.best
     content = world.blobs.containers["output"]
     assert content[f"asked/{sweep.name}/models/model.pt"].data == content[f"asked/{best.name}/models/model.pt"].data
     assert list(world.jobs.jobs) == [run.name for run in trials]
@@ -266,7 +266,7 @@ def test_trials_are_told_with_what_mattered(world: World) -> None:
     assert [row["run"] for row in told["trials"]] == list(runs)
     for row in told["trials"]:
         assert row["parameters"] == {name: runs[row["run"]].asked.parameters[name] for name in ("lr", "size")}
-        assert row["told"] == runs[row["run"]].archive.best_metrics["accuracy"]
+        assert row["told"] == runs[row["run"]].measured.best["accuracy"]
     assert told["importance"]["lr"] > 0.8
     with pytest.raises(Impossible, match="is not a sweep"):
         list_trials(world.system, told["trials"][0]["run"])
