@@ -48,7 +48,7 @@ def test_a_run_shows_how_its_nodes_were_used(lab: Lab) -> None:
     part.get_by_text("Names of the nodes").click()
     expect(part.locator("ol li")).to_have_text(["a-node", f"b-{EVIL}".replace("\u202e", "⟨U+202E⟩")])
     for theme in ("light", "dark"):
-        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+        page.emulate_media(color_scheme=theme)
         lab.shot(page, f"usage-{theme}")
     page.set_viewport_size({"width": 380, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
