@@ -19,7 +19,7 @@ from shared.kernel.storage import Blob, Blobs, Place
 from shared.removals.chain import own_paths
 from shared.removals.model import Reach, RemovalKind
 from shared.runs.content import drop_blobs
-from shared.runs.data import LISTING, kept_listing
+from shared.runs.data import CARD, LISTING, kept_listing
 from shared.runs.model import Run
 from shared.runs.ports import Runs
 from shared.runs.results.outputs import archive_folder, outputs
@@ -61,9 +61,10 @@ def in_reach(blobs: Blobs, reach: Reach, drop: DropKey | None) -> Iterator[tuple
         yield place.container, filter(may_go, blobs.list(place))
 
 
-def listing_kept(run: Run) -> str:
-    """Return the name of the list of a generation's files, which stays as long as its drop; '' for a run of no drop."""
-    return f"{archive_folder(run)}/{LISTING}" if run.asked.drop else ""
+def kept_with_drop(run: Run) -> tuple[str, ...]:
+    """Return the names of a generation's list of files and data card, which stay as long as the drop. Empty for a run
+    without a drop."""
+    return tuple(f"{archive_folder(run)}/{name}" for name in (LISTING, CARD)) if run.asked.drop else ()
 
 
 def _folders(runs: Runs, jobs: Jobs, what: RemovalKind, run: Run) -> Iterator[Place]:

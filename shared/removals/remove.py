@@ -26,7 +26,7 @@ from shared.kernel.versioned import Stored
 from shared.removals.messages import CarryOutRemoval
 from shared.removals.model import Reach, Removal, RemovalKind
 from shared.removals.ports import Named, RemovalPorts, Removals
-from shared.removals.reach import in_reach, listing_kept, of_drop, of_run
+from shared.removals.reach import in_reach, kept_with_drop, of_drop, of_run
 from shared.runs.content import drop_blobs
 from shared.runs.data import CARD, LISTING
 from shared.runs.decide import is_over, reads
@@ -241,13 +241,13 @@ def _reach_now(ports: DropPorts, removal: Removal) -> Reach:
 
 
 def _going(runs: Runs, blobs: Blobs, removal: Removal, reach: Reach) -> Iterator[tuple[str, list[Blob]]]:
-    """Yield batches of blobs to delete, with their container. The list of a generation's files stays as long as its
-    drop.
+    """Yield batches of blobs to delete, with their container. The list of a generation's files and its data card
+    stay as long as the drop.
     """
     is_drop = removal.what is RemovalKind.DROP
-    keep = "" if is_drop else listing_kept(runs.get(removal.name).value)
+    keep = () if is_drop else kept_with_drop(runs.get(removal.name).value)
     for container, found in in_reach(blobs, reach, DropKey.of(removal.name) if is_drop else None):
-        going = (blob for blob in found if blob.name != keep)
+        going = (blob for blob in found if blob.name not in keep)
         while batch := list(islice(going, _BATCH)):
             yield container, batch
 

@@ -50,7 +50,7 @@ def list_trials(ports: RunPorts, run: RunName) -> Annotated[dict[str, Any], Tria
     """A sweep's trials in order. Raises NotFound, and Impossible for a run that is not a sweep."""
     sweep = ports.runs.get(run).value.asked.request.sweep
     if sweep is None:
-        raise Impossible(f"Run {run} is no sweep, so it has no trials.", "no_sweep")
+        raise Impossible(f"Run {run} is not a sweep, so it has no trials.", "no_sweep")
     drawn = ports.store(STUDIES).trials(run, sweep)
     records = {each.name: each for each in ports.runs.page(RunFilter(tag=f"{SWEEP_TAG}={run}"), MOST).runs}
     rows = []

@@ -53,6 +53,7 @@ def test_from_upload_to_archive(world: World) -> None:
     assert run.measured.last == {"test_accuracy": 0.8}
     assert world.archived(run) == {
         "models/model.pt", "metrics/metrics.jsonl", "logs/std_log_process_0.txt", "manifest.json", "data.json.gz",
+        "data_card.json",
     }  # fmt: skip
     kinds = [event.kind for event in world.events.distinct()]
     assert kinds == ["DropSealed", "RunSubmitted", "RunArchived"]

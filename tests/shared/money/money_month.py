@@ -131,7 +131,7 @@ class Month:
         self._stops = Random(self.seed) if self.seed % 4 == 1 else None
         self._stopped_until = BEGIN
         errors = 0.0 if self.watched else 0.05
-        self.pools = {f"c{n}": self._pool(f"c{n}") for n in range(5)}
+        self.pools = {f"cluster{n}": self._pool(f"cluster{n}") for n in range(5)}
         routes = [
             replace(ROUTE, name=name, cluster=name, project=self.dice.choice(["", *PROJECTS]), max_nodes=4, nodes=1)
             for name in self.pools

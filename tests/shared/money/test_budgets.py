@@ -78,7 +78,10 @@ def test_two_runs_that_fit_alone_but_not_together() -> None:
     assert first.committed == 6
     assert admit(budget, first, run("a"), cost, NOW) == first
     why = refused(admit(budget, first, run("b"), cost, NOW))
-    assert "The run may cost $6.00. Project p has $4.00 left of its $10.00 for 2026-01" in why
+    assert (
+        "The run may cost $6.00. Project p has $4.00 left for 2026-01 ($10.00 budget, $0.00 spent, $6.00 reserved"
+        in why
+    )
     assert isinstance(admit(budget, first, run("b"), replace(cost, greatest=4.0), NOW), Account)
 
 
@@ -86,7 +89,7 @@ def test_from_refuse_percent_on_no_run_starts() -> None:
     """However cheap a run is, it does not start once `refuse` percent are spent."""
     budget = Budget(month=10, refuse=90)
     assert isinstance(admit(budget, account(8.9), run(), Quote(0, 0.1, 1), NOW), Account)
-    assert "from 90 % on no run starts" in refused(admit(budget, account(9), run(), Quote(0, 0.1, 1), NOW))
+    assert "from 90 % on, no run starts" in refused(admit(budget, account(9), run(), Quote(0, 0.1, 1), NOW))
 
 
 def test_a_run_s_own_limit_is_what_is_kept_back() -> None:
@@ -107,7 +110,7 @@ def test_a_new_month_begins_with_what_still_runs() -> None:
     """At the turn of the month nothing is spent and nothing told, but what is kept back for runs stays kept back."""
     old = replace(account(9.5, a=4.0), warned_at=NOW, reached_at=NOW)
     later = NOW + HOUR
-    assert "10.00 for 2026-02" in refused(admit(Budget(month=10), old, run("b"), Quote(1, 7, 1), later))
+    assert "left for 2026-02 ($10.00 budget" in refused(admit(Budget(month=10), old, run("b"), Quote(1, 7, 1), later))
     admitted = admit(Budget(month=10), old, run("b"), Quote(1, 6, 1), later)
     assert isinstance(admitted, Account)
     assert (admitted.month, admitted.spent, admitted.warned_at, admitted.reached_at) == ("202602", 0, None, None)

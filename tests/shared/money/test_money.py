@@ -108,7 +108,7 @@ def test_the_price_is_that_of_the_submission(world: World) -> None:
 def test_a_run_over_the_budget_is_refused(world: World) -> None:
     """A request whose greatest cost is not left raises with the reason, a dry run says it, and no run is made."""
     world.system = replace(world.system, money=policy(vision=Budget(month=20)))
-    words = r"may cost \$21.60. Project vision has \$20.00 left of its \$20.00 for 2026-01"
+    words = r"may cost \$21.60. Project vision has \$20.00 left for 2026-01"
     with pytest.raises(Conflict, match=words):
         create.create_run(world.system, request(nodes=4))
     assert world.runs.newest() == []
@@ -144,7 +144,7 @@ def test_a_drop_over_the_budget_fails_with_the_reason(world: World) -> None:
     world.run_until_idle()
     run = world.only_run()
     assert (run.progress.state, run.money.project) == (RunState.FAILED, "vision")
-    assert "Project vision has $1.00 left of its $1.00" in run.progress.reason
+    assert "Project vision has $1.00 left for 2026-01 ($1.00 budget" in run.progress.reason
     assert world.jobs.jobs == {}
 
 

@@ -75,10 +75,14 @@ def test_a_removed_run_leaves_its_record(world: World) -> None:
         True,
     )
     assert removal.files == 9
-    assert left(world, "output", f"digits/{run.name}/") == [f"digits/{run.name}/data.json.gz"]
+    assert left(world, "output", f"digits/{run.name}/") == [
+        f"digits/{run.name}/{name}" for name in ("data.json.gz", "data_card.json")
+    ]
     for container in ("output", "azureml-blobstore", "azureml"):
         names = left(world, container)
-        assert [name for name in names if run.name in name and "data.json" not in name] == []
+        assert [
+            name for name in names if run.name in name and not name.endswith(("data.json.gz", "data_card.json"))
+        ] == []
         assert [name for name in names if other.name in name]
     kept = world.runs.get(run.name).value
     assert (kept.removed.by, kept.removed.by_id, kept.progress.state) == ("ada", "0a1b", run.progress.state)
