@@ -2,11 +2,12 @@
 
     python3 trainyard.py bench published DIR [--run] [--quick] [--json]
 
-DIR is a checkout of any repository. Each YAML file in DIR that says it is a job (its `$schema` or `type`, or a `command`
-with an `environment`) is submitted as the command line does, unchanged: first with --dry-run, and with --run for real,
-until its end. The limit of a refusal is the file's (a mistake, or something that is not beside it), the workspace's (an asset that nobody
-registered), this machine's (the network, or anything but Python packages), or Trainyard's. A run that is created and can't start counts as `broken_promises`.
---quick takes the first three files; without DIR, the corpus of the tests.
+DIR is a checkout of any repository. Each YAML file in DIR that says it is a job (its `$schema` or `type`, or a
+`command` with an `environment`) is submitted as the command line does, unchanged: first with --dry-run, and with --run
+for real, until its end. The limit of a refusal is the file's (a mistake, or something that is not beside it), the
+workspace's (an asset that nobody registered), this machine's (the network, or anything but Python packages), or
+Trainyard's. A run that is created and can't start counts as `broken_promises`. --quick takes the first three files;
+without DIR, the corpus of the tests.
 """
 
 from __future__ import annotations
@@ -29,20 +30,26 @@ import yaml
 from benchmarks._options import options
 from cli.api.client import Api
 from cli.errors import CliError
+from cli.files.component_upload import with_job_sent
 from cli.files.job_file import load
-from cli.files.job_upload import with_everything_sent
 from local.cloud import Cloud, Options
 
 CORPUS = Path(__file__).resolve().parent.parent / "tests" / "e2e" / "corpus"
 CLUSTER, QUICK, AT_ONCE, WORDS = "cpu-cluster", 3, 2, 300
 PATIENCE, LOOK_SECONDS = 900.0, 1.0
 _ONE_AT_A_TIME = threading.Lock()  # files of one folder upload the same code, which may be created only once
-SCHEMAS = re.compile(r"/(commandJob|sweepJob|pipelineJob|parallelJob|sparkJob|autoMLJob\w*)\.schema\.json", re.IGNORECASE)
+SCHEMAS = re.compile(
+    r"/(commandJob|sweepJob|pipelineJob|parallelJob|sparkJob|autoMLJob\w*)\.schema\.json", re.IGNORECASE
+)
 KINDS = ("command", "sweep", "pipeline", "spark", "automl")
 # Whose limit a refusal states, by its words; the first that fits counts. Trainyard's own if none does.
 WHOSE = (
     ("the workspace", r"No version \S+ of .* among the workspace's|is not in the workspace"),
-    ("the file", r"not a valid job file|is missing|is empty|does not have among|asks for no package|Unknown field|Clone it|does not exist"),
+    (
+        "the file",
+        r"not a valid job file|is missing|is empty|does not have among|asks for no package|"
+        r"Unknown field|Clone it|does not exist",
+    ),
     ("this machine", r"this machine|from there only a single file|no network|can't be reached"),
 )
 
@@ -99,7 +106,7 @@ def tried(api: Api, folder: Path, file: Path, really: bool) -> Outcome:
     name = file.relative_to(folder).as_posix()
     try:
         with _ONE_AT_A_TIME:
-            sent = with_everything_sent(api, load(file), file.parent, lambda _: None)
+            sent = with_job_sent(api, load(file), file.parent, lambda _: None)
         body = {"job": sent, "cluster": CLUSTER}
         plan = api.post("runs", body=body, dry_run=True)
         if plan["reasons"]:
@@ -142,18 +149,24 @@ def figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 def measure(folder: Path, files: Sequence[Path], really: bool) -> list[Outcome]:
     """The outcome of each file on a cloud of its own, as it is shipped: its routes and its limits."""
-    with tempfile.TemporaryDirectory() as home, Cloud.start(Path(home) / "cloud", Options()) as cloud:
-        with Api(cloud.api) as api, ThreadPoolExecutor(AT_ONCE) as pool:
-            outcomes = []
-            for outcome in pool.map(lambda file: tried(api, folder, file, really), files):
-                print(outcome.row, flush=True)
-                outcomes.append(outcome)
+    outcomes = []
+    with (
+        tempfile.TemporaryDirectory() as home,
+        Cloud.start(Path(home) / "cloud", Options()) as cloud,
+        Api(cloud.api) as api,
+        ThreadPoolExecutor(AT_ONCE) as pool,
+    ):
+        for outcome in pool.map(lambda file: tried(api, folder, file, really), files):
+            print(outcome.row, flush=True)
+            outcomes.append(outcome)
     return outcomes
 
 
 def main(argv: list[str]) -> int:
     parser = options(__doc__, f"only the first {QUICK} files")
-    parser.add_argument("folder", nargs="?", type=Path, default=CORPUS, metavar="DIR", help="a checkout of a repository")
+    parser.add_argument(
+        "folder", nargs="?", type=Path, default=CORPUS, metavar="DIR", help="a checkout of a repository"
+    )
     parser.add_argument("--run", action="store_true", help="run each file to its end, too")
     asked = parser.parse_args(argv)
     if not asked.folder.is_dir():

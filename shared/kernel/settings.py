@@ -40,7 +40,7 @@ SETTINGS = {
     "TRAINYARD_RETENTION_SCHEDULE": "NCRONTAB schedule of the retention timer; default each day at 3:40",
     "TRAINYARD_SMTP_URL": "Mail server for notices, smtps://user:password@host or smtp://host; default none",
     "TRAINYARD_MAIL_FROM": "Sender of those mails",
-    "TRAINYARD_ALLOW": "Parts of jobs without a route that are allowed beside those of the routes file, with commas: identity, services",
+    "TRAINYARD_ALLOW": "Parts allowed in jobs without a route, beside the routes file's: services,identity",
     "TRAINYARD_NOTICES_TO": "Where notices may go: public (default), or anywhere, for http and addresses inside too",
     "AZURE_BATCHAI_STORAGE_ACCOUNT": "Value for <AZURE_BATCHAI_STORAGE_ACCOUNT> in Batch AI documents; default the "
     "app's",

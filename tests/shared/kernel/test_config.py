@@ -139,7 +139,10 @@ SWEPT = "routes: {m: {trainer: mnist, cluster: cpu, sweep: %s}}"
         ("routes: {}", "at least one route"),
         ("x: 1", "at least one route"),
         ("routes: {m: 3}", "must be a mapping with the keys allow, check, cluster"),
-        ("routes: {m: {trainer: mnist, cluster: cpu, node: 2}}", "unknown keys node; choose from allow, check, cluster"),
+        (
+            "routes: {m: {trainer: mnist, cluster: cpu, node: 2}}",
+            "unknown keys node; choose from allow, check, cluster",
+        ),
         ("routes: {m: {trainer: mnist}}", "does not name a cluster"),
         ("routes: {m: {trainer: mnist, cluster: a/b}}", "cluster is 'a/b'"),
         ("routes: {m: {trainer: mnist, cluster: cpu, experiment: ../x}}", r"experiment is '\.\./x'"),
@@ -327,7 +330,11 @@ def test_a_setting_allows_parts_of_whole_jobs(tmp_path: Path) -> None:
 
     assert refused(found.limits, whole) == []
     assert refused(found.limits, {**whole, "resources": {"docker_args": "--privileged"}}) == ["docker_args"]
-    assert refused(routes_file.load(tmp_path / "routes.yaml", ROOT / "trainers").limits, whole) == ["services", "identity", "queue_settings"]
+    assert refused(routes_file.load(tmp_path / "routes.yaml", ROOT / "trainers").limits, whole) == [
+        "services",
+        "identity",
+        "queue_settings",
+    ]
     assert found.routes["mnist"].allow == frozenset()
     assert "code" in found.limits.allow
     with pytest.raises(BadSetting, match="TRAINYARD_ALLOW: allow names service; choose from code"):
