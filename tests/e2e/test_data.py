@@ -54,7 +54,8 @@ def test_data_is_checked_before_the_upload(desk: Desk) -> None:
     labels.write_bytes(labels.read_bytes()[:500])
     assert desk.ask("drop", "checked", "mnist/checked", "--check", expect=1)["verdict"] == "refused"
     assert (
-        f"{labels.name}: expected a whole gzip file" in desk.type("drop", "checked", "mnist/checked", expect=1).stderr
+        f"{labels.name}: expected a complete gzip file"
+        in desk.type("drop", "checked", "mnist/checked", expect=1).stderr
     )
     assert desk.type("show", "mnist/checked", expect=3).returncode == 3
 

@@ -90,7 +90,7 @@ def test_a_failing_trainer_is_explained_on_the_run(lab: Lab) -> None:
     broken = {**files, name: files[name][:5000], "_SUCCESS": b""}
     lab.upload("mnist/broken", broken)
     lab.upload("unchecked/broken", broken)
-    assert f"{name}: expected a whole gzip file" in lab.drop_that_is("mnist/broken", "rejected")["why"]
+    assert f"{name}: expected a complete gzip file" in lab.drop_that_is("mnist/broken", "rejected")["why"]
     run = lab.archived("unchecked/broken")
 
     assert run["state"] == "failed"
