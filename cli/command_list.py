@@ -13,7 +13,10 @@ COMMANDS = {
     "continue": ("runs", "Continue a run that has ended from its newest checkpoint, as a new run."),
     "drop": ("drop", "Upload a folder as a drop, which starts a run."),
     "logs": ("logs", "Print the log of a run, and follow it."),
-    "metrics": ("logs", "Plot the curves of a run in the terminal, or into a PNG."),
+    "metrics": (
+        "logs",
+        "Plot the curves of a run in the terminal, or into a PNG. With --nodes, plot how its nodes were used.",
+    ),
     "fetch": ("fetch", "Download a run's models, logs and metrics, or a model's version with its proof."),
     "predict": (
         "predict",

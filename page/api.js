@@ -69,7 +69,7 @@ const asJson = (body) =>
   body === undefined ? {} : { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } };
 
 /** The answer that early.js asked for, once. */
-function taken(method, address) {
+function answerFromEarly(method, address) {
   const answer = method === "GET" ? globalThis.early?.get(address) : undefined;
   globalThis.early?.delete(address);
   return answer;
@@ -79,14 +79,14 @@ async function send(url, { method = "GET", headers = {}, body, signal, accept = 
   const own = key.get() ? { "x-functions-key": key.get() } : {};
   let answer;
   try {
-    answer = await (taken(method, url.href) ??
+    answer = await (answerFromEarly(method, url.href) ??
       fetch(url, { method, body, signal, headers: { ...own, ...headers }, cache: "no-store", redirect: "error" }));
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ApiError(0, "unreachable", W.trouble.unreachable);
   }
   if (answer.ok || answer.status === 304 || accept.includes(answer.status)) return answer;
-  const told = await answer.json().catch(() => ({}));
+  const problem = await answer.json().catch(() => ({}));
   if (answer.status === 401) dispatchEvent(new Event("signedout"));
-  throw new ApiError(answer.status, told.code || "", told.detail || W.trouble.status(answer.status));
+  throw new ApiError(answer.status, problem.code || "", problem.detail || W.trouble.status(answer.status));
 }

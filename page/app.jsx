@@ -131,9 +131,9 @@ function App() {
 function Header({ view, me, keys, signOut }) {
   const [theme, setTheme] = useState(chosen());
   useEffect(() => {
-    const look = () => setTheme(chosen());
-    addEventListener("theme", look);
-    return () => removeEventListener("theme", look);
+    const applyTheme = () => setTheme(chosen());
+    addEventListener("theme", applyTheme);
+    return () => removeEventListener("theme", applyTheme);
   }, []);
   useEffect(
     () => document.querySelector(".top nav [aria-current]")?.scrollIntoView({ inline: "nearest", block: "nearest" }),

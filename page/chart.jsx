@@ -161,7 +161,7 @@ function options(series, width, logarithmic, zoomed, sync) {
 function Legend({ title, series }) {
   const [heard, setHeard] = useState(null),
     [table, showTable] = useState(false);
-  const told = useMemo(
+  const summaries = useMemo(
     () => series.map((one) => ({ one, found: summary(one) })).filter(({ found }) => found),
     [series],
   );
@@ -179,7 +179,7 @@ function Legend({ title, series }) {
   return (
     <>
       <ul class="legend">
-        {told.map(({ one, found }, i) => (
+        {summaries.map(({ one, found }, i) => (
           <li key={one.name}>
             <svg class="swatch" viewBox="0 0 14 8" aria-hidden="true">
               <line
@@ -210,10 +210,10 @@ function Legend({ title, series }) {
           </li>
         ))}
       </ul>
-      {told.length > 0 && (
+      {summaries.length > 0 && (
         <details class="numbers" onToggle={(e) => showTable(e.currentTarget.open)}>
           <summary>{W.chart.table(visible(title))}</summary>
-          {table && <Numbers series={told.map(({ one }) => one)} />}
+          {table && <Numbers series={summaries.map(({ one }) => one)} />}
         </details>
       )}
     </>

@@ -37,7 +37,7 @@ export class Reader {
     return this.busy || this.offset < this.size ? undefined : this.offset;
   }
 
-  take(log) {
+  append(log) {
     if (!log) return;
     if (log.offset === this.offset && log.text) {
       this.lines.append(new TextEncoder().encode(log.text));
@@ -45,7 +45,7 @@ export class Reader {
     }
     this.size = Math.max(this.size, log.size);
     this.complete = log.complete;
-    this.tell();
+    this.notify();
     this.catchUp();
   }
 
@@ -72,7 +72,7 @@ export class Reader {
           this.size = Math.max(this.size, part.size);
         }
         if (!parts.some((part) => part.bytes.length)) break;
-        this.tell();
+        this.notify();
       }
     } catch {
       /* the live answers say that the API is away; the next one goes on here */
@@ -81,7 +81,7 @@ export class Reader {
     }
   }
 
-  tell() {
+  notify() {
     for (const listener of this.listeners) listener();
   }
 }
@@ -112,7 +112,7 @@ export function Log({ reader, ranks, rank, query }) {
       cancelAnimationFrame(asked);
     };
   }, [reader]);
-  const look = () => {
+  const measure = () => {
     if (!box.current) return;
     const { scrollTop, clientHeight, clientWidth } = box.current;
     setPlace((before) =>
@@ -122,8 +122,8 @@ export function Log({ reader, ranks, rank, query }) {
     );
   };
   useLayoutEffect(() => {
-    look();
-    const watch = new ResizeObserver(look);
+    measure();
+    const watch = new ResizeObserver(measure);
     watch.observe(box.current);
     return () => watch.disconnect();
   }, []);
@@ -145,7 +145,7 @@ export function Log({ reader, ranks, rank, query }) {
     until = Math.min(lines.count, layout.at(logical + place.height) + SPARE);
   const search = useSearch(reader, query.find || "", reveal);
   const scrolled = () => {
-    look();
+    measure();
     const { scrollTop, scrollHeight, clientHeight } = box.current;
     if (scrollTop + clientHeight < scrollHeight - 4 * LINE) setFollow(false);
     else if (reader.offset < reader.size) reader.want();

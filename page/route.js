@@ -36,14 +36,14 @@ export function refine(changes) {
 export function useRoute() {
   const [route, set] = useState(read);
   useEffect(() => {
-    const look = () => set(read());
-    addEventListener("hashchange", look);
-    addEventListener("popstate", look);
-    addEventListener("moved", look);
+    const readAddress = () => set(read());
+    addEventListener("hashchange", readAddress);
+    addEventListener("popstate", readAddress);
+    addEventListener("moved", readAddress);
     return () => {
-      removeEventListener("hashchange", look);
-      removeEventListener("popstate", look);
-      removeEventListener("moved", look);
+      removeEventListener("hashchange", readAddress);
+      removeEventListener("popstate", readAddress);
+      removeEventListener("moved", readAddress);
     };
   }, []);
   return route;

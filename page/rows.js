@@ -26,7 +26,7 @@ export class Rows {
   }
 
   /** One request. The very same array as before if nothing is new. */
-  async look(signal) {
+  async refresh(signal) {
     const seen = this.pages.find((page) => page.oldest <= this.oldest) || this.pages[0];
     if (seen) {
       const found = await get(["rows"], { ...this.asked, changes: seen.mark }, { signal });
@@ -64,7 +64,7 @@ export class Rows {
         this.told(this.list);
       }
     } catch {
-      /* the next look says that the API is away; who scrolls on asks again */
+      /* the next refresh says that the API is away; who scrolls on asks again */
     } finally {
       this.busy = false;
     }

@@ -7,7 +7,7 @@ const SPARE = 10; // rows above and below what is seen
 export function useRows(count, height) {
   const box = useRef(),
     [seen, set] = useState([0, 40]);
-  const look = () => {
+  const measure = () => {
     if (!box.current) return; // the view has just gone
     const { scrollTop, clientHeight } = box.current;
     const from = Math.max(0, Math.floor(scrollTop / height) - SPARE),
@@ -15,17 +15,17 @@ export function useRows(count, height) {
     set((before) => (before[0] === from && before[1] === to ? before : [from, to]));
   };
   useLayoutEffect(() => {
-    if (box.current) look();
+    if (box.current) measure();
   }, [count]);
   useEffect(() => {
     const element = box.current;
     if (!element) return undefined;
-    const watch = new ResizeObserver(look);
+    const watch = new ResizeObserver(measure);
     watch.observe(element);
-    element.addEventListener("scroll", look, { passive: true });
+    element.addEventListener("scroll", measure, { passive: true });
     return () => {
       watch.disconnect();
-      element.removeEventListener("scroll", look);
+      element.removeEventListener("scroll", measure);
     };
   }, [box.current]);
   const from = Math.min(seen[0], Math.max(0, count - 1)),

@@ -76,14 +76,14 @@ def _mnist(folder: Path, facts: dict[str, Any]) -> Predict:
     net.load_state_dict(warm_start.weights(folder))
     scale = facts["normalisation"]["mean"], facts["normalisation"]["std"]
 
-    def look(file: Path) -> Iterator[tuple[str, list[Guess]]]:
+    def guess(file: Path) -> Iterator[tuple[str, list[Guess]]]:
         with _image(file) as image:
             pixels = pil_to_tensor(image.convert("L").resize((idx.SIDE, idx.SIDE)))
         if pixels[:, [0, -1], :].float().mean() > 127:  # digits are bright on dark; paper is the other way round
             pixels = 255 - pixels
         yield str(file), _classes(net.eval()(normalise(pixels[None], *scale)), facts["classes"])
 
-    return look
+    return guess
 
 
 def _cifar(folder: Path, facts: dict[str, Any]) -> Predict:
@@ -97,12 +97,12 @@ def _cifar(folder: Path, facts: dict[str, Any]) -> Predict:
     net.eval()
     side = facts["input"]["shape"][-1]
 
-    def look(file: Path) -> Iterator[tuple[str, list[Guess]]]:
+    def guess(file: Path) -> Iterator[tuple[str, list[Guess]]]:
         with _image(file) as image:
             pixels = pil_to_tensor(image.convert("RGB").resize((side, side)))
         yield str(file), _classes(net(pixels[None]), facts["classes"])
 
-    return look
+    return guess
 
 
 def _transfer(folder: Path, facts: dict[str, Any]) -> Predict:
@@ -114,12 +114,12 @@ def _transfer(folder: Path, facts: dict[str, Any]) -> Predict:
     net.load_state_dict(warm_start.weights(folder))
     net.eval()
 
-    def look(file: Path) -> Iterator[tuple[str, list[Guess]]]:
+    def guess(file: Path) -> Iterator[tuple[str, list[Guess]]]:
         with _image(file):
             pixels = view.crop(decode(file, view.side))
         yield str(file), _classes(net(view.normalise(pixels[None])), facts["classes"])
 
-    return look
+    return guess
 
 
 def _detection(folder: Path) -> Predict:
@@ -128,7 +128,7 @@ def _detection(folder: Path) -> Predict:
     net, facts = model.load(folder)
     names = {entry["label"]: entry["name"] for entry in facts["classes"]}
 
-    def look(file: Path) -> Iterator[tuple[str, list[Guess]]]:
+    def guess(file: Path) -> Iterator[tuple[str, list[Guess]]]:
         with _image(file) as image:
             pixels = pil_to_tensor(image.convert("RGB")) / 255
         found = net([pixels])[0]
@@ -143,7 +143,7 @@ def _detection(folder: Path) -> Predict:
             ],
         )
 
-    return look
+    return guess
 
 
 def _bert(folder: Path) -> Predict:
@@ -152,7 +152,7 @@ def _bert(folder: Path) -> Predict:
     tokenizer = PreTrainedTokenizerFast.from_pretrained(str(folder))
     net = BertForMaskedLM.from_pretrained(str(folder)).eval()  # type: ignore[no-untyped-call]
 
-    def look(file: Path) -> Iterator[tuple[str, list[Guess]]]:
+    def guess(file: Path) -> Iterator[tuple[str, list[Guess]]]:
         for line in _text(file).splitlines():
             if not line.strip():
                 continue
@@ -168,7 +168,7 @@ def _bert(folder: Path) -> Predict:
                 guesses = zip(best.indices.tolist(), best.values.tolist(), strict=True)
                 yield line, [{"label": tokenizer.decode([token]), "score": share} for token, share in guesses]
 
-    return look
+    return guess
 
 
 def _text(file: Path) -> str:
@@ -215,14 +215,14 @@ def run(models: Path, files: Sequence[Path], picture: Path | None) -> None:
     """Print one line for each file or each [MASK], and draw the images if a picture is wanted."""
     if picture:
         predict_picture.check(picture)
-    look = predictor(models)
+    guess = predictor(models)
     if picture and _of_text(warm_start.facts(models)):
         raise DataError(f"{picture}: this model completes sentences, so there is no picture to draw")
     rows: list[predict_picture.Row] = []
     with torch.inference_mode():
         for file, may_skip in _each(files):
             try:
-                for what, guesses in look(file):
+                for what, guesses in guess(file):
                     rows.append((what, guesses))
                     print(json.dumps({"file": what, "guesses": guesses}), flush=True)
             except DataError as error:

@@ -13,7 +13,7 @@ import torch.distributed as dist
 from ending import write_line
 
 if TYPE_CHECKING:
-    from elastic.eviction import Watch
+    from elastic.eviction import EvictionWatch
     from elastic.worker import Team
 
 
@@ -43,7 +43,7 @@ class StopRequest:
         self._save_soon = False  # in all processes alike: a node is to go
         self._team = team
         self._announced = False
-        self._watch: Watch | None = None
+        self._watch: EvictionWatch | None = None
 
     def listen(self) -> None:
         """Make SIGTERM set `received` instead of ending the process."""

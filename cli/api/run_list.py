@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +55,7 @@ def ordered(runs: list[Run], by: str) -> list[Run]:
     if runs and not having:
         sortable_names = {name for run in runs for name in (*(run.get("parameters") or {}), *_best(run))} | {
             *FIELDS,
-            "cost",
+            *COMPUTED,
         }
         there = f"There are: {', '.join(sorted(sortable_names))}."
         raise CliError(f"None of these runs has the parameter, metric or field {name!r}. {there}", "unknown_name")
@@ -68,8 +69,8 @@ def value_of(run: Run, name: str) -> Any:
     none of this name."""
     if name in FIELDS:
         return run.get(FIELDS[name])
-    if name == "cost":
-        return cost_of(run)
+    if name in COMPUTED:
+        return COMPUTED[name](run)
     if name in (parameters := run.get("parameters") or {}):
         return parameters[name]
     best = _best(run)
@@ -85,6 +86,16 @@ def cost_of(run: Run) -> float | None:
     """Return the cost of the run so far, in dollars, or None if none is known."""
     cost = run.get("cost")
     return float(cost["training"] + cost["allocation"] + cost["idle"]) if cost else None
+
+
+def used_of(run: Run) -> float | None:
+    """Return how busy the run's GPUs were, in percent, or else its processors; None if this was not measured."""
+    usage = run.get("usage") or {}
+    gpu: float | None = usage.get("gpu")
+    return gpu if gpu is not None else usage.get("cpu")
+
+
+COMPUTED: dict[str, Callable[[Run], float | None]] = {"cost": cost_of, "used": used_of}
 
 
 def differing(runs: list[Run]) -> dict[str, list[str]]:

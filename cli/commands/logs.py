@@ -15,7 +15,7 @@ from ..api.follow import PATIENCE_SECONDS, LogReader, Reader, uninterrupted
 from ..errors import INTERRUPTED, CliError
 from ..results import LogPiece, Picture, prints
 from ..session import Session, command, program, user_path
-from ..show import plot, png
+from ..show import plot, png, usage
 from ..terminal_text import LogText, Text
 from . import options, why_failed
 from .follow import end_with, reader_of
@@ -35,6 +35,7 @@ Png = Annotated[
     Path | None, Option("--png", metavar="FILE", help="Write the curves to this file. Needs the extra `png`.")
 ]
 
+Nodes = Annotated[bool, Option("--nodes", help="Plot processors, memory and GPUs by node over time instead.")]
 Why = Annotated[
     bool, Option("--why", help="Print only the lines of the log around the cause of a failed run's failure.")
 ]
@@ -136,17 +137,21 @@ def _print_all(session: Session, reader: Reader, following: bool, shown: LogText
 
 
 @command
-@prints("GET runs/{run}/metrics", Picture)
+@prints("GET runs/{run}/metrics", "GET runs/{run}/usage", Picture)
 def metrics(
     session: Session,
     run: options.Run,
     name: options.Metrics = None,
     file: Png = None,
+    nodes: Nodes = False,
 ) -> None:
-    """Plot the curves of a run in the terminal, or into a PNG.
+    """Plot the curves of a run in the terminal, or into a PNG. With --nodes, plot how its nodes were used.
 
     Example: trainyard metrics mnist-0123456789abcdef --name test_accuracy --png curves.png
     """
+    if nodes:
+        _plot_nodes(session, run, name or [])
+        return
     answer: dict[str, Any] = session.api.get("runs", run, "metrics", name=name[0] if name and len(name) == 1 else None)
     chosen = name or plot.telling(list(answer["series"]))
     curves = plot.curves_of(answer["series"], chosen)
@@ -159,6 +164,20 @@ def metrics(
         session.print_result(answer, _pictures(curves, min(session.out.width, WIDEST)))
         if left_out := sorted(set(answer["series"]) - set(curves)) if not name else []:
             session.remark(f"More, with --name: {', '.join(left_out)}", "dim")
+
+
+def _plot_nodes(session: Session, run: str, names: list[str]) -> None:
+    answer: dict[str, Any] = session.api.get("runs", run, "usage")
+    curves = usage.curves(answer["samples"], names)
+    if not curves and not session.as_json:
+        there = ", ".join(usage.metrics_of(answer["samples"]))
+        session.remark(f"No {' or '.join(names)}. There are: {there}." if there else usage.NOTHING, "dim")
+        return
+    width = min(session.out.width, WIDEST)
+    pictures = [
+        Group(plot.plot(by_node, usage.titled(name), width, "minute"), Text()) for name, by_node in curves.items()
+    ]
+    session.print_result(answer, Group(*pictures, Text(answer["sentence"]), Text(answer["advice"] or "")))
 
 
 def _pictures(curves: plot.Curves, width: int) -> Group:

@@ -240,7 +240,18 @@ def _show(session: Session, name: options.RunOrDrop) -> None:
         answer = session.api.get("drops", *drop.split("/", 1)) if drop else session.api.get("runs", run)
     if not drop and answer.get("sweep"):
         answer["trial_runs"] = session.api.get("runs", tag=f"trainyard.sweep={run}", limit=100, details="true")["runs"]
-    session.print_result(answer, show.drops.one(answer) if drop else show.runs.one(answer))
+    session.print_result(answer, show.drops.one(answer) if drop else show.runs.one(answer, _usage(session, answer)))
+
+
+def _usage(session: Session, run: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the usage of a run's nodes; None before it has nodes, where a deployment can't say it, and for --json."""
+    if session.as_json or run.get("sweep") or run["state"] in ("received", "submitted", "queued"):
+        return None
+    try:
+        answer: dict[str, Any] = session.api.get("runs", run["run"], "usage")
+    except CliError:  # the rest of the run is worth showing
+        return None
+    return answer
 
 
 @command

@@ -60,8 +60,9 @@ def curves_of(series: dict[str, Any], names: Sequence[str]) -> Curves:
     return {name: [(float(step), float(value)) for step, value, *_ in rows] for name, rows in chosen.items()}
 
 
-def plot(curves: Curves, title: str, width: int) -> RenderableType:
-    """Draw these curves over the step in one picture, with the limits of both axes and the last values in a legend."""
+def plot(curves: Curves, title: str, width: int, axis: str = "step") -> RenderableType:
+    """Draw these curves over the step, or another `axis`, in one picture, with the limits of both axes and the last
+    values in a legend."""
     shown = {name: [(x, y) for x, y in points if math.isfinite(y)] for name, points in curves.items()}
     points = [point for curve in shown.values() for point in curve]
     if not points:
@@ -82,9 +83,9 @@ def plot(curves: Curves, title: str, width: int) -> RenderableType:
         Text.assemble((f"{beside.get(i, ''):>{margin}} ", "dim"), ("┤" if i in beside else "│", "dim"), row)
         for i, row in enumerate(canvas.rows())
     ]
-    ends = f"{_number(left)}{f'step {_number(right)}':>{max(1, canvas.width - len(_number(left)))}}"
-    axis = [Text(f"{'':{margin}} └{'─' * canvas.width}", "dim"), Text(f"{'':{margin}}  {ends}", "dim")]
-    return Group(_legend(title, shown), *rows, *axis)
+    ends = f"{_number(left)}{f'{axis} {_number(right)}':>{max(1, canvas.width - len(_number(left)))}}"
+    below = [Text(f"{'':{margin}} └{'─' * canvas.width}", "dim"), Text(f"{'':{margin}}  {ends}", "dim")]
+    return Group(_legend(title, shown), *rows, *below)
 
 
 def _legend(title: str, curves: dict[str, list[Point]]) -> Text:

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 
 from ..api import phases, run_list
 from ..terminal_text import Text, one_line
-from . import costs, people, plot
+from . import costs, people, plot, usage
 from .steps import graph
 from .tables import begins, clock, facts_table, grid, state_text, titled_table
 
@@ -22,18 +22,30 @@ _FOLDERS = re.compile(r"/(?:[\w.@+-]+/){3,}")
 def many(rows: list[dict[str, Any]], note: str = "") -> RenderableType:
     names = run_list.differing(rows)  # of each kind of training
     labels = list(dict.fromkeys(label for run in rows for label in run.get("listed") or {}))
-    columns = ["run", "state", "data", "metric", "took", "cost", *map(str.lower, labels), "parameters", "began", "why"]
+    columns = [
+        "run",
+        "state",
+        "data",
+        "metric",
+        "took",
+        "cost",
+        "used",
+        *map(str.lower, labels),
+        "parameters",
+        "began",
+        "why",
+    ]
     return titled_table(
         "Runs", note, rows, lambda run: _run_row(run, names[run.get("experiment", "")], labels), columns
     )
 
 
-def one(run: dict[str, Any]) -> RenderableType:
+def one(run: dict[str, Any], used: dict[str, Any] | None = None) -> RenderableType:
     """Return everything about one run: facts, notes, audit, history, members, steps, trials, and the reason if it
-    ended badly."""
+    ended badly. `used` is the usage of its nodes."""
     parts: list[RenderableType] = [
         Text(run["run"], "bold"),
-        facts_table(_facts(run)),
+        facts_table(_facts(run) | usage.facts(used)),
         *_notes(run),
         *_audit(run),
         Text(),
@@ -191,6 +203,7 @@ def _run_row(run: dict[str, Any], parameters: list[str], labels: list[str]) -> l
         Text(_best(run)),
         Text(phases.duration(took) if took is not None else ""),
         Text(costs.dollars(cost) if cost is not None else ""),
+        Text(usage.brief(run)),
         *(Text(one_line(listed.get(label, ""))) for label in labels),
         Text(one_line(" ".join(f"{name}={number(values[name])}" for name in parameters if name in values))),
         Text(clock(run.get("created_at")), "dim"),

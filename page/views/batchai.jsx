@@ -8,7 +8,7 @@ import { W } from "../words.js";
 export function BatchAI() {
   const [found, set] = useState(null),
     [fault, setFault] = useState("");
-  const look = async (event) => {
+  const translate = async (event) => {
     event.preventDefault();
     set(null);
     setFault("");
@@ -22,13 +22,13 @@ export function BatchAI() {
     <section>
       <h1 tabindex="-1">{W.batchai.title}</h1>
       <p>{W.batchai.text}</p>
-      <form class="stack" onSubmit={look}>
+      <form class="stack" onSubmit={translate}>
         <label>
           {W.batchai.document}
           <textarea name="document" rows="10" class="mono" spellcheck="false" required />
         </label>
         <div>
-          <button type="submit">{W.batchai.look}</button>
+          <button type="submit">{W.batchai.translate}</button>
         </div>
       </form>
       {fault && (

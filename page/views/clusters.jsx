@@ -230,14 +230,14 @@ function Over({ seen, since, until }) {
     all = (one) => KINDS.reduce((sum, kind) => sum + one[kind], 0),
     most = Math.max(0, ...samples.map(all));
   if (!most) return <p class="dim">{W.clusters.samples}</p>;
-  const told = samples
+  const sampled = samples
     .slice(-10)
     .map((one) => `${shortClock(one.at)} ${W.run.nodesNow(all(one))}`)
     .join(", ");
   return (
     <>
       <Drawing
-        label={`${W.clusters.over}: ${told}`}
+        label={`${W.clusters.over}: ${sampled}`}
         height={122}
         draw={(width) => steps(samples, most, since, until, width)}
       />

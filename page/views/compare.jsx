@@ -8,7 +8,7 @@ import { useMemo } from "preact/hooks";
 import { useLive } from "../live.js";
 import { Drawing, State, Trouble } from "../parts.jsx";
 import { ordered } from "../metric.js";
-import { ended, took } from "../record.js";
+import { ended, runSeconds } from "../record.js";
 import { refine, to } from "../route.js";
 import { W } from "../words.js";
 import { Axis, placing } from "./run/curves.jsx";
@@ -87,7 +87,7 @@ function rows(records) {
       W.run.fields[name] || W.drops[name] || W.runs[name] || name,
       records.map((run) => shown(run[name])),
     ]),
-    ["", W.runs.took, records.map((run) => (took(run) === null ? "" : duration(took(run))))],
+    ["", W.runs.took, records.map((run) => (runSeconds(run) === null ? "" : duration(runSeconds(run))))],
     ...keyed(W.runs.ofModel, (run) => run.metrics.of_model),
   ];
 }
@@ -301,7 +301,7 @@ function axesOf(records) {
   const of = (run) => ({
     ...run.parameters,
     nodes: run.nodes,
-    ...(took(run) === null ? {} : { [W.runs.took]: took(run) }),
+    ...(runSeconds(run) === null ? {} : { [W.runs.took]: runSeconds(run) }),
     ...run.metrics.of_model,
   });
   const all = records.map(of),

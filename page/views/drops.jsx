@@ -1,4 +1,4 @@
-// The drops: what collects, what was rejected and how to mend it; and a folder dropped here becomes a run.
+// The drops: what collects, what was rejected and how to fix it; and a folder dropped here becomes a run.
 import { get, post } from "../api.js";
 import { bytes, clock, count, shell, visible } from "../format.js";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -122,7 +122,7 @@ function Zone() {
       (error) => setFault(error.message),
     );
   }, []);
-  const take = (found) => {
+  const choose = (found) => {
     setFault(found.files.length ? "" : W.drops.noFiles);
     setProgress(null);
     pick(found.files.length ? found : null);
@@ -131,7 +131,7 @@ function Zone() {
   const dropped = async (event) => {
     event.preventDefault();
     setOver(false);
-    take(await fromDrop(event.dataTransfer.items));
+    choose(await fromDrop(event.dataTransfer.items));
   };
   const start = async (event) => {
     event.preventDefault();
@@ -163,7 +163,7 @@ function Zone() {
         <b>{W.drops.zone}</b> {W.drops.or}{" "}
         <label class="pickfile">
           <span class="button">{W.drops.choose}</span>
-          <input type="file" class="sr" webkitdirectory multiple onChange={(e) => take(fromInput(e.target.files))} />
+          <input type="file" class="sr" webkitdirectory multiple onChange={(e) => choose(fromInput(e.target.files))} />
         </label>
       </p>
       {picked && (
@@ -188,7 +188,7 @@ function Zone() {
                 {W.drops.stop}
               </button>
             ) : (
-              <button type="submit">{progress ? W.drops.goOn : W.drops.start}</button>
+              <button type="submit">{progress ? W.drops.resume : W.drops.start}</button>
             )}
           </form>
           <p id="name-help" class="dim">
@@ -273,7 +273,7 @@ function One({ route, name, me }) {
       {drop.why && <p class={`notice ${drop.state === "rejected" ? "bad" : ""}`}>{visible(drop.why)}</p>}
       {drop.state === "rejected" && (
         <>
-          <p>{W.drops.mend}</p>
+          <p>{W.drops.fix}</p>
           <Command text={`python3 trainyard.py drop FOLDER ${shell(title)} --follow`} />
         </>
       )}

@@ -157,7 +157,7 @@ function Shown({ value, by }) {
 }
 
 function Budget({ budget }) {
-  const taken = budget.spent + budget.kept_back;
+  const used = budget.spent + budget.kept_back;
   return (
     <>
       <p>
@@ -167,7 +167,7 @@ function Budget({ budget }) {
         {budget.run === null ? "" : ` · ${W.money.aRun(money(budget.run))}`}
       </p>
       {budget.month !== null && (
-        <progress max={budget.month} value={Math.min(taken, budget.month)} aria-label={visible(budget.project)} />
+        <progress max={budget.month} value={Math.min(used, budget.month)} aria-label={visible(budget.project)} />
       )}
       {budget.reached_at && <p class="notice bad">{W.money.reached}</p>}
     </>

@@ -9,7 +9,7 @@ import { Actions, commands } from "./run/actions.jsx";
 import { Curves } from "./run/curves.jsx";
 import { Audit, History, Notes, Tags, What } from "./run/facts.jsx";
 import { Files, Pictures } from "./run/files.jsx";
-import { Members, Phases, settled, Why } from "./run/progress.jsx";
+import { Members, Phases, isOver, Why } from "./run/progress.jsx";
 import { Steps } from "./run/steps.jsx";
 import { Trials } from "./run/trials.jsx";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
@@ -33,7 +33,7 @@ export function Run({ route, me }) {
         await get(["runs", name, "live"], { after: before.current.next, rank, offset: reader.next }, { signal }),
       ),
     [reader],
-    { still: (seen) => settled(seen.run) && reader.complete },
+    { still: (seen) => isOver(seen.run) && reader.complete },
   );
   const run = value?.run,
     left = useArtifacts(name, Boolean(run?.archived_at)),
@@ -167,7 +167,7 @@ function follow(known, reader, found) {
   const changed =
     !known.value || fresh || text !== known.text || found.log?.text || found.log?.complete !== known.complete;
   const series = fresh || !known.value ? joined(known.value?.series || {}, found.metrics.series) : known.value.series;
-  reader.take(found.log);
+  reader.append(found.log);
   const ranks = found.log?.ranks.length ? found.log.ranks : known.value?.ranks || [];
   Object.assign(known, {
     answer: found,

@@ -25,13 +25,13 @@ const VALUES = {
   run: (r) => r.run,
   state: (r) => STATES.indexOf(r.state),
   made: (r) => r.created_at,
-  took,
+  took: rowSeconds,
   best: (r) => best(r)?.[1],
   nodes: (r) => r.nodes,
   cost: (r) => r.cost,
 };
 
-function took(row) {
+function rowSeconds(row) {
   return row.started_at ? between(row.started_at, row.ended_at ?? undefined) : null;
 }
 
@@ -68,7 +68,7 @@ export function Runs({ route }) {
         redraw();
         return rows.list;
       }
-      return rows.look(signal);
+      return rows.refresh(signal);
     },
     [filter],
   );
@@ -374,7 +374,7 @@ function Row({ run, at, chosen, choose, priced, labels }) {
     names = Object.keys(series).filter((name) => name !== "epoch"),
     metric = names.includes(run.headline) ? run.headline : ordered(names)[0],
     found = best(run),
-    seconds = took(run);
+    seconds = rowSeconds(run);
   return (
     <tr aria-rowindex={at} data-row={run.run} class={chosen ? "chosen" : ""}>
       <td class="pick">

@@ -44,7 +44,7 @@ function Space() {
   const [found, set] = useState(null),
     [busy, work] = useState(false),
     [outcome, attempt] = useOutcome();
-  const look = async () => {
+  const countUse = async () => {
     work(true);
     await attempt(async () => {
       set(await get(["usage"]));
@@ -55,7 +55,7 @@ function Space() {
     return (
       <>
         <p class="dim">{W.storage.why}</p>
-        <button type="button" disabled={busy} onClick={look}>
+        <button type="button" disabled={busy} onClick={countUse}>
           {busy ? W.storage.counting : W.storage.count}
         </button>
         {outcome}

@@ -66,6 +66,21 @@ class Cluster:
 
 
 @dataclass(frozen=True)
+class NodeCounts:
+    """The nodes of a cluster in the minute that begins at `at`, as the workspace itself counted them."""
+
+    at: datetime
+    running: int = 0
+    idle: int = 0
+    leaving: int = 0
+    unusable: int = 0
+
+    @property
+    def states(self) -> tuple[int, ...]:
+        return self.running, self.idle, self.leaving, self.unusable
+
+
+@dataclass(frozen=True)
 class Decision:
     """A decision about a cluster, and the reason. `idle_since` is None while something keeps the cluster busy.
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from shared.clusters.lease_model import Lease
-from shared.clusters.model import Cluster, Decision
+from shared.clusters.model import Cluster, Decision, NodeCounts
 from shared.clusters.samples import Sample
 from shared.drops.ports import DropPorts
 from shared.kernel.versioned import Stored
@@ -16,6 +16,13 @@ from shared.kernel.versioned import Stored
 class Clusters(Protocol):
     def list(self) -> list[Cluster]:
         """Return every AmlCompute and compute instance of the workspace in its current state."""
+
+    def node_counts(self, name: str, since: datetime, until: datetime) -> tuple[NodeCounts, ...]:
+        """Return the counts of a cluster's nodes that the workspace itself made, oldest first.
+
+        There is one for each minute, and for each five minutes of more than a day. Minutes without a count are missing,
+        and so are the last minutes, because counts come late. Empty for an unknown cluster. Costs one request.
+        """
 
     def scale(self, name: str, min_nodes: int | None = None, idle_seconds: float | None = None) -> None:
         """Change only the minimum, or the time after which idle nodes are released. Running jobs continue.

@@ -1,4 +1,4 @@
-"""Warn of runs that exceed their time limit, have idle GPUs, or are evicted again and again."""
+"""Warn of runs that exceed their time limit, that a feature finds fault with, or that are evicted again and again."""
 
 from __future__ import annotations
 
@@ -7,46 +7,39 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from datetime import timedelta
 
-from shared.kernel.clock import Clock
 from shared.kernel.errors import TrainyardError
 from shared.runs.codes import CancelCode
-from shared.runs.decide import idle_gpus, preemptions
+from shared.runs.decide import preemptions
+from shared.runs.features import RunFinding, findings
 from shared.runs.intake.retry_and_continue import move_run
 from shared.runs.model import Run, RunState
 from shared.runs.ports import RunPorts, Runs
 from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.workloads import workload
-from shared.runs.views.metrics import series
 from shared.runs.views.run_list import in_state
 
 log = logging.getLogger(__name__)
 
-UTILIZATION = "gpu_utilization"  # percent; runs whose trainer writes this metric are watched
-LOOKED_AT = 20  # runs whose metrics one check reads; the next check reads the runs after them
-QUIET = timedelta(minutes=15)
-
 
 def watch(ports: RunPorts, live: Collection[RunState]) -> dict[str, list[str]]:
-    """Cancel runs past their time limit, and runs with idle GPUs if that is configured. Return warnings by cluster.
+    """Cancel runs past their time limit, and those that a feature ends. Return warnings by cluster.
 
     `live` are the states that have runs; runs in other states are not read.
     """
     warnings: dict[str, list[str]] = defaultdict(list)
     running = [run for run in _in_state(ports.runs, RunState.RUNNING, live) if run.cancel.asked_at is None]
-    due = {run.name for run in _in_rotation(ports.clock, running)}
+    found = findings(ports, running)
     for run in running:
         try:
             words = workload(run).overdue(run, ports.clock())
-            cancels, code = words is not None, CancelCode.TIME_LIMIT
-            if words is None and run.name in due and (words := _idle(ports, run)):
-                cancels, code = ports.rules.cancel_idle_gpus, CancelCode.IDLE_GPUS
         except TrainyardError as exc:
             log.warning("run %s is not watched: %s", run.name, exc)
             continue
-        if words:
-            warnings[run.asked.cluster].append(f"Run {run.name}: {words}")
-            if cancels and not ports.rules.dry_run:
-                cancel_run(ports, run.name, words, code=code)
+        finding = RunFinding(words, CancelCode.TIME_LIMIT) if words else found.get(run.name)
+        if finding:
+            warnings[run.asked.cluster].append(f"Run {run.name}: {finding.words}")
+            if finding.cancels and not ports.rules.dry_run:
+                cancel_run(ports, run.name, finding.words, code=finding.cancels)
     return warnings
 
 
@@ -75,15 +68,3 @@ def move(ports: RunPorts, live: Collection[RunState]) -> dict[str, list[str]]:
 
 def _in_state(runs: Runs, state: RunState, live: Collection[RunState]) -> Iterable[Run]:
     return in_state(runs, state) if state in live else ()
-
-
-def _in_rotation(clock: Clock, runs: list[Run]) -> list[Run]:
-    """Return a rotating selection of the runs that have run for at least QUIET."""
-    old = [run for run in runs if clock() - run.progress.history[-1].at >= QUIET]
-    first = int(clock().timestamp() // 300) * LOOKED_AT % max(len(old), 1)
-    return [*old[first:], *old[:first]][:LOOKED_AT]
-
-
-def _idle(ports: RunPorts, run: Run) -> str | None:
-    points = series(ports, run.name, UTILIZATION, printed=False).get(UTILIZATION, [])
-    return idle_gpus([(value, at) for _, value, at in points], ports.clock(), QUIET)

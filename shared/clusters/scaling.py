@@ -21,6 +21,7 @@ from shared.clusters.needs import ClustersInUse, need, use
 from shared.clusters.ports import ClusterPorts, Leases
 from shared.clusters.run_warnings import move, watch
 from shared.clusters.samples import EVENT, TIMER, sample_of
+from shared.clusters.uncounted import fill_gap
 from shared.kernel.errors import Conflict, NotFound, TrainyardError
 from shared.kernel.person import NOBODY, Person
 
@@ -81,8 +82,9 @@ class _ScalingPass:
     def decide(self, cluster: Cluster) -> Decision | TrainyardError:
         """Return the recorded decision, or the error if the decision could not even be recorded."""
         try:
-            self.ports.samples.record(sample_of(cluster, self.ports.clock(), self.seen_by))
             latest = self.ports.decisions.latest(cluster.name)
+            fill_gap(self.ports, cluster, latest)
+            self.ports.samples.record(sample_of(cluster, self.ports.clock(), self.seen_by))
             decision = self._done(cluster, self._judged(cluster, latest), latest)
             if decision.code == "at_zero" and latest is not None and latest.code != "at_zero":
                 self.ports.happened(ClusterAtZero(cluster, decision.at))

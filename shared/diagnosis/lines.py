@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from shared.diagnosis.markdown import parts_of
+from shared.diagnosis.markdown import Part, parts_of
 
-LONGEST = 2_000  # characters of a line that are looked at
+LONGEST, SHORTER = 2_000, 300  # characters of a line that are looked at; of the lines of a text of MANY characters
+MANY = 1 << 20
 MOST_LINES = 60_000
 HEAD_CHARACTERS, TAIL_CHARACTERS = 2 << 20, 14 << 20  # of a longer log, the beginning and the end are looked at
 ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b\x0c\x0e-\x1f]|^\ufeff")
@@ -67,10 +68,9 @@ def lines_of(text: str) -> list[LogLine]:
     if len(rows) > MOST_LINES:
         rows = rows[: MOST_LINES // 10] + rows[-MOST_LINES * 9 // 10 :]
     parts = parts_of([row for _, row in rows])
+    longest = LONGEST if sum(min(len(row), LONGEST) for _, row in rows) < MANY else SHORTER
     return [
-        _line(number, row, part.number, part.prose)
-        for (number, row), part in zip(rows, parts, strict=True)
-        if not part.source
+        _line(number, row, longest, part) for (number, row), part in zip(rows, parts, strict=True) if not part.source
     ]
 
 
@@ -84,16 +84,16 @@ def _numbered(text: str) -> Iterator[tuple[int, str]]:
     yield from enumerate(text[begin:].split("\n"), text.count("\n", 0, begin) + 1)
 
 
-def _line(number: int, row: str, part: int, prose: bool) -> LogLine:
+def _line(number: int, row: str, longest: int, part: Part) -> LogLine:
     last = row.rstrip("\r").rpartition("\r")[2]  # a progress bar overwrites its line; its last state counts
-    text, rank = ESCAPES.sub("", last)[:LONGEST].rstrip(), None
+    text, rank = ESCAPES.sub("", last)[:longest].rstrip(), None
     for _ in range(4):
         found = next((found for prefix in PREFIXES if (found := prefix.match(text))), None) if _may(text) else None
         if found is None or not found.end():
             break
         rank = int(found["rank"]) if "rank" in found.re.groupindex and rank is None else rank
         text = text[found.end() :]
-    return LogLine(number, LEVEL.sub("", text, count=1), rank, part, prose)
+    return LogLine(number, LEVEL.sub("", text, count=1), rank, part.number, part.prose)
 
 
 def _may(text: str) -> bool:

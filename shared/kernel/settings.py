@@ -47,6 +47,8 @@ SETTINGS = {
     "default false",
     "TRAINYARD_STOP_INSTANCES_HOURS": "Stop compute instances that have been on for so many hours; default never",
     "TRAINYARD_CANCEL_IDLE_GPUS": "true: cancel runs whose GPUs are idle; default false: only report them",
+    "TRAINYARD_IDLE_GPU_PERCENT": "GPUs are idle while they are busy for less of the time, in percent; default 5",
+    "TRAINYARD_IDLE_GPU_MINUTES": "How long GPUs must be idle, in minutes, at least 5; default 15",
     "TRAINYARD_SIGNING_KEY": "The key that signs models: a PEM file, or https://<vault>/keys/<name> in Key Vault",
     "TRAINYARD_LEASE_MAX_HOURS": "Longest time that a lease may hold nodes, with its extensions; default 12",
     "TRAINYARD_AUTH": "Who may call the HTTP API: keys (default) or entra, for roles of Entra ID",
@@ -107,6 +109,8 @@ class Rules:
     dry_run: bool = False
     stop_instances_after: timedelta | None = None
     cancel_idle_gpus: bool = False
+    idle_gpu_percent: float = 5.0
+    idle_gpus_after: timedelta = timedelta(minutes=15)
     longest_lease: timedelta = timedelta(hours=12)
 
 
@@ -174,6 +178,8 @@ def _rules(env: Mapping[str, str]) -> Rules:
         dry_run=_flag(env, setting_name(env, "TRAINYARD_SCALING_DRY_RUN")),
         stop_instances_after=stop or None,
         cancel_idle_gpus=_flag(env, "TRAINYARD_CANCEL_IDLE_GPUS"),
+        idle_gpu_percent=_number(env, "TRAINYARD_IDLE_GPU_PERCENT", 5, (0, 100)),
+        idle_gpus_after=timedelta(minutes=_number(env, "TRAINYARD_IDLE_GPU_MINUTES", 15, (5, 24 * 60))),
         longest_lease=_hours(env, "TRAINYARD_LEASE_MAX_HOURS", 12.0),
     )
 
@@ -182,6 +188,13 @@ def _flag(env: Mapping[str, str], key: str) -> bool:
     if (value := env.get(key) or "false") not in ("true", "false"):
         raise BadSetting(f"{key} has value {value!r}. Choose true or false.")
     return value == "true"
+
+
+def _number(env: Mapping[str, str], key: str, default: float, limits: tuple[float, float]) -> float:
+    text = env.get(key) or str(default)
+    if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,4})?", text) or not limits[0] <= float(text) <= limits[1]:
+        raise BadSetting(f"{key} has value {text!r}. Give a number from {limits[0]} to {limits[1]}.")
+    return float(text)
 
 
 def _hours(env: Mapping[str, str], key: str, default: float) -> timedelta:

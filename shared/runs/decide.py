@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -79,19 +79,6 @@ def preemptions(run: Run, since: datetime) -> int:
     return sum(at >= since for at in lost)
 
 
-def idle_gpus(points: Sequence[tuple[float, float | None]], now: datetime, quiet: timedelta) -> str | None:
-    """Why the GPUs count as idle: every utilization in the last `quiet` is low. None otherwise.
-
-    `points` are pairs of utilization (percent) and Unix time.
-    """
-    timed = [(value, at) for value, at in points if at is not None]
-    recent = [value for value, at in timed if now.timestamp() - at <= quiet.total_seconds()]
-    if not recent or timed[0][1] > now.timestamp() - quiet.total_seconds() or max(recent) >= IDLE_PERCENT:
-        return None
-    minutes = quiet / timedelta(minutes=1)
-    return f"Its GPUs have been idle for {minutes:.0f} min: at most {max(recent):.0f} % of their time in use."
-
-
 def failing_log(tails: Mapping[str, str], lines: int) -> tuple[str, str]:
     """Choose the log that explains a failure among the tails of several ranks: its name and its last lines.
 
@@ -128,7 +115,6 @@ def has_run(run: Run) -> bool:
 
 
 OVERDUE_GRACE = timedelta(minutes=5)  # Azure ML ends a job at its limit, but may report the end late
-IDLE_PERCENT = 5.0
 NEARLY = 0.9  # share of the time limit: our history starts later than Azure ML's clock
 METRICS_KEPT = 200  # names; more names indicate a bug in the trainer
 WHEN = ("time", "step", "epoch")  # columns that say when a row was written; not metrics

@@ -8,7 +8,8 @@ depend on runs, and runs must not depend on features.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -17,11 +18,15 @@ from shared.features import modules
 from shared.jobs.limits import Limits
 from shared.jobs.route import Route
 from shared.kernel.drop_key import DropKey
+from shared.kernel.errors import TrainyardError
 from shared.kernel.facts import Fact
 from shared.kernel.parts import FeaturePart
+from shared.runs.codes import CancelCode
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import Run
 from shared.runs.progress.workload import Workload
+
+log = logging.getLogger(__name__)
 
 Reaction = Callable[[Any, Any], None]  # a reaction to a fact: a function of the system's ports and the fact
 Json = dict[str, Any]
@@ -46,6 +51,14 @@ class BeforeStart:
     name: str
     model: type
     say: Callable[[Run], Json | None]
+
+
+@dataclass(frozen=True)
+class RunFinding:
+    """What is wrong with a run that goes on, in words. With `cancels` the run is canceled for this reason."""
+
+    words: str
+    cancels: CancelCode | None = None
 
 
 @dataclass(frozen=True)
@@ -89,6 +102,7 @@ class Feature:
     - `in_the_same_write`: changes of the run that belong in the same write as a fact (IN_THE_SAME_WRITE there)
     - `price_on`: the price of a node-hour on one of the run's clusters; None if the feature has no price
     - `instead_of`: the runs to compare if a request names this run alone
+    - `watch`: finds what is wrong with runs that go on, by their names; called every five minutes
     - `before_sealing`: looks at a complete drop before it is sealed
     - `check_files`: answers what a drop of this route with these files would be told, {} for nothing
     - `notice_facts`: facts that the feature adds to a notice of a run
@@ -104,6 +118,7 @@ class Feature:
     in_the_same_write: Mapping[type[Fact], tuple[Callable[[Any, Any], Run], ...]] = field(default_factory=dict)
     price_on: Callable[[Run, str], float | None] | None = None
     instead_of: Callable[[Any, str], list[str]] | None = None
+    watch: Callable[[Any, Sequence[Run]], Mapping[str, RunFinding]] | None = None
     before_sealing: Callable[[Any, Closing], Opinion] | None = None
     check_files: Callable[[Any, Route, bool, Any], Json] | None = None
     notice_facts: Callable[[Run], dict[str, str]] | None = None
@@ -172,6 +187,17 @@ def price_on(run: Run, cluster: str) -> float | None:
     """The price of a node-hour for this run on this cluster; None if no feature has a price."""
     asked = (feature.price_on(run, cluster) for feature in features() if feature.price_on)
     return next((price for price in asked if price is not None), None)
+
+
+def findings(ports: Any, runs: Sequence[Run]) -> dict[str, RunFinding]:
+    """What the features find wrong with these runs, by name. A feature that can't ask now finds nothing."""
+    found: dict[str, RunFinding] = {}
+    for feature in features():
+        try:
+            found |= feature.watch(ports, runs) if feature.watch else {}
+        except TrainyardError as exc:
+            log.warning("runs are not watched for now: %s", exc)
+    return found
 
 
 def mended(run: Run) -> Run:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from shared.kernel.parts import FeaturePart
 from shared.runs import facts as runs
 from shared.runs.features import Feature
+from shared.usage.idle import watch
 from shared.usage.model import UsageSummary
 from shared.usage.reading import with_usage
 
 FEATURE = Feature(
     parts=(FeaturePart("usage", UsageSummary),),
     in_the_same_write={runs.RunBeingArchived: (with_usage,)},
+    watch=watch,
 )

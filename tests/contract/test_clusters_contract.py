@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from emulators.process import wait_for
 from shared.adapters.azureml.jobs import AzureMLClusters
 from shared.adapters.azureml.workspace import connect
-from shared.clusters.model import INSTANCE, AllocationCode, Cluster
+from shared.clusters.model import INSTANCE, AllocationCode, Cluster, NodeCounts
 from shared.clusters.ports import Clusters
 from shared.kernel.errors import Changed, NotFound
 from tests.contract.wire import LocalAzureML
@@ -40,6 +41,20 @@ def set_minimum(azureml: LocalAzureML, name: str, count: int) -> None:
 def test_clusters_are_listed_as_they_are(clusters: Clusters) -> None:
     """Every cluster comes with its limits, idle time, tier and nodes."""
     assert known_now(clusters) == [COLD, WARM]
+
+
+def test_the_workspace_counts_nodes_itself(clusters: Clusters) -> None:
+    """The warm cluster has an idle node in the counts of the last minutes; an unknown cluster has no counts."""
+    now = datetime.now(UTC)
+    if isinstance(clusters, FakeClusters):
+        clusters.counts["warm"] = [NodeCounts(now, idle=1)]
+
+    def counts() -> tuple[NodeCounts, ...]:
+        return clusters.node_counts("warm", now - timedelta(minutes=30), now + timedelta(minutes=1))
+
+    found = wait_for(lambda: [each for each in counts() if each.idle == 1], 30, "a count", every=0.3)
+    assert (found[-1].running, found[-1].unusable) == (0, 0)
+    assert clusters.node_counts("nowhere", now - timedelta(minutes=30), now) == ()
 
 
 def known_now(clusters: Clusters) -> list[Cluster]:

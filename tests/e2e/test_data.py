@@ -122,7 +122,7 @@ def test_a_removed_run_frees_its_space(desk: Desk, first: dict[str, Any]) -> Non
     assert not {row["name"] for row in after["holders"] if row["bytes"] > 4096} & {run, "mnist/gone"}
     assert desk.ask("show", run)["removed_at"]
     assert run not in desk.runs()
-    assert "was removed" in desk.type("fetch", run, expect=3).stderr
+    assert "were removed" in desk.type("fetch", run, expect=3).stderr
     assert "its files were deleted" in desk.type("show", run).stdout
     assert desk.type("show", "mnist/gone", expect=3).returncode == 3
 

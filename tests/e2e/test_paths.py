@@ -140,7 +140,7 @@ def test_a_preempted_node_costs_an_attempt(lab: Lab, becomes: str) -> None:
     states = [moment["state"] for moment in run["history"]]
     again = states.index("queued", states.index("running"))
     assert states[-1] == "completed"
-    words = {"queued": "lost its nodes", "failed": "job 2 goes on"}
+    words = {"queued": "lost its nodes", "failed": "job 2 continues"}
     assert words[becomes] in run["history"][again]["why"]
 
 

@@ -22,7 +22,7 @@ from emulators.testing import azurite
 from trainers.elastic.backend import AzureTableRendezvousBackend
 from trainers.elastic.client import Table, connect
 from trainers.elastic.errors import Denied
-from trainers.elastic.protocol import Member, Node, Round
+from trainers.elastic.protocol import Node, Round, TeamMember
 from trainers.elastic.values import MAX_VALUE
 
 Make = Callable[[str], RendezvousBackend]
@@ -142,7 +142,9 @@ def test_a_state_may_fill_a_row(table: Table, run: str) -> None:
 
 def test_a_thousand_nodes_fit(table: Table, run: str) -> None:
     """A round of 1,000 nodes is far from a row's limit."""
-    team = tuple(Member(f"a-name-that-azure-makes-for-a-node-of-a-cluster-{uuid.uuid4().hex}", 1) for _ in range(1000))
+    team = tuple(
+        TeamMember(f"a-name-that-azure-makes-for-a-node-of-a-cluster-{uuid.uuid4().hex}", 1) for _ in range(1000)
+    )
     assert AzureTableRendezvousBackend(table, run, SECONDS).set_state(Round(1, team).text())
     row = table.rows(run, "rendezvous").get("state", time.monotonic() + SECONDS)
     assert row is not None
@@ -172,10 +174,10 @@ def test_nodes_leave_the_state_alone(table: Table, run: str) -> None:
     backend = AzureTableRendezvousBackend(table, run, SECONDS)
     _, token, _ = backend.set_state(b"x")
     for node in (Node("10.0.0.1_1", beat=1), Node("10.0.0.2_1", beat=1), Node("10.0.0.1_1", beat=2), Node("gone")):
-        backend.tell(node)
-    backend.forget("gone", backend.look().versions["gone"])
+        backend.write_node(node)
+    backend.forget("gone", backend.snapshot().versions["gone"])
     before = table.requests
-    found = backend.look()
+    found = backend.snapshot()
     assert (found.state, found.token) == (b"x", token)
     assert found.nodes == {"10.0.0.1_1": Node("10.0.0.1_1", beat=2), "10.0.0.2_1": Node("10.0.0.2_1", beat=1)}
     assert table.requests == before + 1
@@ -185,27 +187,27 @@ def test_nodes_leave_the_state_alone(table: Table, run: str) -> None:
 def test_a_row_that_cannot_be_read_fails_no_look(table: Table, run: str) -> None:
     """Rows that hold no node, or another, are named with the reason; a state that can't be read is none."""
     backend, rows = AzureTableRendezvousBackend(table, run, SECONDS), table.rows(run, "rendezvous")
-    backend.tell(Node("good"))
+    backend.write_node(Node("good"))
     rows.put("node:bad", b"no JSON", time.monotonic() + SECONDS)
     rows.put("node:10.0.0.1 x", Node("good").text(), time.monotonic() + SECONDS)
     rows.put("state", b"corrupt", time.monotonic() + SECONDS)
-    found = backend.look()
+    found = backend.snapshot()
     assert (found.nodes, found.state, sorted(found.unreadable)) == ({"good": Node("good")}, None, ["10.0.0.1 x", "bad"])
     assert backend.replace(b"x", found.token)
-    assert backend.look().state == b"x"
+    assert backend.snapshot().state == b"x"
 
 
 def test_only_the_row_that_was_seen_is_deleted(table: Table, run: str) -> None:
     """A delete that comes late leaves a node alone that has written its row again, and is no error twice."""
     backend = AzureTableRendezvousBackend(table, run, SECONDS)
-    backend.tell(Node("a", beat=1))
-    seen = backend.look().versions["a"]
-    backend.tell(Node("a", beat=2))
+    backend.write_node(Node("a", beat=1))
+    seen = backend.snapshot().versions["a"]
+    backend.write_node(Node("a", beat=2))
     backend.forget("a", seen)
-    assert backend.look().nodes == {"a": Node("a", beat=2)}
+    assert backend.snapshot().nodes == {"a": Node("a", beat=2)}
     for _ in range(2):
-        backend.forget("a", backend.look().versions.get("a", seen))
-    assert backend.look().nodes == {}
+        backend.forget("a", backend.snapshot().versions.get("a", seen))
+    assert backend.snapshot().nodes == {}
 
 
 def test_an_unreachable_table_is_a_typed_error(run: str) -> None:

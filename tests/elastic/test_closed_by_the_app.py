@@ -69,7 +69,7 @@ def test_nodes_at_work_and_waiting_leave(meeting: Meeting) -> None:
         ended.set()
 
     threading.Thread(target=wait, daemon=True).start()
-    wait_for(lambda: len(meeting.backend.look().nodes) == 2, 30, "the second node")
+    wait_for(lambda: len(meeting.backend.snapshot().nodes) == 2, 30, "the second node")
     meeting.app.close(meeting.run, "the run is failed")
     wait_for(ended.is_set, 30, "the end of the node that waits")
     assert meeting.state() == Round(
@@ -81,7 +81,7 @@ def test_nodes_at_work_and_waiting_leave(meeting: Meeting) -> None:
 def test_a_row_that_nobody_can_read_is_closed_too(meeting: Meeting) -> None:
     """Nodes replace such a row by a round; the app replaces it by a closed meeting."""
     meeting.node(1, 1).join()
-    token = meeting.backend.look().token
+    token = meeting.backend.snapshot().token
     assert token
     meeting.backend._rows.replace("state", b"not compressed", token, 1e12)
     meeting.app.close(meeting.run, "the run is failed")

@@ -84,7 +84,7 @@ def test_a_stopped_node_is_left_behind_and_comes_back(account: azurite.Azurite, 
             os.kill(pid, signal.SIGSTOP)
         try:
             run.wait_for_steps(2, after=len(before), steps=3)
-            known = AzureTableRendezvousBackend(connect(account.table_url, {}), "stopped").look().state
+            known = AzureTableRendezvousBackend(connect(account.table_url, {}), "stopped").snapshot().state
             assert known
             assert len(Round.of(known).team) == 2
         finally:

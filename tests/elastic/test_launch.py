@@ -63,7 +63,7 @@ def member(
 
 def seen(table: Table, run: str) -> tuple[Round, list[str]]:
     """The run's round, and the nodes that neither left nor are done."""
-    found = AzureTableRendezvousBackend(table, run).look()
+    found = AzureTableRendezvousBackend(table, run).snapshot()
     nodes = [node.name for node in found.nodes.values() if not node.left]
     return Round.of(found.state) if found.state else Round(), nodes
 

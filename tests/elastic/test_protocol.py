@@ -7,12 +7,23 @@ from dataclasses import replace
 
 import pytest
 
-from trainers.elastic.protocol import FORM, Change, Limits, Member, Node, Round, Unreadable, View, changes, next_round
+from trainers.elastic.protocol import (
+    FORM,
+    Change,
+    Limits,
+    Node,
+    Round,
+    TeamMember,
+    Unreadable,
+    View,
+    changes,
+    next_round,
+)
 
 
 def view(team: str = "", closed: str = "", gone: str = "", **nodes: Node) -> View:
     """A round of these nodes with their first tickets, and the nodes that have a row."""
-    members = tuple(Member(name, 1) for name in team)
+    members = tuple(TeamMember(name, 1) for name in team)
     return View(Round(int(bool(team)), members, closed=closed), nodes, frozenset(gone))
 
 
@@ -110,7 +121,7 @@ def test_what_cannot_be_read_is_refused(text: bytes) -> None:
 
 def test_rows_come_back() -> None:
     """A round and a node are what they were after a way through their rows."""
-    made = Round(3, (Member("a", 2, 4), Member("b", 1)), "10.0.0.1", 4711, "")
+    made = Round(3, (TeamMember("a", 2, 4), TeamMember("b", 1)), "10.0.0.1", 4711, "")
     node = Node("a", 2, 7, 3, False, True, 4, "10.0.0.1", 4711, 4712)
     assert (Round.of(made.text()), Node.of(node.text())) == (made, node)
 
@@ -159,7 +170,7 @@ def test_rows_of_other_versions_are_read() -> None:
     more = json.dumps({"name": "a", "ticket": 3, "colour": "red", "unreached": ["b"]}).encode()
     assert Node.of(more) == Node("a", 3, unreached=("b",), form=2)
     state = json.dumps({"number": 2, "team": [{"name": "a", "ticket": 3, "zone": 1}], "epoch": 9}).encode()
-    assert Round.of(state) == Round(2, (Member("a", 3),))
+    assert Round.of(state) == Round(2, (TeamMember("a", 3),))
     for wrong in ({"ticket": 3}, {"name": "a", "ticket": "3"}, {"name": "a", "unreached": [1]}):
         with pytest.raises(Unreadable):
             Node.of(json.dumps(wrong).encode())

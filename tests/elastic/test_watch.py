@@ -21,7 +21,7 @@ from trainers.elastic.bell import SILENT, Bell, ring_all
 from trainers.elastic.client import connect
 from trainers.elastic.member import Member
 from trainers.elastic.protocol import Change, Limits, Node, Round, Times
-from trainers.elastic.protocol import Member as Place
+from trainers.elastic.protocol import TeamMember as Place
 
 HOST = "127.0.0.1"
 
@@ -49,11 +49,11 @@ def _peer(backend: AzureTableRendezvousBackend, times: Times, port: int) -> Iter
     """A member at work with another that answered while they met; then its row stands still, and its bell is here."""
     met = Bell("peer", HOST, threading.Event())
     peer = Node("peer", address=HOST, bell=met.port)
-    backend.tell(peer)
+    backend.write_node(peer)
     member = Member(backend, Limits(2, 2), times, HOST)
     try:
         member.join()
-        backend.tell(replace(peer, joined=1, beat=1, bell=port))
+        backend.write_node(replace(peer, joined=1, beat=1, bell=port))
         yield member
     finally:
         met.close()
@@ -136,10 +136,10 @@ def test_spoiled_rows_end_nobody(backend: AzureTableRendezvousBackend) -> None:
     rows.put("state", b"no round", deadline)
     rows.put("node:dead", b"no node", deadline)
     with _joined(backend, Times(interval=1, last_call=1), nodes=1) as (member,):
-        assert backend.look().unreadable.keys() == {"dead"}
+        assert backend.snapshot().unreadable.keys() == {"dead"}
         rows.put("state", b"no round", deadline)
         member.finish(DEADLINE_SECONDS)
-        state = backend.look().state
+        state = backend.snapshot().state
         assert state
         assert Round.of(state).closed == "done"
 
@@ -148,7 +148,7 @@ def test_a_surplus_node_takes_the_place_of_one_that_was_killed(backend: AzureTab
     """It was never in that round, and waits for no lease: the dead one's row stands still, and its port refuses."""
     times = Times(interval=1, attempts=1, last_call=1)
     dead = Node("dead", ticket=1, joined=1, worked=1, address=HOST, bell=_free_port())
-    backend.tell(dead)
+    backend.write_node(dead)
     made = Round(1, (Place("dead", 1),), HOST, 1)
     assert backend.replace(made.text(), None)
     with closing_member(Member(backend, Limits(1, 1), times, HOST)) as member:

@@ -12,7 +12,7 @@ from typing import Any
 from shared.adapters.azureml.document import document
 from shared.adapters.azureml.failures import failure_of, summary
 from shared.adapters.azureml.job_folder import job_folder, rank_of
-from shared.clusters.model import Cluster
+from shared.clusters.model import Cluster, NodeCounts
 from shared.jobs.location import Asset, Location, Pattern, Where
 from shared.jobs.model import ENDED, UNKNOWN_FAILURE, JobFolder, JobState, JobStatus, JobTimes, StepStatus
 from shared.jobs.ports import LivePage
@@ -224,10 +224,14 @@ class FakeClusters:
     def __init__(self, clusters: Iterable[Cluster] = ()) -> None:
         self.clusters = {cluster.name: cluster for cluster in clusters}
         self.zeroed: list[str] = []  # the clusters whose minimum really came to 0, in order
+        self.counts: dict[str, list[NodeCounts]] = {}  # what the workspace itself counted
         self.refuses: dict[str, str] = {}  # clusters that refuse every change, with Azure ML's words
 
     def list(self) -> list[Cluster]:
         return [self.clusters[name] for name in sorted(self.clusters)]
+
+    def node_counts(self, name: str, since: datetime, until: datetime) -> tuple[NodeCounts, ...]:
+        return tuple(count for count in self.counts.get(name, []) if since <= count.at < until)
 
     def scale(self, name: str, min_nodes: int | None = None, idle_seconds: float | None = None) -> None:
         if name not in self.clusters:

@@ -1,5 +1,5 @@
-"""Each class name of shared/ has one meaning, and names use the terms of the glossary. The tests read the source with
-ast and import nothing.
+"""Each class name of a product has one meaning, and names use the terms of the glossary. The tests read the source as
+text and import nothing.
 """
 
 from __future__ import annotations
@@ -7,12 +7,22 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 MAKERS = ("model_of", "defstruct")  # functions that return a class
-FOLDERS = ("shared", "functions", "cli", "local")
+FOLDERS = ("shared", "functions", "cli", "local", "trainers", "emulators/src")
+EMULATORS = "emulators/src/emulators"
+PRODUCTS = (  # each is read as a whole, so a class name is defined once in each
+    "shared",
+    "trainers/elastic",
+    "trainers/data_checks",
+    *(f"{EMULATORS}/{part}" for part in ("arm", "azureml", "eventgrid", "host", "storage", "tracking")),
+)
+OF_EACH_TRAINER = {"Settings", "Training"}  # each trainer extends those of trainers/training.py
 FORBIDDEN = {  # words that no class, function or module has in its name, and the terms for them
     "aside": "poison",
     "go_on": "continue",
@@ -35,7 +45,19 @@ FORBIDDEN = {  # words that no class, function or module has in its name, and th
     "took": "duration",
     "wish": "spec",
 }
-ALLOWED = {"shared/models/file_content.py tell": "the method of a file in Python, which zipfile calls"}
+ALLOWED = {
+    "shared/models/file_content.py tell": "the method of a file in Python, which zipfile calls",
+    "trainers/data_checks/archive.py tell": "the method of a file in Python, which tarfile calls",
+}
+OLD_PAGE_WORDS = {  # in what people read on the page: the words that are not of this field, and the terms for them
+    r"set aside": "poison",
+    r"[Gg]o(?:es)? on": "continue",
+    r"[Tt]old": "notified",
+    r"[Tt]ake (?:it )?away": "remove",
+    r"[Ss]ettle[sd]?": "end",
+    r"[Yy]ou may look": "read",
+    r"[Mm]end": "fix",
+}
 
 
 def classes(text: str) -> Iterator[tuple[int, str]]:
@@ -60,10 +82,24 @@ def repeated(files: dict[str, str]) -> list[str]:
     return sorted(f"{name}: {', '.join(found)}" for name, found in places.items() if len(found) > 1)
 
 
-def test_each_class_of_shared_has_a_name_of_its_own() -> None:
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_each_class_of_a_product_has_a_name_of_its_own(product: str) -> None:
     """A reader who searches for the name of a class finds one class. An API model of a record is `<Record>Answer`."""
-    files = {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in sorted((ROOT / "shared").rglob("*.py"))}
-    assert repeated(files) == []
+    assert repeated(texts((ROOT / product).rglob("*.py"))) == []
+
+
+def test_a_trainer_names_its_classes_once() -> None:
+    """This holds for the modules that the trainers share, together with those of each trainer."""
+    common = texts((ROOT / "trainers").glob("*.py"))
+    trainers = [path.parent for path in (ROOT / "trainers").glob("*/job.yaml")]
+    found = {folder.name: repeated(common | texts(folder.rglob("*.py"))) for folder in trainers}
+    own = {name: [line for line in lines if line.split(":")[0] not in OF_EACH_TRAINER] for name, lines in found.items()}
+    assert len(own) >= 5
+    assert {name: lines for name, lines in own.items() if lines} == {}
+
+
+def texts(paths: Iterable[Path]) -> dict[str, str]:
+    return {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in sorted(paths)}
 
 
 def test_a_repeated_class_name_is_found() -> None:
@@ -100,6 +136,30 @@ def test_names_use_the_terms_of_the_glossary() -> None:
     }
     assert {name: words for name, words in found.items() if name not in ALLOWED} == {}
     assert sorted(ALLOWED.keys() - found.keys()) == [], "they are gone, so they need no exception"
+
+
+def test_the_page_uses_the_words_of_the_field() -> None:
+    """words.js has all that people read on the page."""
+    text = (ROOT / "page" / "words.js").read_text("utf-8")
+    assert {f"{word}: say {term}" for word, term in OLD_PAGE_WORDS.items() if re.search(rf"\b{word}\b", text)} == set()
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "page").rglob("*.js*")), ids=lambda path: path.name)
+def test_names_of_the_page_use_the_terms_of_the_glossary(path: Path) -> None:
+    """Functions, classes, methods and constants of the page's sources; the bundle is built from them."""
+    if path.suffix not in (".js", ".jsx") or {"bundle", "node_modules"} & {*path.parts}:
+        return
+    assert [name for name in page_names(path.read_text("utf-8")) if forbidden(name)] == []
+
+
+def page_names(text: str) -> list[str]:
+    """Return the names of functions, classes, constants and methods in a JavaScript module."""
+    declared = re.findall(r"\b(?:function|class|const|let)\s+(\w+)", text)
+    return declared + re.findall(r"^ +(?:async |get |static )*#?(\w+)\([^;]*\) \{$", text, re.MULTILINE)
+
+
+def test_an_old_name_of_the_page_is_found() -> None:
+    assert page_names("class Rows {\n  async look(signal) {\n  }\n}\nconst told = 1;\n") == ["Rows", "told", "look"]
 
 
 def test_the_scaling_timer_is_not_called_sweep() -> None:

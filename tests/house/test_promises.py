@@ -1,67 +1,61 @@
-"""A setting, a metric or a promise of the docs has two ends: somebody writes it, and somebody reads it."""
+"""Nothing is declared in vain: each setting is read, and each metric that the app waits for is written by a trainer."""
 
 from __future__ import annotations
 
+import ast
 import re
-from dataclasses import fields
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from shared.kernel.settings import SETTINGS, Rules, Settings
+from shared.kernel.index_settings import EARLIER_NAMES
+from shared.kernel.settings import SETTINGS
+from shared.runs.codes import CancelCode
+from shared.usage.api import WAITED
 
 ROOT = Path(__file__).resolve().parents[2]
-SETTINGS_FILE = ROOT / "shared" / "kernel" / "settings.py"
-OURS = re.compile(r"\b(?:TRAINYARD|AML)_[A-Z][A-Z0-9_]+\b")
-METRIC = re.compile(r"metric `([a-z][a-z0-9_/]*)`")
-YOURS = re.compile(r"your (own )?(training|code|job)|no trainer", re.IGNORECASE)  # the reader writes this metric
-CODE = ("shared", "functions", "cli", "local", "trainers", "infra")
+# Settings that the Functions host and its SDKs read: the code names them, but reads them in parts.
+IN_PARTS = re.compile(r"AzureWebJobsStorage__(blob|queue|table)ServiceUri")
 
 
-def texts(*folders: str, kinds: tuple[str, ...] = (".py", ".bicep", ".json", ".yaml", ".sh")) -> dict[Path, str]:
-    """The text of every source file in these folders."""
-    files = (path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in kinds)
-    return {path: path.read_text("utf-8") for path in files if "node_modules" not in path.parts}
+def literals(*folders: str) -> Iterator[tuple[Path, str]]:
+    """The strings of the modules in these folders, except in the table of settings."""
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    yield path, node.value
 
 
-def docs() -> dict[Path, str]:
-    return {path: path.read_text("utf-8") for path in (ROOT / "docs").glob("*.md")}
+def uses(name: str, *folders: str) -> int:
+    """How often these folders have the string."""
+    return sum(value == name for _, value in literals(*folders))
 
 
-@pytest.mark.parametrize("name", [name for name in SETTINGS if OURS.fullmatch(name)])
-def test_a_declared_setting_is_read_and_described(name: str) -> None:
-    """A setting that is only declared, or only described, has no effect."""
-    declared, _, rest = SETTINGS_FILE.read_text("utf-8").partition("\n}\n")
-    assert name in declared
-    others = (text for path, text in texts(*CODE).items() if path != SETTINGS_FILE and path.suffix == ".py")
-    assert f'"{name}"' in rest or any(f'"{name}"' in text for text in others), f"nothing reads {name}"
-    assert f"`{name}`" in (ROOT / "docs" / "settings.md").read_text("utf-8"), f"docs/settings.md lacks {name}"
+@pytest.mark.parametrize("setting", [name for name in SETTINGS if not IN_PARTS.fullmatch(name)])
+def test_every_setting_is_read(setting: str) -> None:
+    """Besides its line in the table of settings, code reads it, or a trigger is bound to it as %SETTING%."""
+    bound = any(f"%{setting}%" in value for _, value in literals("functions"))
+    assert bound or uses(setting, "shared", "functions") >= 2
 
 
-def test_every_value_of_the_settings_is_used() -> None:
-    """A field of the settings that no other module reads is a setting without an effect."""
-    code = "\n".join(text for path, text in texts("shared", "functions", "local").items() if path != SETTINGS_FILE)
-    names = [each.name for kind in (Settings, Rules) for each in fields(kind)]
-    assert [name for name in names if not re.search(rf"\.{name}\b", code)] == []
+def test_every_setting_that_is_deployed_is_known() -> None:
+    """What infra/ passes to the app as a setting of ours is in the table, or is its earlier name."""
+    passed = re.findall(r'"(TRAINYARD_\w+)": "\$\{', (ROOT / "infra" / "main.parameters.json").read_text("utf-8"))
+    assert passed
+    assert set(passed) - set(SETTINGS) - set(EARLIER_NAMES.values()) == set()
 
 
-def test_the_docs_name_no_setting_that_nothing_reads() -> None:
-    """A variable in a page of the docs is in the code: of the app, the command line, the trainers or infra/."""
-    code = "\n".join(texts(*CODE, ".ci", "emulators/src", "benchmarks", "tests").values())
-    named = {(path.name, name) for path, text in docs().items() for name in OURS.findall(text)}
-    assert sorted((page, name) for page, name in named if name not in code) == []
+@pytest.mark.parametrize("metric", [WAITED, "done"])
+def test_every_metric_that_the_app_reads_is_written(metric: str) -> None:
+    """By a trainer of ours, under the same name."""
+    written = re.compile(rf"[\"']?\b{metric}\b[\"']?\s*[:=]")
+    assert any(written.search(path.read_text("utf-8")) for path in (ROOT / "trainers").rglob("*.py"))
 
 
-def test_a_metric_that_the_docs_promise_is_written() -> None:
-    """What the docs say of a metric holds without the reader's doing: a trainer or an adapter writes the metric.
-
-    Otherwise the same paragraph says that the reader's own training has to.
-    """
-    code = "\n".join(texts("trainers", "shared/adapters").values())
-    broken = []
-    for path, text in docs().items():
-        for paragraph in re.split(r"\n\s*\n", text):
-            names = {name for name in METRIC.findall(paragraph) if not re.search(rf"[\"']{name}[\"']|\b{name}=", code)}
-            if names and not YOURS.search(paragraph):
-                broken.append(f"{path.name}: {', '.join(sorted(names))}")
-    assert broken == []
+@pytest.mark.parametrize("code", [code for code in CancelCode if code is not CancelCode.OTHER])
+def test_every_reason_to_cancel_is_used(code: CancelCode) -> None:
+    """Something cancels runs with this code. OTHER stands for rows that say no code."""
+    named = f"CancelCode.{code.name}"
+    assert any(named in path.read_text("utf-8") for path in (ROOT / "shared").rglob("*.py"))

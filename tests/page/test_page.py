@@ -80,7 +80,7 @@ def test_a_folder_becomes_a_model_while_the_page_follows(lab: Lab, trained: str)
         tag.press("Enter")
         expect(page.locator(".tags li", has_text=text)).to_be_visible()
         expect(tag).to_be_focused()
-    page.get_by_role("button", name="Take off the tag stage").press("Enter")
+    page.get_by_role("button", name="Remove the tag stage").press("Enter")
     expect(page.locator(".tags li")).to_have_count(1)
     expect(tag).to_be_focused()
     assert lab.api("GET", f"runs/{trained}")["tags"] == {"team": "<b>vision</b>"}
@@ -236,7 +236,7 @@ def test_a_message_that_was_set_aside_goes_back_by_its_button(lab: Lab, trained:
     expect(page.locator("pre.reason")).to_contain_text("left-1")
     page.get_by_role("button", name="Give back").click()
     expect(page.locator(".notice.good")).to_have_text("1 went back")
-    expect(page.get_by_text("Nothing was set aside.")).to_be_visible()
+    expect(page.get_by_text("There are no poison messages.")).to_be_visible()
     assert lab.api("GET", "status")["queues"]["drop-events"]["poison"] == 0
     wait_for(lambda: any(drop["drop"] == "nowhere/left-1" for drop in lab.api("GET", "drops")), 30, "its handling")
     page.close()

@@ -35,11 +35,11 @@ def test_a_batch_ai_document_is_explained(lab: Lab) -> None:
     """Each field that has no full equivalent is listed with what it becomes; what is no JSON is said to be none."""
     page = lab.page("batchai")
     page.get_by_label("Document").fill("{no")
-    page.get_by_role("button", name="Show what it becomes").click()
+    page.get_by_role("button", name="Translate").click()
     expect(page.get_by_role("alert")).to_contain_text("This is no JSON")
     page.get_by_label("Document").fill(json.dumps(practitioner()))
     with page.expect_response(re.compile("/imports$")) as told:
-        page.get_by_role("button", name="Show what it becomes").click()
+        page.get_by_role("button", name="Translate").click()
     assert told.value.json()["report"]
     expect(page.locator("tbody tr")).to_have_count(len(told.value.json()["report"]))
     page.close()

@@ -152,13 +152,13 @@ def test_what_pictures_say_is_what_pillow_reads(tmp_path: Path, kind: str) -> No
         picture(path, number, size)
         content = path.read_bytes()
         for head, tail in ((content, b""), (content[:64], content[-64:])):
-            found = pictures.look(head, tail, len(content))
+            found = pictures.inspect(head, tail, len(content))
             if kind == "JPEG" and len(head) < len(content):
                 continue  # 64 bytes hold no frame header
             assert (found.width, found.height, found.broken) == (*size, ""), found
             assert pictures.fits(path.name, found)
         half = content[: len(content) // 2]
-        assert pictures.look(half, b"", len(half)).broken, (kind, size)
+        assert pictures.inspect(half, b"", len(half)).broken, (kind, size)
 
 
 @pytest.mark.parametrize("mode", ["L", "CMYK", "RGB"])
@@ -168,14 +168,14 @@ def test_modes_of_jpegs(tmp_path: Path, mode: str, progressive: bool) -> None:
     path = tmp_path / "a.jpg"
     Image.new(mode, (50, 60)).save(path, progressive=progressive, exif=b"Exif\0\0" + bytes(5000))
     content = path.read_bytes() + b"after the end"
-    assert pictures.look(content, b"", len(content)) == pictures.Picture("JPEG", mode, 50, 60)
+    assert pictures.inspect(content, b"", len(content)) == pictures.Picture("JPEG", mode, 50, 60)
 
 
 def test_a_png_is_checked_by_its_sums(tmp_path: Path) -> None:
     """A changed byte in the pixels of a whole PNG is found."""
     content = bytearray(picture(tmp_path / "a.png").read_bytes())
     content[len(content) // 2] ^= 1
-    assert "check sum of its part 'IDAT'" in pictures.look(bytes(content), b"", len(content)).broken
+    assert "check sum of its part 'IDAT'" in pictures.inspect(bytes(content), b"", len(content)).broken
 
 
 def test_a_sample_says_what_it_may_have_missed() -> None:
@@ -521,9 +521,9 @@ def test_a_crafted_png_is_no_work() -> None:
     """A part that claims two gigabytes is cut off, and a picture of 100,000 x 100,000 pixels is too large."""
     head = b"IHDR" + struct.pack(">IIBBBBB", 100_000, 100_000, 8, 2, 0, 0, 0)
     content = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + head + struct.pack(">I", zlib.crc32(head))
-    assert "cut off" in pictures.look(content + b"\x7f\xff\xff\xffIDAT", b"", len(content) + 8).broken
+    assert "cut off" in pictures.inspect(content + b"\x7f\xff\xff\xffIDAT", b"", len(content) + 8).broken
     end = b"\0\0\0\0IEND\xaeB`\x82"
-    assert "more than Pillow decodes" in pictures.look(content, end, 10_000).broken
+    assert "more than Pillow decodes" in pictures.inspect(content, end, 10_000).broken
 
 
 def test_a_zip_bomb_is_not_unpacked(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from elastic import eviction
-from elastic.eviction import Watch, endpoint
+from elastic.eviction import EvictionWatch, endpoint
 from labelled import Batch, Images
 from mnist import train
 
@@ -46,7 +46,7 @@ def test_only_the_node_that_is_meant_is_told(service: Service) -> None:
     service.announce("aks-pool_1")
     service.announce(NAME, kind="Freeze")
     called: list[int] = []
-    watch = Watch(service.url, lambda: called.append(1))
+    watch = EvictionWatch(service.url, lambda: called.append(1))
     wait_for(lambda: service.asked.count("/metadata/scheduledevents") >= 2, PATIENCE, "two questions")
     assert not watch.seen.is_set()
     service.announce(NAME.upper(), "aks-pool_3")
@@ -61,7 +61,7 @@ def test_where_nothing_answers_it_ends_by_itself(monkeypatch: pytest.MonkeyPatch
     """Without a metadata service nobody waits, and the questions end."""
     monkeypatch.setattr(eviction, "TRIES_BEFORE_AN_ANSWER", 2)
     monkeypatch.setattr(eviction, "PAUSE_SECONDS", 0.01)
-    watch = Watch("http://127.0.0.1:9", lambda: pytest.fail("nobody said so"))
+    watch = EvictionWatch("http://127.0.0.1:9", lambda: pytest.fail("nobody said so"))
     wait_for(lambda: not _watchers(), PATIENCE, "the questions to end")
     assert not watch.seen.is_set()
 

@@ -185,10 +185,10 @@ def test_chance_belongs_to_the_image_and_not_to_its_batch(two_classes: Path) -> 
         Image.fromarray(noise.numpy()).save(path)
     samples = folder.find(two_classes).train
     torch.manual_seed(7)
-    together, labels = images.Images(samples, VIEW, chance=5)[[3, 0, 1]]
+    together, labels = images.ClassImages(samples, VIEW, chance=5)[[3, 0, 1]]
     after = torch.rand(1)
-    alone, _ = images.Images(samples, VIEW, chance=5)[[0]]
-    other, _ = images.Images(samples, VIEW, chance=99)[[0]]
+    alone, _ = images.ClassImages(samples, VIEW, chance=5)[[0]]
+    other, _ = images.ClassImages(samples, VIEW, chance=99)[[0]]
     assert labels.tolist() == [1, 0, 0]
     assert torch.equal(together[1], alone[0])
     assert not torch.equal(other, alone)
@@ -204,6 +204,6 @@ def test_ants_and_bees_as_they_were_published() -> None:
     assert [str(path.relative_to(BEES)) for path in found.skipped] == ["train/ants/imageNotFound.gif"]
     view = backbone.view_for("resnet18", None)
     assert (view.resize, view.size, view.mean) == (256, 224, [0.485, 0.456, 0.406])
-    pixels, labels = images.Images(found.val, view)[[0, 152]]
+    pixels, labels = images.ClassImages(found.val, view)[[0, 152]]
     assert labels.tolist() == [0, 1]
     assert view.normalise(pixels).abs().max() < 3

@@ -61,7 +61,7 @@ def prepare(source: Source, place: dist.Place, stop: dist.StopRequest) -> Corpus
     The files are deleted as soon as all have mapped them: the disk gets its space back when the processes end,
     however they end.
     """
-    hosts = _told(socket.gethostname(), place)
+    hosts = _gathered(socket.gethostname(), place)
     leads = hosts.index(hosts[place.rank]) == place.rank
     held = text.Held(max(2, round(1 / source.val_share)))
     with tempfile.TemporaryDirectory(prefix="tokens-", ignore_cleanup_errors=True) as folder, ExitStack() as stack:
@@ -76,7 +76,7 @@ def prepare(source: Source, place: dist.Place, stop: dist.StopRequest) -> Corpus
         work = text.tokenise(paths, held, tokenizer, Path(folder)) if leads else iter(())
         _together(lambda: _in_slices(work, stop), place)
 
-        path = Path(_told(folder, place)[hosts.index(hosts[place.rank])])
+        path = Path(_gathered(folder, place)[hosts.index(hosts[place.rank])])
         specials, kind = text.Specials.of(tokenizer), text.number_type(tokenizer)
         rows = [text.Rows(path / name, kind, source.length, specials) for name in ("train", "held_out")]
         corpus = Corpus(box[0], specials, tokenizer.get_vocab_size(), *rows)
@@ -117,7 +117,7 @@ def _check(corpus: Corpus, source: Source) -> None:
             )
 
 
-def _told(value: str, place: dist.Place) -> list[str]:
+def _gathered(value: str, place: dist.Place) -> list[str]:
     """Return each process's message, by rank."""
     values = [""] * place.world_size
     torch.distributed.all_gather_object(values, value)
@@ -131,6 +131,6 @@ def _together(work: Callable[[], T], place: dist.Place) -> T:
         result = work()
     except files.DataError as found:
         error = str(found)
-    if errors := [told for told in _told(error, place) if told]:
+    if errors := [each for each in _gathered(error, place) if each]:
         raise files.DataError(errors[0])
     return result  # type: ignore[return-value]

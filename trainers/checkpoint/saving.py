@@ -177,7 +177,7 @@ class Checkpoints:
         """
         if not self.folder or not facts["step"]:
             return
-        self._settle()
+        self._finish_writing()
         self._number += 1
         suffix = f"-round-{self._round}" if self._round else ""
         path = self.folder / f"{self._number:06d}-step-{facts['step']}{suffix}"
@@ -193,9 +193,9 @@ class Checkpoints:
 
     def finish(self) -> None:
         """Wait until the last save is complete, or has failed and was logged."""
-        self._settle()
+        self._finish_writing()
 
-    def _settle(self) -> None:
+    def _finish_writing(self) -> None:
         if not self._writing:
             return
         writing, self._writing = self._writing, None

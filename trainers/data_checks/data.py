@@ -107,9 +107,9 @@ class Data:
     def _picture(self, path: str) -> Picture:
         size = self.by_path[path].size
         if size <= WHOLE_PICTURE or self.source.whole:
-            return pictures.look(self.source.read(path, 0, size), b"", size)
+            return pictures.inspect(self.source.read(path, 0, size), b"", size)
         head = self.source.read(path, 0, pictures.EDGE)
-        return pictures.look(head, self.source.read(path, size - pictures.EDGE, pictures.EDGE), size)
+        return pictures.inspect(head, self.source.read(path, size - pictures.EDGE, pictures.EDGE), size)
 
     def describe(self, read: Mapping[str, Picture]) -> None:
         """Put what is known of the pictures into the card, and find what is strange about those that can be decoded."""

@@ -51,7 +51,7 @@ class Picture:
     broken: str = ""
 
 
-def look(head: bytes, tail: bytes, size: int) -> Picture:
+def inspect(head: bytes, tail: bytes, size: int) -> Picture:
     """Return what the first and the last bytes of a picture of `size` bytes say.
 
     `head` is the whole file if it has `size` bytes.

@@ -117,9 +117,9 @@ class _Compact:
         if kind == 3:
             return self._byte()
         if kind == 7:
-            return self._take(8)
+            return self._bytes(8)
         if kind == 8:
-            return self._take(self._varint())
+            return self._bytes(self._varint())
         if kind in (9, 10):
             return self._list(depth + 1)
         if kind == 12:
@@ -133,7 +133,7 @@ class _Compact:
             raise ValueError("too long")
         return [self._value(head & 0x0F, depth, in_list=True) for _ in range(size)]
 
-    def _take(self, size: int) -> bytes:
+    def _bytes(self, size: int) -> bytes:
         if size > len(self._content) - self._at:
             raise IndexError("the end")
         self._at += size

@@ -90,7 +90,7 @@ class Training(training.Training):
 
 
 @dataclass(frozen=True)
-class Batch:
+class PictureBatch:
     """This process's share of a batch, on the device. `whole` is the size of the batch over all processes.
 
     In a share of no images there is one that is to weigh nothing: a model needs something to run on.
@@ -110,7 +110,7 @@ def rest_of_epoch(t: Training) -> list[list[int]]:
     return remaining(order, train.wide(), t.cuts, t.batch_size)
 
 
-def batches(t: Training, wholes: list[list[int]]) -> Iterator[Batch]:
+def batches(t: Training, wholes: list[list[int]]) -> Iterator[PictureBatch]:
     """Yield this process's shares of the batches `wholes`. (seed, epoch) decides whether an image is mirrored."""
     mirrored = torch.rand(len(t.dataset.train), generator=dice(t.settings.seed, t.position.epoch, 1)) < 0.5
     if not t.settings.mirror:
@@ -124,7 +124,7 @@ def batches(t: Training, wholes: list[list[int]]) -> Iterator[Batch]:
     for whole, share, examples in zip(wholes, shares, loaded(t, t.dataset.train, wanted), strict=True):
         images = [as_input(t, example) for example in examples]
         targets = [{"boxes": e.boxes.to(t.device), "labels": e.labels.to(t.device)} for e in examples]
-        yield Batch(images, targets, len(share), len(whole), time.perf_counter() - asked)
+        yield PictureBatch(images, targets, len(share), len(whole), time.perf_counter() - asked)
         asked = time.perf_counter()
 
 

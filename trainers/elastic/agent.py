@@ -126,12 +126,12 @@ class Agent:
         self._pace = Pace()
         self._joined: Joined | None = None
         self._cut_at: float | None = None
-        self._looked_at = 0.0
+        self._checked_at = 0.0
         self._back_at: float | None = None  # until when the workers of a round that was cut have to wait for the next
         self._restarts = job.restarts
         self.worked = False
         member.changed = lambda number, why: self._events.put(("changed", (number, why)))
-        member.unsure = lambda: self._tell("hold")
+        member.unsure = lambda: self._report("hold")
         member.stands_still = self._stands_still
         member.waited = self._watch_the_waiting
 
@@ -166,7 +166,7 @@ class Agent:
         worker.process.wait()
         self._events.put(("ended", worker))
 
-    def _tell(self, what: str) -> None:
+    def _report(self, what: str) -> None:
         """Report a fact about the current round, if there is one."""
         if self._joined:
             for worker in self._workers:
@@ -198,15 +198,15 @@ class Agent:
         """End the round now. Its workers must return in time."""
         self._cut_at = None
         self._back_at = self._back_at or time.monotonic() + BACK_TIMES * self._member.silence
-        self._tell("cut")
+        self._report("cut")
 
     def _stands_still(self) -> bool | None:
         """Return whether the workers make no steps. A worker that has been stopped for as long as a dead node is
         silent is given up if other nodes have its state and wait for it."""
         still, joined = self._pace.stands_still(), self._joined
         awaited = bool(still and joined and sum(member.workers for member in joined.round.team) > 1)
-        now, before = time.monotonic(), self._looked_at
-        self._looked_at = now
+        now, before = time.monotonic(), self._checked_at
+        self._checked_at = now
         for worker in self._workers:
             stopped = awaited and worker.is_stopped()
             worker.stopped = worker.stopped + min(now - before, LOOK_SECONDS) if stopped else 0.0
@@ -281,7 +281,7 @@ class Agent:
         if not self._joined or not self._joined.round.number == self._member.me.joined == number:
             return
         logger.info("the team meets again: %s", "; ".join(map(str, why)))
-        self._tell("regroup")
+        self._report("regroup")
         if not all(change.all_live for change in why):
             self._cut()
         elif self._cut_at is None:
@@ -318,7 +318,7 @@ class Agent:
         logger.warning("%s; it is started again (%d more times)", which, self._restarts)
         self._restarts -= 1
         self._member.step_out()
-        self._tell("cut")
+        self._report("cut")
         worker.channel.close()
         place = self._workers.index(worker)
         self._workers[place] = self._start(place)

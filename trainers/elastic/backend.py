@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Look(NamedTuple):
+class Snapshot(NamedTuple):
     """One read of a run: its state, if there is a readable one, with its token, and the rows of all nodes.
 
     `versions` are those of the nodes' rows, `unreadable` the nodes whose rows hold something else, and why; `ages`
@@ -82,10 +82,10 @@ class AzureTableRendezvousBackend(RendezvousBackend):
         except (Conflict, Missing):
             return None
 
-    def look(self) -> Look:
+    def snapshot(self) -> Snapshot:
         """Read the state and the rows of all nodes, in one request per 1,000 nodes."""
         selected = f"PartitionKey eq '{key_text(self._run_id)}' and RowKey ge '{KIND}.' and RowKey lt '{KIND}/'"
-        seen = Look(None, None, {}, {}, {}, {})
+        seen = Snapshot(None, None, {}, {}, {}, {})
         rows = self._call(lambda deadline: list(self.table.query(selected, None, deadline)))
         now = self.table.now()
         for row in rows:
@@ -105,7 +105,7 @@ class AzureTableRendezvousBackend(RendezvousBackend):
             logger.warning("%s; it counts as none, and the next round replaces it", error)
             return None
 
-    def tell(self, node: Node, in_one: bool = False) -> None:
+    def write_node(self, node: Node, in_one: bool = False) -> None:
         """Write a node's row. Only the node itself writes its row, so there is no conflict.
 
         `in_one`: as a row of form 2, with all fields in the value; otherwise as one of form 3.
@@ -143,7 +143,7 @@ class AzureTableRendezvousBackend(RendezvousBackend):
             raise RendezvousConnectionError(f"the table of run {self._run_id}: {error}") from error
 
 
-def _note(seen: Look, key: bytes, texts: tuple[bytes, bytes], version: Version) -> str:
+def _note(seen: Snapshot, key: bytes, texts: tuple[bytes, bytes], version: Version) -> str:
     """Parse a node's row, and return the node's name. A row that another program wrote is ignored."""
     name = key.decode(errors="replace").removeprefix(f"{KIND}.").removeprefix("node:")
     seen.versions[name] = version

@@ -34,7 +34,7 @@ def endpoint(environ: Mapping[str, str]) -> str | None:
     return AZURE if environ.get("AZ_BATCH_NODE_ID", "").endswith("_p") else None
 
 
-class Watch:
+class EvictionWatch:
     """Polls in a thread until this node's eviction is announced, then calls `announced` once, in the same thread."""
 
     def __init__(self, address: str, announced: Callable[[], None]) -> None:
@@ -53,12 +53,12 @@ class Watch:
         failures: int | None = 0  # in a row; None once something has answered
         while not self._stop.is_set():
             try:
-                told = self._is_told()
+                named = self._is_named()
                 failures = None
             except (OSError, ValueError, TypeError, KeyError, AttributeError):  # away, or no such document
-                told = False
+                named = False
                 failures = None if failures is None else failures + 1
-            if told and not self._stop.is_set():
+            if named and not self._stop.is_set():
                 self.seen.set()
                 self._announced()
                 return
@@ -66,15 +66,15 @@ class Watch:
                 return
             self._stop.wait(PAUSE_SECONDS)
 
-    def _is_told(self) -> bool:
+    def _is_named(self) -> bool:
         """Return whether the document names this node. A document with a known incarnation is not read again."""
         document = json.loads(self._get("metadata/scheduledevents", API_VERSION))
         if document["DocumentIncarnation"] == self._incarnation:
             return False
         lost = [event.get("Resources") or [] for event in document["Events"] if event["EventType"] == "Preempt"]
-        told = any(self._is_meant(names) for names in lost)
+        named = any(self._is_meant(names) for names in lost)
         self._incarnation = document["DocumentIncarnation"]
-        return told
+        return named
 
     def _is_meant(self, names: list[Any]) -> bool:
         """Return whether this node is among the named ones: every machine of a scale set sees the events of all
@@ -94,7 +94,7 @@ class Watch:
             return str(answer.read(MOST_BYTES).decode())
 
 
-def watch(environ: Mapping[str, str], announced: Callable[[], None]) -> Watch | None:
+def watch(environ: Mapping[str, str], announced: Callable[[], None]) -> EvictionWatch | None:
     """Start to poll, unless polling is off."""
     address = endpoint(environ)
-    return Watch(address, announced) if address else None
+    return EvictionWatch(address, announced) if address else None

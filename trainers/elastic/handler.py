@@ -115,7 +115,7 @@ class AzureTableRendezvous(RendezvousHandler):
         return len(self.member.why_meet_again())
 
     def is_closed(self) -> bool:
-        return bool(self.member.look().round.closed)
+        return bool(self.member.refresh().round.closed)
 
     def set_closed(self) -> None:
         self.member.close("closed")

@@ -59,7 +59,7 @@ class Links:
         if not link.lost and link.misses >= MISSES and now - link.since >= MISSING_SECONDS:
             self._lose(name, link, now)
 
-    def settle(self, name: str) -> None:
+    def reached(self, name: str) -> None:
         """Record that the node was reached, whatever its answer, and drop any doubt about it."""
         if (link := self._links.get(name)) and not link.lost:
             del self._links[name]
@@ -80,7 +80,7 @@ class Links:
     def trust(self) -> None:
         """Record that all nodes in doubt are reachable, because this node has exchanged data with them."""
         for name in self.doubts:
-            self.settle(name)
+            self.reached(name)
 
     def keep(self, names: Collection[str]) -> None:
         """Forget all nodes but these."""

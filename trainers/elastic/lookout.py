@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from .backend import AzureTableRendezvousBackend, Look
+from .backend import AzureTableRendezvousBackend, Snapshot
 from .bell import ANSWERS, REFUSED
 from .events import note
 from .links import Links
@@ -54,7 +54,7 @@ class Lookout:
         self.bell = self.means.bell(name, address, self.rung)
         self.me = Node(name, ticket=0, workers=workers, address=address, bell=self.bell.port, most=limits.most)
         self.view = View()
-        self.seen = Look(None, None, {}, {}, {}, {})
+        self.seen = Snapshot(None, None, {}, {}, {}, {})
         self.links = Links()
         self.silences = Silences(times.interval, self.means.now)
         self._unreadable = Silences(times.interval, self.means.now)
@@ -79,7 +79,7 @@ class Lookout:
         with self._lock:
             began, unreached = self.means.now(), tuple(sorted(self.unreached()))
             self.me = replace(self.me, beat=self.me.beat + 1, unreached=unreached, holds=self._holds, **facts)  # type: ignore[arg-type]
-            self.backend.tell(self.me, in_one=self.view.in_one())
+            self.backend.write_node(self.me, in_one=self.view.in_one())
             self._told_at = began
             if self.means.now() - self._sure_at < self.times.lease_of(
                 len(self.view.round.team), self._holds
@@ -99,13 +99,13 @@ class Lookout:
         """Return the nodes with a row that are unreachable, or that refused a moment ago."""
         return frozenset((self.links.lost | self._refused.keys()) & self.view.nodes.keys()) - {self.me.name}
 
-    def look(self) -> View:
+    def refresh(self) -> View:
         """Read all rows, and decide which nodes are gone. Any thread may call this method."""
         with self._lock:
-            return self._look()
+            return self._refresh()
 
-    def _look(self) -> View:
-        self.seen = seen = self.backend.look()
+    def _refresh(self) -> View:
+        self.seen = seen = self.backend.snapshot()
         known = self.view.nodes
         nodes = {**{name: known[name] for name in seen.unreadable if name in known}, **seen.nodes}
         if self.me.name in nodes:
@@ -183,7 +183,7 @@ class Lookout:
                 self.links.missed(name, self.means.now())
             elif name in holding and self.me.name in self.view.round.names and name not in self.links.lost:
                 refused.setdefault(name, None)
-                self.links.settle(name)
+                self.links.reached(name)
             else:  # it waits, or this node does not know whether it lives: its row tells
                 self.links.lose(name, self.means.now())
         if refused.keys() - self._refused.keys():

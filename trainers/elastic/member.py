@@ -95,7 +95,7 @@ class Member(Lookout):
         else only those that did not answer before.
         """
         if not self.me.ticket:
-            self.look()
+            self.refresh()
         team = {name: node for name in self.view.round.names if (node := self.view.nodes.get(name))}
         called = team.keys() - {self.me.name} - self.links.lost - self.view.gone
         if self.me.ticket and self.why_meet_again():
@@ -129,7 +129,7 @@ class Member(Lookout):
         while not self.may_work():
             try:
                 self.say()
-                if self.look().round.number != number:
+                if self.refresh().round.number != number:
                     return False
             except RendezvousError as error:
                 if isinstance(error.__cause__, Denied) and self.means.now() > deadline:
@@ -182,7 +182,7 @@ class Member(Lookout):
 
     def _finish(self, deadline: float) -> None:
         self.say(done=True)
-        while not self.look().round.closed:
+        while not self.refresh().round.closed:
             team = [node for node in map(self.view.nodes.get, self.view.round.names) if node]
             self.call(node for node in team if not node.done and not node.left)
             view = self.judged(self.times.silence * AT_WORK)
@@ -201,7 +201,7 @@ class Member(Lookout):
         self._stop_watching()
         self.backend.patience = self.times.close
         deadline = self.means.now() + self.times.close
-        while not self.look().round.closed:
+        while not self.refresh().round.closed:
             if self.write(replace(self.view.round, closed=why)):
                 break
             if self.means.now() > deadline:

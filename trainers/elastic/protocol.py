@@ -95,7 +95,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Member:
+class TeamMember:
     """One member of a team: a node, and the ticket that it waited with."""
 
     name: str
@@ -109,7 +109,7 @@ class Round:
     run is over."""
 
     number: int = 0
-    team: tuple[Member, ...] = ()
+    team: tuple[TeamMember, ...] = ()
     address: str = ""
     port: int = 0
     closed: str = ""
@@ -121,7 +121,7 @@ class Round:
     def of(cls, text: bytes) -> Round:
         try:
             parts = _facts(cls, json.loads(text))
-            return cls(**{**parts, "team": tuple(Member(**_facts(Member, member)) for member in parts["team"])})
+            return cls(**{**parts, "team": tuple(TeamMember(**_facts(TeamMember, member)) for member in parts["team"])})
         except (ValueError, TypeError, KeyError) as error:
             raise Unreadable(f"the rendezvous state cannot be read: {type(error).__name__}: {error}") from error
 
@@ -165,7 +165,7 @@ class View:
     nodes: Mapping[str, Node] = field(default_factory=dict)
     gone: frozenset[str] = frozenset()
 
-    def holding(self) -> list[Member]:
+    def holding(self) -> list[TeamMember]:
         """Return the members that hold the round: their row still has the same ticket, and they neither left nor are
         gone.
 
@@ -173,7 +173,7 @@ class View:
         """
         return [member for member in self.round.team if self._holds(member)]
 
-    def _holds(self, member: Member) -> bool:
+    def _holds(self, member: TeamMember) -> bool:
         node = self.nodes.get(member.name)
         stands = node is None or (node.ticket == member.ticket and not node.left)
         return stands and member.name not in self.gone
@@ -271,7 +271,7 @@ def next_round(view: View, limits: Limits, last_call_over: bool) -> Round | None
     again = any(node.name in view.round.names for node in waiting)
     if not team or (len(team) < most and not again and not last_call_over):
         return None
-    members = tuple(Member(node.name, node.ticket, node.workers) for node in team)
+    members = tuple(TeamMember(node.name, node.ticket, node.workers) for node in team)
     number = max(view.round.number, *(node.worked for node in waiting)) + 1
     return Round(number, members, team[0].address, team[0].port)
 
@@ -319,7 +319,7 @@ def larger_team(view: View, limits: Limits) -> list[Node]:
     return larger if len(larger) > len(view.holding()) else []
 
 
-def _lost(view: View, member: Member) -> Change:
+def _lost(view: View, member: TeamMember) -> Change:
     """Return how a node stopped holding the round."""
     node = view.nodes.get(member.name)
     if member.name in view.gone:

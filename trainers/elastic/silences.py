@@ -16,12 +16,12 @@ class Silences:
 
     def __init__(self, interval: float, now: Callable[[], float]) -> None:
         self._interval, self._now = interval, now
-        self._looked_at = self._now()
+        self._checked_at = self._now()
         self._last: dict[str, tuple[int, float]] = {}
 
     def note(self, nodes: Iterable[Node]) -> None:
         now = self._now()
-        passed, self._looked_at = min(now - self._looked_at, self._interval), now
+        passed, self._checked_at = min(now - self._checked_at, self._interval), now
         before, self._last = self._last, {}
         for node in nodes:
             beat, silence = before.get(node.name, (node.beat, -passed))

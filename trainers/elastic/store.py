@@ -140,11 +140,11 @@ class AzureTableStore(Store):
         while True:
             taken: list[bytes] = []
 
-            def take(old: bytes | None, taken: list[bytes] = taken) -> bytes | None:
+            def pop_first(old: bytes | None, taken: list[bytes] = taken) -> bytes | None:
                 taken[:] = _values(old or b"")
                 return b"".join(map(_framed, taken[1:])) if taken else None
 
-            self._change("queue_pop", key, take, rows=self._queues)
+            self._change("queue_pop", key, pop_first, rows=self._queues)
             if taken:
                 return taken[0]
             if not block:

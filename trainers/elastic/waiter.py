@@ -8,7 +8,7 @@ import random
 
 from torch.distributed.elastic.rendezvous.api import RendezvousClosedError, RendezvousError, RendezvousTimeoutError
 
-from .backend import Look
+from .backend import Snapshot
 from .lookout import Lookout
 from .protocol import Joined, Round, View, next_round
 from .watch import PROBE_PAUSE
@@ -41,7 +41,7 @@ class Waiter:
         """Read the table once, and act by the rules; sleep if there is nothing to do."""
         member, now = self._member, self._member.means.now()
         member.rung.clear()
-        member.look()
+        member.refresh()
         view = member.judged(self._times.silence)
         if (rank := view.round.place_of(member.me)) is not None:
             return Joined(view.round, rank)
@@ -134,10 +134,10 @@ class Waiter:
         rank = new.place_of(member.me) if new else None
         if not new or rank is None or not member.write(new):
             return None
-        member.means.start("tell", lambda: self._tell(new, view, seen))
+        member.means.start("announce", lambda: self._announce(new, view, seen))
         return Joined(new, rank)
 
-    def _tell(self, new: Round, view: View, seen: Look) -> None:
+    def _announce(self, new: Round, view: View, seen: Snapshot) -> None:
         """Ring the members of the new round, and delete the rows of the nodes that are gone, if the rows are
         unchanged."""
         me = self._member.me.name

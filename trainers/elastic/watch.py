@@ -35,9 +35,9 @@ class Watch:
     def __init__(self, lookout: Lookout, stop: threading.Event) -> None:
         self._lookout, self._stop = lookout, stop
         self._times, self._now = lookout.times, lookout.means.now
-        self._looked_at = self._now()
-        self._beat_at = self._looked_at + self._times.interval * random.uniform(0.5, 1)  # noqa: S311 (spreads load)
-        self._look_at = self._probe_at = self._looked_at + self._times.interval
+        self._checked_at = self._now()
+        self._beat_at = self._checked_at + self._times.interval * random.uniform(0.5, 1)  # noqa: S311 (spreads load)
+        self._check_at = self._probe_at = self._checked_at + self._times.interval
         self._rung, self._sure = False, True
         self._unheard: frozenset[str] = frozenset()  # who did not answer its bell after the last look
 
@@ -47,7 +47,7 @@ class Watch:
 
     def _turn(self) -> None:
         lookout, rung = self._lookout, self._lookout.rung
-        due = min(self._beat_at, self._look_at, self._now() + STILL_PAUSE)  # PROBE_PAUSE is longer
+        due = min(self._beat_at, self._check_at, self._now() + STILL_PAUSE)  # PROBE_PAUSE is longer
         if lookout.means.wait(rung, max(0.0, due - self._now())):
             rung.clear()
             self._rung = True
@@ -55,15 +55,15 @@ class Watch:
             return
         now, still = self._now(), lookout.stands_still()
         if still:  # nobody looks more often then: all of a team that stands still ring one another
-            self._look_at = min(self._look_at, self._looked_at + SUSPICIOUS_PAUSE)
-        with contextlib.suppress(RendezvousError), self._told():
+            self._check_at = min(self._check_at, self._checked_at + SUSPICIOUS_PAUSE)
+        with contextlib.suppress(RendezvousError), self._warn_if_away():
             said, healed = set(lookout.me.unreached), set(lookout.me.unreached) - lookout.unreached()
             if now >= self._beat_at or lookout.links.lost - said or healed:
                 self._rung = self._rung or bool(healed)  # whoever waits behind that link may join now
                 self._beat_at = now + self._times.interval
                 lookout.say()
-            if now >= self._look_at or (self._rung and not still):
-                self._look(now, still)
+            if now >= self._check_at or (self._rung and not still):
+                self._check(now, still)
         if lookout.unsure and not lookout.may_work() and self._sure:
             lookout.unsure()
         self._sure = lookout.may_work()
@@ -71,16 +71,16 @@ class Watch:
             lookout.probe(rung)  # a ring ends the call, and the next look is not late
             self._probe_at = self._now() + PROBE_PAUSE
 
-    def _look(self, now: float, still: bool | None) -> None:
-        self._looked_at, self._look_at = now, now + SUSPICIOUS_PAUSE  # if it fails
+    def _check(self, now: float, still: bool | None) -> None:
+        self._checked_at, self._check_at = now, now + SUSPICIOUS_PAUSE  # if it fails
         pause, self._rung = RUNG_PAUSE if self._rung else 0, False
-        self._lookout.look()
-        self._looked_at = self._now()
-        self._look_at = self._looked_at + self._judge(still)
+        self._lookout.refresh()
+        self._checked_at = self._now()
+        self._check_at = self._checked_at + self._judge(still)
         self._lookout.means.wait(self._stop, pause)
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _warn_if_away(self) -> Iterator[None]:
         try:
             yield
         except RendezvousError as error:

@@ -93,7 +93,7 @@ class View:
         return (pixels / 255 - mean) / std
 
 
-class Images(Dataset[tuple[Tensor, Tensor]]):
+class ClassImages(Dataset[tuple[Tensor, Tensor]]):
     """Batches of images: a list of positions gives uint8 (N, 3, size, size) and the labels, int64 (N,).
 
     With a `chance`, images are augmented. The augmentation of an image depends only on `chance` and its position, not
@@ -107,10 +107,10 @@ class Images(Dataset[tuple[Tensor, Tensor]]):
         pixels = torch.empty(len(positions), 3, self.view.size, self.view.size, dtype=torch.uint8)
         with torch.random.fork_rng(devices=[]):
             for row, position in enumerate(positions):
-                pixels[row] = self._look(position)
+                pixels[row] = self._view_of(position)
         return pixels, torch.tensor([self.samples[position].label for position in positions], dtype=torch.int64)
 
-    def _look(self, position: int) -> Tensor:
+    def _view_of(self, position: int) -> Tensor:
         pixels = decode(self.samples[position].path, self.view.side)
         if self.chance is None:
             return self.view.crop(pixels)

@@ -82,7 +82,7 @@ class Training(training.Training):
         super().save()
 
 
-def batches(t: Training, data: images.Images, wholes: list[list[int]]) -> Iterator[Batch]:
+def batches(t: Training, data: images.ClassImages, wholes: list[list[int]]) -> Iterator[Batch]:
     """Yield the images at the positions of each whole batch; this process gets its share."""
     shares = [whole[t.place.rank :: t.place.world_size] for whole in wholes]
     on_gpu = t.device.type == "cuda"
@@ -145,7 +145,7 @@ def train_epoch(t: Training) -> None:
     chance = checkpoint.dice(s.seed, epoch, 1).initial_seed() // 2
     torch.manual_seed(s.seed + epoch * t.place.world_size + t.place.rank)  # dropout, in the backbones that have it
     tally.restart()
-    for batch in batches(t, images.Images(t.data.train, t.view, chance), epoch_batches(t)):
+    for batch in batches(t, images.ClassImages(t.data.train, t.view, chance), epoch_batches(t)):
         t.stop.check(t.position.step)
 
         # One image alone, or none, has no statistics: possible where a batch has less than two for each process.
@@ -199,7 +199,7 @@ def evaluate(t: Training) -> Tested:
     positions = list(range(len(t.data.val)))
     wholes = [positions[start : start + size] for start in range(0, len(positions), size)]
     with torch.inference_mode(), t.settings.speed.autocast(t.device):
-        for batch in batches(t, images.Images(t.data.val, t.view), wholes):
+        for batch in batches(t, images.ClassImages(t.data.val, t.view), wholes):
             t.stop.check(t.position.step)
             # Not through DDP, which would wait for processes that have one batch less.
             logits = t.net(batch.pixels).float()

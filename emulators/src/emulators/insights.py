@@ -52,7 +52,7 @@ class Ingestion:
             found["bytes"] += len(json.dumps(item, separators=(",", ":")).encode())
         return found
 
-    def take(self, body: bytes) -> int:
+    def add(self, body: bytes) -> int:
         """Add the items in the body. Return how many they are."""
         text = body.decode().strip()
         found = json.loads(text) if text.startswith("[") else [json.loads(line) for line in text.splitlines()]
@@ -69,7 +69,7 @@ def ingestion() -> Iterator[Ingestion]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             plain = gzip.decompress(body) if self.headers.get("Content-Encoding") == "gzip" else body
-            count = taken.take(plain) if self.path.endswith("/track") else 0
+            count = taken.add(plain) if self.path.endswith("/track") else 0
             answer = json.dumps({"itemsReceived": count, "itemsAccepted": count, "errors": []}).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")

@@ -41,7 +41,7 @@ export function Actions({ run, me, again }) {
               kind="danger"
             />
           ))}
-        {me.may_change && ended(run) && run.archived_at && <GoOn run={run} attempt={attempt} />}
+        {me.may_change && ended(run) && run.archived_at && <Continue run={run} attempt={attempt} />}
         {me.may_change && ended(run) && (
           <button type="button" class="primary" onClick={retry}>
             {W.run.retry}
@@ -54,7 +54,7 @@ export function Actions({ run, me, again }) {
 }
 
 /** Go on from the newest checkpoint, perhaps with other parameters: more epochs, say. */
-function GoOn({ run, attempt }) {
+function Continue({ run, attempt }) {
   const [open, set] = useState(false),
     epochs = run.state === "completed" && run.parameters?.epochs;
   const submit = (event) => {
@@ -74,16 +74,16 @@ function GoOn({ run, attempt }) {
   if (!open)
     return (
       <button type="button" onClick={() => set(true)}>
-        {W.run.goOn}
+        {W.run.resume}
       </button>
     );
   return (
     <form class="inline" onSubmit={submit}>
       <label>
-        {W.run.goOnWith}
+        {W.run.continueWith}
         <input name="parameters" placeholder="epochs=20" defaultValue={epochs ? `epochs=${2 * epochs}` : ""} />
       </label>
-      <button type="submit">{W.run.goOn}</button>
+      <button type="submit">{W.run.resume}</button>
       <button type="button" class="quiet" onClick={() => set(false)}>
         {W.run.no}
       </button>

@@ -3,7 +3,7 @@ import { post } from "../../api.js";
 import { beside, clock, duration, money, number, visible } from "../../format.js";
 import { ordered } from "../../metric.js";
 import { Facts, State, useOutcome, When } from "../../parts.jsx";
-import { cost, took } from "../../record.js";
+import { cost, runSeconds } from "../../record.js";
 import { to } from "../../route.js";
 import { W } from "../../words.js";
 import { useRef } from "preact/hooks";
@@ -116,7 +116,7 @@ export function What({ run }) {
               </>
             ),
           ]),
-          [W.runs.took, took(run) === null ? "" : duration(took(run))],
+          [W.runs.took, runSeconds(run) === null ? "" : duration(runSeconds(run))],
         ]}
       />
       <details>
@@ -180,7 +180,7 @@ export function Tags({ run, again }) {
       again();
       return said;
     });
-  const take = async (name) => {
+  const removeTag = async (name) => {
     await change({ remove: [name] }, W.run.tagGone(visible(name)));
     field.current?.focus();
   };
@@ -205,7 +205,7 @@ export function Tags({ run, again }) {
                   type="button"
                   class="quiet small"
                   aria-label={W.run.untag(visible(name))}
-                  onClick={() => take(name)}
+                  onClick={() => removeTag(name)}
                 >
                   ×
                 </button>

@@ -4,7 +4,7 @@ import { Drawing, State, When } from "../../parts.jsx";
 import { ended } from "../../record.js";
 import { W } from "../../words.js";
 
-export const settled = (run) => ended(run) && Boolean(run.archived_at || run.gave_up_at);
+export const isOver = (run) => ended(run) && Boolean(run.archived_at || run.gave_up_at);
 
 export function Why({ run }) {
   const waits = ["received", "submitted", "queued"].includes(run.state),
@@ -36,7 +36,7 @@ export function Why({ run }) {
 
 /** [{ name, seconds }] in the order in which they were: the same state twice is one phase each time. */
 function phases(run) {
-  const now = settled(run) ? null : undefined,
+  const now = isOver(run) ? null : undefined,
     moments = run.history,
     found = [];
   moments.forEach((moment, i) => {
@@ -83,7 +83,7 @@ const LABELS = 88,
 export function Members({ run }) {
   const { members, sizes } = run.elastic;
   const changes = sizes.map((size) => `${shortClock(size.at)} ${W.run.nodesNow(size.nodes)}`);
-  const told = `${W.run.timeline}: ${changes.join(", ")}`;
+  const summary = `${W.run.timeline}: ${changes.join(", ")}`;
   return (
     <>
       <ul class="lines">
@@ -98,7 +98,7 @@ export function Members({ run }) {
           </li>
         ))}
       </ul>
-      <Drawing label={told} height={74 + LINE * members.length} draw={(width) => life(run, width)} />
+      <Drawing label={summary} height={74 + LINE * members.length} draw={(width) => life(run, width)} />
       {lost(sizes).length > 0 && (
         <p class="dim">
           <span class="esc">│</span> {W.run.evicted}

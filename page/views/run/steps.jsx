@@ -10,10 +10,10 @@ const HIGH = 44, // pixels of a row, and of the box in it
 export function Steps({ run }) {
   const placed = layout(run.steps),
     rows = Math.max(...placed.map((one) => one.row)) + 1;
-  const told = run.steps.map((step) => `${step.step} ${W.states[step.state]}`).join(", ");
+  const summary = run.steps.map((step) => `${step.step} ${W.states[step.state]}`).join(", ");
   return (
     <>
-      <Drawing label={visible(told)} height={rows * HIGH} draw={(width) => graph(placed, width)} />
+      <Drawing label={visible(summary)} height={rows * HIGH} draw={(width) => graph(placed, width)} />
       <div class="scroll" tabindex="0" role="region" aria-label={W.steps.title}>
         <table>
           <thead>

@@ -6,12 +6,12 @@ and loses the fields that its classes lack. REST needs one request for either ta
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from shared.adapters.azureml.failures import allocation_errors
 from shared.adapters.azureml.workspace import connect
-from shared.clusters.model import INSTANCE, Cluster
+from shared.clusters.model import INSTANCE, Cluster, NodeCounts
 from shared.kernel.errors import Changed
 from shared.kernel.settings import Workspace
 
@@ -20,6 +20,13 @@ _STATES = ("running", "idle", "preparing", "leaving", "unusable")  # states that
 _OFF = frozenset(
     {"Stopped", "Stopping", "Deleting", "CreateFailed"}
 )  # states in which a compute instance costs no node
+# Azure Monitor's metrics of nodes, which have the dimensions Scenario and ClusterName, and our states.
+_COUNTED = {
+    "Active Nodes": "running",
+    "Idle Nodes": "idle",
+    "Leaving Nodes": "leaving",
+    "Unusable Nodes": "unusable",
+}
 _DEFAULT_IDLE_SECONDS = 120.0  # Azure ML's documented default
 
 
@@ -36,6 +43,24 @@ class AzureMLClusters:
         ]
         self._connection.vm_sizes.update({cluster.name: cluster.vm_size for cluster in found})
         return found
+
+    def node_counts(self, name: str, since: datetime, until: datetime) -> tuple[NodeCounts, ...]:
+        answer = self._connection.arm.metrics(
+            {
+                "metricnames": ",".join(_COUNTED),
+                "timespan": f"{since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}/{until.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
+                "interval": "PT1M" if until - since <= timedelta(days=1) else "PT5M",
+                "aggregation": "average",
+                "$filter": f"ClusterName eq '{name}'",
+            }
+        )
+        by_time: dict[str, dict[str, int]] = {}
+        for metric in answer.get("value", []):
+            state = _COUNTED[metric["name"]["value"]]
+            for point in (point for series in metric.get("timeseries", []) for point in series.get("data", [])):
+                if point.get("average") is not None:
+                    by_time.setdefault(point["timeStamp"], {})[state] = round(point["average"])
+        return tuple(NodeCounts(datetime.fromisoformat(at), **states) for at, states in sorted(by_time.items()))
 
     def scale(self, name: str, min_nodes: int | None = None, idle_seconds: float | None = None) -> None:
         arm, seen = self._connection.arm, None

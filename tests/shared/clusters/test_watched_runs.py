@@ -1,8 +1,7 @@
-"""Runs that the scaling timer watches: past their limit, with idle GPUs, or losing their nodes again and again."""
+"""Runs that the scaling timer watches: past their limit, or losing their nodes again and again."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +9,8 @@ import pytest
 
 from shared.clusters import scaling
 from shared.clusters.model import Cluster
-from shared.kernel.settings import Rules
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest
-from tests.fakes.parts import changed
 from tests.fakes.world import ROUTE, World, trainers_folder
 
 
@@ -47,28 +44,6 @@ def test_a_run_past_its_limit_is_canceled(world: World) -> None:
     world.deliver_all()
     world.run_until_idle()
     assert world.runs.get(name).value.progress.reason == words
-
-
-@pytest.mark.parametrize(("cancels", "utilization", "told", "state"), [
-    (False, 2.0, True, "Running"), (True, 2.0, True, "Canceled"), (True, 60.0, False, "Running"),
-])  # fmt: skip
-def test_idle_gpus_are_told_of_and_canceled_where_configured(
-    world: World, cancels: bool, utilization: float, told: bool, state: str
-) -> None:
-    """A run whose metrics say that its GPUs did nothing for 15 minutes is a finding; configured so, it is canceled."""
-    name = running(world)
-    began = world.clock().timestamp()
-    rows = [{"step": n, "gpu_utilization": utilization, "time": began + 60 * n} for n in range(17)]
-    text = "\n".join(json.dumps(row) for row in rows) + "\n"
-    world.blobs.put("azureml-blobstore", f"trainyard/{name}/metrics/metrics.jsonl", text.encode())
-    world.clock.advance(16 * 60 - 100)
-    world.clock.advance(100)
-    run = world.runs.get(name)
-    world.runs.update(run, changed(run.value, timeout_seconds=7200))
-    (decision,) = scaling.scale_clusters(replace(world.system, rules=Rules(cancel_idle_gpus=cancels)))
-    assert any("GPUs have been idle" in words for words in decision.findings) == told
-    world.run_until_idle()
-    assert world.jobs.jobs[name].raw == state
 
 
 MOVING = replace(ROUTE, move_to="steady", move_after=2, move_within_seconds=3600)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from emulators.azureml.kernel.models import Status
-from emulators.azureml.scheduling.graph import Decision, decide
+from emulators.azureml.scheduling.graph import GraphDecision, decide
 
 DONE, RUNS, BAD, OFF = Status.COMPLETED, Status.RUNNING, Status.FAILED, Status.CANCELED
 #      a       d
@@ -17,18 +17,18 @@ NEEDS: dict[str, set[str]] = {"a": set(), "b": {"a"}, "c": {"a"}, "d": set()}
 @pytest.mark.parametrize(
     ("begun", "continues", "decision"),
     [
-        ({}, False, Decision(start=("a", "d"))),
-        ({"a": RUNS, "d": DONE}, False, Decision()),
-        ({"a": DONE, "d": DONE}, False, Decision(start=("b", "c"))),
-        ({"a": DONE, "b": DONE, "c": DONE, "d": DONE}, False, Decision(ended=True)),
-        ({"a": BAD, "d": RUNS}, False, Decision(cancel=("d",), failed=("a",), never=("b", "c"))),
-        ({"a": BAD, "d": OFF}, False, Decision(failed=("a", "d"), never=("b", "c"), ended=True)),
-        ({"a": BAD, "d": RUNS}, True, Decision(failed=("a",), never=("b", "c"))),
-        ({"a": BAD, "d": DONE}, True, Decision(failed=("a",), never=("b", "c"), ended=True)),
-        ({"a": DONE, "d": BAD}, True, Decision(start=("b", "c"), failed=("d",))),
+        ({}, False, GraphDecision(start=("a", "d"))),
+        ({"a": RUNS, "d": DONE}, False, GraphDecision()),
+        ({"a": DONE, "d": DONE}, False, GraphDecision(start=("b", "c"))),
+        ({"a": DONE, "b": DONE, "c": DONE, "d": DONE}, False, GraphDecision(ended=True)),
+        ({"a": BAD, "d": RUNS}, False, GraphDecision(cancel=("d",), failed=("a",), never=("b", "c"))),
+        ({"a": BAD, "d": OFF}, False, GraphDecision(failed=("a", "d"), never=("b", "c"), ended=True)),
+        ({"a": BAD, "d": RUNS}, True, GraphDecision(failed=("a",), never=("b", "c"))),
+        ({"a": BAD, "d": DONE}, True, GraphDecision(failed=("a",), never=("b", "c"), ended=True)),
+        ({"a": DONE, "d": BAD}, True, GraphDecision(start=("b", "c"), failed=("d",))),
     ],
 )
-def test_decisions(begun: dict[str, Status], continues: bool, decision: Decision) -> None:
+def test_decisions(begun: dict[str, Status], continues: bool, decision: GraphDecision) -> None:
     """A step starts once all that it needs has completed; a failure ends all, or all that needs it."""
     assert decide(NEEDS, begun, continues=continues) == decision
 
@@ -36,5 +36,5 @@ def test_decisions(begun: dict[str, Status], continues: bool, decision: Decision
 def test_a_canceled_pipeline_starts_nothing() -> None:
     """What runs is canceled, and the end waits for it."""
     canceled = decide(NEEDS, {"a": RUNS}, continues=True, canceled=True)
-    assert canceled == Decision(cancel=("a",), never=("b", "c", "d"))
+    assert canceled == GraphDecision(cancel=("a",), never=("b", "c", "d"))
     assert decide(NEEDS, {"a": OFF}, continues=True, canceled=True).ended

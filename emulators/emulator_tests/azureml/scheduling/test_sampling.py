@@ -57,7 +57,7 @@ def test_bayesian_sampling_learns() -> None:
     for number in range(40):
         drawn = bayesian.draw()["x"]
         far.append(abs(drawn - 3))
-        bayesian.tell(number, (drawn - 3) ** 2)
+        bayesian.report(number, (drawn - 3) ** 2)
     assert sum(far[30:]) < sum(far[:10])
     assert min(far) < 0.5
 
@@ -66,5 +66,5 @@ def test_a_trial_that_failed_teaches_nothing() -> None:
     """It is told as failed, and the sampling goes on."""
     bayesian = sampling("Bayesian")
     bayesian.draw()
-    bayesian.tell(0, None)
+    bayesian.report(0, None)
     assert bayesian.draw()

@@ -49,23 +49,25 @@ def test_a_bucket_empties_and_fills() -> None:
     """A burst as large as the bucket passes, then as many a second as are refilled; Retry-After tells the truth."""
     clock = Clock()
     throttle = Throttle(SMALL, clock)
-    assert [throttle.take("me", "GET").left for _ in range(5)] == [4, 3, 2, 1, 0]
-    refused = throttle.take("me", "GET")
+    assert [throttle.acquire("me", "GET").left for _ in range(5)] == [4, 3, 2, 1, 0]
+    refused = throttle.acquire("me", "GET")
     assert (refused.allowed, refused.retry_after) == (False, 1)
     clock.now += refused.retry_after
-    assert [throttle.take("me", "GET").allowed for _ in range(3)] == [True, True, False]
+    assert [throttle.acquire("me", "GET").allowed for _ in range(3)] == [True, True, False]
     clock.now += 1000
-    assert throttle.take("me", "GET").left == 4
+    assert throttle.acquire("me", "GET").left == 4
 
 
 def test_kinds_and_principals_are_apart() -> None:
     """Reads, writes and deletes have buckets of their own, and so has everyone who asks."""
     throttle = Throttle(SMALL, Clock())
-    while throttle.take("me", "GET").allowed:
+    while throttle.acquire("me", "GET").allowed:
         pass
-    assert throttle.take("other", "GET").allowed
-    assert [throttle.take("me", method).allowed for method in ("PUT", "POST", "PATCH", "PUT")] == [True] * 3 + [False]
-    assert [throttle.take("me", "DELETE").allowed for _ in range(2)] == [True, False]
+    assert throttle.acquire("other", "GET").allowed
+    assert [throttle.acquire("me", method).allowed for method in ("PUT", "POST", "PATCH", "PUT")] == [True] * 3 + [
+        False
+    ]
+    assert [throttle.acquire("me", "DELETE").allowed for _ in range(2)] == [True, False]
 
 
 @given(st.lists(st.floats(0, 3), max_size=60))
@@ -76,7 +78,7 @@ def test_never_more_than_bucket_and_refill(pauses: list[float]) -> None:
     passed = 0
     for pause in pauses:
         clock.now += pause
-        passed += throttle.take("me", "GET").allowed
+        passed += throttle.acquire("me", "GET").allowed
     assert passed <= SMALL.reads.size + clock.now * SMALL.reads.refill + 1e-6
 
 

@@ -131,7 +131,7 @@ class World:
     def snapshot(self, name: str) -> None:
         blob = self.blobs.find(self.container, name)
         if blob is not None:
-            taken = self.blobs.take_snapshot(self.container, name, blob)
+            taken = self.blobs.create_snapshot(self.container, name, blob)
             self.model.snapshots[name, taken.snapshot] = self.model.blobs[name]
 
     def copy_snapshot(self, source: str, target: str) -> None:

@@ -181,7 +181,7 @@ class Template:
     def _if(self, item: Any, make: Callable[[Any, Scope], Any], scope: Scope) -> Any:
         return make(item, scope) if item.condition is None or evaluate(item.condition, scope) else None
 
-    def _resource(self, item: syntax.Resource, scope: Scope) -> Reference:
+    def _resource(self, item: syntax.DeclaredResource, scope: Scope) -> Reference:
         body = evaluate(item.body, scope)
         resource = self._named(item, body)
         if not item.existing:
@@ -191,7 +191,7 @@ class Template:
             self.deployment.resources[resource.id.lower()] = kept(resource, before)
         return Reference(self.deployment, resource)
 
-    def _named(self, item: syntax.Resource, body: Json) -> Resource:
+    def _named(self, item: syntax.DeclaredResource, body: Json) -> Resource:
         parent, scope = body.pop("parent", None), body.pop("scope", None)
         body.pop("dependsOn", None)
         name = str(body.pop("name"))

@@ -34,7 +34,7 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Resource:
+class DeclaredResource:
     """`repeat` is the for-statement around the body, `condition` the expression of an if."""
 
     symbol: str
@@ -61,7 +61,7 @@ class File:
     target: str = "resourceGroup"
     parameters: dict[str, Parameter] = field(default_factory=dict)
     variables: dict[str, Node] = field(default_factory=dict)
-    resources: dict[str, Resource] = field(default_factory=dict)
+    resources: dict[str, DeclaredResource] = field(default_factory=dict)
     modules: dict[str, Module] = field(default_factory=dict)
     outputs: dict[str, Node] = field(default_factory=dict)
 
@@ -165,7 +165,7 @@ def _resource(file: File, symbol: str, node: Node) -> None:
     kind, _, version = literal(children(node, "string")[0]).partition("@")
     body, repeat, condition = _body(node)
     existing = any(child.type == "existing" for child in node.children)
-    file.resources[symbol] = Resource(symbol, kind, version, body, existing, repeat, condition)
+    file.resources[symbol] = DeclaredResource(symbol, kind, version, body, existing, repeat, condition)
 
 
 def _module(file: File, symbol: str, node: Node) -> None:

@@ -81,7 +81,7 @@ class Broker:
             self._pending.update(delivery.id for delivery in batch)
             self.lanes[name].put(batch)
 
-    async def settled(self) -> None:
+    async def idle(self) -> None:
         """Return when every delivery that is pending now has ended."""
         if self._pending:
             done = asyncio.Event()

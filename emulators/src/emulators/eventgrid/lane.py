@@ -73,17 +73,17 @@ class Lane:
         policy, now = self.subscription.policy, time.time()
         if rules.expired(delivery, policy, now):
             left = rules.give_up(delivery, "TimeToLiveExceeded", policy, now)
-            return self._go_on(delivery, left, "dropped")
+            return self._continue(delivery, left, "dropped")
         status = await self.destination.send(delivery)
         left = rules.after_attempt(delivery, status, policy, time.time())
-        return self._go_on(delivery, left, "delivered" if status in SUCCESS else "dropped")
+        return self._continue(delivery, left, "delivered" if status in SUCCESS else "dropped")
 
     async def _bury(self, delivery: Delivery) -> None:
         status = await dead_letter(delivery, self.subscription, self._storage)
         left = rules.after_dead_letter(delivery, status, self.subscription.policy, time.time())
-        self._go_on(delivery, left, "dead_lettered" if status in SUCCESS else "dropped")
+        self._continue(delivery, left, "dead_lettered" if status in SUCCESS else "dropped")
 
-    def _go_on(self, delivery: Delivery, left: Delivery | None, end: str) -> None:
+    def _continue(self, delivery: Delivery, left: Delivery | None, end: str) -> None:
         if left is None:
             self._ended(delivery, end)
             return

@@ -85,7 +85,7 @@ class Server:
             async with asyncio.timeout(seconds):
                 if self.source is not None:
                     await self.source.caught_up()
-                await self.broker.settled()
+                await self.broker.idle()
         except (TimeoutError, aiohttp.ClientError) as error:
             return web.json_response({**self._state(), "error": repr(error)}, status=504)
         return web.json_response(self._state())

@@ -167,9 +167,9 @@ class Azurite:
     def let_in(self, origin: str) -> None:
         """Allow pages of this origin (`http://host:port`) to use signed URLs, also after a restart."""
         self._origins.add(origin)
-        self._tell(origin)
+        self._forward(origin)
 
-    def _tell(self, origin: str) -> None:
+    def _forward(self, origin: str) -> None:
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # it has just died; the restart tells it
             self._process.stdin.write(f"{origin}\n".encode())
@@ -193,7 +193,7 @@ class Azurite:
         self._process.stdin.close()
         self._process, self.ports = self._launch(self.ports)
         for origin in self._origins:
-            self._tell(origin)
+            self._forward(origin)
         return True
 
     def _launch(self, ports: Ports) -> tuple[subprocess.Popen[bytes], Ports]:

@@ -124,7 +124,9 @@ def _step(name: str, body: Json) -> Step:
         component=version_of(component, "components", f"{what}: componentId"),
         inputs={key: _given(f"{what}, input {key!r}", value) for key, value in inputs.items() if value is not None},
         modes={key: v["mode"] for key, v in inputs.items() if isinstance(v, dict) and isinstance(v.get("mode"), str)},
-        outputs={key: _taken(f"{what}, output {key!r}", value) for key, value in mapping(body, "outputs").items()},
+        outputs={
+            key: _output_place(f"{what}, output {key!r}", value) for key, value in mapping(body, "outputs").items()
+        },
         body=body,
     )
 
@@ -144,7 +146,7 @@ def _given(what: str, value: Any) -> FromInput | FromStep | Json:
     return camelled(body)
 
 
-def _taken(what: str, value: Any) -> str | Json:
+def _output_place(what: str, value: Any) -> str | Json:
     body = value if isinstance(value, dict) else {}
     text = str(body.get("value") or body.get("uri") or body.get("path") or "")
     if found := PARENT_OUTPUT.fullmatch(text):

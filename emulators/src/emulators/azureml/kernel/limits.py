@@ -54,7 +54,7 @@ class Throttle:
     clock: Callable[[], float]
     _levels: dict[tuple[str, str], tuple[float, float]] = field(default_factory=dict)  # tokens, at a moment
 
-    def take(self, principal: str, method: str) -> Verdict:
+    def acquire(self, principal: str, method: str) -> Verdict:
         kind, now = KINDS.get(method, "writes"), self.clock()
         bucket: Bucket = getattr(self.limits, kind)
         tokens, since = self._levels.get((principal, kind), (bucket.size, now))

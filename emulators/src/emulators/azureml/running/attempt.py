@@ -161,7 +161,7 @@ class Attempt:
         """Mount an output. All nodes of all jobs share one folder; with the fault `own`, each node gets a folder of
         its own, which may show less."""
         if not self._site.own_mounts():
-            watched = await self._site.mounts.take(self._site.blobs, place)
+            watched = await self._site.mounts.acquire(self._site.blobs, place)
             self._mounted.append(watched)
             return [watched]
         seen = views(self._folders.run / "mounts" / output, place, self._spec.nodes, self._spec.variables)

@@ -31,8 +31,8 @@ class Mounts:
         self._folder = folder
         self._mounts: dict[Place, _Mount] = {}
 
-    async def take(self, blobs: Blobs, place: Place) -> Watched:
-        """Mount the place, or share its existing mount. Each `take` needs one `release`."""
+    async def acquire(self, blobs: Blobs, place: Place) -> Watched:
+        """Mount the place, or share its existing mount. Each `acquire` needs one `release`."""
         if place not in self._mounts:
             name = hashlib.sha256(f"{place.container}/{place.path}".encode()).hexdigest()[:16]
             self._mounts[place] = _Mount(Watched(self._folder / name, place, mirror=True))

@@ -30,10 +30,10 @@ class Guard:
             )
 
     def watch(self, group: int) -> None:
-        self._tell(f"+{group}\n")
+        self._write(f"+{group}\n")
 
     def release(self, group: int) -> None:
-        self._tell(f"-{group}\n")
+        self._write(f"-{group}\n")
 
     def close(self) -> None:
         """End the guard, which ends all groups that were not released."""
@@ -41,7 +41,7 @@ class Guard:
             self._process.stdin.close()
             self._process.wait()
 
-    def _tell(self, line: str) -> None:
+    def _write(self, line: str) -> None:
         if self._process and self._process.stdin and self._process.poll() is None:
             self._process.stdin.write(line.encode())
             self._process.stdin.flush()

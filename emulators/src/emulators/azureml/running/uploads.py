@@ -32,7 +32,7 @@ class Copies:
         self._blobs = blobs
         self._logs = logs
         self._folders = folders
-        self._told: set[tuple[Path, str]] = set()  # files that can't be kept, of which the log says so
+        self._logged: set[tuple[Path, str]] = set()  # files that can't be kept, of which the log says so
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -71,15 +71,15 @@ class Copies:
             try:
                 await folder.push(self._blobs)
             finally:
-                self._tell({(folder.folder, name) for name in folder.unnamed})
+                self._log_unnamed({(folder.folder, name) for name in folder.unnamed})
 
-    def _tell(self, unnamed: set[tuple[Path, str]]) -> None:
+    def _log_unnamed(self, unnamed: set[tuple[Path, str]]) -> None:
         """Say in the first log which files are left out, each once."""
-        new = sorted(unnamed - self._told)[: MOST_TOLD - len(self._told)]
+        new = sorted(unnamed - self._logged)[: MOST_TOLD - len(self._logged)]
         if new:
             with self._logs[0].file.open("a", encoding="utf-8") as file:
                 file.writelines(f"[azureml] {os.fsencode(name)!r} is not kept: {NO_TEXT}\n" for _, name in new)
-            self._told |= set(new)
+            self._logged |= set(new)
 
     def _log_pause(self) -> float:
         return SELDOM_SECONDS if any(copy.blocks > MANY_BLOCKS for copy in self._logs) else LOG_SECONDS

@@ -63,12 +63,12 @@ class Evictions:
             until = datetime.now(UTC) + timedelta(seconds=notice)
             self._announced[node.id] = Announced(str(uuid.uuid4()).upper(), cluster.lower(), node.id, until)
             self._incarnation += 1
-            task = asyncio.create_task(self._take(cluster, node.id, requeues, notice))
+            task = asyncio.create_task(self._evict(cluster, node.id, requeues, notice))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         return {"node": node.id, "job": node.job, "at": self._announced[node.id].not_before.isoformat()}
 
-    async def _take(self, cluster: str, node: str, requeues: bool, notice: float) -> None:
+    async def _evict(self, cluster: str, node: str, requeues: bool, notice: float) -> None:
         await asyncio.sleep(notice)
         with contextlib.suppress(NotFound):  # the node left by itself meanwhile, or its cluster went
             self._scheduler.preempt(cluster, node, requeues)

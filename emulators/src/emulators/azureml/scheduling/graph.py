@@ -9,7 +9,7 @@ from emulators.azureml.kernel.models import TERMINAL, Status
 
 
 @dataclass(frozen=True)
-class Decision:
+class GraphDecision:
     """The next actions. `failed` are the steps that did not complete; `never` are the steps that therefore won't
     start."""
 
@@ -22,7 +22,7 @@ class Decision:
 
 def decide(
     needs: Mapping[str, set[str]], begun: Mapping[str, Status], *, continues: bool, canceled: bool = False
-) -> Decision:
+) -> GraphDecision:
     """Decide for a pipeline whose steps `begun` have these statuses. Deciding twice on the same is harmless.
 
     A step that fails ends the pipeline: nothing more starts, and what runs is canceled. With `continues` only the steps
@@ -33,14 +33,14 @@ def decide(
     lost = _lost(needs, failed)
     if canceled or (failed and not continues):
         never = tuple(step for step in needs if step not in begun)
-        return Decision(cancel=running, failed=failed, never=never, ended=not running)
+        return GraphDecision(cancel=running, failed=failed, never=never, ended=not running)
     start = tuple(
         step
         for step, wanted in needs.items()
         if step not in begun and step not in lost and all(begun.get(each) is Status.COMPLETED for each in wanted)
     )
     never = tuple(step for step in needs if step in lost and step not in begun)
-    return Decision(start=start, failed=failed, never=never, ended=not running and not start)
+    return GraphDecision(start=start, failed=failed, never=never, ended=not running and not start)
 
 
 def _lost(needs: Mapping[str, set[str]], failed: tuple[str, ...]) -> set[str]:

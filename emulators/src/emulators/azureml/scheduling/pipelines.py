@@ -6,7 +6,7 @@ from emulators.azureml.bodies.job_body import outputs_of
 from emulators.azureml.bodies.pipeline_body import PipelineSpec
 from emulators.azureml.kernel.errors import ArmError
 from emulators.azureml.kernel.models import Job, Json, Status, timestamp
-from emulators.azureml.scheduling.graph import Decision, decide
+from emulators.azureml.scheduling.graph import GraphDecision, decide
 from emulators.azureml.scheduling.parents import End, Means
 from emulators.azureml.workspace.families import places_of, shared, step_name, written_output
 from emulators.azureml.workspace.jobs import PROPERTY, Label, Listing
@@ -42,7 +42,7 @@ class PipelineDriver:
             return None, lines
         return self._end(decision, lines)
 
-    def _decision(self) -> Decision:
+    def _decision(self) -> GraphDecision:
         return decide(
             {name: step.needs for name, step in self._spec.steps.items()},
             {name: child.status for name, child in self._children.items()},
@@ -58,10 +58,10 @@ class PipelineDriver:
                 self._told.add(name)
                 lines.append(f"Step {name} (job {child.name}): {child.status}{_reused(child)}")
                 if child.status is Status.COMPLETED:
-                    self._take_over(name, child)
+                    self._register_outputs(name, child)
         return lines
 
-    def _take_over(self, name: str, child: Job) -> None:
+    def _register_outputs(self, name: str, child: Job) -> None:
         given = {output: taken for output, taken in self._spec.steps[name].outputs.items() if isinstance(taken, str)}
         if given:
             places = places_of(child)
@@ -103,7 +103,7 @@ class PipelineDriver:
             self._workspace.set_status(child, status)
         self._workspace.set_status(child, Status.COMPLETED, ended=timestamp())
 
-    def _end(self, decision: Decision, lines: list[str]) -> tuple[End, list[str]]:
+    def _end(self, decision: GraphDecision, lines: list[str]) -> tuple[End, list[str]]:
         if self._job.status is Status.CANCEL_REQUESTED:
             return End(Status.CANCELED), [*lines, "The pipeline was canceled."]
         if decision.failed:
@@ -141,5 +141,5 @@ def _reused(child: Job) -> str:
     return f", with the outputs of job {earlier}, which ran the same component on the same inputs" if earlier else ""
 
 
-def _never(decision: Decision) -> str:
+def _never(decision: GraphDecision) -> str:
     return f"Not started: {', '.join(decision.never)}." if decision.never else ""

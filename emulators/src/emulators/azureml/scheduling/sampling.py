@@ -58,7 +58,7 @@ class Sampling:
         self._trials.append(trial)
         return dict(trial.params)
 
-    def tell(self, number: int, best: float | None) -> None:
+    def report(self, number: int, best: float | None) -> None:
         """Report the best metric of a trial, or None if it has none. Only bayesian sampling learns from it."""
         from optuna.trial import TrialState
 

@@ -129,7 +129,7 @@ class Scheduler:
         if self._stopping:
             return None
         if self.simulation.has(cluster.name):
-            self.simulation.take_in(cluster)
+            self.simulation.add_jobs(cluster)
             return None
         for job in self._workspace.on_cluster(cluster.name, frozenset({Status.NOT_STARTED})):
             self._workspace.set_status(job, Status.QUEUED)
@@ -167,7 +167,7 @@ class Scheduler:
         given, error = self._allotted(cluster, decision.add)
         cluster.nodes += [self._new_node(cluster, now) for _ in range(given)]
         cluster.errors, cluster.refused = [error] if error else [], decision.add - given
-        self._settle(cluster)
+        self._record_steadiness(cluster)
         for name, reason in decision.reasons.items():
             job = self._workspace.job(name)
             reason = f"{reason} {error['message']}" if error else reason
@@ -181,7 +181,7 @@ class Scheduler:
             return 0, None
         return self._workspace.faults.allotted(cluster, self._workspace.every_cluster(), nodes)
 
-    def _settle(self, cluster: Cluster) -> None:
+    def _record_steadiness(self, cluster: Cluster) -> None:
         """Record since when the cluster has been steady, or resizing."""
         moving = any(node.state in (NodeState.PREPARING, NodeState.LEAVING) for node in cluster.nodes)
         if cluster.settled == moving:

@@ -31,7 +31,7 @@ class Simulation:
     def has(self, cluster: str) -> bool:
         return cluster.lower() in self._lives
 
-    def take_in(self, cluster: Cluster) -> None:
+    def add_jobs(self, cluster: Cluster) -> None:
         """Begin the lives of the jobs that are waiting: new ones, and at first those of before."""
         life, name = self._lives[cluster.name.lower()], cluster.name.lower()
         new = frozenset({Status.NOT_STARTED}) if name in self._known else frozenset({Status.NOT_STARTED, Status.QUEUED})

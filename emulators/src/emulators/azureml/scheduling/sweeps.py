@@ -59,7 +59,7 @@ class SweepDriver:
             if ended:
                 self._over.add(number)
                 best = self._best_of(number)
-                self._sampling.tell(number, best if trial.status is Status.COMPLETED else None)
+                self._sampling.report(number, best if trial.status is Status.COMPLETED else None)
                 told = f"{self._spec.metric} {best:g}" if best is not None else f"no {self._spec.metric}"
                 self._lines.append(f"Trial {number} (job {trial.name}): {trial.status}, {told}")
 

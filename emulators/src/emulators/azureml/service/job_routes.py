@@ -35,7 +35,7 @@ class JobRoutes:
             web.delete(WORKSPACE + "/jobs/{name}", self.delete_job),
             web.post(WORKSPACE + "/jobs/{name}/cancel", self.cancel_job),
             web.get(LOCATION + "/mfeOperationResults/{name}", self.cancel_result),
-            web.post(PREFLIGHT + "/jobs", self.look_over),
+            web.post(PREFLIGHT + "/jobs", self.check_job),
         ]
 
     async def list_jobs(self, request: web.Request) -> web.Response:
@@ -62,7 +62,7 @@ class JobRoutes:
         job, fresh = workspace.submit(name, wanted)
         return web.json_response(self._parts.wire.job(job), status=201 if fresh else 200)
 
-    async def look_over(self, request: web.Request) -> web.Response:
+    async def check_job(self, request: web.Request) -> web.Response:
         """Check whether a job in Azure ML's YAML schema could run here. Answers the reasons against it, or none.
 
         Azure has no such operation, because it builds any environment.
@@ -70,7 +70,7 @@ class JobRoutes:
         job = checks.mapping(await body(request, "job"), "job")
         try:
             await self._parts.needs.refresh(job)
-            await self._parts.needs.look_over(described(job))
+            await self._parts.needs.check_wanted(described(job))
         except BadRequest as error:
             return web.json_response({"refusals": [error.message]})
         return web.json_response({"refusals": []})

@@ -64,9 +64,9 @@ class Needs:
                 self.places.check(given.source, f"Input {given.name!r}")
         for output in job.outputs:
             self.places.check(output.location, f"Output {output.name!r}")
-        await self.look_over(Wanted(None if simulated else job.environment, inputs, job.distribution))
+        await self.check_wanted(Wanted(None if simulated else job.environment, inputs, job.distribution))
 
-    async def look_over(self, wanted: Wanted) -> None:
+    async def check_wanted(self, wanted: Wanted) -> None:
         """Raise BadRequest with the first thing that is missing."""
         if wanted.spread.world_size > MOST_PROCESSES:
             raise BadRequest(

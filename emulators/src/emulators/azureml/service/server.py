@@ -87,7 +87,7 @@ def application(parts: Parts, routes: list[web.RouteDef]) -> web.Application:
         if not request.path.lower().startswith(GUARDED):
             return await handler(request)
         _check_bearer(request)
-        verdict = throttle.take(_principal(request), request.method) if throttle and arm.is_arm(request) else None
+        verdict = throttle.acquire(_principal(request), request.method) if throttle and arm.is_arm(request) else None
         if verdict and not verdict.allowed:
             return _throttled(config, verdict)
         _check_scope(config, request)

@@ -48,12 +48,12 @@ class Tracking:
         self._database = state / "mlflow.sqlite"
         self._secret = secrets.token_urlsafe(24)
         self._starting = asyncio.Lock()
-        self._telling = asyncio.Lock()
+        self._copying = asyncio.Lock()
         self._posting = asyncio.Lock()
         self._part: Part | None = None
         self._session: aiohttp.ClientSession | None = None
         self._newest = 0  # number of the newest job that MLflow was told of
-        self._told: dict[str, str] = {}  # status that MLflow was told, of jobs that had not ended
+        self._copied: dict[str, str] = {}  # status that MLflow was told, of jobs that had not ended
         self._models: set[str] = set()
 
     @property
@@ -89,40 +89,40 @@ class Tracking:
         told = sorted(json.loads(body).get("metrics", ()), key=lambda each: (each["timestamp"], each.get("step", 0)))
         return [value for each in told if isfinite(value := float(each["value"]))]
 
-    async def tell_job(self, name: str) -> None:
+    async def copy_job(self, name: str) -> None:
         """Copy the job of this name, with its status, to MLflow. A name that belongs to no job is MLflow's own run."""
         job = self._workspace.jobs.get(name)
         if job:
-            await self._tell([job])
+            await self._copy([job])
 
-    async def tell_jobs(self) -> None:
+    async def copy_jobs(self) -> None:
         """Copy new jobs to MLflow, and update the status of live ones."""
-        async with self._telling:
+        async with self._copying:
             before, found = None, list[Job]()
             while page := self._workspace.jobs.page(Listing(archived=None, before=before, of=None), BATCH):
                 found += [job for job in page if job.number > self._newest]
                 before = page[-1].number
                 if before <= self._newest:
                     break
-            live = [job for name in self._told if (job := self._workspace.jobs.get(name))]
+            live = [job for name in self._copied if (job := self._workspace.jobs.get(name))]
             for at in range(0, len(found), BATCH):
-                await self._tell(found[at : at + BATCH])
-            await self._tell(live)
+                await self._copy(found[at : at + BATCH])
+            await self._copy(live)
             self._newest = max([self._newest, *(job.number for job in found)])
 
-    async def _tell(self, jobs: list[Job]) -> None:
+    async def _copy(self, jobs: list[Job]) -> None:
         async with self._posting:  # one at a time: two first jobs of an experiment would make it twice
-            await self._tell_changed([job for job in jobs if self._told.get(job.name) != _status(job)])
+            await self._post_changed([job for job in jobs if self._copied.get(job.name) != _status(job)])
 
-    async def _tell_changed(self, changed: list[Job]) -> None:
+    async def _post_changed(self, changed: list[Job]) -> None:
         if changed:
             await self._post("/workspace/jobs", [_run(job) for job in changed])
         for job in changed:
-            self._told[job.name] = _status(job)
+            self._copied[job.name] = _status(job)
             if job.status in TERMINAL and job.number <= self._newest:
-                del self._told[job.name]
+                del self._copied[job.name]
 
-    async def tell_models(self) -> None:
+    async def copy_models(self) -> None:
         """Copy new models to MLflow. MLflow's versions are numbers, so other versions are left out."""
         every = [a for shelf in self._workspace.assets.shelves("models", None)
                  for a in self._workspace.assets.versions("models", shelf.name, None)]  # fmt: skip

@@ -80,7 +80,7 @@ class TrackingRoutes:
         body = body.replace(files, b"mlflow-artifacts:/") if files else body
         given = arm.readable(body) if body else None
         said = {**request.query, **(given if isinstance(given, dict) else {})}
-        await self._tell(rest, said)
+        await self._copy_named(rest, said)
         if request.method == "POST":
             await self._limits.check(rest, said)
         status, answer, kind = await self._tracking.ask(request.method, f"/{rest}", request.query_string, body)
@@ -96,14 +96,14 @@ class TrackingRoutes:
             return b""
         return f"{self._base}{request.path.removesuffix(rest)}api/2.0/mlflow-artifacts/artifacts/".encode()
 
-    async def _tell(self, rest: str, given: dict[str, Any]) -> None:
+    async def _copy_named(self, rest: str, given: dict[str, Any]) -> None:
         if rest.endswith("runs/search") or "/experiments/" in rest:
-            await self._tracking.tell_jobs()
+            await self._tracking.copy_jobs()
         for key in RUN_KEYS:
             if isinstance(given.get(key), str):
-                await self._tracking.tell_job(given[key])
+                await self._tracking.copy_job(given[key])
         if "/registered-models/" in rest or "/model-versions/" in rest:
-            await self._tracking.tell_models()
+            await self._tracking.copy_models()
 
 
 def _as_mlflow(handler: Handler) -> Handler:

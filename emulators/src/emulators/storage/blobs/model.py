@@ -72,7 +72,7 @@ class Block:
 REHYDRATION_SECONDS = 60.0  # from Archive to another tier; Azure takes hours
 
 
-def settled(blob: Blob, now: float) -> Blob:
+def rehydrated(blob: Blob, now: float) -> Blob:
     """Return the blob as it is now. A blob that is being rehydrated leaves the archive after a while."""
     if blob.rehydrating and now >= blob.tier_set + REHYDRATION_SECONDS:
         return replace(blob, tier=blob.rehydrating, rehydrating="", priority="")

@@ -176,7 +176,7 @@ class BlobOperations(Operations):
         Conditions.of(call.headers).allow_write(blob.etag, blob.modified, blob.tags)
         if own:
             blob = replace(blob, metadata=own, etag=self._blobs.new_etag(), modified=self._blobs.clock())
-        made = self._blobs.take_snapshot(target.container.id, target.name, blob)
+        made = self._blobs.create_snapshot(target.container.id, target.name, blob)
         told = {"x-ms-snapshot": made.snapshot, "x-ms-request-server-encrypted": "true"}
         return Answer(201, headers={**headers.version(made), **told})
 

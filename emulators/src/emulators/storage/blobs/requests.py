@@ -13,7 +13,7 @@ from emulators.storage.blobs.access import BlobAccount, split
 from emulators.storage.blobs.conditions import ANY, Conditions
 from emulators.storage.blobs.crc64 import Crc64
 from emulators.storage.blobs.extents import Upload
-from emulators.storage.blobs.model import Blob, Container, Content, settled
+from emulators.storage.blobs.model import Blob, Container, Content, rehydrated
 from emulators.storage.blobs.snapshots import TIME
 from emulators.storage.blobs.store import Blobs
 from emulators.storage.common.calls import Call
@@ -73,7 +73,7 @@ class Requests:
             raise not_here("versions of blobs")
         snapshot = checked_snapshot(call)
         blob = self.blobs.find(found.id, name, snapshot)
-        return Target(found, name, settled(blob, self.blobs.clock()) if blob else None, snapshot)
+        return Target(found, name, rehydrated(blob, self.blobs.clock()) if blob else None, snapshot)
 
     def content(self, target: Target) -> Content:
         """Return the content of the blob or snapshot."""

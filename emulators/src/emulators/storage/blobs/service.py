@@ -155,7 +155,7 @@ class BlobService(Service[BlobAccount]):
         return method == "PUT" and "restype" not in query and query.get("comp", "") in LONG_BODIES
 
     def purge(self) -> bool:
-        self._tell_of_returned()
+        self._log_rehydrated()
         return self._blobs.purge()
 
     async def _answered(self, call: Call) -> Answer:
@@ -163,9 +163,9 @@ class BlobService(Service[BlobAccount]):
         try:
             found = await self._routed(call)
         except StorageError as error:
-            self._tell(call, error.status, before)
+            self._log_access(call, error.status, before)
             raise
-        self._tell(call, found.status, before)
+        self._log_access(call, found.status, before)
         return found
 
     async def _routed(self, call: Call) -> Answer:
@@ -219,7 +219,7 @@ class BlobService(Service[BlobAccount]):
     def _policies_text(self, name: str) -> str:
         return self._blobs.container(name).policies
 
-    def _tell(self, call: Call, status: int, before: str) -> None:
+    def _log_access(self, call: Call, status: int, before: str) -> None:
         """Write a line of Azurite's access log for a request that created, deleted or moved a blob, followed by the
         blob's facts; `before` holds the facts from before the request.
 
@@ -237,7 +237,7 @@ class BlobService(Service[BlobAccount]):
             if (call.text("comp"), status) == ("tier", 202):
                 self._returning.append((self._blobs.clock() + REHYDRATION_SECONDS, call))
 
-    def _tell_of_returned(self) -> None:
+    def _log_rehydrated(self) -> None:
         """Write a line for each blob that has been rehydrated from the archive and still exists."""
         while self._returning and self._returning[0][0] <= self._blobs.clock():
             _, call = self._returning.popleft()

@@ -47,7 +47,7 @@ class Snapshots:
         text = f"SELECT 1 FROM snapshots WHERE {OF_BLOB} LIMIT 1"  # noqa: S608
         return self._db.execute(text, (container, name)).fetchone() is not None
 
-    def take(self, container: int, name: str, blob: Blob, tick: int) -> Blob:
+    def create(self, container: int, name: str, blob: Blob, tick: int) -> Blob:
         """Take a snapshot of an existing blob with these facts. Its time is that of `tick`, or of the next free
         tick."""
         while self.find(container, name, time_of(tick)):

@@ -168,10 +168,10 @@ class Blobs(Store):
 
     # Snapshots
 
-    def take_snapshot(self, container: int, name: str, blob: Blob) -> Blob:
+    def create_snapshot(self, container: int, name: str, blob: Blob) -> Blob:
         """Take a snapshot of an existing blob with these facts. Returns the snapshot, whose `snapshot` is its time."""
         with transaction(self._db):
-            return self._snapshots.take(container, name, blob, self._tick())
+            return self._snapshots.create(container, name, blob, self._tick())
 
     def has_snapshots(self, container: int, name: str) -> bool:
         return self._snapshots.any(container, name)

@@ -13,7 +13,7 @@ from xml.sax.saxutils import quoteattr
 
 from emulators.storage.blobs.headers import OCTETS, SMART, pending
 from emulators.storage.blobs.leases import FOR_EVER, Lease
-from emulators.storage.blobs.model import Blob, Block, Container, Listed, settled
+from emulators.storage.blobs.model import Blob, Block, Container, Listed, rehydrated
 from emulators.storage.blobs.tags import Found
 from emulators.storage.common.calls import http_date
 from emulators.storage.common.errors import StorageError, bad_xml
@@ -61,7 +61,7 @@ def _container(one: Container, page: Page) -> str:
 
 def blobs(page: Page, container: str, found: Iterable[Listed]) -> bytes:
     entries = (
-        f"<BlobPrefix>{_name(name)}</BlobPrefix>" if blob is None else _blob(name, settled(blob, page.now), page)
+        f"<BlobPrefix>{_name(name)}</BlobPrefix>" if blob is None else _blob(name, rehydrated(blob, page.now), page)
         for name, blob in found
     )
     return _list(page, f" ContainerName={quoteattr(container)}", "Blobs", entries)

@@ -108,7 +108,7 @@ class QueueService(Service[Account]):
                 self._admit(call, "o", "p", name=name)
                 limit = call.number("numofmessages", 1, 1, MOST_MESSAGES)
                 seconds = call.number("visibilitytimeout", 30, 1, WEEK)
-                return Answer(200, xml.taken(self._queues.get(name, limit, seconds)), XML)
+                return Answer(200, xml.received(self._queues.get(name, limit, seconds)), XML)
             case "DELETE":
                 self._admit(call, "o", "d", name=name)
                 self._queues.clear(name)

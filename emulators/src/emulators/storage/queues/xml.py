@@ -31,7 +31,7 @@ def added(message: Message) -> bytes:
     return _messages([_identity(message) + _hold(message)])
 
 
-def taken(messages: Iterable[Message]) -> bytes:
+def received(messages: Iterable[Message]) -> bytes:
     return _messages(_identity(m) + _hold(m) + _content(m) for m in messages)
 
 

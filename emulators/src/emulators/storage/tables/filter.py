@@ -220,7 +220,7 @@ class _Parser:
 
     def _joined(self, word: str, part: Callable[[], Node], made: Callable[[tuple[Node, ...]], Node]) -> Node:
         parts = [part()]
-        while self._took(word):
+        while self._accepts_token(word):
             parts.append(part())
         return parts[0] if len(parts) == 1 else made(tuple(parts))
 
@@ -229,11 +229,11 @@ class _Parser:
         if self._depth > DEEPEST:
             raise self._error(f"at most {DEEPEST} brackets inside each other")
         try:
-            if self._took("not"):
+            if self._accepts_token("not"):
                 return Not(self._one())
-            if self._took("("):
+            if self._accepts_token("("):
                 node = self._either()
-                if not self._took(")"):
+                if not self._accepts_token(")"):
                     raise self._error("a closing bracket")
                 return node
             return self._comparison()
@@ -275,7 +275,7 @@ class _Parser:
     def _peek(self) -> str:
         return self._tokens[self._next][1] if self._next < len(self._tokens) else ""
 
-    def _took(self, token: str) -> bool:
+    def _accepts_token(self, token: str) -> bool:
         if self._peek() != token:
             return False
         self._next += 1
