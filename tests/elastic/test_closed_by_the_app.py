@@ -80,9 +80,11 @@ def test_nodes_at_work_and_waiting_leave(meeting: Meeting) -> None:
 
 def test_a_row_that_nobody_can_read_is_closed_too(meeting: Meeting) -> None:
     """Nodes replace such a row by a round; the app replaces it by a closed meeting."""
-    meeting.node(1, 1).join()
+    at_work = meeting.node(1, 1)
+    at_work.join()
     token = meeting.backend.snapshot().token
     assert token
     meeting.backend._rows.replace("state", b"not compressed", token, 1e12)
     meeting.app.close(meeting.run, "the run is failed")
     assert meeting.state().closed == "the run is failed"
+    at_work.leave()
