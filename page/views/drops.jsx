@@ -1,5 +1,6 @@
 // The drops: what collects, what was rejected and how to fix it; and a folder dropped here becomes a run.
 import { get, post } from "../api.js";
+import { checkFiles } from "../data_check.js";
 import { bytes, clock, count, shell, visible } from "../format.js";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useLive } from "../live.js";
@@ -7,6 +8,7 @@ import { announce, Ask, Command, Facts, State, Trouble, useOutcome, When } from 
 import { go, refine, to } from "../route.js";
 import { fromDrop, fromInput, upload } from "../upload.js";
 import { W } from "../words.js";
+import { DataCard, Findings } from "./data_card.jsx";
 
 const STATES = ["open", "sealing", "sealed", "rejected", "broken"];
 
@@ -107,6 +109,7 @@ function Zone() {
   const [over, setOver] = useState(false),
     [picked, pick] = useState(null),
     [progress, setProgress] = useState(null),
+    [said, setSaid] = useState(null), // by the check of these files for this route
     [fault, setFault] = useState("");
   const [routes, setRoutes] = useState([]),
     [route, setRoute] = useState(""),
@@ -125,6 +128,7 @@ function Zone() {
   const choose = (found) => {
     setFault(found.files.length ? "" : W.drops.noFiles);
     setProgress(null);
+    setSaid(null);
     pick(found.files.length ? found : null);
     if (found.name) setName(found.name.replace(/[^\w.-]+/g, "-"));
   };
@@ -135,16 +139,22 @@ function Zone() {
   };
   const start = async (event) => {
     event.preventDefault();
-    const before = await get(["drops", route, name]).catch(() => null);
-    stop.current = new AbortController();
+    const before = await get(["drops", route, name]).catch(() => null),
+      { signal } = (stop.current = new AbortController());
     setFault("");
     setProgress({ bytes: 0, files: 0, kept: 0, busy: true });
     try {
-      await upload(route, name, picked.files, (now) => setProgress({ ...now, busy: true }), stop.current.signal);
+      const found = said || (await checkFiles(route, picked.files, signal));
+      setSaid(found);
+      if (!said && found.verdict === "refused") {
+        setProgress(null);
+        return;
+      }
+      await upload(route, name, picked.files, (now) => setProgress({ ...now, busy: true }), signal);
       announce(W.drops.done);
       go(to("drops", [route, name], { after: String(before?.generation ?? 0) }));
     } catch (error) {
-      setFault(stop.current.signal.aborted ? W.drops.stopped : error.message);
+      setFault(signal.aborted ? W.drops.stopped : error.message);
       setProgress((now) => ({ ...now, busy: false }));
     }
   };
@@ -171,7 +181,14 @@ function Zone() {
           <form onSubmit={start}>
             <label>
               {W.drops.route}
-              <select value={route} onChange={(e) => setRoute(e.target.value)} required>
+              <select
+                value={route}
+                onChange={(e) => {
+                  setRoute(e.target.value);
+                  setSaid(null);
+                }}
+                required
+              >
                 {routes.map((one) => (
                   <option key={one} value={one}>
                     {one}
@@ -188,7 +205,7 @@ function Zone() {
                 {W.drops.stop}
               </button>
             ) : (
-              <button type="submit">{progress ? W.drops.resume : W.drops.start}</button>
+              <button type="submit">{progress ? W.drops.resume : said ? W.data.anyway : W.drops.start}</button>
             )}
           </form>
           <p id="name-help" class="dim">
@@ -200,10 +217,24 @@ function Zone() {
         <>
           <progress max={size || 1} value={progress.bytes} aria-label={W.drops.start} />
           <p role="status">
-            {W.drops.going(bytes(progress.bytes), bytes(size), count(progress.files), count(picked?.files.length || 0))}
+            {said || !progress.busy
+              ? W.drops.going(
+                  bytes(progress.bytes),
+                  bytes(size),
+                  count(progress.files),
+                  count(picked?.files.length || 0),
+                )
+              : W.data.checking}
             {progress.kept ? `, ${W.drops.kept(progress.kept)}` : ""}
           </p>
         </>
+      )}
+      {said && (
+        <Findings
+          said={said}
+          title={said.verdict === "refused" ? W.data.refused : W.data.findings}
+          more={said.verdict === "refused" && <p>{W.data.repairs}</p>}
+        />
       )}
       {fault && (
         <p class="notice bad" role="alert">
@@ -239,7 +270,8 @@ function One({ route, name, me }) {
     attempt(async () => {
       go(to("run", [(await post(["drops", route, name, "again"])).run]));
     });
-  const generations = useGenerations(route, name, drop?.generation);
+  const generations = useGenerations(route, name, drop?.generation),
+    card = useCard(title, drop?.generation);
   if (!drop || drop === WAITS)
     return (
       <section>
@@ -299,6 +331,12 @@ function One({ route, name, me }) {
           ]}
         />
       </section>
+      {card && (
+        <section class="card">
+          <h2>{W.data.title(drop.generation)}</h2>
+          <DataCard said={card} />
+        </section>
+      )}
       {generations?.length > 0 && (
         <section class="card">
           <h2>{W.drops.generations}</h2>
@@ -310,6 +348,16 @@ function One({ route, name, me }) {
 }
 
 const WAITS = {}; // of this drop no event has arrived yet
+
+/** The data card of a generation; null if none is kept. */
+function useCard(title, number) {
+  const [card, set] = useState(null);
+  useEffect(() => {
+    set(null);
+    if (number) get(["data", "card"], { of: `${title}@${number}` }).then(set, () => {});
+  }, [title, number]);
+  return card;
+}
 
 function useGenerations(route, name, number) {
   const [list, set] = useState(null);

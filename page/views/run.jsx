@@ -4,7 +4,9 @@ import { visible } from "../format.js";
 import { useLive } from "../live.js";
 import { Log, Reader } from "../log.jsx";
 import { announce, Command, State, Trouble } from "../parts.jsx";
+import { to } from "../route.js";
 import { W } from "../words.js";
+import { Findings } from "./data_card.jsx";
 import { Actions, commands } from "./run/actions.jsx";
 import { Curves } from "./run/curves.jsx";
 import { Audit, History, Notes, Tags, What } from "./run/facts.jsx";
@@ -65,6 +67,13 @@ export function Run({ route, me }) {
         </p>
       )}
       <Why run={run} />
+      {run.data_check && (
+        <Findings
+          said={run.data_check}
+          title={W.data.findings}
+          more={run.drop && <a href={to("drops", run.drop.split("/"))}>{W.data.card}</a>}
+        />
+      )}
       <nav class="jumps" aria-label={W.run.jumps}>
         {["curves", "log", run.archived_at && "files"].filter(Boolean).map((part) => (
           <button
