@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import zlib
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from shared.adapters.tables import table
 from shared.adapters.tables.table import Table
-from shared.kernel.errors import Changed
+from shared.kernel.clock import Clock, SystemClock
+from shared.kernel.compare_and_set import compare_and_set
 
 if TYPE_CHECKING:
     from azure.data.tables import TableServiceClient
@@ -21,26 +23,24 @@ if TYPE_CHECKING:
 ROW = "rendezvous.state"
 NO_ROUND = {"number": 0, "team": [], "address": "", "port": 0}
 EXPIRES = timedelta(days=7)  # as `expire_after` of trainers/elastic/handler.py
-TRIES = 5  # nodes write this row some times a minute at most
 
 
 class TableRendezvous:
     """See shared.elastic.ports.Rendezvous."""
 
-    def __init__(self, service: TableServiceClient) -> None:
+    def __init__(self, service: TableServiceClient, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
         self._table = Table(service, "rendezvous")
 
     def close(self, run: str, why: str) -> None:
-        for tries_left in reversed(range(TRIES)):
-            try:
-                return self._close(run, why)
-            except Changed:
-                if not tries_left:
-                    raise
-        return None
+        compare_and_set(
+            self._clock,
+            f"The rendezvous of run {run}",
+            lambda: self._table.get(run, ROW),
+            partial(self._close, run, why),
+        )
 
-    def _close(self, run: str, why: str) -> None:
-        row = self._table.get(run, ROW)
+    def _close(self, run: str, why: str, row: Any) -> None:
         meeting = _read(row)
         if meeting.get("closed"):
             return
