@@ -18,16 +18,17 @@ const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3]]; // the ninth series has the 
 
 /**
  * `series`: [{ name, label, x, y }] with typed arrays. `title` names the metric. `finer(from, to)` promises them
- * with all that there is of them between two places; it is asked once somebody has zoomed there.
+ * with all that there is of them between two places; it is asked once somebody has zoomed there. `span`: the least and
+ * the greatest x of the drawing, if not those of the series.
  */
-export function Chart({ title, series, logarithmic = false, sync = "", finer }) {
+export function Chart({ title, series, logarithmic = false, sync = "", finer, span = null }) {
   const box = useRef(),
     plot = useRef(),
     drawn = useRef(),
     [width, setWidth] = useState(0),
     [zoom, setZoom] = useState(null),
     [theme, setTheme] = useState(0);
-  const ends = useMemo(() => range(series), [series]),
+  const ends = useMemo(() => span || range(series), [series, span]),
     [fine, setFine] = useState(null),
     shown = (zoom && fine) || series;
   useEffect(() => {
@@ -87,7 +88,7 @@ export function Chart({ title, series, logarithmic = false, sync = "", finer }) 
     plot.current.batch(() => {
       plot.current.setScale("x", { min: from, max: to });
     });
-  }, [shown, zoom, width, theme]);
+  }, [shown, zoom, ends, width, theme]);
   return (
     <figure class="chart">
       <figcaption>

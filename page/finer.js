@@ -6,7 +6,7 @@ const LONG = 1000; // points; a shorter series is all there is
 
 /**
  * What a chart asks when somebody zooms. `runs`: [{ run, all, ...how it is drawn }], `all` being its series by name;
- * `place(all, points)` gives where a point is drawn. Undefined where no series is long.
+ * `place(all)` gives where a point is drawn. Undefined where no series is long.
  */
 export function finer(runs, metric, place) {
   const known = runs.filter(({ all }) => all[metric]);
@@ -14,7 +14,7 @@ export function finer(runs, metric, place) {
   return async (from, to) => {
     const [first, last] = steps(
       known.map(({ all }) => all[metric]),
-      known.map(({ all }) => place(all, all[metric])),
+      known.map(({ all }) => place(all)),
       from,
       to,
     );
@@ -25,7 +25,7 @@ export function finer(runs, metric, place) {
     );
     return known.map(({ run, all, ...drawn }) => ({
       ...drawn,
-      ...columns(found[run]?.[metric] || [], place(all, all[metric])),
+      ...columns(found[run]?.[metric] || [], place(all)),
     }));
   };
 }

@@ -19,8 +19,8 @@ def run_daily(ports: RemovalPorts, removals: Removals, post: Post) -> None:
     A job that fails does not stop the others. Raises the first error at the end.
     """
     steps = Attempts("daily")
-    steps.do("poison messages", partial(keep_poison, ports))
-    steps.do("notices", partial(deliver.prune, ports, post))
-    steps.do("removals", partial(send_again, ports, removals))
+    steps.do("poison messages", partial(keep_poison, ports.queues))
+    steps.do("notices", partial(deliver.prune, ports.clock, post))
+    steps.do("removals", partial(send_again, ports.queues, ports.clock, removals))
     steps.do("retention", partial(retention.enforce, ports, removals))
     steps.end()

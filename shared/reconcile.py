@@ -40,7 +40,7 @@ def reconcile(ports: ClusterPorts, schedules: Schedules | None = None) -> None:
     until = ports.clock() + PATIENCE
     steps.do("workspace", ports.jobs.check)
     steps.do("assets", partial(register_assets, ports.jobs, ports.trainers))
-    steps.do("runs", partial(queue_hourly_checks, ports))
+    steps.do("runs", partial(queue_hourly_checks, ports.runs, ports.queues))
     steps.do("stray jobs", partial(end_stray_jobs, ports))
     steps.do("old queues", partial(old_queues.move_messages, ports.queues, ports.memory))
     poisoned = list[str]()
@@ -48,7 +48,7 @@ def reconcile(ports: ClusterPorts, schedules: Schedules | None = None) -> None:
     steps.do("poison that is done", partial(poison.clear, ports, poisoned))
     steps.do("poison", partial(poison.state_poison, ports, poisoned))
     if schedules:
-        steps.do("schedules", partial(ask_for_overdue, ports, schedules))
+        steps.do("schedules", partial(ask_for_overdue, ports.queues, ports.clock, schedules))
     routes = list[str]()
     steps.do("routes", lambda: routes.extend(walks(ports.memory).due(ports)))
     for route in routes:

@@ -196,7 +196,7 @@ function Over({ value, records, query }) {
         records.flatMap((run, i) => {
           const all = value.runs[run.run] || {};
           return all[metric]
-            ? [{ name: run.run, label: run.run, colour: i, ...columns(all[metric], placing(how, all, all[metric])) }]
+            ? [{ name: run.run, label: run.run, colour: i, ...columns(all[metric], placing(how, all)) }]
             : [];
         }),
         finer(
@@ -208,7 +208,7 @@ function Over({ value, records, query }) {
             colour: i,
           })),
           metric,
-          (all, points) => placing(how, all, points),
+          (all) => placing(how, all),
         ),
       ]),
     [value, how],

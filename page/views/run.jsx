@@ -14,6 +14,7 @@ import { Files, Pictures } from "./run/files.jsx";
 import { Members, Phases, isOver, Why } from "./run/progress.jsx";
 import { Steps } from "./run/steps.jsx";
 import { Trials } from "./run/trials.jsx";
+import { Usage, useTimes, useUsage } from "./run/usage.jsx";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 export function Run({ route, me }) {
@@ -39,6 +40,9 @@ export function Run({ route, me }) {
   );
   const run = value?.run,
     left = useArtifacts(name, Boolean(run?.archived_at)),
+    begun = Boolean(run?.history.some((moment) => moment.state === "running")),
+    usage = useUsage(name, begun, Boolean(run && isOver(run))),
+    { start, span } = useTimes(value?.series, usage),
     last = useRef("");
   useEffect(() => {
     if (run && last.current && last.current !== run.state) announce(W.runs.changed(visible(name), W.states[run.state]));
@@ -112,8 +116,15 @@ export function Run({ route, me }) {
           )}
           <section class="part" id="part-curves">
             <h2>{W.run.curves}</h2>
-            <Curves run={name} series={value.series} query={route.query} />
+            <Curves run={name} series={value.series} query={route.query} span={span} />
           </section>
+          {usage?.fault && <p class="notice">{visible(usage.fault.message)}</p>}
+          {usage?.samples.length > 0 && (
+            <section class="part" id="part-nodes">
+              <h2>{W.usage.title}</h2>
+              <Usage usage={usage} start={start} span={span} sync={route.query.x === "time" ? "run" : "nodes"} />
+            </section>
+          )}
           <section class="part" id="part-log">
             <h2>{W.run.log}</h2>
             <Log key={rank} reader={reader} ranks={value.ranks} rank={rank} query={route.query} />
@@ -132,7 +143,7 @@ export function Run({ route, me }) {
         <aside aria-label={W.run.facts}>
           <section class="card">
             <h2>{W.run.facts}</h2>
-            <What run={run} />
+            <What run={run} usage={usage} />
           </section>
           {(run.notes?.length > 0 || me.may_change) && (
             <section class="card">

@@ -49,11 +49,11 @@ def replay(ports: StoragePorts, queue: QueueName, query: ReplayQuery) -> Annotat
 
 
 def list_trainers(ports: WorkspacePorts) -> Annotated[list[Json], list[answers.Trainer]]:
-    return catalogue.trainers(ports)
+    return catalogue.all_trainers(ports.trainers, ports.routes)
 
 
 def list_routes(ports: WorkspacePorts) -> Annotated[list[Json], list[answers.RouteAnswer]]:
-    return catalogue.routes(ports)
+    return catalogue.all_routes(ports.routes)
 
 
 def check_route(ports: WorkspacePorts, route: RouteName, body: RouteCheck) -> Annotated[Json, answers.CheckedRoute]:

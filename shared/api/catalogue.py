@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from shared.api.requests import RouteCheck
@@ -11,7 +12,7 @@ from shared.jobs.ports import WorkspacePorts
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.trainer import trainer_names, trainer_template
 from shared.jobs.readers.variables import without_values
-from shared.jobs.route import Route, choices
+from shared.jobs.route import Route, Routes, choices
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible, NotFound
 from shared.kernel.suggest import did_you_mean
@@ -21,25 +22,25 @@ Json = dict[str, Any]
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def trainers(ports: WorkspacePorts) -> list[Json]:
+def all_trainers(trainers: Path, routes: Routes) -> list[Json]:
     """Return every trainer, with its parameters as a JSON Schema, from which a form can be built."""
-    return [_trainer(ports, name) for name in trainer_names(ports.trainers)]
+    return [_trainer(trainers, routes, name) for name in trainer_names(trainers)]
 
 
-def _trainer(ports: WorkspacePorts, name: str) -> Json:
-    template, parameters = trainer_template(ports.trainers, name)
+def _trainer(trainers: Path, routes: Routes, name: str) -> Json:
+    template, parameters = trainer_template(trainers, name)
     return {
         "trainer": name,
         "description": template.description,
         "elastic": template.is_elastic,
-        "routes": sorted(route.name for route in ports.routes.values() if route.trainer == name),
+        "routes": sorted(route.name for route in routes.values() if route.trainer == name),
         "parameters": schema_of(parameters),
     }
 
 
-def routes(ports: WorkspacePorts) -> list[Json]:
+def all_routes(routes: Routes) -> list[Json]:
     """Return every route: what it makes of a drop in its folder, and within which limits."""
-    return [_route(route) for _, route in sorted(ports.routes.items())]
+    return [_route(route) for _, route in sorted(routes.items())]
 
 
 def _route(route: Route) -> Json:

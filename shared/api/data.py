@@ -8,9 +8,10 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from shared.drops import diff, versions
-from shared.drops import model as drops
 from shared.drops.diff import DataFile
-from shared.drops.ports import DropPorts
+from shared.drops.model import Generation
+from shared.drops.ports import DropPorts, Drops
+from shared.jobs.route import Routes
 from shared.kernel.drop_key import DropKey
 from shared.kernel.encode import model_of, plain_fields
 
@@ -26,7 +27,7 @@ _Ref = Annotated[
     ),
 ]
 
-GenerationAnswer = model_of(__name__, drops.Generation, {}, ("folder",))
+GenerationAnswer = model_of(__name__, Generation, {}, ("folder",))
 DataFileAnswer = model_of(__name__, diff.DataFile, {})
 
 
@@ -62,8 +63,8 @@ class Diff(Struct):
     same: int
 
 
-def generations(ports: DropPorts, key: DropKey) -> list[Json]:
-    return [plain_fields(each, ("folder",)) for each in versions.generations(ports.drops, ports.routes, key)]
+def generations(drops: Drops, routes: Routes, key: DropKey) -> list[Json]:
+    return [plain_fields(each, ("folder",)) for each in versions.generations(drops, routes, key)]
 
 
 def files(ports: DropPorts, query: FilesQuery) -> Json:

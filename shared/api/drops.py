@@ -39,7 +39,7 @@ def get_drop(ports: DropPorts, route: RouteName, name: DropName) -> Annotated[Js
 def list_generations(
     ports: DropPorts, route: RouteName, name: DropName
 ) -> Annotated[list[Json], list[data.GenerationAnswer]]:
-    return data.generations(ports, DropKey(route, name))
+    return data.generations(ports.drops, ports.routes, DropKey(route, name))
 
 
 def train_again(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,17 +13,17 @@ from shared.clusters.azureml_cache import waiting
 from shared.clusters.ports import ClusterPorts
 from shared.drops import find_name
 from shared.drops.ports import DropPorts
+from shared.kernel.clock import Clock
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible, NotFound
 from shared.kernel.parsing import read_time
-from shared.kernel.ports import StoragePorts
 from shared.kernel.suggest import did_you_mean
 from shared.models.find import run_of
 from shared.models.ports import ModelPorts
 from shared.ports import AllPorts
 from shared.runs.features import instead_of
 from shared.runs.model import Run
-from shared.runs.ports import RunFields, RunFilter, RunPorts
+from shared.runs.ports import RunFields, RunFilter
 from shared.runs.progress.workloads import workload
 from shared.runs.views.compare import compare
 from shared.runs.views.run_filter import condition, names_in
@@ -74,24 +75,26 @@ def runs(ports: ClusterPorts, query: RunListQuery) -> dict[str, Any]:
     reads up to 4,000 runs; `looked_at` is how many were read.
     """
     fields = RunFields.ALL if query.details or query.where else RunFields.ROW
-    page = ports.runs.page(run_filter(ports, query), query.limit, query.token or "", fields=fields)
+    page = ports.runs.page(run_filter(ports.clock, query), query.limit, query.token or "", fields=fields)
     runs = [run for run in page.runs if run.removed.at is None]
     shown = [shown_run(ports, run) if query.details else records.listed(run, ports.clock()) for run in runs]
     answer = {"runs": shown, "continue": page.token or None}
-    hint = _unknown_names(ports, query.where) if query.where and not (runs or page.token) else ""
+    hint = ""
+    if query.where and not (runs or page.token):
+        hint = _unknown_names(ports.runs.newest(HINTED_FROM), query.where)
     return answer | {"looked_at": page.looked_at} | ({"hint": hint} if hint else {})
 
 
-def _unknown_names(ports: RunPorts, where: str) -> str:
+def _unknown_names(newest: Iterable[Run], where: str) -> str:
     """Return a hint about names in a condition that none of the newest runs has, with the nearest existing names."""
-    names = set(FIELDS).union(*(names_of(run) for run in ports.runs.newest(HINTED_FROM)))
+    names = set(FIELDS).union(*(names_of(run) for run in newest))
     unknown = [name for name in dict.fromkeys(names_in(where)) if name not in names]
     return " ".join(f"No run has {name[:80]!r}.{did_you_mean(name, names)}" for name in unknown)
 
 
-def run_filter(ports: StoragePorts, query: RunsQuery) -> RunFilter:
+def run_filter(clock: Clock, query: RunsQuery) -> RunFilter:
     """Return the filter of a query. Raises Impossible for an invalid condition."""
-    now = ports.clock()
+    now = clock()
     holds = condition(query.where) if query.where else None
     return RunFilter(
         read_name("experiment", query.experiment) if query.experiment else "",

@@ -13,8 +13,9 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from shared.api.queries import run_filter
 from shared.api.requests import RunsQuery
+from shared.kernel.clock import Clock
 from shared.runs.model import FINAL, Run, RunState
-from shared.runs.ports import RunFields, RunPorts
+from shared.runs.ports import RunFields, Runs
 from shared.runs.views.labels import listed_values
 from shared.runs.views.summary import best_metric, model_metrics
 
@@ -60,14 +61,14 @@ class Rows(Struct):
     )
 
 
-def rows(ports: RunPorts, query: RowsQuery) -> Json:
+def rows(runs: Runs, clock: Clock, query: RowsQuery) -> Json:
     """Return a page of rows, newest first, or the rows that changed since an earlier answer."""
-    row_filter = run_filter(ports, query)
+    row_filter = run_filter(clock, query)
     if query.changes is UNSET:
         fields = RunFields.ALL if query.where else RunFields.ROW
-        page = ports.runs.page(row_filter, query.limit, query.token or "", fields=fields)
+        page = runs.page(row_filter, query.limit, query.token or "", fields=fields)
         return _answer(page.runs, [], page.mark, token=page.token)
-    run_changes = ports.runs.changed(row_filter, query.changes)
+    run_changes = runs.changed(row_filter, query.changes)
     if run_changes is None:
         return _answer([], [], query.changes, complete=False)
     return _answer(run_changes.runs, run_changes.gone, run_changes.mark)

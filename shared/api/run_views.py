@@ -36,7 +36,7 @@ def list_runs(ports: ClusterPorts, query: RunListQuery) -> Annotated[Json, RunPa
 
 
 def list_rows(ports: RunPorts, query: rows.RowsQuery) -> Annotated[Json, rows.Rows]:
-    return rows.rows(ports, query)
+    return rows.rows(ports.runs, ports.clock, query)
 
 
 def get_run(ports: ClusterPorts, run: RunName) -> Annotated[Json, RunAnswer]:

@@ -22,7 +22,7 @@ from shared.kernel.memory import Topic
 from shared.messages.declared import QUEUES
 from shared.messages.poison import POISON, is_done
 from shared.runs.model import Run
-from shared.runs.ports import RunFields, RunPorts
+from shared.runs.ports import RunFields, Runs
 from shared.runs.views.run_list import in_state
 
 HEALTH = Topic[dict[str, Any]]("health", timedelta(seconds=10))
@@ -138,7 +138,7 @@ def leases(ports: ClusterPorts) -> list[dict[str, Any]]:
 
 def clusters(ports: ClusterPorts) -> list[dict[str, Any]]:
     """Return the clusters, each with the latest decision about it and the runs that wait for it."""
-    waiting = _waiting(ports)
+    waiting = _waiting(ports.runs)
     return [_cluster(ports, cluster, waiting.get(cluster.name, [])) for cluster in ports.clusters.list()]
 
 
@@ -147,12 +147,12 @@ def _cluster(ports: ClusterPorts, cluster: Cluster, waiting: list[Run]) -> dict[
     return records.cluster(cluster, ports.decisions.latest(cluster.name), first, len(waiting))
 
 
-def _waiting(ports: RunPorts) -> dict[str, list[Run]]:
+def _waiting(runs: Runs) -> dict[str, list[Run]]:
     """Return the waiting runs by cluster, oldest first."""
-    in_states = (in_state(ports.runs, state, RunFields.NODES) for state in WAITING)
-    runs = [run for found in in_states for run in itertools.islice(found, MOST_WAITING)]
+    in_states = (in_state(runs, state, RunFields.NODES) for state in WAITING)
+    waiting = [run for found in in_states for run in itertools.islice(found, MOST_WAITING)]
     by_cluster: dict[str, list[Run]] = {}
-    for run in sorted(runs, key=lambda run: run.created_at):
+    for run in sorted(waiting, key=lambda run: run.created_at):
         by_cluster.setdefault(run.on_cluster, []).append(run)
     return by_cluster
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from shared.clusters.checks import queue_check, queue_checks_of_lease
 from shared.clusters.lease_model import Lease, LeaseSpec, lease_id
 from shared.clusters.model import INSTANCE, Cluster
-from shared.clusters.ports import ClusterPorts, Leases
+from shared.clusters.ports import ClusterPorts, Clusters, Leases
 from shared.kernel.clock import Clock
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import Conflict, Impossible, NotFound
@@ -25,7 +25,7 @@ def lease(ports: ClusterPorts, cluster: str, spec: LeaseSpec, owner: Person) -> 
     Raises NotFound for an unknown cluster, Impossible for too many nodes or too long a time, and Conflict if the
     cluster's project may spend nothing more.
     """
-    target_cluster, now = _cluster(ports, cluster), ports.clock()
+    target_cluster, now = _cluster(ports.clusters, cluster), ports.clock()
     if spec.nodes > target_cluster.max_nodes:
         raise Impossible(
             f"{spec.nodes} nodes were requested; {cluster} has at most {target_cluster.max_nodes}.", "too_many_nodes"
@@ -78,11 +78,11 @@ def release(ports: ClusterPorts, name: str, by: Person) -> Lease:
     return after
 
 
-def _cluster(ports: ClusterPorts, name: str) -> Cluster:
-    clusters = {cluster.name: cluster for cluster in ports.clusters.list() if cluster.kind != INSTANCE}
-    if name not in clusters:
-        raise NotFound(f"There is no cluster {name[:80]!r}; there are: {', '.join(sorted(clusters)) or 'none'}.")
-    return clusters[name]
+def _cluster(clusters: Clusters, name: str) -> Cluster:
+    known = {cluster.name: cluster for cluster in clusters.list() if cluster.kind != INSTANCE}
+    if name not in known:
+        raise NotFound(f"There is no cluster {name[:80]!r}; there are: {', '.join(sorted(known)) or 'none'}.")
+    return known[name]
 
 
 def _check_length(rules: Rules, made_at: datetime, until: datetime) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 
 from shared.clusters.ports import ClusterPorts
-from shared.jobs.ports import LivePage
+from shared.jobs.ports import Jobs, LivePage
 from shared.kernel.errors import BadInput, NotFound
 from shared.kernel.person import Person
 from shared.runs.codes import Deed
@@ -27,7 +27,7 @@ def end_stray_jobs(ports: ClusterPorts) -> None:
     """Cancel the live jobs whose runs are over, and record it on the runs. Jobs of other people are left alone."""
     newest = ports.jobs.live_page()
     cursor = ports.drops.cursors([CURSOR]).get(CURSOR, "")
-    older = _page_at(ports, cursor) if cursor else newest
+    older = _page_at(ports.jobs, cursor) if cursor else newest
     if older.token != cursor:
         ports.drops.move_cursor(CURSOR, older.token)
     live = {name for name, *_ in ports.runs.live()}
@@ -36,9 +36,9 @@ def end_stray_jobs(ports: ClusterPorts) -> None:
             _end_if_stray(ports, job)
 
 
-def _page_at(ports: ClusterPorts, cursor: str) -> LivePage:
+def _page_at(jobs: Jobs, cursor: str) -> LivePage:
     try:
-        return ports.jobs.live_page(cursor)
+        return jobs.live_page(cursor)
     except BadInput as exc:
         log.info("the walk through the jobs starts again: %s", exc)
         return LivePage((), "")

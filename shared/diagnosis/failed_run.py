@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from shared.diagnosis.causes import Diagnosis
 from shared.diagnosis.change import advised_change
 from shared.jobs.model import UNKNOWN_FAILURE
+from shared.jobs.ports import Jobs
 from shared.kernel.errors import TrainyardError
+from shared.kernel.storage import Blobs
 from shared.runs.facts import RunBeingArchived
 from shared.runs.model import Run, RunState
 from shared.runs.ports import RunPorts
@@ -31,7 +33,7 @@ def with_diagnosis(ports: RunPorts, fact: RunBeingArchived) -> Run:
     from shared.diagnosis.judge import diagnose_ranks  # its patterns are compiled on first use
 
     try:
-        logs = list(_logs(ports, run))
+        logs = list(_logs(ports.jobs, ports.blobs, run))
     except TrainyardError as error:
         log.warning("%s has no diagnosis, because its logs can't be read: %s", run.name, error)
         return run
@@ -57,11 +59,11 @@ class _LogEnd:
     is_cut: bool
 
 
-def _logs(ports: RunPorts, run: Run) -> Iterator[_LogEnd]:
-    first = rank_log(ports.jobs, ports.blobs, run, 0)
+def _logs(jobs: Jobs, blobs: Blobs, run: Run) -> Iterator[_LogEnd]:
+    first = rank_log(jobs, blobs, run, 0)
     for rank in sorted({0, *first.ranks})[:RANKS_READ]:
-        found = first if rank == 0 else rank_log(ports.jobs, ports.blobs, run, rank)
+        found = first if rank == 0 else rank_log(jobs, blobs, run, rank)
         if found.blob:
             begin = max(0, found.blob.size - LOG_BYTES)
-            data = ports.blobs.read_from(found.container, found.blob.name, begin, LOG_BYTES)
+            data = blobs.read_from(found.container, found.blob.name, begin, LOG_BYTES)
             yield _LogEnd(rank, data.decode("utf-8", "replace"), begin > 0)

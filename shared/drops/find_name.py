@@ -18,7 +18,7 @@ from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.suggest import did_you_mean, nearest, there_are
 from shared.runs.model import Run, RunState
 from shared.runs.names import RUN_NAME
-from shared.runs.ports import RunFilter, RunPorts, Runs
+from shared.runs.ports import RunFilter, Runs
 from shared.runs.views.run_list import matching
 from shared.runs.views.summary import lower_is_better, metric_named, model_metrics
 
@@ -78,7 +78,7 @@ def _chosen(ports: DropPorts, name: str) -> FoundName:
     if kind not in ("latest", "best") or (kind == "best") != bool(metric):
         only_there = " @new and @all-new are for schedules." if which in ("new", "all-new") else ""
         raise Impossible(f"{name!r} is not valid; write @latest or @best:METRIC.{only_there}", "bad_name")
-    runs = _candidates(ports, where, completed=kind == "best")
+    runs = _candidates(ports.runs, ports.routes, where, completed=kind == "best")
     if not runs:
         of = f" of {where!r}" if where else ""
         raise NotFound(f"There is no {'completed ' if kind == 'best' else ''}run{of} yet.{_meant(ports.routes, where)}")
@@ -117,16 +117,16 @@ def _best(runs: list[Run], metric: str) -> Run:
     return choose((run for run, _ in having), key=lambda run: value[run.name])
 
 
-def _candidates(ports: RunPorts, where: str, completed: bool) -> list[Run]:
+def _candidates(runs: Runs, routes: Routes, where: str, completed: bool) -> list[Run]:
     """The runs of a route, an experiment or a drop, newest first."""
     state = str(RunState.COMPLETED) if completed else ""
-    experiments = {where, *(route.experiment for name, route in ports.routes.items() if name == where)}
+    experiments = {where, *(route.experiment for name, route in routes.items() if name == where)}
     if "/" in where or not where:
         filters = [RunFilter(state=state)]
     else:
         filters = [RunFilter(experiment=experiment, state=state) for experiment in sorted(experiments)]
-    runs = {run.name: run for run_filter in filters for run in islice(matching(ports.runs, run_filter), LOOKED_AT)}
-    of_drop = [run for run in runs.values() if "/" not in where or run.asked.drop == where]
+    found = {run.name: run for run_filter in filters for run in islice(matching(runs, run_filter), LOOKED_AT)}
+    of_drop = [run for run in found.values() if "/" not in where or run.asked.drop == where]
     return sorted(of_drop, key=lambda run: run.created_at, reverse=True)
 
 

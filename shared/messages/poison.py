@@ -80,9 +80,9 @@ def state_poison(ports: StoragePorts, queues: Iterable[str]) -> None:
             ports.happened(MessagePoisoned(queue, digest))
 
 
-def keep_poison(ports: StoragePorts) -> None:
+def keep_poison(queues: Queues) -> None:
     """Rewrite the poison messages so that they never expire. Messages that the host puts there expire after a week."""
-    counts = ports.queues.counts(f"{queue}{POISON}" for queue in QUEUES)
+    counts = queues.counts(f"{queue}{POISON}" for queue in QUEUES)
     for poison, count in counts.items():
         if count:
-            ports.queues.give_back(poison, poison, min(count, MOST))
+            queues.give_back(poison, poison, min(count, MOST))

@@ -157,7 +157,7 @@ def let_go_version(
     ports: ModelPorts, model: ModelName, version: VersionName, by: Person, body: LetGoRequest = _NO_REASON
 ) -> Annotated[Json, VersionAnswer]:
     number = version_of(ports.models, model, version).number
-    released = promote.let_go(ports, model, number, ChangeRequest(ports.clock(), by, body.why))
+    released = promote.let_go(ports.models, ports.clock, model, number, ChangeRequest(ports.clock(), by, body.why))
     return _version(model_named(ports.models, model), released)
 
 

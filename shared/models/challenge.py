@@ -26,7 +26,7 @@ from shared.models.find import version_named
 from shared.models.goal import goal_for, value_of, whose_word
 from shared.models.messages import Challenge
 from shared.models.model import Change, ChangeKind, Version
-from shared.models.ports import ModelPorts
+from shared.models.ports import ModelPorts, Models
 from shared.models.reproduce import REPRODUCES
 from shared.runs.content import JOB_FILES, SUCCESS_MARKER
 from shared.runs.model import Run, RunState
@@ -60,21 +60,21 @@ def is_challenger(routes: Routes, run: Run) -> bool:
 
 def is_decided(ports: ModelPorts, message: Challenge) -> bool:
     """Return whether the run was judged, or its route no longer names a model."""
-    run = _run(ports, message.run)
+    run = _run(ports.runs, message.run)
     if run is None or not is_challenger(ports.routes, run):
         return True
-    rule = _rule(ports.routes, _run(ports, challenger_of(run)) or run)
-    return rule is None or _decision(ports, rule, challenger_of(run) or run.name) is not None
+    rule = _rule(ports.routes, _run(ports.runs, challenger_of(run)) or run)
+    return rule is None or _decision(ports.models, rule, challenger_of(run) or run.name) is not None
 
 
 def archived_at(ports: RunPorts, message: Challenge) -> datetime | None:
-    run = _run(ports, message.run)
+    run = _run(ports.runs, message.run)
     return run.archive.at if run else None
 
 
-def _run(ports: RunPorts, name: str) -> Run | None:
+def _run(runs: Runs, name: str) -> Run | None:
     try:
-        return ports.runs.get(name).value
+        return runs.get(name).value
     except NotFound:
         return None
 
@@ -95,7 +95,7 @@ def challenge(ports: ModelPorts, message: Challenge) -> None:
     if rule is None or not is_challenger(ports.routes, run):
         return
     for _ in range(TRIES):
-        if decided := _decision(ports, rule, run.name):
+        if decided := _decision(ports.models, rule, run.name):
             _state(ports, rule, run, decided)
             return
         try:
@@ -111,10 +111,10 @@ def _rule(routes: Routes, run: Run) -> RouteModel | None:
     return route.model if route and route.model and route.model.metric else None
 
 
-def _decision(ports: ModelPorts, rule: RouteModel, run: str) -> Change | None:
+def _decision(models: Models, rule: RouteModel, run: str) -> Change | None:
     """Return the line of the history that says how the run was judged, or that it ever had the alias."""
-    version = promote.version_of_run(ports.models, rule.name, run)
-    for line in ports.models.history(rule.name, REMEMBERED):
+    version = promote.version_of_run(models, rule.name, run)
+    for line in models.history(rule.name, REMEMBERED):
         if line.alias != rule.alias:
             continue
         if (line.what is ChangeKind.LOST and line.run == run) or (

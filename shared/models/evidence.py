@@ -10,6 +10,7 @@ from shared.drops.ports import DropPorts
 from shared.drops.versions import listing_of
 from shared.jobs.readers.variables import without_values
 from shared.kernel.errors import Conflict, NotFound
+from shared.kernel.parallel import Each
 from shared.kernel.parsing import read_json
 from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Blobs, Place
@@ -79,7 +80,7 @@ def gather(ports: ModelPorts, run: Run) -> Evidence:
     parent, parent_digest = _parent(ports.models, run)
     return Evidence(
         run=run,
-        files=(*_model(ports, folder, rows), manifest),
+        files=(*_model(ports.blobs, ports.each, folder, rows), manifest),
         data=data,
         unhashed=unhashed,
         job=ports.jobs.document(without_values(run.asked.request)),
@@ -94,10 +95,10 @@ def gather(ports: ModelPorts, run: Run) -> Evidence:
     )
 
 
-def model_digests(ports: ModelPorts, run: Run) -> dict[str, str]:
+def model_digests(blobs: Blobs, each: Each, run: Run) -> dict[str, str]:
     """Return the SHA-256 of each file of the run's model."""
     folder = archive_folder(run)
-    return {file.name: file.sha256 for file in _model(ports, folder, _rows(ports.blobs, folder))}
+    return {file.name: file.sha256 for file in _model(blobs, each, folder, _rows(blobs, folder))}
 
 
 def node_facts(blobs: Blobs, run: Run) -> dict[str, Any]:
@@ -109,7 +110,7 @@ def _rows(blobs: Blobs, folder: str) -> dict[str, dict[str, Any]]:
     return {str(row["name"]): row for row in read_manifest(blobs, folder)["files"]}
 
 
-def _model(ports: ModelPorts, folder: str, rows: dict[str, dict[str, Any]]) -> list[ModelFile]:
+def _model(blobs: Blobs, each: Each, folder: str, rows: dict[str, dict[str, Any]]) -> list[ModelFile]:
     model = [row for name, row in sorted(rows.items()) if name.startswith(MODELS)]
     if not model:
         raise NotFound("The run has no models/. `fetch` downloads its other files.")
@@ -118,10 +119,10 @@ def _model(ports: ModelPorts, folder: str, rows: dict[str, dict[str, Any]]) -> l
 
     def hashed(row: dict[str, Any]) -> ModelFile:
         name, size = str(row["name"]), int(row["size"])
-        digest = sha256_of(ports.blobs, OUTPUT_CONTAINER, f"{folder}/{name}", size, str(row.get("md5") or ""))
+        digest = sha256_of(blobs, OUTPUT_CONTAINER, f"{folder}/{name}", size, str(row.get("md5") or ""))
         return ModelFile(name, size, digest)
 
-    return list(ports.each(hashed, model))
+    return list(each(hashed, model))
 
 
 def _data(ports: DropPorts, run: Run) -> tuple[tuple[tuple[Blob, str], ...], str]:

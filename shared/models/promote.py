@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
 
+from shared.kernel.clock import Clock
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import Changed, Conflict, Impossible, TrainyardError
 from shared.kernel.places import OUTPUT_CONTAINER
@@ -113,17 +114,17 @@ def undo(ports: ModelPorts, name: str, alias: str, asked: ChangeRequest) -> Mode
     return _changed(ports, name, alias, lambda model: undone(model, alias, asked))
 
 
-def let_go(ports: ModelPorts, name: str, number: int, asked: ChangeRequest) -> Version:
+def let_go(models: Models, clock: Clock, name: str, number: int, asked: ChangeRequest) -> Version:
     """Release a version, so that its run and its data may be removed. Raises Conflict while an alias points at it."""
 
     def write(stored: Stored[Model]) -> Version:
-        version = version_named(ports.models, name, number)
+        version = version_named(models, name, number)
         after, changes = without(stored.value, version, asked)
         released = replace(version, let_go_at=asked.at)
-        _write(ports.models, stored, Write(after, changes, released))
+        _write(models, stored, Write(after, changes, released))
         return released
 
-    return compare_and_set(ports.clock, f"Model {name}", lambda: _stored(ports.models, name), write)
+    return compare_and_set(clock, f"Model {name}", lambda: _stored(models, name), write)
 
 
 def _promotable(runs: Runs, name: str) -> Run:
@@ -225,7 +226,7 @@ def _still_there(ports: ModelPorts, version: Version, asked: ChangeRequest) -> N
     for alias, where in _stored(ports.models, version.model).value.aliases.items():
         if where.number == version.number:
             undo(ports, version.model, alias, asked)
-    let_go(ports, version.model, version.number, asked)
+    let_go(ports.models, ports.clock, version.model, version.number, asked)
     raise Conflict(f"Run {version.run} was removed while it was being promoted.", "removed")
 
 

@@ -123,7 +123,7 @@ def compare(ports: ModelPorts, version: Version, name: str) -> Comparison:
         )
     signed, _ = read_signature(ports.blobs.read(OUTPUT_CONTAINER, f"{version.proof}/{SIGNATURE}", why.PROOF_LIMIT))
     then = {file: digest for file, digest in signed.items() if file.startswith("models/")}
-    now = model_digests(ports, run)
+    now = model_digests(ports.blobs, ports.each, run)
     is_equal = {file: then.get(file) == now.get(file) for file in sorted({*then, *now})}
     weights = {file: equal for file, equal in is_equal.items() if not file.lower().endswith(DESCRIBING)} or is_equal
     others = [file for file, equal in is_equal.items() if not equal and file not in weights]

@@ -12,6 +12,7 @@ from functools import partial
 
 from shared.clusters.samples import HOLDS
 from shared.kernel.attempts import Attempts
+from shared.kernel.clock import Clock
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import TrainyardError
 from shared.kernel.memory import Memory, Topic
@@ -90,7 +91,7 @@ def _charge(ports: MoneyPorts) -> None:
     close_days(ports, samples)
     books = charged(ports, now - KEPT, now, samples)
     costs = of_runs(books.days)
-    all_told = _write_run_costs(ports, books.runs, costs)
+    all_told = _write_run_costs(ports.runs, ports.clock, books.runs, costs)
     for project, budget in sorted(ports.money.budgets.items()):
         _hold_to(ports, project, budget, _spent(project, books, costs, now))
     if all_told and all(map(is_over, books.runs.values())):
@@ -109,22 +110,20 @@ def _is_charged(runs: Runs, memory: Memory, samples: Sampled, now: datetime) -> 
     return not any(sample.nodes for name in samples.clusters for sample in samples.between(name, now - HOLDS, now))
 
 
-def _write_run_costs(ports: RunPorts, runs: dict[str, Run], costs: dict[str, dict[str, Row]]) -> bool:
+def _write_run_costs(runs: Runs, clock: Clock, charged: dict[str, Run], costs: dict[str, dict[str, Row]]) -> bool:
     """Write each run's cost so far on the run, largest changes first. Return False if a run was not written."""
-    now = ports.clock()
+    now = clock()
     changed = []
-    for name in runs.keys() & costs.keys():
+    for name in charged.keys() & costs.keys():
         cost = _cost(costs[name], now)
-        before = runs[name].money.cost
+        before = charged[name].money.cost
         difference = abs(cost.dollars - (before.dollars if before else 0.0))
         if before is None or difference > LEAST_CHANGE * before.dollars:
             changed.append((difference, name, cost))
     updated = 0
     for _, name, cost in sorted(changed, reverse=True, key=lambda change: change[:2])[:MOST_RUNS]:
         try:
-            ports.runs.update(
-                old := ports.runs.get(name), replace(old.value, money=replace(old.value.money, cost=cost))
-            )
+            runs.update(old := runs.get(name), replace(old.value, money=replace(old.value.money, cost=cost)))
             updated += 1
         except TrainyardError as exc:  # the run just changed, or can't be read: the next pass writes it
             log.info("books: run %s: %s", name, exc)

@@ -16,7 +16,6 @@ from shared.events.ports import EventPorts
 from shared.kernel.clock import Clock
 from shared.kernel.errors import Changed, Impossible, Unavailable
 from shared.kernel.message import is_old
-from shared.kernel.ports import StoragePorts
 from shared.kernel.storage import Queues
 from shared.kernel.versioned import Stored
 from shared.notices import render
@@ -84,9 +83,9 @@ def deliver(ports: NoticePorts, message: DeliverNotice) -> None:
     _try(ports.queues, ports.clock, post, subscription, held)
 
 
-def prune(ports: StoragePorts, post: Post) -> int:
+def prune(clock: Clock, post: Post) -> int:
     """Delete old deliveries, as many as a timer has time for. Return how many."""
-    pruned = post.notices.prune(ports.clock() - KEPT, PRUNED_AT_ONCE)
+    pruned = post.notices.prune(clock() - KEPT, PRUNED_AT_ONCE)
     if pruned:
         log.info("notices: forgot %d deliveries from before %s", pruned, KEPT)
     return pruned

@@ -58,7 +58,7 @@ def get_retention(ports: RemovalPorts) -> Annotated[list[Json], list[PlannedRemo
 
 
 def get_usage(ports: WorkspacePorts) -> Annotated[Json, UsageAnswer]:
-    used = space.usage(ports)
+    used = space.usage(ports.jobs, ports.blobs)
     holders = [
         {"kind": kind, "name": name, "bytes": size, "files": used.files[kind, name]}
         for (kind, name), size in used.holders.most_common(MOST_SHOWN)

@@ -21,8 +21,7 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, NotFound
 from shared.kernel.person import NOBODY, Person
 from shared.kernel.places import OUTPUT_CONTAINER
-from shared.kernel.ports import StoragePorts
-from shared.kernel.storage import Blob, Queues
+from shared.kernel.storage import Blob, Blobs, Queues
 from shared.kernel.versioned import Stored
 from shared.removals.messages import CarryOutRemoval
 from shared.removals.model import Reach, Removal, RemovalKind
@@ -32,7 +31,7 @@ from shared.runs.content import drop_blobs
 from shared.runs.data import CARD, LISTING
 from shared.runs.decide import is_over, reads
 from shared.runs.model import FINAL, Run, RunState
-from shared.runs.ports import RunPorts, Runs
+from shared.runs.ports import Runs
 from shared.runs.views.run_list import in_state
 
 log = logging.getLogger(__name__)
@@ -135,23 +134,23 @@ def clear(ports: RemovalPorts, removals: Removals, what: RemovalKind, name: str,
     reach = of_run(ports.runs, ports.jobs, what, ports.runs.get(name).value, now)
     mark_cleared(ports.runs, ports.clock, name, what, True)
     try:
-        _check_unused(ports, what, name)
+        _check_unused(ports.named, ports.runs, what, name)
     except Conflict:
         mark_cleared(ports.runs, ports.clock, name, what, False)
         raise
     return _ask(ports.queues, removals, asked.removal(what, name, now, reach))
 
 
-def _check_unused(ports: RemovalPorts, what: RemovalKind, name: str) -> None:
+def _check_unused(named: Named, runs: Runs, what: RemovalKind, name: str) -> None:
     """Raise Conflict if a run starts from these copies, or continues from these checkpoints, or a model needs them."""
     if what is RemovalKind.CHECKPOINTS:
-        users = (run for run in _live(ports.runs) if run.asked.continues == name)
+        users = (run for run in _live(runs) if run.asked.continues == name)
     else:
-        users = (run for run in _live(ports.runs) if run.asked.from_run == name)
+        users = (run for run in _live(runs) if run.asked.from_run == name)
     if user := next(users, None):
         raise Conflict(f"Run {user.name} starts from the {what} of run {name}, and is {user.progress.state}.", "needed")
     if what is RemovalKind.COPIES:  # Azure ML's registry refers to the copies
-        _check_unnamed(ports.named.needing_run(name), f"RemovalKind the job of run {name} wrote")
+        _check_unnamed(named.needing_run(name), f"What the job of run {name} wrote")
 
 
 def _check_unnamed(versions: list[str], what: str) -> None:
@@ -172,13 +171,13 @@ def carry_out(ports: RemovalPorts, message: CarryOutRemoval) -> None:
     removal = removals.get(what, name, message.asked_at)
     if removal is None or removal.done_at is not None:
         return
-    if not _is_in_force(ports, removal):
+    if not _is_in_force(ports.drops, ports.runs, removal):
         removals.put(replace(removal, done_at=ports.clock()))
         log.info("%s %s: its removal of %s is not in force", what, name, removal.asked_at)
         return
     reach, until = removal.reach or _reach_now(ports, removal), ports.clock() + PATIENCE
     files, size = removal.files, removal.bytes
-    for container, blobs in _going(ports, removal, reach):
+    for container, blobs in _going(ports.runs, ports.blobs, removal, reach):
         files, size = files + len(blobs), size + sum(blob.size for blob in blobs)
         ports.blobs.remove_listed(container, blobs)
         if ports.clock() > until:
@@ -203,12 +202,12 @@ def finish(ports: RemovalPorts, drop: Drop) -> None:
         _clear_mark(ports.drops, stored, drop.removed_at)
 
 
-def send_again(ports: StoragePorts, removals: Removals) -> None:
+def send_again(queues: Queues, clock: Clock, removals: Removals) -> None:
     """Resend the messages of removals that are not done after an hour, because their messages must be lost."""
-    now = ports.clock()
+    now = clock()
     for removal in removals.newest(SENT_AGAIN):
         if removal.done_at is None and LOST_AFTER <= now - removal.asked_at < SENT_FOR:
-            _send(ports.queues, removal)
+            _send(queues, removal)
 
 
 def _ask(queues: Queues, removals: Removals, removal: Removal) -> Removal:
@@ -221,12 +220,12 @@ def _send(queues: Queues, removal: Removal) -> None:
     queues.send(CarryOutRemoval(removal.what, removal.name, removal.asked_at))
 
 
-def _is_in_force(ports: DropPorts, removal: Removal) -> bool:
+def _is_in_force(drops: Drops, runs: Runs, removal: Removal) -> bool:
     """Return whether the run or the drop still has the mark of this removal."""
     if removal.what is RemovalKind.DROP:
-        stored = ports.drops.get(DropKey.of(removal.name))
+        stored = drops.get(DropKey.of(removal.name))
         return stored is not None and stored.value.removed_at == removal.asked_at
-    run = ports.runs.get(removal.name).value
+    run = runs.get(removal.name).value
     if removal.what is RemovalKind.RUN:
         return run.removed.at == removal.asked_at
     return str(removal.what) in run.removed.cleared
@@ -241,14 +240,14 @@ def _reach_now(ports: DropPorts, removal: Removal) -> Reach:
     return of_drop(stored.value, removal.asked_at) if stored else Reach(removal.asked_at)
 
 
-def _going(ports: RunPorts, removal: Removal, reach: Reach) -> Iterator[tuple[str, list[Blob]]]:
+def _going(runs: Runs, blobs: Blobs, removal: Removal, reach: Reach) -> Iterator[tuple[str, list[Blob]]]:
     """Yield batches of blobs to delete, with their container. The list of a generation's files stays as long as its
     drop.
     """
     is_drop = removal.what is RemovalKind.DROP
-    keep = "" if is_drop else listing_kept(ports.runs.get(removal.name).value)
-    for container, blobs in in_reach(ports.blobs, reach, DropKey.of(removal.name) if is_drop else None):
-        going = (blob for blob in blobs if blob.name != keep)
+    keep = "" if is_drop else listing_kept(runs.get(removal.name).value)
+    for container, found in in_reach(blobs, reach, DropKey.of(removal.name) if is_drop else None):
+        going = (blob for blob in found if blob.name != keep)
         while batch := list(islice(going, _BATCH)):
             yield container, batch
 

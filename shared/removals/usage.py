@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from shared.jobs.location import OUTPUT_STORE, Location
-from shared.jobs.ports import Jobs, WorkspacePorts
+from shared.jobs.ports import Jobs
 from shared.kernel.drop_key import DropKey
 from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
-from shared.kernel.storage import Place
+from shared.kernel.storage import Blobs, Place
 from shared.runs.data import CARD, LISTING
 
 BUDGET_SECONDS = 60.0  # per answer; an answer that ran out of time is marked incomplete
@@ -27,10 +27,10 @@ class Usage:
     complete: bool = True
 
 
-def usage(ports: WorkspacePorts) -> Usage:
+def usage(jobs: Jobs, blobs: Blobs) -> Usage:
     """Count every blob of Trainyard once."""
     counts, until = Usage(), time.monotonic() + BUDGET_SECONDS
-    for kind, name, size in _sizes(ports):
+    for kind, name, size in _sizes(jobs, blobs):
         counts.kinds[kind] += size
         counts.holders[kind, name] += size
         counts.files[kind, name] += 1
@@ -40,19 +40,19 @@ def usage(ports: WorkspacePorts) -> Usage:
     return counts
 
 
-def _sizes(ports: WorkspacePorts) -> Iterator[tuple[str, str, int]]:
-    for blob in ports.blobs.list(Place(DROPS_CONTAINER, "")):
+def _sizes(jobs: Jobs, blobs: Blobs) -> Iterator[tuple[str, str, int]]:
+    for blob in blobs.list(Place(DROPS_CONTAINER, "")):
         yield "drops", str(DropKey.of(blob.name)), blob.size
-    for blob in ports.blobs.list(Place(OUTPUT_CONTAINER, "")):
+    for blob in blobs.list(Place(OUTPUT_CONTAINER, "")):
         folder, _, inside = blob.name.partition("/")[2].partition("/")
         # Each generation of a drop has a listing, also on a route that trains nothing.
         yield "lists" if inside in (LISTING, CARD) else "archives", folder or blob.name, blob.size
-    jobs = ports.jobs.place(Location(OUTPUT_STORE, "trainyard/"))
-    for blob in ports.blobs.list(jobs):
-        run, _, rest = blob.name.removeprefix(jobs.prefix).partition("/")
+    copies = jobs.place(Location(OUTPUT_STORE, "trainyard/"))
+    for blob in blobs.list(copies):
+        run, _, rest = blob.name.removeprefix(copies.prefix).partition("/")
         yield "checkpoints" if rest.startswith("checkpoints/") else "copies", run, blob.size
-    logs = _folders_of_jobs(ports.jobs)
-    for blob in ports.blobs.list(logs):
+    logs = _folders_of_jobs(jobs)
+    for blob in blobs.list(logs):
         yield "logs", blob.name.removeprefix(logs.prefix).partition("/")[0], blob.size
 
 

@@ -185,7 +185,7 @@ def _verdict(ports: RunPorts, run: Run) -> DataVerdict | None:
 
 def _compared(ports: RunPorts, run: Run, jobs: Collection[str] | None, blobs: Iterable[Blob]) -> DataVerdict | None:
     """The verdict on the named jobs, or on all jobs if `jobs` is None; None if no job ever had nodes."""
-    differences = _differences(ports, run, blobs) or _gone_again(ports.datasets, run)
+    differences = _differences(ports.datasets, ports.blobs, run, blobs) or _gone_again(ports.datasets, run)
     trained = has_run(run) or run.progress.state in (RunState.RUNNING, RunState.COMPLETED) or jobs is not None
     if not differences and trained:
         return DataVerdict(TrainedOn.RECORDED)
@@ -201,12 +201,12 @@ def _may_read_before(run: Run) -> bool:
     return any("download" in given.mode for given in inputs if below_drops(given.path))
 
 
-def _differences(ports: RunPorts, run: Run, blobs: Iterable[Blob]) -> list[ChangedFile]:
+def _differences(datasets: Datasets, blobs: Blobs, run: Run, collected: Iterable[Blob]) -> list[ChangedFile]:
     present: dict[str, Blob] = {}
     drop = DropKey.of(run.asked.drop)
     marker = f"{drop.prefix()}{SUCCESS_MARKER}"  # the marker says "complete" and is not content
-    seen = survey(drop, _collected(blobs, present, marker))
-    recorded = kept_listing(ports.blobs, _folder(ports.datasets, run)) if len(present) <= MOST_LISTED else None
+    seen = survey(drop, _collected(collected, present, marker))
+    recorded = kept_listing(blobs, _folder(datasets, run)) if len(present) <= MOST_LISTED else None
     if recorded is None:  # no list says which files changed: judge the drop as one file
         same = True if seen.fingerprint == run.asked.fingerprint else None
         return [ChangedFile(f"drops/{run.asked.drop}", seen.newest, same)]

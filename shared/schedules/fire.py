@@ -83,13 +83,13 @@ def queue_check(queues: Queues, clock: Clock, name: str, at: datetime | None) ->
     queues.send(CheckSchedule(name, at.isoformat() if at else ""), delay)
 
 
-def ask_for_overdue(ports: StoragePorts, schedules: Schedules) -> None:
+def ask_for_overdue(queues: Queues, clock: Clock, schedules: Schedules) -> None:
     """Queue a check of each overdue schedule, and of each schedule that counts files."""
-    now = ports.clock()
+    now = clock()
     for schedule in schedules.all():
         overdue = schedule.next_at is not None and schedule.next_at < now - PATIENCE
         if not schedule.paused and (schedule.new_files or overdue):
-            queue_check(ports.queues, ports.clock, schedule.id, schedule.next_at)
+            queue_check(queues, clock, schedule.id, schedule.next_at)
 
 
 def _decide(ports: SchedulePorts, schedules: Schedules, schedule: Schedule, each: DueFiring) -> Firing:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
+from shared.jobs.ports import Jobs
+from shared.kernel.clock import Clock
 from shared.kernel.memory import Topic
 from shared.runs.codes import CancelCode
 from shared.runs.features import RunFinding
@@ -28,7 +30,7 @@ def watch(ports: RunPorts, runs: Sequence[Run]) -> dict[str, RunFinding]:
     """Return the runs whose GPUs do nothing, with a sentence. Raises Unavailable if Azure Monitor does not answer."""
     rules, now = ports.rules, ports.clock()
     old = [run for run in runs if now - run.progress.history[-1].at >= rules.idle_gpus_after]
-    jobs = _in_rotation({run.name: _jobs_with_gpus(ports, run) for run in old}, now)
+    jobs = _in_rotation({run.name: _jobs_with_gpus(ports.jobs, ports.clock, run) for run in old}, now)
     asked = [job for of_run in jobs.values() for job in of_run]
     if not asked:
         return {}
@@ -68,8 +70,8 @@ def _is_covered(points: Sequence[Measurement], now: datetime, quiet: timedelta) 
     return bool(points) and now - points[-1].at <= LATE and len(_last(points, quiet)) >= quiet // GRAIN
 
 
-def _jobs_with_gpus(ports: RunPorts, run: Run) -> Iterable[str]:
-    measurable = measurable_part(ports, run)
+def _jobs_with_gpus(jobs: Jobs, clock: Clock, run: Run) -> Iterable[str]:
+    measurable = measurable_part(jobs, clock, run)
     return measurable.jobs if measurable and measurable.gpus else ()
 
 

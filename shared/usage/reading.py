@@ -11,11 +11,13 @@ import logging
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from shared.jobs.ports import WorkspacePorts
+from shared.jobs.ports import Jobs
 from shared.jobs.vm_size import gpus_of
+from shared.kernel.clock import Clock
 from shared.kernel.errors import NotFound, TrainyardError
 from shared.kernel.memory import Topic
 from shared.kernel.places import OUTPUT_CONTAINER
+from shared.kernel.storage import Blobs
 from shared.runs.facts import RunBeingArchived
 from shared.runs.model import Run
 from shared.runs.ports import RunPorts
@@ -50,25 +52,26 @@ def usage_of(ports: RunPorts, run: Run) -> NodeUsage:
     Sends at most one request a minute for the nodes of a run, and one for their GPUs. Raises Unavailable if Azure
     Monitor does not answer and there is no archive.
     """
-    now, measurable = ports.clock(), measurable_part(ports, run)
+    now, measurable = ports.clock(), measurable_part(ports.jobs, ports.clock, run)
     if measurable is None:
         return NodeUsage()
     its = run.feature(UsageSummary)
     is_complete = its is not None and its.until is not None and its.until >= measurable.end - 2 * GRAIN
     if is_complete or now - measurable.end > KEPT:
-        return archived(ports, run)
+        return archived(ports.blobs, run)
     try:
-        return ports.memory.answer(LOOKED_UP, now, lambda: _ask(ports, measurable), run.name) or archived(ports, run)
+        measured = ports.memory.answer(LOOKED_UP, now, lambda: _ask(ports, measurable), run.name)
     except TrainyardError:
         if its is None:
             raise
-        return archived(ports, run)
+        measured = NodeUsage()
+    return measured or archived(ports.blobs, run)
 
 
-def archived(ports: WorkspacePorts, run: Run) -> NodeUsage:
+def archived(blobs: Blobs, run: Run) -> NodeUsage:
     """Return the usage in the run's archive; empty if the archive has none."""
     try:
-        data = ports.blobs.read(OUTPUT_CONTAINER, f"{archive_folder(run)}/{FILE}", FILE_LIMIT)
+        data = blobs.read(OUTPUT_CONTAINER, f"{archive_folder(run)}/{FILE}", FILE_LIMIT)
         return of_rows(json.loads(line) for line in data.splitlines())
     except NotFound:
         return NodeUsage()
@@ -84,7 +87,7 @@ def with_usage(ports: RunPorts, fact: RunBeingArchived) -> Run:
     """
     run = fact.run
     try:
-        measurable = measurable_part(ports, run)
+        measurable = measurable_part(ports.jobs, ports.clock, run)
         if measurable is None or measurable.end - measurable.begin < LEAST:
             return run
         usage = _ask(ports, measurable)
@@ -99,17 +102,17 @@ def with_usage(ports: RunPorts, fact: RunBeingArchived) -> Run:
         return run
 
 
-def measurable_part(ports: WorkspacePorts, run: Run) -> Measurable | None:
+def measurable_part(jobs: Jobs, clock: Clock, run: Run) -> Measurable | None:
     """Return what can be asked of Azure Monitor; None for a run that never had nodes of its own."""
     kind = workload(run)
-    uses = kind.uses(run, ports.clock()) if kind.has_own_nodes else []
+    uses = kind.uses(run, clock()) if kind.has_own_nodes else []
     spans = [span for use in uses for span in use.ran]
-    jobs = tuple(dict.fromkeys(kind.jobs(run).values()))
-    if not spans or not jobs:
+    names = tuple(dict.fromkeys(kind.jobs(run).values()))
+    if not spans or not names:
         return None
-    sizes = [ports.jobs.vm_size(use.cluster) if use.cluster else "" for use in uses]
+    sizes = [jobs.vm_size(use.cluster) if use.cluster else "" for use in uses]
     gpus = any(not size or gpus_of(size) != 0 for size in sizes)
-    return Measurable(jobs, min(span.begin for span in spans), max(span.end for span in spans), gpus)
+    return Measurable(names, min(span.begin for span in spans), max(span.end for span in spans), gpus)
 
 
 def _ask(ports: RunPorts, measurable: Measurable) -> NodeUsage:

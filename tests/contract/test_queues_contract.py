@@ -175,7 +175,7 @@ def test_poison_that_the_host_put_there_stays(clients: StorageClients, monkeypat
         queue.send_message(text, time_to_live=7 * 86_400)
     ports: Any = SimpleNamespace(queues=StorageQueues(clients.queue))
     for _ in range(2):
-        poison.keep_poison(ports)
+        poison.keep_poison(ports.queues)
     messages = list(queue.receive_messages(messages_per_page=32, max_messages=100))
     assert sorted(message.content for message in messages) == sorted(texts)
     assert {message.expires_on.year for message in messages if message.expires_on} == {9999}

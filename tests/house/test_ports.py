@@ -13,6 +13,8 @@ OF_ALL_NOUNS = {
     "api/run_views.py": "calls the comparison",
     "reactions.py": "the table of what follows from the facts of all nouns",
 }
+FEW = 2  # nouns
+PARAMETERS = 5
 MOST = 13  # interfaces; a feature needs none of its own where a noun before it has what it takes
 
 
@@ -57,3 +59,60 @@ def test_all_ports_are_taken_only_where_many_nouns_are() -> None:
         if "AllPorts" in path.read_text("utf-8") and path != SHARED / "ports.py"
     }
     assert users == OF_ALL_NOUNS.keys()
+
+
+def ports_of_interfaces() -> tuple[set[str], set[str]]:
+    """The names of the interfaces, and of the ports that they have; `happened` is a call and not a port."""
+    interfaces = [node for _, node in protocols() if node.name.endswith("Ports")]
+    functions = [each for node in interfaces for each in node.body if isinstance(each, ast.FunctionDef)]
+    return {node.name for node in interfaces}, {each.name for each in functions if each.decorator_list}
+
+
+def values(tree: ast.Module) -> Iterator[str]:
+    """The names that the module uses as values, or in strings like "module:function", and not to call them at once.
+
+    A function with such a name is a handler, a reaction or an API operation, and takes the interface of its table.
+    """
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and id(node) not in called:
+            yield node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and id(node) not in called:
+            yield node.attr
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value.rpartition(":")[2]
+
+
+def used_of(function: ast.FunctionDef, parameter: str) -> set[str] | None:
+    """What the function reads of the parameter; None if it passes the parameter on."""
+    names = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == parameter]
+    attributes = [
+        node
+        for node in ast.walk(function)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == parameter
+    ]
+    return {node.attr for node in attributes} if len(names) == len(attributes) else None
+
+
+def test_a_function_of_few_nouns_takes_the_nouns() -> None:
+    """A function that passes its ports to no other and uses one or two takes these: `runs: Runs, clock: Clock`.
+
+    Functions of a table, and functions that would get more than five parameters, keep an interface.
+    """
+    interfaces, ports = ports_of_interfaces()
+    trees = {
+        path: ast.parse(path.read_text("utf-8"))
+        for folder in (SHARED, SHARED.parent / "functions")
+        for path in sorted(folder.rglob("*.py"))
+    }
+    fixed = {name for tree in trees.values() for name in values(tree)}
+    found = []
+    for path, tree in trees.items():
+        for function in (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name not in fixed):
+            for argument in function.args.args:
+                used = used_of(function, argument.arg)
+                if argument.annotation is not None and ast.unparse(argument.annotation) in interfaces and used:
+                    many = len(function.args.args) + len(function.args.kwonlyargs) + len(used) - 1 > PARAMETERS
+                    if len(used) <= FEW and used <= ports and not many:
+                        found.append(f"{path.relative_to(SHARED.parent)}:{function.name} uses only {sorted(used)}")
+    assert found == [], "\n".join(found)

@@ -37,7 +37,7 @@ def somebodys_wish(simulation: Any) -> Wish | None:
         *[("promote", partial(promote_run, simulation.system, random.choice(archived), MODEL, alias, asked, True))] * 4,
         *[("point", partial(point, simulation.system, MODEL, number, alias, asked))] * 2,
         *[("undo", partial(undo, simulation.system, MODEL, alias, asked))] * 2,
-        ("let_go", partial(let_go, simulation.system, MODEL, number, asked)),
+        ("let_go", partial(let_go, simulation.system.models, simulation.system.clock, MODEL, number, asked)),
     ]
     chosen: Wish = random.choice(wishes)
     return chosen

@@ -7,7 +7,8 @@ import { columns } from "../../series.js";
 import { W } from "../../words.js";
 import { useMemo } from "preact/hooks";
 
-export function Curves({ run, series, query }) {
+/** `span`: the first and last second that the curves are drawn across, if that is time. */
+export function Curves({ run, series, query, span }) {
   const names = ordered(Object.keys(series).filter((name) => name !== "epoch")),
     how = query.x || "step",
     logarithmic = query.log === "1";
@@ -15,8 +16,8 @@ export function Curves({ run, series, query }) {
     () =>
       names.map((name) => [
         name,
-        [{ name, label: "", ...columns(series[name], placing(how, series, series[name])) }],
-        finer([{ run, all: series, name, label: "" }], name, (all, points) => placing(how, all, points)),
+        [{ name, label: "", ...columns(series[name], placing(how, series)) }],
+        finer([{ run, all: series, name, label: "" }], name, (all) => placing(how, all)),
       ]),
     [series, how],
   );
@@ -26,7 +27,15 @@ export function Curves({ run, series, query }) {
       <Axis query={query} epochs={Boolean(series.epoch)} />
       <div class="charts">
         {drawn.map(([name, one, more]) => (
-          <Chart key={name} title={name} series={one} finer={more} logarithmic={logarithmic} sync="run" />
+          <Chart
+            key={name}
+            title={name}
+            series={one}
+            finer={more}
+            logarithmic={logarithmic}
+            sync="run"
+            span={how === "time" ? span : null}
+          />
         ))}
       </div>
     </>
@@ -58,10 +67,17 @@ export const Axis = ({ query, epochs }) => (
   </div>
 );
 
-/** Where a point is drawn: at its step, its seconds since the first point, or the epoch that the run reports. */
-export function placing(how, all, points) {
+/** Unix seconds of the first point of all series that has a time; undefined without one. */
+export function beginning(all) {
+  const times = Object.values(all).map((points) => points.find((point) => point[2] !== null)?.[2]);
+  const known = times.filter((time) => time !== undefined);
+  return known.length ? Math.min(...known) : undefined;
+}
+
+/** Where a point is drawn: at its step, its seconds since the run's first point, or the epoch that the run reports. */
+export function placing(how, all) {
   if (how === "time") {
-    const start = points.find((point) => point[2] !== null)?.[2] ?? 0;
+    const start = beginning(all) ?? 0;
     return (point) => (point[2] ?? start) - start;
   }
   const epochs = all.epoch;

@@ -27,7 +27,8 @@ function Standing({ date }) {
   );
 }
 
-export function What({ run }) {
+/** `usage` is the answer of `GET runs/{run}/usage`, or null. */
+export function What({ run, usage }) {
   const f = W.run.fields,
     known = (name) => [f[name], run[name] === null || run[name] === undefined ? "" : String(run[name])];
   const m = run.metrics,
@@ -96,6 +97,8 @@ export function What({ run }) {
           ],
           [W.run.canceledBy, run.canceled_by],
           ...FIELDS.filter((name) => !run.sweep || !OF_NODES.includes(name)).map(known),
+          [W.usage.used, usage?.sentence],
+          [W.usage.advice, usage?.advice],
           ...Object.entries(run.labeled || {}),
           [
             f.git,

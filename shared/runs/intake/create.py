@@ -26,7 +26,7 @@ def create_run(
     Raises Conflict if the key was used for another request, and Impossible for a request that can't become a job. After
     a crash between the record and the queue, the hourly reconcile queues the submission.
     """
-    name, request_digest = run_name(ports, key), digest(request)
+    name, request_digest = run_name(ports.new_token, key), digest(request)
     if key and (made := made_before(ports, name, request_digest)):
         return made
     parsed_request = read_request(ports, request, name)

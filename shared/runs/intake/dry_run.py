@@ -22,7 +22,7 @@ def dry_run(ports: RunPorts, request: RunRequest, key: str | None = None) -> dic
     For an elastic run, the job is the first member's. Creates nothing. Without a key, the job's name differs at every
     call, as a real run's name would.
     """
-    parsed_request = read_request(ports, request, run_name(ports, key))
+    parsed_request = read_request(ports, request, run_name(ports.new_token, key))
     run = first_record(ports, parsed_request)
     how = workload(run)
     job = how.job_spec(run, how.jobs(run).get(0, run.name), ports.rendezvous, run.created_at)
@@ -45,7 +45,7 @@ def plan(ports: RunPorts, request: RunRequest) -> dict[str, Any]:
 
     The job keeps the values of its environment variables: it is the caller's own document, returned for use elsewhere.
     """
-    parsed_request = read_request(ports, request, run_name(ports, None))
+    parsed_request = read_request(ports, request, run_name(ports.new_token, None))
     built = build(parsed_request.order)
     wrong = [Reason(code=p.code, message=in_words(parsed_request, p)) for p in built.problems]
     if built.job is None:

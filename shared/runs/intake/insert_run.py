@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from datetime import timedelta
 
 from shared.kernel.errors import Conflict, NotFound
-from shared.kernel.ports import StoragePorts
 from shared.runs.facts import RunRecorded
 from shared.runs.model import Run, RunState
 from shared.runs.names import asked_run_name
@@ -18,8 +18,8 @@ log = logging.getLogger(__name__)
 SENT_BY_THEN = timedelta(seconds=5)  # a healthy call queues the submission milliseconds after recording the run
 
 
-def run_name(ports: StoragePorts, key: str | None) -> str:
-    return asked_run_name("key", key) if key else asked_run_name("token", ports.new_token())
+def run_name(new_token: Callable[[], str], key: str | None) -> str:
+    return asked_run_name("key", key) if key else asked_run_name("token", new_token())
 
 
 def name_with_route(runs: Runs, kind: str, route: str, what: str) -> str:

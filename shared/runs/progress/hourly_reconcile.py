@@ -14,13 +14,14 @@ from datetime import datetime, timedelta
 
 from shared.jobs.model import JobStatus
 from shared.kernel.errors import BadInput, Changed, TrainyardError
+from shared.kernel.storage import Queues
 from shared.kernel.versioned import Stored
 from shared.runs.decide import is_over
 from shared.runs.facts import ArchiveGivenUp, RunReconciled
 from shared.runs.messages import CheckHour
 from shared.runs.model import Run, RunState
 from shared.runs.names import hour_has_passed, start_of_hour
-from shared.runs.ports import RunPorts
+from shared.runs.ports import RunPorts, Runs
 from shared.runs.progress.follow import explained, follow
 from shared.runs.progress.transitions import (
     ask_for_archive,
@@ -43,12 +44,12 @@ ARCHIVE_TRIES = 12  # until archiving a run is abandoned
 SUBMIT_FOR = timedelta(days=1)  # until submitting a run is abandoned
 
 
-def queue_hourly_checks(ports: RunPorts) -> None:
+def queue_hourly_checks(runs: Runs, queues: Queues) -> None:
     """Queue a reconcile of every hour that may have unfinished runs, one after the other."""
-    hours = ports.runs.hours()
+    hours = runs.hours()
     apart = min(APART_SECONDS, ALL_WITHIN_SECONDS / max(len(hours), 1))
     for number, hour in enumerate(reversed(hours)):
-        ports.queues.send(CheckHour(hour), int(number * apart))
+        queues.send(CheckHour(hour), int(number * apart))
 
 
 def reconcile_hour(ports: RunPorts, message: CheckHour) -> None:

@@ -9,7 +9,7 @@ from shared.jobs.spec import JobSpec
 from shared.kernel.errors import NotFound, Unavailable
 from shared.runs.decide import is_over
 from shared.runs.intake.job_lifetime import within_lifetime
-from shared.runs.ports import RunPorts
+from shared.runs.ports import RunPorts, Runs
 
 log = logging.getLogger(__name__)
 
@@ -23,16 +23,16 @@ def put_job(ports: RunPorts, run: str, job: JobSpec) -> JobStatus:
     try:
         return ports.jobs.submit(within_lifetime(ports.capacity, job)[0])
     except Unavailable:
-        if has_ended(ports, run):
+        if has_ended(ports.runs, run):
             log.warning("run %s ended while job %s was submitted, and no answer came: it is canceled", run, job.name)
             ports.jobs.cancel(job.name)
         raise
 
 
-def has_ended(ports: RunPorts, run: str) -> bool:
+def has_ended(runs: Runs, run: str) -> bool:
     """Return whether the run has ended, or was asked to end, by its newest row. False for an unknown run."""
     try:
-        row = ports.runs.get(run).value
+        row = runs.get(run).value
     except NotFound:
         return False
     return is_over(row) or row.cancel.asked_at is not None

@@ -37,7 +37,8 @@ def test_a_listed_field_has_a_column_in_lists(tmp_path: Path) -> None:
     world = World(trainers_folder(tmp_path))
     for each in (of_vision, of_nobody):
         world.runs.insert(each)
-    listed: dict[str, Any] = {row["run"]: row["listed"] for row in rows.rows(world.system, RowsQuery())["rows"]}
+    page = rows.rows(world.system.runs, world.system.clock, RowsQuery())
+    listed: dict[str, Any] = {row["run"]: row["listed"] for row in page["rows"]}
     assert listed == {"a": {"Project": "vision"}, "b": {}}
     assert "project" in SELECTED[RunFields.ROW]
     text = printed(show.many([records.run(of_vision), records.run(of_nobody)], ""))

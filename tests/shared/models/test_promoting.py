@@ -120,7 +120,7 @@ def test_an_alias_never_points_at_what_was_let_go(world: World, monkeypatch: pyt
     def overtaken(name: str, number: int) -> Version | None:
         found = really(name, number)
         if others:
-            let_go(world.system, name, others.pop(), asked(world))
+            let_go(world.system.models, world.system.clock, name, others.pop(), asked(world))
         return found
 
     monkeypatch.setattr(world.models, "version", overtaken)
@@ -195,9 +195,9 @@ def test_what_has_a_name_is_kept_with_its_data(world: World) -> None:
         with pytest.raises(Conflict, match=r"is kept for churn/1: .* `models churn/1 --let-go` releases it"):
             ask()
     with pytest.raises(Conflict, match=r"churn/1 is churn@production. Move the alias first"):
-        let_go(world.system, "churn", 1, asked(world))
+        let_go(world.system.models, world.system.clock, "churn", 1, asked(world))
     undo(world.system, "churn", "production", asked(world))
-    let_go(world.system, "churn", 1, asked(world, "old"))
+    let_go(world.system.models, world.system.clock, "churn", 1, asked(world, "old"))
     remove.remove_run(world.system, world.removals, run.name, remove.RemovalRequest(ANN))
     with pytest.raises(NotFound, match="no version 1 any more"):
         version_of(world.models, "churn", "1")

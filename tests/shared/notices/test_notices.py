@@ -141,7 +141,7 @@ def test_old_deliveries_are_forgotten_by_the_timer(world: World) -> None:
         deliver.begin(
             world.system.queues, world.post, made, replace(NOTICE, id=f"e{number}", kind=NoticeKind.COMPLETED, at=at)
         )
-    assert deliver.prune(world.system, world.post) == 1
+    assert deliver.prune(world.system.clock, world.post) == 1
     assert [each.notice.id for each in world.notices.newest(made.id)] == ["e1"]
     deliver_all(world)
     assert [headers["webhook-id"] for _, _, headers in world.sender.posts] == ["e1"]

@@ -144,7 +144,7 @@ def test_a_removal_that_lost_its_mark_deletes_nothing(world: World) -> None:
     upload(world, "1.bin", "_SUCCESS")
     world.removals.put(asked)
     world.clock.advance(3601)
-    send_again(world.system, world.removals)
+    send_again(world.system.queues, world.system.clock, world.removals)
     world.run_until_idle()
     assert left(world, "drops") == ["mnist/a/1.bin", "mnist/a/_SUCCESS"]
     assert world.removals.newest()[0].done_at

@@ -188,18 +188,18 @@ def test_a_removal_whose_message_was_lost_is_sent_again(world: World) -> None:
         run = trained(world, name="b" if again else "a")
         remove_run(world.system, world.removals, run.name, RemovalRequest(Person("ada")))
         world.queues.messages["background"].clear()
-        send_again(world.system, world.removals)
+        send_again(world.system.queues, world.system.clock, world.removals)
         assert world.queues.messages["background"] == [], "its message may be on its way"
         if again:
             remove_run(world.system, world.removals, run.name, RemovalRequest(Person("eve")))
         else:
             world.clock.advance(3601)
-            send_again(world.system, world.removals)
+            send_again(world.system.queues, world.system.clock, world.removals)
         world.run_until_idle()
         removal = world.removals.newest()[0]
         assert (removal.name, removal.by, removal.done_at is not None) == (run.name, "ada", True)
     world.clock.advance(3601)
-    send_again(world.system, world.removals)
+    send_again(world.system.queues, world.system.clock, world.removals)
     assert world.queues.messages["background"] == []
 
 
@@ -362,7 +362,7 @@ def test_the_plan_is_told_a_week_before(world: World) -> None:
 def test_usage_counts_every_byte_once(world: World) -> None:
     """The kinds add up to all blobs that there are, and the holders to the kinds."""
     trained(world)
-    found = usage.usage(world.system)
+    found = usage.usage(world.system.jobs, world.system.blobs)
     every = [c.blob.size for container in world.blobs.containers.values() for c in container.values()]
     assert found.kinds.total() == sum(every) == found.holders.total()
     assert found.files.total() == len(every)

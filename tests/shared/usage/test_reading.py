@@ -107,7 +107,7 @@ def test_what_came_late_is_read_from_azure_monitor(world: World) -> None:
     world.clock.advance(60 * 30)
     goes(world, name, "Completed")
     run, began = world.runs.get(name).value, world.clock() - timedelta(minutes=30)
-    assert len(archived(world.system, run).by_node(Metric.CPU)["n"]) == 20
+    assert len(archived(world.system.blobs, run).by_node(Metric.CPU)["n"]) == 20
     later = tuple(Measurement(began + timedelta(minutes=n), 40.0, 40.0) for n in range(30))
     azure_monitor(world).used[name] = NodeUsage((NodeSeries(Metric.CPU, "n", "", later),))
     assert len(usage_of(world.system, run).by_node(Metric.CPU)["n"]) == 30
@@ -144,7 +144,7 @@ def test_an_archive_never_waits_for_azure_monitor(world: World, monkeypatch: pyt
 def test_a_broken_file_is_no_usage(world: World) -> None:
     run = ended(world)
     world.blobs.put("output", f"{run.archive.output.removeprefix('output/')}/{FILE}", b"{]")
-    assert not archived(world.system, run)
+    assert not archived(world.system.blobs, run)
 
 
 def test_the_answer_says_it_in_words(world: World) -> None:
