@@ -280,6 +280,7 @@ class Cloud:
             "AzureFunctionsJobHost__extensions__queues__maxPollingInterval": "00:00:01",
             "AzureFunctionsJobHost__extensions__queues__visibilityTimeout": "00:00:05",
             "TRAINYARD_RECONCILE_SCHEDULE": FAST_TIMER,
+            "TRAINYARD_ALLOW": "services,identity,queue_settings",  # a job here has the rights of its sender anyway
             "TRAINYARD_NOTICES_TO": "anywhere",  # whoever may call this API is on this machine already
             "TRAINYARD_SCALING_SCHEDULE": FAST_TIMER,
         }

@@ -41,7 +41,7 @@ from shared.system import System
 def build(settings: Settings) -> System:
     """Build the System with the real adapters. Sends no request."""
     now = SystemClock()
-    clients, routes = account.clients(settings.storage), load(settings.routes_file, TRAINERS)
+    clients, routes = account.clients(settings.storage), load(settings.routes_file, TRAINERS, settings.allow)
     files = blobs.StorageBlobs(clients.blob)
     notices = notice_table.TableNotices(clients.table)
     books, policy = money_table.TableBooks(clients.table), money.load(settings.money_file, settings.region)

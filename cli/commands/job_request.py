@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from ..files import folder_job, job_file
-from ..files.component_upload import with_components_sent
+from ..files.component_upload import with_job_sent
 from ..files.job_upload import with_everything_sent
 from ..session import Session, user_path
 
@@ -74,7 +74,4 @@ class Work:
 
 
 def _job_file(session: Session, file: Path) -> dict[str, Any]:
-    job = job_file.load(file)
-    if "jobs" in job or "trial" in job:
-        return with_components_sent(session.api, job, file.parent, session.remark)
-    return with_everything_sent(session.api, job, file.parent, session.remark)
+    return with_job_sent(session.api, job_file.load(file), file.parent, session.remark)

@@ -15,6 +15,13 @@ DEEPEST = 10  # pipelines within pipelines
 _LOCAL = ("file:", "./", "../")
 
 
+def with_job_sent(api: Api, job: Job, base: Path, say: Say) -> Job:
+    """Return a job of any kind with all local files that the job names uploaded. Raises CliError as both functions
+    do."""
+    send = with_components_sent if "jobs" in job or "trial" in job else with_everything_sent
+    return send(api, job, base, say)
+
+
 def with_components_sent(api: Api, job: Job, base: Path, say: Say) -> Job:
     """Return the pipeline or sweep with its components read in, and with their code, environments and data uploaded.
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +73,11 @@ OF_DATA = {
 }
 
 
-def load(file: Path, trainers: Path) -> RoutesFile:
-    """Read the routes file and its templates. Raises BadSetting with the file, route, key and choices."""
+def load(file: Path, trainers: Path, also_allowed: Iterable[str] = ()) -> RoutesFile:
+    """Read the routes file and its templates. Raises BadSetting with the file, route, key and choices.
+
+    `also_allowed` are parts of jobs without a route that are allowed beside those under `limits`.
+    """
     document = yaml_object(file)
     entries = document.get("routes")
     if not isinstance(entries, dict) or not entries or not set(document) <= {"routes", "limits"}:
@@ -82,6 +87,8 @@ def load(file: Path, trainers: Path) -> RoutesFile:
         )
     routes = {str(name): _route(str(name), entry, file, trainers) for name, entry in entries.items()}
     limits = _limits(document.get("limits") or {}, routes, f"{file}: limits")
+    also = _allow({"allow": list(also_allowed)}, "TRAINYARD_ALLOW")
+    limits = replace(limits, allow=limits.allow | also)
     return RoutesFile({**_own_routes(routes, limits, trainers), **routes}, limits)
 
 

@@ -40,6 +40,7 @@ SETTINGS = {
     "TRAINYARD_RETENTION_SCHEDULE": "NCRONTAB schedule of the retention timer; default each day at 3:40",
     "TRAINYARD_SMTP_URL": "Mail server for notices, smtps://user:password@host or smtp://host; default none",
     "TRAINYARD_MAIL_FROM": "Sender of those mails",
+    "TRAINYARD_ALLOW": "Parts allowed in jobs without a route, beside the routes file's: services,identity",
     "TRAINYARD_NOTICES_TO": "Where notices may go: public (default), or anywhere, for http and addresses inside too",
     "AZURE_BATCHAI_STORAGE_ACCOUNT": "Value for <AZURE_BATCHAI_STORAGE_ACCOUNT> in Batch AI documents; default the "
     "app's",
@@ -129,6 +130,7 @@ class Settings:
     region: str = ""
     prices_url: str = ""
     signing_key: str = ""
+    allow: tuple[str, ...] = ()
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Settings:
@@ -158,6 +160,7 @@ class Settings:
             region=env.get("TRAINYARD_REGION", ""),
             prices_url=prices_url,
             signing_key=env.get("TRAINYARD_SIGNING_KEY", ""),
+            allow=tuple(filter(None, map(str.strip, env.get("TRAINYARD_ALLOW", "").split(",")))),
         )
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from shared.adapters.azureml.arm import endpoints
 from shared.jobs import routes_file
 from shared.jobs.build import build
-from shared.jobs.order import JobOrder
+from shared.jobs.limits import Limits
+from shared.jobs.order import JobOrder, Values
 from shared.jobs.readers import trainer
+from shared.jobs.readers.azureml import read_layer
 from shared.jobs.readers.expressions import read_command
 from shared.jobs.readers.trainer import PYTHON
 from shared.jobs.route import Routes
@@ -135,8 +138,11 @@ SWEPT = "routes: {m: {trainer: mnist, cluster: cpu, sweep: %s}}"
     [
         ("routes: {}", "at least one route"),
         ("x: 1", "at least one route"),
-        ("routes: {m: 3}", "must be a mapping with the keys allow, cluster"),
-        ("routes: {m: {trainer: mnist, cluster: cpu, node: 2}}", "unknown keys node; choose from allow, cluster"),
+        ("routes: {m: 3}", "must be a mapping with the keys allow, check, cluster"),
+        (
+            "routes: {m: {trainer: mnist, cluster: cpu, node: 2}}",
+            "unknown keys node; choose from allow, check, cluster",
+        ),
         ("routes: {m: {trainer: mnist}}", "does not name a cluster"),
         ("routes: {m: {trainer: mnist, cluster: a/b}}", "cluster is 'a/b'"),
         ("routes: {m: {trainer: mnist, cluster: cpu, experiment: ../x}}", r"experiment is '\.\./x'"),
@@ -305,3 +311,31 @@ def test_a_templates_own_time_limit_counts(tmp_path: Path) -> None:
     routes = routes_file.load(tmp_path / "routes.yaml", tmp_path).routes
     assert (routes["own"].defaults.timeout_seconds, routes["own"].limits.timeout_seconds) == (0, 86400)
     assert (routes["other"].defaults.timeout_seconds, routes["other"].limits.timeout_seconds) == (600, 600)
+
+
+def test_a_setting_allows_parts_of_whole_jobs(tmp_path: Path) -> None:
+    """TRAINYARD_ALLOW allows services, identity and queue_settings for jobs without a route, beside what the routes
+    file allows; routes and other parts stay as they are."""
+    (tmp_path / "routes.yaml").write_text(
+        "limits: {allow: [code], cluster: cpu}\nroutes: {mnist: {trainer: mnist, cluster: cpu}}"
+    )
+    settings = Settings.from_env({**ENV, "TRAINYARD_ALLOW": "services, identity,queue_settings"})
+    found = routes_file.load(tmp_path / "routes.yaml", ROOT / "trainers", settings.allow)
+    body = {"services": {"a": {}}, "identity": {"type": "managed"}, "queue_settings": {"job_tier": "spot"}}
+    whole = {"command": "x", "environment": "azureml:e:1", "compute": "cpu", **body}
+
+    def refused(limits: Limits, job: dict[str, Any]) -> list[str]:
+        order = JobOrder("r", "t", JobSpec(), limits, written=read_layer(job), defaults=Values("e"))
+        return [problem.path for problem in build(order).problems]
+
+    assert refused(found.limits, whole) == []
+    assert refused(found.limits, {**whole, "resources": {"docker_args": "--privileged"}}) == ["docker_args"]
+    assert refused(routes_file.load(tmp_path / "routes.yaml", ROOT / "trainers").limits, whole) == [
+        "services",
+        "identity",
+        "queue_settings",
+    ]
+    assert found.routes["mnist"].allow == frozenset()
+    assert "code" in found.limits.allow
+    with pytest.raises(BadSetting, match="TRAINYARD_ALLOW: allow names service; choose from code"):
+        routes_file.load(tmp_path / "routes.yaml", ROOT / "trainers", ["service"])

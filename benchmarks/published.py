@@ -1,0 +1,183 @@
+"""Other people's job files on the local cloud: which could start, which complete, and who refuses the others, and why?
+
+    python3 trainyard.py bench published DIR [--run] [--quick] [--json]
+
+DIR is a checkout of any repository. Each YAML file in DIR that says it is a job (its `$schema` or `type`, or a
+`command` with an `environment`) is submitted as the command line does, unchanged: first with --dry-run, and with --run
+for real, until its end. The limit of a refusal is the file's (a mistake, or something that is not beside it), the
+workspace's (an asset that nobody registered), this machine's (the network, or anything but Python packages), or
+Trainyard's. A run that is created and can't start counts as `broken_promises`. --quick takes the first three files;
+without DIR, the corpus of the tests.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from benchmarks._options import options
+from cli.api.client import Api
+from cli.errors import CliError
+from cli.files.component_upload import with_job_sent
+from cli.files.job_file import load
+from local.cloud import Cloud, Options
+
+CORPUS = Path(__file__).resolve().parent.parent / "tests" / "e2e" / "corpus"
+CLUSTER, QUICK, AT_ONCE, WORDS = "cpu-cluster", 3, 2, 300
+PATIENCE, LOOK_SECONDS = 900.0, 1.0
+_ONE_AT_A_TIME = threading.Lock()  # files of one folder upload the same code, which may be created only once
+SCHEMAS = re.compile(
+    r"/(commandJob|sweepJob|pipelineJob|parallelJob|sparkJob|autoMLJob\w*)\.schema\.json", re.IGNORECASE
+)
+KINDS = ("command", "sweep", "pipeline", "spark", "automl")
+# Whose limit a refusal states, by its words; the first that fits counts. Trainyard's own if none does.
+WHOSE = (
+    ("the workspace", r"No version \S+ of .* among the workspace's|is not in the workspace"),
+    (
+        "the file",
+        r"not a valid job file|is missing|is empty|does not have among|asks for no package|"
+        r"Unknown field|Clone it|does not exist",
+    ),
+    ("this machine", r"this machine|from there only a single file|no network|can't be reached"),
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one file: `state` is refused, could start, completed, failed or unfinished; `why` and `whose` are
+    the reason and the limit of any other end than the wanted one."""
+
+    file: str
+    state: str
+    why: str = ""
+    whose: str = ""
+    run: str = ""
+
+    @property
+    def could_start(self) -> bool:
+        return self.state != "refused"
+
+    @property
+    def row(self) -> str:
+        limit = f" [{self.whose}]" if self.whose else ""
+        return f"{self.state:11} {self.file}{limit} {self.why}".rstrip()
+
+
+def job_files(folder: Path) -> Iterator[Path]:
+    """The YAML files below the folder that are jobs, in order of their paths; components and assets are none."""
+    for file in sorted(each for pattern in ("*.yml", "*.yaml") for each in folder.rglob(pattern)):
+        if file.is_file() and is_job(file.read_text("utf-8", "replace")):
+            yield file
+
+
+def is_job(text: str) -> bool:
+    """Whether the text of a YAML file describes a job. A text that is no YAML is a job if its `$schema` says so."""
+    if SCHEMAS.search(text):
+        return True
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return False
+    if not isinstance(document, dict) or "schema.json" in str(document.get("$schema")):
+        return False
+    plain = "command" in document and "environment" in document and "type" not in document
+    return plain or (document.get("type") in KINDS and bool({"jobs", "trial", "command", "task"} & set(document)))
+
+
+def whose_limit(why: str) -> str:
+    """Whose limit a refusal states: this machine's, the file's, or Trainyard's."""
+    return next((whose for whose, words in WHOSE if re.search(words, why, re.IGNORECASE)), "Trainyard")
+
+
+def tried(api: Api, folder: Path, file: Path, really: bool) -> Outcome:
+    """The outcome of the file: of a dry run, and then, if `really`, of its run."""
+    name = file.relative_to(folder).as_posix()
+    try:
+        with _ONE_AT_A_TIME:
+            sent = with_job_sent(api, load(file), file.parent, lambda _: None)
+        body = {"job": sent, "cluster": CLUSTER}
+        plan = api.post("runs", body=body, dry_run=True)
+        if plan["reasons"]:
+            return _refused(name, " ".join(reason["message"] for reason in plan["reasons"]))
+        if not really:
+            return Outcome(name, "could start")
+        return ended(api, name, api.post("runs", body=body)["run"])
+    except CliError as exc:
+        return _refused(name, str(exc))
+
+
+def _refused(name: str, why: str) -> Outcome:
+    return Outcome(name, "refused", " ".join(why.split())[:WORDS], whose_limit(why))
+
+
+def ended(api: Api, name: str, run: str) -> Outcome:
+    """The end of a run, for which the benchmark waits PATIENCE seconds before it cancels the run."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        found: dict[str, Any] = api.get("runs", run)
+        if found["state"] in ("completed", "failed", "canceled"):
+            why = "" if found["state"] == "completed" else " ".join((found["reason"] or "").split())[:WORDS]
+            never = found["state"] == "failed" and not found["job"]
+            return Outcome(name, found["state"], why, "Trainyard: no job was accepted" if never else "", run)
+        time.sleep(LOOK_SECONDS)
+    api.post("runs", run, "cancel")
+    return Outcome(name, "unfinished", f"It had not ended after {PATIENCE:.0f} s.", "this machine", run)
+
+
+def figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """The counts of a table: the files, those that could start and that completed, and the refused by whose limit."""
+    return {
+        "files": len(outcomes),
+        "could_start": sum(each.could_start for each in outcomes),
+        "completed": sum(each.state == "completed" for each in outcomes),
+        "broken_promises": sum(each.whose.startswith("Trainyard:") for each in outcomes),
+        "refused": dict(Counter(each.whose for each in outcomes if not each.could_start)),
+    }
+
+
+def measure(folder: Path, files: Sequence[Path], really: bool) -> list[Outcome]:
+    """The outcome of each file on a cloud of its own, as it is shipped: its routes and its limits."""
+    outcomes = []
+    with (
+        tempfile.TemporaryDirectory() as home,
+        Cloud.start(Path(home) / "cloud", Options()) as cloud,
+        Api(cloud.api) as api,
+        ThreadPoolExecutor(AT_ONCE) as pool,
+    ):
+        for outcome in pool.map(lambda file: tried(api, folder, file, really), files):
+            print(outcome.row, flush=True)
+            outcomes.append(outcome)
+    return outcomes
+
+
+def main(argv: list[str]) -> int:
+    parser = options(__doc__, f"only the first {QUICK} files")
+    parser.add_argument(
+        "folder", nargs="?", type=Path, default=CORPUS, metavar="DIR", help="a checkout of a repository"
+    )
+    parser.add_argument("--run", action="store_true", help="run each file to its end, too")
+    asked = parser.parse_args(argv)
+    if not asked.folder.is_dir():
+        parser.error(f"{asked.folder} is not a folder. Name the folder of a checkout.")
+    files = list(job_files(asked.folder))
+    if not files:
+        parser.error(f"{asked.folder} has no job files: YAML files whose $schema or type says that they are jobs.")
+    found = figures(measure(asked.folder, files[: QUICK if asked.quick else None], asked.run))
+    print(json.dumps(found) if asked.json else ", ".join(f"{name}: {value}" for name, value in found.items()))
+    return 1 if found["broken_promises"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

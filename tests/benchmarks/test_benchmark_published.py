@@ -1,0 +1,63 @@
+"""How benchmarks/published.py finds job files and counts them. The runs themselves are no part of the gate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.published import Outcome, figures, is_job, job_files, whose_limit
+
+SCHEMA = "$schema: https://azuremlschemas.azureedge.net/latest/"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"{SCHEMA}commandJob.schema.json\ncommand: x", True),
+        (f"{SCHEMA}pipelineJob.schema.json\nbad: [", True),
+        (f"{SCHEMA}commandComponent.schema.json\ntype: command\ncommand: x\nenvironment: e", False),
+        ("type: pipeline\njobs: {}", True),
+        ("command: x\nenvironment: e", True),
+        ("name: conda\ndependencies: [python]", False),
+        ("bad: [", False),
+        ("- a list", False),
+    ],
+)
+def test_a_job_is_told_by_its_schema_or_type(text: str, expected: bool) -> None:
+    """Components and environments are no jobs; a job that is no valid YAML is still counted."""
+    assert is_job(text) == expected
+
+
+def test_every_folder_is_searched(tmp_path: Path) -> None:
+    """Files with both endings, in all folders."""
+    (tmp_path / "a").mkdir()
+    for name in ("a/x.yaml", "b.yml", "b.txt"):
+        (tmp_path / name).write_text("command: x\nenvironment: e")
+    assert [file.name for file in job_files(tmp_path)] == ["x.yaml", "b.yml"]
+
+
+@pytest.mark.parametrize(
+    ("why", "whose"),
+    [
+        ("No version 1 of 'net' among the workspace's models.", "the workspace"),
+        ("a.yml is not a valid job file: line 3", "the file"),
+        ("'r-base' is R, which can't be installed on this machine.", "this machine"),
+        ("type is 'automl'; Trainyard runs command jobs, sweeps and pipelines.", "Trainyard"),
+    ],
+)
+def test_a_refusal_says_whose_limit_it_is(why: str, whose: str) -> None:
+    """What no other limit explains is Trainyard's own."""
+    assert whose_limit(why) == whose
+
+
+def test_the_figures_count_what_started() -> None:
+    """A run that ended without a job is a broken promise; each refusal counts once, for whose limit it is."""
+    outcomes = [
+        Outcome("a", "completed"),
+        Outcome("b", "failed", "no", "Trainyard: no job was accepted"),
+        Outcome("c", "refused", "no", "the file"),
+        Outcome("d", "could start"),
+    ]
+    expected = {"files": 4, "could_start": 3, "completed": 1, "broken_promises": 1, "refused": {"the file": 1}}
+    assert figures(outcomes) == expected
