@@ -97,6 +97,7 @@ LONG = (
     "tests/elastic/test_in_place.py",
     "tests/elastic/test_partition.py",
     "tests/elastic/test_pytorch_agents.py",
+    "tests/elastic/test_two_versions.py",
     "emulators/emulator_tests/azureml/bodies/test_odd_bodies.py",
     "emulators/emulator_tests/azureml/tracking/test_database.py::test_a_kill_leaves_nothing_half[1]",
     "emulators/emulator_tests/azureml/tracking/test_database.py::test_a_kill_leaves_nothing_half[40]",

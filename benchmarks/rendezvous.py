@@ -11,7 +11,8 @@ kill      kill -9 of the first of the team and of the last to come, in turn, unt
 outage    a minute without the table (refused, then silent); nodes that are stopped, until an agent knows and until the
           last of the others made a step; a node that is stopped for a minute
 partition networks that are cut while the table is reached and all live, four nodes: seconds without a team that makes
-          steps, rounds, steps made again; beside c10d, and torchft (--torchft). Needs Linux and root
+          steps, rounds, steps made again, seconds until all are back once it has healed, and the longest pause then;
+          beside c10d, and torchft (--torchft). Needs Linux and root
 trouble   kills, sleepers, a meeting point that is away, all killed: whether the training goes on, restarts, hangs or
           fails; three nodes, in place, with torchrun, with c10d, and torchft (--torchft)
 goodput   examples/preemptions.json, or --trace FILE, faster by --speed: the share of wall time that ends in kept steps,

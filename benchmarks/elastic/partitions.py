@@ -1,4 +1,5 @@
 """Nodes that reach the table but not each other: how long no team makes steps, with networks that are really cut.
+And how soon all are back after the links have healed, and how long nobody makes a step meanwhile.
 
 Four nodes, each in a network of its own; all stay alive. Beside our agents torchrun with our table, torchrun with c10d,
 whose store is on a host that nobody is cut off from, and torchft where there is a Python that has it, whose lighthouse
@@ -28,6 +29,10 @@ NODES = 4
 STEP_SECONDS = 1.0
 FLAP_SECONDS = 5.0
 BACK_SECONDS = 60.0
+# For so long after all nodes are back, pauses of the healing count.
+AFTER_SECONDS = 3.0
+# Between two links that are refused one after another.
+LINK_SECONDS = 1.0
 # Crowds in a row that fail before a cut is given up.
 TRIES = 2
 STORE = """
@@ -53,6 +58,13 @@ def the_first(wires: Quality, made: Sequence[Host]) -> None:
     wires.cut([made[0]], [*made[1:]])
 
 
+def the_first_by_links(wires: Quality, made: Sequence[Host]) -> None:
+    """Its links are refused one after another: each time, the nodes that still reach each other are others."""
+    for other in made[1:]:
+        wires.cut([made[0]], [other], refuse=True)
+        time.sleep(LINK_SECONDS)
+
+
 def three_ways(wires: Quality, made: Sequence[Host]) -> None:
     wires.cut([*made[:2]], [*made[2:]])
     wires.cut([made[2]], [made[3]])
@@ -68,6 +80,7 @@ CUTS: dict[str, tuple[Change, bool]] = {
     "halves, dropped": (halves, False),
     "halves, refused": (halves_refused, False),
     "the first node": (the_first, False),
+    "the first node, its links refused in turn": (the_first_by_links, False),
     "one node, one way to two": (one_way, False),
     "three ways": (three_ways, False),
     "halves, every 5 s": (halves, True),
@@ -156,12 +169,27 @@ def one_cut(crowd: Crowd, wires: Quality, made: Sequence[Host], name: str, secon
     end = time.time()
     wires.heal()
     steps = lines(crowd.file)
+    healing = _healing(crowd, end)
     rounds = [e for e in lines(crowd.events) if e["what"] == "round written" and began < e["time"] < end]
     first = {line["step"]: line["time"] for line in reversed(steps)}
     again = {line["step"] for line in steps if began < line["time"] < end and first[line["step"]] < began}
     row: Row = {"cut": name, "seconds": end - began}
     row["seconds_without_a_team"] = without_a_team([line["time"] for line in steps], (began, end))
-    return {**row, "rounds": len(rounds), "steps_lost": len(again)}
+    return {**row, "rounds": len(rounds), "steps_lost": len(again), **healing}
+
+
+def _healing(crowd: Crowd, healed_at: float) -> Row:
+    """Seconds until all make steps together after the links have healed, and the longest time without a step."""
+    before = len(lines(crowd.file))
+    whole: list[float] = []
+    while not whole and time.time() < healed_at + BACK_SECONDS:
+        whole = [line["time"] for line in lines(crowd.file)[before:] if line["world"] == NODES]
+        time.sleep(0.1)
+    until = (whole[0] if whole else time.time()) + AFTER_SECONDS
+    time.sleep(max(0.0, until - time.time()))
+    moments = [healed_at, *sorted(line["time"] for line in lines(crowd.file) if healed_at < line["time"] < until)]
+    pause = max(after - earlier for earlier, after in pairwise([*moments, until]))
+    return {"seconds_until_whole": whole[0] - healed_at if whole else None, "longest_pause_after": pause}
 
 
 def measure(account: Azurite, seconds: float, python: str) -> Iterator[Row]:

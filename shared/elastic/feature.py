@@ -1,7 +1,8 @@
 """Elastic runs: the run consists of single-node jobs, its members, and continues while members come and go.
 
 decide.py is the policy for the members and workload.py carries out the policy. deadlines.py says how the members of a
-run with a deadline change their nodes, and limits.py checks the job of a new run.
+run with a deadline change their nodes, and limits.py checks the job of a new run. reactions.py closes the rendezvous of
+a run that did not complete.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from msgspec import Meta
 
 from shared.elastic import answers
 from shared.elastic.model import KIND, Elastic
+from shared.elastic.reactions import close_rendezvous
 from shared.elastic.workload import ElasticJobs
 from shared.kernel.parts import FeaturePart, View
+from shared.runs import facts as runs
 from shared.runs.features import Feature
 from shared.runs.model import Run
 
@@ -31,5 +34,6 @@ def with_kind(run: Run) -> Run:
 FEATURE = Feature(
     parts=(FeaturePart("elastic", Elastic, view=View(SHOWN, answers.shown_members)),),
     workloads=(ElasticJobs(),),
+    reactions={runs.RunEnded: (close_rendezvous,), runs.RunArchived: (close_rendezvous,)},
     mend=with_kind,
 )

@@ -14,6 +14,7 @@ from shared.jobs.readers.pipeline import WrittenStep, steps
 from shared.jobs.readers.pipeline_document import DEEPEST, SWEEP
 from shared.jobs.readers.place_text import PLACE_FORM
 from shared.jobs.spec import COMMAND, PIPELINE, JobSpec, Layer
+from shared.jobs.torchrun import lonely_nodes
 from shared.jobs.upload import unfit_code
 from shared.kernel.names import NAME
 
@@ -58,6 +59,8 @@ def _of_step(step: WrittenStep, limits: Limits) -> Iterator[Problem]:
     yield from unfit_code(step.job.code, limits.allows_code)
     yield from over_limits(Layer(step.job), step.job, limits)
     yield from over_azures_limits(step.job)
+    if lonely := lonely_nodes(step.job):
+        yield lonely
     if step.job.is_elastic:
         yield Problem(
             "command", f"starts {LAUNCHER}, which is not possible in a step; submit that training as a run of its own."

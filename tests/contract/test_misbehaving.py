@@ -9,30 +9,43 @@ from __future__ import annotations
 
 import io
 import itertools
+import json
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from email.message import Message
 from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
+from azure.core.credentials import AccessToken
 from azure.core.pipeline.transport import HttpTransport
+from azure.keyvault.keys import KeyClient
 from requests.adapters import HTTPAdapter
 from urllib3 import HTTPResponse
 
 from shared.adapters.azureml import circuit
 from shared.adapters.azureml.clusters import AzureMLClusters
 from shared.adapters.azureml.jobs import AzureMLJobs
+from shared.adapters.azureml.models import AzureMLModels
+from shared.adapters.keys.signing import VaultKey
+from shared.adapters.outgoing.eventgrid import TopicEvents
+from shared.adapters.outgoing.retail_prices import AzureRetailPrices
 from shared.adapters.storage.account import StorageClients
 from shared.adapters.storage.blobs import StorageBlobs
 from shared.adapters.storage.queues import StorageQueues
 from shared.adapters.tables.asset_table import TableAssets
 from shared.adapters.tables.removal_table import TableRemovals
+from shared.jobs.location import Location
 from shared.jobs.readers.azureml import read_job
 from shared.jobs.readers.place_text import read_place
 from shared.kernel.errors import Unavailable
+from shared.kernel.settings import EventTopic
 from shared.kernel.storage import Blob, Copy, Place
+from shared.models.model import Version
 from shared.removals.model import Removal, RemovalKind
 from tests.contract.sides import environment, job_of, pipeline_of, snapshot
 from tests.contract.wire import LocalAzureML
@@ -45,6 +58,14 @@ MOST_REQUESTS = 12  # of one call that are disturbed
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 KIND = "text/plain"
 Call = Callable[[], object]
+VAULT = "https://trainyard.vault.azure.net"
+# A public key of P-256, from RFC 7517, appendix A.1
+PUBLIC = {
+    "kty": "EC",
+    "crv": "P-256",
+    "x": "MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4",
+    "y": "4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM",
+}
 
 
 @dataclass
@@ -155,6 +176,55 @@ def azureml_calls(
     }
 
 
+def model_calls(azureml: LocalAzureML, names: Iterator[str]) -> dict[str, Call]:
+    registry, files = AzureMLModels(azureml.workspace), Location("workspaceblobstore", "a/")
+
+    def version() -> Version:
+        return Version(next(names), 1, "there", AT, "proof/", "0" * 64, "signer")
+
+    return {"register": lambda: registry.register(version(), files, "a model"), "workspace": registry.workspace}
+
+
+class Token:
+    """What Entra ID gives the app."""
+
+    def get_token(self, *_: str, **__: object) -> AccessToken:
+        return AccessToken("token", int(AT.timestamp()) + 10**9)
+
+
+def vault_or_topic(_adapter: HTTPAdapter, request: Any, **_: Any) -> Any:
+    """Answer as Key Vault and Event Grid do, without a network: the app reaches both over HTTPS alone.
+
+    https://learn.microsoft.com/rest/api/keyvault/keys/get-key/get-key and sign/sign; Event Grid answers 200.
+    """
+    body: dict[str, Any] = {}
+    status, headers = 200, {"Content-Type": "application/json"}
+    if VAULT in request.url:
+        kid = f"{VAULT}/keys/signing/{'0' * 32}"
+        body = {"kid": kid, "value": "A" * 86} if request.method == "POST" else {"key": {**PUBLIC, "kid": kid}}
+        if "Authorization" not in request.headers:
+            login = "https://login.microsoftonline.com/tenant"
+            status = 401
+            headers["WWW-Authenticate"] = f'Bearer authorization="{login}", resource="https://vault.azure.net"'
+    raw = HTTPResponse(io.BytesIO(json.dumps(body).encode()), headers, status, preload_content=False)
+    return HTTPAdapter().build_response(request, raw)
+
+
+def outside_calls(names: Iterator[str]) -> dict[str, Call]:
+    topic = TopicEvents(EventTopic("https://topic.westeurope-1.eventgrid.azure.net/api/events", "a2V5"))
+
+    def key() -> VaultKey:
+        made = VaultKey(f"{VAULT}/keys/signing")
+        made.__dict__["_client"] = KeyClient(VAULT, Token())
+        return made
+
+    return {
+        "publish": lambda: topic.publish("RunArchived", "run-1", {}, next(names), AT),
+        "public key": lambda: key().public_key(),
+        "sign": lambda: key().sign(b"data"),
+    }
+
+
 def faulty(wire: Wire, call: Call) -> list[str]:
     """What went wrong when the call's requests failed: errors that are not temporary."""
     wire.spoil("", 0)
@@ -190,3 +260,45 @@ def test_azure_ml_misbehaves(
     names = (unique() for _ in itertools.count())
     wrong = {name: faulty(wire, call) for name, call in azureml_calls(azureml, tables, tmp_path, names).items()}
     assert {name: each for name, each in wrong.items() if each} == {}
+
+
+def test_the_registry_of_models_misbehaves(wire: Wire, azureml: LocalAzureML, unique: Callable[[], str]) -> None:
+    """Whatever request of a registration gets no answer, the registration may be made again."""
+    names = (unique() for _ in itertools.count())
+    wrong = {name: faulty(wire, call) for name, call in model_calls(azureml, names).items()}
+    assert {name: each for name, each in wrong.items() if each} == {}
+
+
+def test_event_grid_and_key_vault_misbehave(
+    wire: Wire, unique: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever request of an event or a signature gets no answer, the call may be made again."""
+    send = lambda self, request, **options: wire.send(vault_or_topic, self, request, **options)  # noqa: E731
+    monkeypatch.setattr(HTTPAdapter, "send", send)
+    names = (unique() for _ in itertools.count())
+    wrong = {name: faulty(wire, call) for name, call in outside_calls(names).items()}
+    assert {name: each for name, each in wrong.items() if each} == {}
+
+
+RETAIL_FAULTS: dict[str, Exception] = {
+    HANG: TimeoutError("timed out"),
+    RESET: ConnectionResetError(104, "Connection reset by peer"),
+    THROTTLE: urllib.error.HTTPError("https://prices", 429, "Too Many Requests", Message(), None),
+    BUSY: urllib.error.HTTPError("https://prices", 503, "Service Unavailable", Message(), None),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("page", [1, 2])
+def test_the_retail_prices_misbehave(monkeypatch: pytest.MonkeyPatch, fault: str, page: int) -> None:
+    """Whichever page gets no answer, the prices may be asked for again. They come through urllib, without an SDK."""
+    asked = itertools.count(1)
+
+    def answer(_url: str, **_: object) -> io.BytesIO:
+        if next(asked) == page:
+            raise RETAIL_FAULTS[fault]
+        return io.BytesIO(b'{"Items": [], "NextPageLink": "https://prices.azure.com/next"}')
+
+    monkeypatch.setattr(urllib.request, "urlopen", answer)
+    with pytest.raises(Unavailable):
+        AzureRetailPrices("https://prices.azure.com/api", lambda: AT).of("Standard_D2s_v5", "eastus")

@@ -7,7 +7,18 @@ from dataclasses import replace
 
 import pytest
 
-from trainers.elastic.protocol import Change, Limits, Node, Round, TeamMember, Unreadable, View, changes, next_round
+from trainers.elastic.protocol import (
+    FORM,
+    Change,
+    Limits,
+    Node,
+    Round,
+    TeamMember,
+    Unreadable,
+    View,
+    changes,
+    next_round,
+)
 
 
 def view(team: str = "", closed: str = "", gone: str = "", **nodes: Node) -> View:
@@ -157,9 +168,39 @@ def test_a_lost_state_begins_no_round_while_its_team_works() -> None:
 def test_rows_of_other_versions_are_read() -> None:
     """What another version has more is left out, what it has less has its default; of a wrong type it is refused."""
     more = json.dumps({"name": "a", "ticket": 3, "colour": "red", "unreached": ["b"]}).encode()
-    assert Node.of(more) == Node("a", 3, unreached=("b",))
+    assert Node.of(more) == Node("a", 3, unreached=("b",), form=2)
     state = json.dumps({"number": 2, "team": [{"name": "a", "ticket": 3, "zone": 1}], "epoch": 9}).encode()
     assert Round.of(state) == Round(2, (TeamMember("a", 3),))
     for wrong in ({"ticket": 3}, {"name": "a", "ticket": "3"}, {"name": "a", "unreached": [1]}):
         with pytest.raises(Unreadable):
             Node.of(json.dumps(wrong).encode())
+
+
+FIRST = {"name": "a", "ticket": 3, "beat": 7, "joined": 2, "left": False, "done": False, "workers": 1}
+FIRST |= {"address": "10.0.0.1", "port": 1, "bell": 2}
+SECOND = {**FIRST, "worked": 2, "unreached": ["b"], "holds": True, "most": 4, "program": "train.py", "arguments": "x"}
+
+
+def test_rows_of_the_versions_before_are_read_with_their_form() -> None:
+    """The first version wrote ten fields, the second one six more; each says nothing of its form."""
+    first, second = (Node.of(json.dumps(row).encode()) for row in (FIRST, SECOND))
+    assert (first.form, first.bell, first.unreached) == (1, 2, ())
+    assert (second.form, second.most, second.unreached) == (2, 4, ("b",))
+
+
+def test_a_row_can_be_read_by_the_versions_before() -> None:
+    """The first version refuses any further field of the text, and the second one needs all of its fields there."""
+    node = replace(Node.of(json.dumps(SECOND).encode()), form=FORM)
+    first, others = node.in_two()
+    assert json.loads(first) == FIRST
+    assert json.loads(node.text()).items() >= SECOND.items()
+    assert Node.of(first, others) == Node.of(node.text()) == node
+
+
+@pytest.mark.parametrize(
+    ("forms", "in_one"), [((3,), False), ((3, 2), True), ((3, 1), False), ((3, 2, 1), False), ((), False)]
+)
+def test_an_older_form_is_written_while_an_older_node_is_here(forms: tuple[int, ...], in_one: bool) -> None:
+    """A node of the first version ends at a row that it can't read, so such a node decides; nodes that left do not."""
+    nodes = {f"n{form}": Node(f"n{form}", form=form) for form in forms}
+    assert View(nodes={**nodes, "gone": Node("gone", form=2, left=True)}).in_one() == in_one

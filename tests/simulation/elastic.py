@@ -11,7 +11,8 @@ from shared.deadlines.plan import NodeChoice
 from shared.elastic.api import evict
 from shared.elastic.model import DEDICATED_FROM, Elastic, member_job
 from shared.kernel.message import Message
-from shared.runs.model import Run
+from shared.runs.model import Run, RunState
+from tests.fakes.world import World
 from tests.simulation.rules import Actions, Rules
 from tests.simulation.scheduler import check
 
@@ -42,6 +43,14 @@ class ElasticRules(Rules):
         left = surplus.intersection(simulation.jobs.live()).difference(simulation.jobs.to_end)
         busy = any(f"msg {CheckPace.queue}" in each.name for each in simulation.scheduler.alive)
         check(busy or not left, f"run {row.value.name} does not need {left}, which nobody told to end")
+
+    def healed(self, world: World) -> None:
+        """The rendezvous of each canceled or failed run is closed, so that a late node leaves, and no other one is."""
+        closed = world.journals["rendezvous"].closed
+        over = {RunState.CANCELED, RunState.FAILED}
+        elastic = [row.value for row in world.runs.rows.values() if row.value.feature(Elastic)]
+        left = {run.name for run in elastic if run.progress.state in over} ^ closed.keys()
+        check(not left, f"the rendezvous of {sorted(left)} should be closed for canceled and failed runs alone")
 
     def count(self, run: Run) -> dict[str, int]:
         elastic = run.feature(Elastic)

@@ -28,7 +28,7 @@ from tests.simulation.simulation import LATE, REMOVALS, play
 ROOT = Path(__file__).resolve().parents[2]
 A_TIME, REMOVED = 150, 20
 SEEDS = 800
-BEGAN_LATE = (73, 124, 131)  # schedules in which jobs begin after their runs were judged
+BEGAN_LATE = (31, 39, 759)  # schedules in which jobs begin after their runs were judged
 
 
 def test_whatever_happens_the_rules_hold(tmp_path: Path) -> None:

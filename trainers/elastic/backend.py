@@ -93,7 +93,7 @@ class AzureTableRendezvousBackend(RendezvousBackend):
             if name == f"{KIND}.state":
                 seen = seen._replace(state=self._state(unpack(row)), token=version)
             elif name.startswith(f"{KIND}.node:"):
-                node = _note(seen, row.get("key", key_of(name)), unpack(row), version)
+                node = _note(seen, row.get("key", key_of(name)), (unpack(row), row.get("others", b"")), version)
                 if written := row.metadata["timestamp"]:
                     seen.ages[node] = (now - written).total_seconds()
         return seen
@@ -105,9 +105,13 @@ class AzureTableRendezvousBackend(RendezvousBackend):
             logger.warning("%s; it counts as none, and the next round replaces it", error)
             return None
 
-    def write_node(self, node: Node) -> None:
-        """Write a node's row. Only the node itself writes its row, so there is no conflict."""
-        self._call(lambda deadline: self._rows.put(f"node:{node.name}", node.text(), deadline))
+    def write_node(self, node: Node, in_one: bool = False) -> None:
+        """Write a node's row. Only the node itself writes its row, so there is no conflict.
+
+        `in_one`: as a row of form 2, with all fields in the value; otherwise as one of form 3.
+        """
+        value, others = (node.text(), b"") if in_one else node.in_two()
+        self._call(lambda deadline: self._rows.put(f"node:{node.name}", value, deadline, others))
 
     def forget(self, name: str, version: Version) -> None:
         """Delete the row of a node that is gone, so that later reads are short. A row that was rewritten since is
@@ -139,12 +143,12 @@ class AzureTableRendezvousBackend(RendezvousBackend):
             raise RendezvousConnectionError(f"the table of run {self._run_id}: {error}") from error
 
 
-def _note(seen: Snapshot, key: bytes, value: bytes, version: Version) -> str:
+def _note(seen: Snapshot, key: bytes, texts: tuple[bytes, bytes], version: Version) -> str:
     """Parse a node's row, and return the node's name. A row that another program wrote is ignored."""
     name = key.decode(errors="replace").removeprefix(f"{KIND}.").removeprefix("node:")
     seen.versions[name] = version
     try:
-        node = Node.of(value)
+        node = Node.of(*texts)
         if node.name != name:
             raise Unreadable(f"a node's row says that it is {node.name!r}'s")
         seen.nodes[name] = node

@@ -79,7 +79,7 @@ class Lookout:
         with self._lock:
             began, unreached = self.means.now(), tuple(sorted(self.unreached()))
             self.me = replace(self.me, beat=self.me.beat + 1, unreached=unreached, holds=self._holds, **facts)  # type: ignore[arg-type]
-            self.backend.write_node(self.me)
+            self.backend.write_node(self.me, in_one=self.view.in_one())
             self._told_at = began
             if self.means.now() - self._sure_at < self.times.lease_of(
                 len(self.view.round.team), self._holds

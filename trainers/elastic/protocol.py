@@ -35,6 +35,13 @@ from .teams import best_team
 WORKING_SHARE, LONE_LEASE = 0.8, 2.5
 
 
+# The form of a node's row that this version writes. A row of form 1 has the fields below and nothing else: its readers
+# refuse any other field. A row of form 2 has further fields, and its readers ignore fields that they don't know. A row
+# of form 3 has the fields of form 1, and all others in another column, where older readers don't look.
+FORM = 3
+FIRST_FORM = ("name", "ticket", "beat", "joined", "left", "done", "workers", "address", "port", "bell")
+
+
 class Unreadable(ValueError):
     """A row contains no valid round or node."""
 
@@ -46,7 +53,7 @@ class Node:
     `worked` is the last round in which the node worked, and `unreached` lists the nodes that it can't reach. `holds`:
     the node's workers pause while it is unknown whether their round is valid. `most`: the maximum size of a team, as
     given at the start. `program` is the program that the workers run, and `arguments` a digest of its arguments, or ''
-    if unknown.
+    if unknown. `form`: the form of rows that the node's program writes.
     """
 
     name: str
@@ -65,15 +72,24 @@ class Node:
     most: int = 0
     program: str = ""
     arguments: str = ""
+    form: int = FORM
 
     def text(self) -> bytes:
+        """Return all fields, for readers of form 2."""
         return json.dumps(asdict(self)).encode()
 
+    def in_two(self) -> tuple[bytes, bytes]:
+        """Return the fields of form 1, and the other ones."""
+        parts = asdict(self)
+        first = {name: parts.pop(name) for name in FIRST_FORM}
+        return json.dumps(first).encode(), json.dumps(parts).encode()
+
     @classmethod
-    def of(cls, text: bytes) -> Node:
-        """Parse a row; fields of other versions are ignored. Raises Unreadable."""
+    def of(cls, text: bytes, others: bytes = b"") -> Node:
+        """Parse a row; fields of later versions are ignored. Raises Unreadable."""
         try:
-            return cls(**_facts(cls, json.loads(text)))
+            parts = {**json.loads(text), **json.loads(others or b"{}")}
+            return cls(**_facts(cls, {"form": 2 if "unreached" in parts else 1, **parts}))
         except (ValueError, TypeError) as error:
             raise Unreadable(f"a node's row cannot be read: {error}") from error
 
@@ -167,6 +183,11 @@ class View:
         plan the same team."""
         nodes = (node for node in self.nodes.values() if not node.left and node.name not in self.gone)
         return max(limits.most, *(node.most for node in nodes), 0)
+
+    def in_one(self) -> bool:
+        """Return whether rows must have all fields in one column: nodes of form 2 are here, and none of form 1."""
+        forms = {node.form for node in self.nodes.values() if not node.left and node.name not in self.gone}
+        return 2 in forms and 1 not in forms
 
     def at_work_elsewhere(self) -> bool:
         """Return whether a node works in a round whose row is missing from the table; the node will notice and

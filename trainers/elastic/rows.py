@@ -101,13 +101,13 @@ class Rows:
         with _sized(key, value):
             return self._write(key, row, request, deadline)
 
-    def put(self, key: Key, value: bytes, deadline: float) -> None:
-        """Insert or replace a row, whatever its version. Raises TooBig.
+    def put(self, key: Key, value: bytes, deadline: float, others: bytes = b"") -> None:
+        """Insert or replace a row, whatever its version. Raises TooBig. `others` is a further column of the row.
 
         A row of over 512 KiB is inserted if it is new: Azurite counts the characters of an update, base64 and all,
         and so takes no more than 768 KiB, but does not count those of an insert. Azure counts neither so.
         """
-        row = self._row(key, value, b"")
+        row = {**self._row(key, value, b""), **({"others": others} if others else {})}
         with _sized(key, value):
             if len(value) > 2**19:
                 with suppress(Conflict):

@@ -15,8 +15,8 @@ from trainers.elastic.values import KEY_CHARS, key_text, pack, unpack
 class Entity(dict[str, Any]):
     """A row as the SDK gives it."""
 
-    def __init__(self, name: str, value: bytes, etag: str, at: datetime) -> None:
-        super().__init__(RowKey=name, writers=b"", **pack(value))
+    def __init__(self, name: str, value: bytes, etag: str, at: datetime, others: bytes = b"") -> None:
+        super().__init__(RowKey=name, writers=b"", others=others, **pack(value))
         self.metadata = {"etag": etag, "timestamp": at}
 
 
@@ -40,8 +40,8 @@ class MemoryTable:
         answer()
         return iter(found)
 
-    def write(self, place: tuple[str, str], value: bytes) -> Version:
-        self.entities[place] = Entity(place[1], value, f"W/{next(self._versions)}", self.now())
+    def write(self, place: tuple[str, str], value: bytes, others: bytes = b"") -> Version:
+        self.entities[place] = Entity(place[1], value, f"W/{next(self._versions)}", self.now(), others)
         return Version(self.entities[place].metadata["etag"], b"")
 
 
@@ -74,9 +74,9 @@ class MemoryRows:
         answer()
         return made
 
-    def put(self, key: str, value: bytes, deadline: float) -> None:
+    def put(self, key: str, value: bytes, deadline: float, others: bytes = b"") -> None:
         answer = self.table.asked("put")
-        self.table.write(self._place(key), value)
+        self.table.write(self._place(key), value, others)
         answer()
 
     def delete(self, key: str, deadline: float, version: Version | None = None) -> bool:

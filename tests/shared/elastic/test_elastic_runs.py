@@ -387,3 +387,29 @@ def test_an_answer_waits_for_the_logs_of_an_elastic_run(world: World) -> None:
     chunk = logs.read(world.system, run, 0, 0)
     assert (chunk.data, chunk.complete) == (b"", False)
     assert world.only_run().created_at + timedelta(seconds=1) < world.clock()
+
+
+BAD_DATA = "Execution failed. User process 'python' exited with status code 2."
+ENDS = {RunState.CANCELED: ("Canceled",), RunState.FAILED: ("Failed", BAD_DATA), RunState.COMPLETED: ("Completed",)}
+
+
+@pytest.mark.parametrize("state", ENDS)
+def test_the_rendezvous_of_a_run_that_did_not_complete_is_closed(world: World, state: RunState) -> None:
+    """Once all members have ended, a node that still starts is told that the run is over. The nodes of a completed run
+    close their rendezvous themselves."""
+    name = start(world)
+    jobs = workload(world.only_run()).live_jobs(world.only_run())
+    if state is RunState.CANCELED:
+        cancel_run(world.system, name)
+        world.run_until_idle()
+    assert not closed_rendezvous(world)
+    for job in jobs:
+        go(world, job, *ENDS[state])
+    world.run_until_idle()
+    assert world.only_run().progress.state is state
+    assert closed_rendezvous(world) == ({} if state is RunState.COMPLETED else {name: f"the run is {state.value}"})
+
+
+def closed_rendezvous(world: World) -> dict[str, str]:
+    closed: dict[str, str] = world.journals["rendezvous"].closed
+    return closed

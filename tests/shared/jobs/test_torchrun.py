@@ -4,7 +4,7 @@ import pytest
 
 from shared.jobs.build import build
 from shared.jobs.limits import Limits
-from shared.jobs.order import JobOrder
+from shared.jobs.order import JobOrder, Values
 from shared.jobs.readers.azureml import read_layer
 from shared.jobs.spec import JobSpec
 
@@ -48,3 +48,13 @@ def test_torchrun_needs_to_know_the_other_nodes(command: str) -> None:
 def test_a_command_that_meets_itself_is_let_through(command: str, more: dict[str, object]) -> None:
     """With a distribution, on one node, or with a meeting place of its own, and without torchrun."""
     assert problems(command, **more) == []
+
+
+@pytest.mark.parametrize(("distribution", "codes"), [({}, ["no_distribution"]), ({"type": "pytorch"}, [])])
+def test_a_step_of_a_pipeline_is_a_job_too(distribution: dict[str, str], codes: list[str]) -> None:
+    """A step on two nodes whose torchrun would train alone is refused before the pipeline starts."""
+    step: dict[str, object] = {"type": "command", "command": "torchrun train.py", "environment": "azureml:e:1"}
+    step |= {"resources": {"instance_count": 2}, **({"distribution": distribution} if distribution else {})}
+    written = read_layer({"type": "pipeline", "compute": "cpu", "jobs": {"train": step}})
+    order = JobOrder("r", "t", JobSpec(), Limits(max_nodes=2), written=written, defaults=Values("e"))
+    assert [problem.code for problem in build(order).problems] == codes

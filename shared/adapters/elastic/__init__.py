@@ -1,0 +1,1 @@
+"""The rendezvous of elastic runs in Azure Table Storage."""
