@@ -158,7 +158,7 @@ def test_import_prints_what_it_would_do(lab: Lab, tmp_path: Path) -> None:
 
     done = trainyard(lab, tmp_path, "import", "job.json", "--cluster", "cpu-cluster", "--dry-run", "--strict")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "not now: $AZ_BATCHAI_JOB_MOUNT_ROOT/scripts holds nothing" in done.stderr
+    assert "not now: $AZ_BATCHAI_JOB_MOUNT_ROOT/scripts is empty" in done.stderr
     (tmp_path / "job.yaml").write_text(done.stdout)
     script = "import sys, azure.ai.ml as ml; print(ml.load_job(sys.argv[1]).command)"
     loaded = subprocess.run([sys.executable, "-c", script, tmp_path / "job.yaml"], capture_output=True, text=True)

@@ -53,9 +53,10 @@ def ended(desk: Desk) -> dict[str, Any]:
 def test_a_submission_says_what_it_may_cost(desk: Desk) -> None:
     """Before anything starts, a dry run tells the greatest cost in words and as JSON, and whose budget it is."""
     job = desk.job("talk.json", TALK)
-    told = desk.type("submit", "--job", job, "--project", "small", "--timeout", "1m", "--dry-run", expect=1)
-    assert "cost of project small: at most $372.00" in told.stderr
-    assert "not now: The run may cost $372.00. Project small has $50.00 left of its $50.00" in told.stderr
+    summary = desk.type("submit", "--job", job, "--project", "small", "--timeout", "1m", "--dry-run", expect=1).stdout
+    told = " ".join(summary.split())
+    assert "cost of project small at most $372.00" in told
+    assert "not now: The run may cost $372.00. Project small has $50.00 left" in told
     plan = desk.ask("submit", "--job", job, "--timeout", "1m", "--dry-run")
     assert plan["cost"]["greatest"] == pytest.approx((60 + 1800) * 0.2)
 
