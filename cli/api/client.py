@@ -246,7 +246,7 @@ def _refusal(answer: httpx.Response, warning: str = "") -> CliError:
     """Return the error for this status, with the API's own message (RFC 9457) if the answer has one, and with
     `warning`."""
     status, (words, code) = answer.status_code, _words(answer)
-    words = _FIELD.sub(lambda found: f"{OPTIONS[found[0]]} ({found[0]})", words)
+    words = _FIELD.sub(lambda found: OPTIONS[found[0]], words)
     if status == 401 or (status == 403 and not words):
         sent = {"authorization", "x-functions-key"} & set(answer.request.headers)
         advice = (KEY_REFUSED if sent else KEY_WANTED).format(_base(answer.request.url))

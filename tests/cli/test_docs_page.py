@@ -88,7 +88,7 @@ def test_every_module_is_installed() -> None:
     installed = {
         name.replace("trainyard_cli", "cli").replace(".", "/") for name in PROJECT["tool"]["setuptools"]["packages"]
     }
-    assert installed == packages
+    assert installed == packages | {"trainyard_data_checks"}
 
 
 def test_every_command_says_what_it_prints() -> None:

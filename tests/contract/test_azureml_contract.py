@@ -224,7 +224,7 @@ def test_places_of_outputs_are_containers_and_prefixes(side: Side) -> None:
     assert side.jobs.place(Location("drops", "")) == Place("drops", "")
     with pytest.raises(NotFound, match="nobody"):
         side.jobs.place(Location("nobody", "a/"))
-    with pytest.raises(BadInput, match="no path in a datastore"):
+    with pytest.raises(BadInput, match="not a path in a datastore"):
         side.jobs.place("/etc/passwd")
 
 

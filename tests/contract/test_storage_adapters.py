@@ -179,7 +179,7 @@ def test_a_copy_that_takes_too_long_is_unavailable(
     """Past the patience the caller gets Unavailable, and may come back."""
     monkeypatch.setattr(copying, "PATIENCE", 0.0)
     copies = sources(StorageBlobs(clients.blob), unique(), 1)
-    with watched(account, PendingCopies(looks=10**6)) as (blobs, _), pytest.raises(Unavailable, match=r"goes on"):
+    with watched(account, PendingCopies(looks=10**6)) as (blobs, _), pytest.raises(Unavailable, match=r"continues"):
         list(blobs.copy(copies))
 
 

@@ -232,7 +232,7 @@ def test_a_dry_run_shows_the_job(desk: Desk, run: dict[str, Any]) -> None:
 
     assert plan["job"]["inputs"]["epochs"] == 3
     assert [reason["code"] for reason in plan["reasons"]] == ["no_data"]
-    assert "trainyard: nodes is 9; use a whole number from 1 to 4" in refused
+    assert "trainyard: --nodes is 9; use a whole number from 1 to 4" in refused
     assert desk.runs() == before
 
 

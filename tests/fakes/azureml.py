@@ -170,7 +170,7 @@ class FakeJobs:
 
     def place(self, where: Where | Pattern) -> Place:
         if not isinstance(where, Location):
-            raise BadInput(f"{where!r} is no path in a datastore.")
+            raise BadInput(f"{where!r} is not a path in a datastore.")
         if where.store not in self.datastores:
             raise NotFound(f"The workspace has no datastore {where.store!r}.")
         return Place(self.datastores[where.store], f"{where.path.rstrip('/')}/".lstrip("/"))

@@ -69,9 +69,13 @@ def test_a_crash_anywhere_changes_nothing_in_the_end(
         assert run.archive.at, f"call {at}"
         assert [drop.state for drop in world.drops.listed()] == [DropState.SEALED], f"call {at}"
         archived = {file["name"] for file in world.manifest(run)["files"]}
-        assert archived == {"data.json.gz", "logs/std_log_process_0.txt", "models/model.pt", "metrics/metrics.jsonl"}, (
-            f"call {at}"
-        )
+        assert archived == {
+            "data.json.gz",
+            "data_card.json",
+            "logs/std_log_process_0.txt",
+            "models/model.pt",
+            "metrics/metrics.jsonl",
+        }, f"call {at}"
         assert len(world.blobs.copied) == len(set(world.blobs.copied)), f"call {at}: a blob was copied twice"
         assert not world.unsettled(), f"call {at}"
     assert calls > 40, "the story must go through every handler"

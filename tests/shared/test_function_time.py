@@ -270,6 +270,9 @@ def test_no_message_takes_long(
 ) -> None:
     """Each of its queues' messages ends within half of functionTimeout, and so the work comes to its end."""
     monkeypatch.setattr("shared.runs.content.MANY", MANY)
+    monkeypatch.setattr(
+        "shared.data_checks.at_sealing.MOST_LISTED", MANY
+    )  # as in the app: no more than are listed at once
     world = World(trainers_folder(tmp_path))
     done = scenario(world)
     handled, longest = set[str](), dict[str, timedelta]()
@@ -312,13 +315,16 @@ def test_a_removal_that_takes_several_messages_counts_all(tmp_path: Path) -> Non
     (removal,) = world.removals.newest()
     assert messages >= 2
     assert removal.files >= 2 * FILES
-    assert world.archived(world.only_run()) <= {"data.json.gz"}  # what it was trained on is its record's
+    assert world.archived(world.only_run()) <= {"data.json.gz", "data_card.json"}  # they stay as long as the drop
 
 
 def test_a_drop_that_takes_several_messages_makes_the_same_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its fingerprint and counts are those of one pass, and nothing is left out or seen twice; uploads to another drop
     change nothing. One with more files than any drop may have is refused."""
     monkeypatch.setattr("shared.runs.content.MANY", MANY)
+    monkeypatch.setattr(
+        "shared.data_checks.at_sealing.MOST_LISTED", MANY
+    )  # as in the app: no more than are listed at once
     world, messages = World(trainers_folder(tmp_path)), 0
     done = a_drop_of_many_files(world)
     whole = survey(KEY, world.blobs.list(Place("drops", KEY.prefix())))
@@ -344,6 +350,9 @@ def test_a_marker_is_no_content_wherever_a_listing_is_cut(blobs: int, monkeypatc
     """With and without `_SUCCESS` the fingerprint is the same; up to MANY files it is the plain hash of their lines, as
     every version has made it."""
     monkeypatch.setattr("shared.runs.content.MANY", MANY)
+    monkeypatch.setattr(
+        "shared.data_checks.at_sealing.MOST_LISTED", MANY
+    )  # as in the app: no more than are listed at once
     files = [Blob(f"mnist/a/{number:04}", "e", number, "m") for number in range(blobs)]
     marked = survey(KEY, [Blob("mnist/a/+", "e", 1, "m"), Blob("mnist/a/_SUCCESS", "e", 0), *files])
     plain = survey(KEY, [Blob("mnist/a/+", "e", 1, "m"), *files])

@@ -29,7 +29,7 @@ from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.ports import StoragePorts
 from shared.kernel.storage import Blob, Blobs, Copy, Place
 from shared.kernel.versioned import Stored
-from shared.runs.data import LISTING, change_at_end
+from shared.runs.data import CARD, LISTING, change_at_end
 from shared.runs.decide import Folded, fold_metrics, is_over
 from shared.runs.facts import RunArchived, RunBeingArchived
 from shared.runs.features import parts
@@ -152,10 +152,10 @@ def _archive(
         files.append(file)
         if until and ports.clock() > until:
             raise OutOfTime
-    listing = ports.blobs.first(Place(OUTPUT_CONTAINER, f"{folder}/{LISTING}"))
+    of_data = [ports.blobs.first(Place(OUTPUT_CONTAINER, f"{folder}/{name}")) for name in (LISTING, CARD)]
     has_metrics = any(file.name.startswith(f"{folder}/metrics/") for file in files)
     of_mlflow = None if has_metrics else mlflow_metrics.keep(ports.jobs, ports.blobs, source, folder)
-    files = sorted([*files, *filter(None, (listing, of_mlflow))], key=lambda blob: blob.name)
+    files = sorted([*files, *filter(None, (*of_data, of_mlflow))], key=lambda blob: blob.name)
     saved = read_saved(ports.blobs, folder, {file.name for file in files})
     folded = _metrics(ports.jobs, ports.blobs, run, files, saved)
     node = read_node_facts(ports.blobs, folder, (file.name.removeprefix(f"{folder}/") for file in files))
