@@ -152,7 +152,8 @@ def _archive(
         files.append(file)
         if until and ports.clock() > until:
             raise OutOfTime
-    of_data = [ports.blobs.first(Place(OUTPUT_CONTAINER, f"{folder}/{name}")) for name in (LISTING, CARD)]
+    own = {f"{folder}/{name}" for name in (LISTING, CARD)}
+    of_data = [each for each in ports.blobs.list(Place(OUTPUT_CONTAINER, f"{folder}/data")) if each.name in own]
     has_metrics = any(file.name.startswith(f"{folder}/metrics/") for file in files)
     of_mlflow = None if has_metrics else mlflow_metrics.keep(ports.jobs, ports.blobs, source, folder)
     files = sorted([*files, *filter(None, (*of_data, of_mlflow))], key=lambda blob: blob.name)
