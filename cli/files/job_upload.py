@@ -68,6 +68,11 @@ def sent_data(api: Api, data: str, user_path: Callable[[Path], Path], say: Say) 
     return data
 
 
+# What Azure answers a signature that may only create when another upload of the same file was faster.
+# https://learn.microsoft.com/rest/api/storageservices/blob-service-error-codes
+THERE = "UnauthorizedBlobOverwrite"
+
+
 class Sender:
     """Announces files to the API, and uploads the missing ones to the addresses in its answer."""
 
@@ -109,7 +114,7 @@ def _put(storage: httpx.Client, address: str, file: Sent, md5: bytes) -> None:
             answer = storage.put(address, content=content if file.size else b"", headers=headers)
     except httpx.HTTPError as exc:
         raise Unreachable(f"{file.name}: the storage account does not answer ({exc or type(exc).__name__}).") from exc
-    if answer.status_code not in (201, 409):  # 409: it came in the meantime
+    if answer.status_code not in (201, 409) and answer.headers.get("x-ms-error-code") != THERE:
         raise CliError(f"{file.name}: the storage account refused it ({answer.status_code}).")
 
 

@@ -34,8 +34,9 @@ from shared.runs.ports import Datasets, RunPorts
 from shared.runs.progress.workloads import workload
 from shared.runs.trained_on import ChangedFile, DataVerdict, TrainedOn, differences, judge
 
+OF_DATA = "data."  # the prefix of both; an output's name has no dot
 LISTING = "data.json.gz"
-CARD = "data_card.json"  # beside it: what a check said about these data
+CARD = "data.card.json"  # beside it: what a check said about these data
 MOST_LISTED = 100_000  # blobs; for a larger drop, the fingerprint shows whether it changed, but not which blobs
 COMPARED_AT_ONCE = 1000  # blobs; some milliseconds
 _LIMIT = 64 << 20  # bytes of a stored listing, compressed

@@ -71,7 +71,7 @@ def test_a_crash_anywhere_changes_nothing_in_the_end(
         archived = {file["name"] for file in world.manifest(run)["files"]}
         assert archived == {
             "data.json.gz",
-            "data_card.json",
+            "data.card.json",
             "logs/std_log_process_0.txt",
             "models/model.pt",
             "metrics/metrics.jsonl",

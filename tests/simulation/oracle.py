@@ -256,11 +256,15 @@ class Oracle:
         check_proofs(self.world)
 
     def _trained_on(self, run: Run) -> None:
-        """What the run says of its data is what lay there when its jobs began and ended."""
+        """What the run says of its data is what the drop held when its jobs began and ended.
+
+        A job whose cancel was lost may end after its run was archived. The archive has nothing that it read later.
+        """
         if not run.asked.fingerprint or run.archive.at is None:
             return
         assert isinstance(self.world.jobs, SimulatedJobs)
-        read = [each for job in self._jobs_of(run.name) for each in self.world.jobs.read.get(job, ())]
+        moments = [each for job in self._jobs_of(run.name) for each in self.world.jobs.read.get(job, ())]
+        read = [content for at, content in moments if at <= run.archive.at]
         same, says = [each == run.asked.fingerprint for each in read], run.data.trained_on
         check(says or run.progress.state is not RunState.COMPLETED, f"run {run.name} doesn't say what it trained on")
         check(says != "recorded" or all(same), f"run {run.name} says it trained on what is recorded, but did not")

@@ -44,13 +44,13 @@ class SimulatedJobs(FakeJobs):
         self.after_end: set[str] = set()  # jobs that began after their run's end
         self.under_way: list[JobSpec] = []  # requests without an answer that are carried out later
         self.content: Callable[[str], str] = str  # what the drop of a job's run holds now
-        self.read: dict[str, list[str]] = {}  # what lay there when a job began, and when it ended
+        self.read: dict[str, list[tuple[datetime, str]]] = {}  # what the drop held when a job began, and when it ended
         self._past: dict[str, list[tuple[datetime, str]]] = {}
 
     def set(self, name: str, raw: str, error: str = "") -> None:
         super().set(name, raw, error)
         if raw != "Queued" and self.jobs[name].times.began:
-            self.read.setdefault(name, []).append(self.content(name))
+            self.read.setdefault(name, []).append((self.clock(), self.content(name)))
         self._past.setdefault(name, []).append((self.clock(), raw))
 
     def cancel(self, name: str) -> None:

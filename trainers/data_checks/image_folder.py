@@ -13,7 +13,6 @@ from .source import MARKERS
 # Those of torchvision's ImageFolder.
 ENDINGS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 UNREAD = f"its name does not end in {', '.join(ENDINGS)}"
-MAX_BROKEN = 0.05  # the share of broken images that the trainer leaves out, by default
 
 Paths = dict[str, list[str]]  # the paths of each class
 

@@ -29,7 +29,7 @@ from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.ports import StoragePorts
 from shared.kernel.storage import Blob, Blobs, Copy, Place
 from shared.kernel.versioned import Stored
-from shared.runs.data import CARD, LISTING, change_at_end
+from shared.runs.data import OF_DATA, change_at_end
 from shared.runs.decide import Folded, fold_metrics, is_over
 from shared.runs.facts import RunArchived, RunBeingArchived
 from shared.runs.features import parts
@@ -152,8 +152,7 @@ def _archive(
         files.append(file)
         if until and ports.clock() > until:
             raise OutOfTime
-    own = {f"{folder}/{name}" for name in (LISTING, CARD)}
-    of_data = [each for each in ports.blobs.list(Place(OUTPUT_CONTAINER, f"{folder}/data")) if each.name in own]
+    of_data = ports.blobs.list(Place(OUTPUT_CONTAINER, f"{folder}/{OF_DATA}"))
     has_metrics = any(file.name.startswith(f"{folder}/metrics/") for file in files)
     of_mlflow = None if has_metrics else mlflow_metrics.keep(ports.jobs, ports.blobs, source, folder)
     files = sorted([*files, *filter(None, (*of_data, of_mlflow))], key=lambda blob: blob.name)

@@ -173,14 +173,41 @@ class Refusing(BaseHTTPRequestHandler):
     """A storage account that takes nothing, and counts what it was sent."""
 
     server: Any
+    code = "AuthenticationFailed"
 
     def do_PUT(self) -> None:
         self.server.sent += 1
         self.rfile.read(int(self.headers["content-length"]))
-        self.send_error(403)
+        self.send_response(403)
+        self.send_header("x-ms-error-code", self.code)
+        self.send_header("content-length", "0")
+        self.end_headers()
 
     def log_message(self, *_: Any) -> None:
         """Quiet."""
+
+
+class Faster(Refusing):
+    """A storage account to which another upload of the same files was faster."""
+
+    code = "UnauthorizedBlobOverwrite"
+
+
+def test_two_uploads_of_the_same_files_at_once(tmp_path: Path) -> None:
+    """The slower upload goes on when the storage account has the file already; the API checks all files afterwards."""
+
+    class Both(Api):
+        def post(self, *path: str, body: Any) -> dict[str, Any]:
+            url = f"http://127.0.0.1:{storage.server_port}/x"
+            missing = [] if getattr(storage, "sent", 0) else body["files"]
+            return {"path": "azureml://x/", "files": [{"name": file["name"], "url": url} for file in missing]}
+
+    write(tmp_path, {"train.py": "x"})
+    with ThreadingHTTPServer(("127.0.0.1", 0), Faster) as storage:
+        setattr(storage, "sent", 0)  # noqa: B010  # the handlers find it there
+        threading.Thread(target=storage.serve_forever, args=(0.02,), daemon=True).start()
+        assert Sender(Both(), lambda _: None).send(tmp_path, "code") == "azureml://x/"  # type: ignore[arg-type]
+        storage.shutdown()
 
 
 def test_the_first_refusal_ends_the_sending(tmp_path: Path) -> None:

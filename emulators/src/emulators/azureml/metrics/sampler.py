@@ -6,11 +6,11 @@ import asyncio
 import contextlib
 import json
 import logging
-import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from emulators.azureml.kernel.database import opened
 from emulators.azureml.kernel.models import Cluster, NodeState
 from emulators.azureml.metrics.measuring import Measured, Measurer
 from emulators.azureml.metrics.query import MINUTE, Query, Sample
@@ -46,11 +46,7 @@ class Samples:
     """The sums of each minute, in a file of their own."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._db = sqlite3.connect(path)
-        self._db.execute("PRAGMA journal_mode=WAL")
-        self._db.execute("PRAGMA synchronous=NORMAL")
-        self._db.executescript(SCHEMA)
+        self._db = opened(path, SCHEMA)
 
     def close(self) -> None:
         self._db.close()

@@ -7,10 +7,10 @@ passed to the operating system before it returns (a power cut may still lose the
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from emulators.azureml.kernel.database import opened
 from emulators.azureml.kernel.models import Json
 
 SCHEMA = """
@@ -32,11 +32,7 @@ JobKey = tuple[int, str, bool, bool]  # number, name, whether it is archived, wh
 
 class Store:
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._db = sqlite3.connect(path)
-        self._db.execute("PRAGMA journal_mode=WAL")
-        self._db.execute("PRAGMA synchronous=NORMAL")
-        self._db.executescript(SCHEMA)
+        self._db = opened(path, SCHEMA)
 
     def close(self) -> None:
         self._db.close()
