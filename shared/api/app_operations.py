@@ -43,8 +43,8 @@ APP = OperationGroup(
         ),
         Operation(
             "get_status", "GET", "status", ANSWERS,
-            "Queues, poison messages, open drops, newest runs, clusters",
-            "With the 10 newest runs, and with rejected drops. Queues and clusters are at most 5 seconds old",
+            "Show queues, poison messages, open drops, newest runs and clusters",
+            "Includes the 10 newest runs, and rejected drops. Queues and clusters are at most 5 seconds old",
         ),
         Operation(
             "replay", "POST", "queues/{queue}/replay", ANSWERS,

@@ -11,14 +11,14 @@ GROUP = OperationGroup(
     (
         Operation(
             "get_card", "GET", "data/card", ANSWERS,
-            "The data card of a generation or run",
+            "Show the data card of a generation or run",
             "`?of=` takes `<route>/<name>`, `<route>/<name>@<generation>` or a run. The answer has the verdict of the "
             "check, its reasons, and the card",
             problems=(404, 422),
         ),
         Operation(
             "diff_cards", "GET", "data/card/diff", ANSWERS,
-            "How two data cards differ", "`?a=` and `?b=` take the same as `of` above", problems=(404, 422),
+            "Show how two data cards differ", "`?a=` and `?b=` take the same as `of` above", problems=(404, 422),
         ),
     ),
 )  # fmt: skip

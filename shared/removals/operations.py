@@ -12,7 +12,7 @@ GROUP = OperationGroup(
         Operation(
             "remove_run", "POST", "runs/{run}/remove", ANSWERS,
             "Remove the files of a run",
-            "[All that it left](operations.md#show-what-uses-the-storage) is deleted; its record stays and gets "
+            "[All files of the run](operations.md#show-what-uses-the-storage) are deleted; its record stays and gets "
             "`removed_at`, "
             "`removed_by`, `removed_by_id`. 409 while it, or a run that continues it, has not ended",
             status=202, problems=(404, 409),
@@ -24,7 +24,7 @@ GROUP = OperationGroup(
         ),
         Operation(
             "list_removals", "GET", "removals", ANSWERS,
-            "The newest removals", "Each entry says what was removed, by whom, when and why",
+            "List the newest removals", "Each entry says what was removed, by whom, when and why",
         ),
         Operation("get_retention", "GET", "retention", ANSWERS, "List what retention will remove within a week"),
         Operation(

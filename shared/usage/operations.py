@@ -9,7 +9,7 @@ GROUP = OperationGroup(
     (
         Operation(
             "get_run_usage", "GET", "runs/{run}/usage", "shared.usage.api",
-            "How a run's nodes were used",
+            "Show how a run's nodes were used",
             "Samples by node and time, their summary, a sentence, and advice where the measurements allow it",
             problems=(404,),
         ),
