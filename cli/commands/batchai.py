@@ -21,7 +21,8 @@ from ..results import prints
 from ..session import Session, command, user_path
 from . import options
 from .follow import end_with, follow
-from .runs import PATIENCE_SECONDS, print_new_run, seconds
+from .runs import PATIENCE_SECONDS, print_new_run
+from .values import seconds
 
 Document = Annotated[Path, Argument(metavar="FILE", help="A job.json, cluster.json or project.json of Batch AI.")]
 Translate = Annotated[bool, Option("--dry-run", help="Only print the equivalent as YAML, and the report.")]

@@ -18,7 +18,7 @@ from ..results import ClusterSteps, prints
 from ..session import Session, command, user_path
 from ..setup import tab_completion
 from . import options
-from .runs import seconds
+from .values import seconds
 
 ClusterName = Annotated[
     str,

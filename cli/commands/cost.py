@@ -18,7 +18,7 @@ from ..show import people, png
 from ..show.costs import dollars, saved, share
 from ..terminal_text import Text, one_line
 from . import options
-from .runs import moment
+from .values import moment
 
 KINDS = ("training", "allocation", "idle", "lease", "unexplained")
 DAY = "day"

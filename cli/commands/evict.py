@@ -17,7 +17,7 @@ from ..results import EvictedNode, prints
 from ..session import Session, command, user_path
 from ..show import png
 from . import options
-from .runs import seconds
+from .values import seconds
 
 Node = Annotated[
     int | None, Option(min=0, metavar="N", help="The node, counted from 0. Default: a random running node.")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import time
 import uuid
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import typer
@@ -24,14 +22,13 @@ from ..session import Session, command, command_as, user_path
 from ..show import comparison
 from ..show.costs import before
 from ..show.trainer_help import SubmitCommand
-from . import options
+from . import options, values
 from .follow import end_with, follow
 from .job_request import Work
 from .notes_and_tags import pairs
 
 PATIENCE_SECONDS = 30.0
 LOOK_SECONDS = 0.5
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 @command_as(SubmitCommand)
@@ -115,7 +112,7 @@ def requested(session: Session, words: dict[str, Any], later: bool = False) -> d
     """
     timeout, warm, project, start = words["timeout"], words["warm"], words["project"], words["start"]
     parameters = arguments.parameters(words["parameter"])
-    nodes = _nodes(words["nodes"])
+    nodes = values.nodes(words["nodes"])
     spread = folder_job.distribution(words["distribution"], words["processes"], nodes if isinstance(nodes, int) else 1)
     what = Work(spread, *(words[name] for name in ("trainer", "template", "job", "code_command", "env", "save")))
     runs_what = what.read(session, parameters, bool(words["data"]))
@@ -126,18 +123,18 @@ def requested(session: Session, words: dict[str, Any], later: bool = False) -> d
         "data": _data(session, words["data"], later),
         "nodes": nodes,
         "resubmissions": words["resubmissions"],
-        "done_by": _date(words["done_by"]),
-        "within_seconds": seconds(words["within"]) if words["within"] else None,
-        "takes_seconds": seconds(words["takes"]) if words["takes"] else None,
+        "done_by": values.date(words["done_by"]),
+        "within_seconds": values.seconds(words["within"]) if words["within"] else None,
+        "takes_seconds": values.seconds(words["takes"]) if words["takes"] else None,
         "cluster": words["cluster"],
         "experiment": words["experiment"],
-        "timeout_seconds": seconds(timeout) if timeout else None,
+        "timeout_seconds": values.seconds(timeout) if timeout else None,
         "tags": {
             **folder_job.tags_of(runs_what.get("job") or {}),
             **pairs(words["tag"]),
             **({"project": project} if project else {}),
         },
-        "keep_warm_seconds": seconds(warm) if warm else None,
+        "keep_warm_seconds": values.seconds(warm) if warm else None,
     }
     body["sweep"] = sweep(words)
     body = {name: value for name, value in body.items() if value not in ("", None, {})}
@@ -189,7 +186,7 @@ def runs(
     """
     if state not in ("", *run_list.STATES):
         raise typer.BadParameter(f"--state is {state!r}; choose from {', '.join(run_list.STATES)}.")
-    began = moment(since) if since else ""
+    began = values.moment(since) if since else ""
     query = {"experiment": experiment, "state": state, "cluster": cluster, "owner": owner, "since": began}
     ask = run_list.own if mine else run_list.matching
     page = ask(session.api, {**query, "where": where}, limit, everything=bool(sort))
@@ -356,52 +353,3 @@ def _print_plan(session: Session, answer: dict[str, Any]) -> None:
     session.print_result(answer, show.plan.plan(answer))
     if answer["reasons"]:
         raise typer.Exit(ERROR)
-
-
-def _date(text: str) -> str | None:
-    """Parse a moment in this machine's time zone, or a time of day such as `18:00`, which means its next
-    occurrence. Returns ISO 8601 with the zone, None for an empty text. Raises BadParameter for other text."""
-    if not text:
-        return None
-    now = datetime.now().astimezone()
-    try:
-        if clock := re.fullmatch(r"(\d{1,2}):(\d\d)", text):
-            at = now.replace(hour=int(clock[1]), minute=int(clock[2]), second=0, microsecond=0)
-            return (at if at > now else at + timedelta(days=1)).isoformat()
-        return datetime.fromisoformat(text).astimezone().isoformat()
-    except ValueError:
-        words = (
-            f"--done-by is {text!r}; write a time of day such as 18:00, or a date and time such as 2026-01-31T18:00."
-        )
-        raise typer.BadParameter(words) from None
-
-
-def _nodes(text: str) -> int | dict[str, int] | None:
-    """Parse a number of nodes, `4`, or a range, `1:4`. Returns None for an empty text. Raises BadParameter for
-    other text."""
-    if not (match := re.fullmatch(r"(\d{1,4})(?::(\d{1,4}))?", text)) and text:
-        raise typer.BadParameter(f"--nodes is {text!r}; write a number, or a range such as 1:4.")
-    if match is None:
-        return None
-    if "0" in (match[1].lstrip("0") or "0", (match[2] or "1").lstrip("0") or "0"):
-        raise typer.BadParameter(f"--nodes is {text!r}; a run needs at least one node.")
-    return {"min": int(match[1]), "max": int(match[2])} if match[2] else int(match[1])
-
-
-def seconds(text: str) -> int:
-    """Parse a duration such as `90`, `90s`, `15m`, `2h` or `1d` into seconds. Raises BadParameter for other text."""
-    number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
-    if not number.isascii() or not number.isdigit():
-        raise typer.BadParameter(f"{text!r} is not a duration: write seconds, or 90m, 2h, 1d.")
-    return int(number) * UNITS[unit]
-
-
-def moment(text: str) -> str:
-    """Parse a duration before now, such as `2h`, or a moment. Returns ISO 8601 in UTC. Raises BadParameter for
-    other text."""
-    if text[-1:] in UNITS and text[:-1].isdigit():
-        return (datetime.now(UTC) - timedelta(seconds=seconds(text))).isoformat(timespec="seconds")
-    try:
-        return datetime.fromisoformat(text).astimezone(UTC).isoformat(timespec="seconds")
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a time: write 90m, 2h or 7d ago, or 2026-01-31T12:00.") from None

@@ -13,7 +13,7 @@ from PIL import Image
 
 from cli.api.client import Api
 from cli.api.follow import MembersReader
-from cli.commands.runs import _nodes
+from cli.commands import values
 from cli.nodes.preemption_trace import Moment, Replay, Trace
 
 Run = Callable[..., int]
@@ -37,7 +37,7 @@ def elastic(*states: str, state: str = "running") -> dict[str, Any]:
 @pytest.mark.parametrize(("text", "nodes"), [("", None), ("4", 4), ("1:4", {"min": 1, "max": 4})])
 def test_nodes_are_a_number_or_a_range(text: str, nodes: object) -> None:
     """`4` is a number, `1:4` a range."""
-    assert _nodes(text) == nodes
+    assert values.nodes(text) == nodes
 
 
 def test_bad_nodes_are_refused_with_an_example(run: Run, capsys: Capture) -> None:
