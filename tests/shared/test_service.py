@@ -103,7 +103,7 @@ def test_a_job_that_azure_ml_refuses_fails_with_its_words(tmp_path: Path) -> Non
 
     assert run.progress.state is RunState.FAILED
     assert "there is no compute 'nowhere'" in run.progress.reason
-    assert [file["name"] for file in world.manifest(run)["files"]] == ["data.json.gz", "data.card.json"]
+    assert [file["name"] for file in world.manifest(run)["files"]] == ["data.card.json", "data.json.gz"]
 
 
 def test_lost_completion_events_cost_one_period(world: World) -> None:

@@ -76,12 +76,12 @@ def test_a_removed_run_leaves_its_record(world: World) -> None:
     )
     assert removal.files == 9
     assert left(world, "output", f"digits/{run.name}/") == [
-        f"digits/{run.name}/{name}" for name in ("data.json.gz", "data.card.json")
+        f"digits/{run.name}/{name}" for name in ("data.card.json", "data.json.gz")
     ]
     for container in ("output", "azureml-blobstore", "azureml"):
         names = left(world, container)
         assert [
-            name for name in names if run.name in name and not name.endswith(("data.json.gz", "data.card.json"))
+            name for name in names if run.name in name and not name.endswith(("data.card.json", "data.json.gz"))
         ] == []
         assert [name for name in names if other.name in name]
     kept = world.runs.get(run.name).value
