@@ -14,7 +14,7 @@ from shared.jobs.downloads import out_of_reach
 from shared.jobs.limits import Limits
 from shared.jobs.order import JobOrder, Values
 from shared.jobs.parameters import Parameters
-from shared.jobs.ports import Around, Written
+from shared.jobs.ports import Around, Jobs, Written
 from shared.jobs.problem import Problem
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.sweep import read_short
@@ -91,7 +91,7 @@ def read_request(ports: RunPorts, request: RunRequest, name: str) -> ParsedReque
 def first_record(ports: RunPorts, asked: ParsedRequest) -> Run:
     """The first record of the run. Raises Impossible with all problems of the job, and the first problem's code."""
     built, now = build(asked.order), ports.clock()
-    problems = built.problems or tuple(_out_of_reach(ports, asked, built.job))
+    problems = built.problems or tuple(_out_of_reach(ports.jobs, asked.order, built.job))
     if built.job is None or problems:
         raise Impossible("; ".join(in_words(asked, problem) for problem in problems), problems[0].code)
     drop = asked.order.data.drop if asked.order.data else None
@@ -117,12 +117,12 @@ def first_record(ports: RunPorts, asked: ParsedRequest) -> Run:
     return begun(ports, run, Origin(asked.request, ports.routes.get(asked.route), asked.order.limits))
 
 
-def _out_of_reach(ports: RunPorts, asked: ParsedRequest, job: JobSpec | None) -> Iterator[Problem]:
+def _out_of_reach(jobs: Jobs, order: JobOrder, job: JobSpec | None) -> Iterator[Problem]:
     """Problems of parameters for which the nodes would download a file that they can't reach. A job that starts from a
     model downloads nothing.
     """
-    starts_from_model = asked.order.from_model is not None
-    return iter(()) if job is None or starts_from_model else out_of_reach(ports.jobs, asked.order.parameters, job)
+    starts_from_model = order.from_model is not None
+    return iter(()) if job is None or starts_from_model else out_of_reach(jobs, order.parameters, job)
 
 
 # Fields with the same name in a request and in a job
