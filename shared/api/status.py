@@ -111,9 +111,9 @@ def get_status(ports: ClusterPorts) -> Annotated[Json, answers.Status]:
     does not answer. The queues and the clusters are at most SECONDS_SHOWN old: reading them takes two thirds of the
     requests.
     """
-    answers = asked(ports)  # read beside the rest
+    checks = asked(ports)  # read beside the rest
     reading = ports.memory.one(QUESTIONS, Questions).read(partial(_stored, ports))
-    errors = _errors(answers)
+    errors = _errors(checks)
     if errors["storage"] is None:
         wait([reading], LONGEST_READ)
         errors["storage"] = _error("storage", reading, LONGEST_READ)

@@ -160,12 +160,12 @@ AMOUNTS = json.loads((Path(__file__).parent / "amounts.json").read_text("utf-8")
 def test_the_command_line_and_the_page_write_amounts_alike(rule: str, write: Callable[..., str]) -> None:
     """One list of examples holds for both: page/format.js, run by Node where there is one, and cli/show/costs.py."""
     given, told = zip(*AMOUNTS[rule], strict=True)
-    given = [amount if isinstance(amount, list) else [amount] for amount in given]
-    assert tuple(write(*amount) for amount in given) == told
+    asked = [amount if isinstance(amount, list) else [amount] for amount in given]
+    assert tuple(write(*amount) for amount in asked) == told
     if node := shutil.which("node"):
         source = (ROOT / "page" / "format.js").as_uri()
         name = {"dollars": "money"}.get(rule, rule)
-        calls = f"{json.dumps(given)}.map((given) => f.{name}(...given))"
+        calls = f"{json.dumps(asked)}.map((given) => f.{name}(...given))"
         program = f"const f = await import({source!r}); console.log(JSON.stringify({calls}))"
         answer = subprocess.run([node, "--input-type=module", "-e", program], capture_output=True, check=True)
         assert tuple(json.loads(answer.stdout)) == told
