@@ -97,7 +97,7 @@ export class JobsReader extends Reader {
     if (!log) return;
     for (const number of log.ranks) if (!this.jobs.has(number)) this.jobs.set(number, new Job(number, this.members));
     const first = this.jobs.get(0);
-    if (log.offset === first.offset) this.#take(first, new TextEncoder().encode(log.text), log);
+    if (log.offset === first.offset) this.#add(first, new TextEncoder().encode(log.text), log);
     else first.size = Math.max(first.size, log.size);
     this.#sum();
     this.catchUp();
@@ -122,12 +122,12 @@ export class JobsReader extends Reader {
       if (job.complete || this.lines.full || (job.number === 0 && job.offset >= job.size)) return;
       if (job.offset > BY_ITSELF && !this.wanted) return;
       const found = await logRange(this.run, job.number, job.offset, job.offset + RANGE - 1);
-      this.#take(job, found.bytes, found);
+      this.#add(job, found.bytes, found);
       this.#sum();
     } while (job.offset < job.size);
   }
 
-  #take(job, bytes, { size, complete }) {
+  #add(job, bytes, { size, complete }) {
     job.offset += bytes.length;
     job.size = Math.max(job.size, size, job.offset);
     job.complete = complete && job.offset >= job.size;
