@@ -2,7 +2,17 @@
 export const W = {
   title: "Trainyard",
   skip: "Skip to the content",
+  places: {
+    today: "Today",
+    runs: "Runs",
+    data: "Data",
+    models: "Models",
+    clusters: "Clusters and money",
+    administration: "Administration",
+  },
+  help: { title: "Help", docs: "The documentation of this version, with a search" },
   views: {
+    today: "Today",
     runs: "Runs",
     compare: "Compare",
     drops: "Drops",
@@ -14,6 +24,44 @@ export const W = {
     health: "Health",
     docs: "Docs",
     batchai: "Batch AI",
+  },
+  today: {
+    title: "Today",
+    needs: (n) => (n ? `Needs you: ${n}` : "Needs you"),
+    nothing: "Nothing waits for you.",
+    now: "Now",
+    quiet: "Nothing runs or waits.",
+    since: "Since yesterday",
+    unknown: "Not everything could be read:",
+    begin: "There is no run and no drop yet. To train on the example data, type:",
+    beginCommands: [
+      "python3 trainyard.py up",
+      "python3 trainyard.py demo --keep",
+      "python3 trainyard.py drop FOLDER mnist/NAME --follow",
+    ],
+    or: "or",
+    dropHere: "drop a folder in the browser",
+    kinds: {
+      failed: "failed",
+      late: "late",
+      rejected: "rejected",
+      budget: "budget",
+      poison: "poison",
+      idle: "idle nodes",
+    },
+    open: { late: "See its date", rejected: "Correct it", budget: "See costs" },
+    look: "Look",
+    budget: (spent, reserved, month, part) => `${part} of the month's ${month}: ${spent} spent, ${reserved} reserved.`,
+    poison: (n) => `${n === 1 ? "1 message was" : `${n} messages were`} set aside because handling failed each time.`,
+    idle: (nodes, until, why) =>
+      `${nodes === 1 ? "1 node idles" : `${nodes} nodes idle`} under a lease until ${until}${why ? `: ${why}` : ""}`,
+    done: "Done",
+    by: (date) => `by ${date}`,
+    promoted: "promoted",
+    spent: (today, yesterday) => `Spent on nodes: ${today} today, ${yesterday} yesterday (days in UTC)`,
+    next: (what, at) => `${what} starts ${at}`,
+    compared: (better, before) =>
+      better === null ? `beside ${before}` : `${better ? "better" : "worse"} than ${before}`,
   },
   docs: {
     title: "Docs",
@@ -38,7 +86,7 @@ export const W = {
     ago: (span) => `${span} ago`,
     begins: (span) => (span ? `It probably begins in about ${span}.` : "It probably begins any moment."),
   },
-  missing: { title: "There is no such view", back: "To the runs" },
+  missing: { title: "There is no such view", back: "To the first view" },
   fault: {
     title: "This view broke",
     text: "The fault is the page's, not yours. Load it again; if that does not help, the console has the details.",
@@ -64,8 +112,9 @@ export const W = {
   },
   shortcuts: {
     title: "Keys",
-    open: "Keys (?)",
+    open: "Help and keys (?)",
     list: [
+      ["g a", "today"],
       ["g r", "runs"],
       ["g c", "compare"],
       ["g d", "drops"],
