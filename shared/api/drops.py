@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from shared.api import data, queries
 from shared.api.answers import Folder, Uploads
-from shared.api.records import DropAnswer
+from shared.api.records import DropAnswer, ListedDrop
 from shared.api.requests import DropsQuery, FolderRequest, UploadRequest, files, offered
 from shared.drops import retrain
 from shared.drops import uploads as drop_uploads
@@ -28,7 +28,7 @@ RouteName = Annotated[str, Meta(min_length=1)]
 DropName = Annotated[str, Meta(min_length=1)]
 
 
-def list_drops(ports: DropPorts, query: DropsQuery) -> Annotated[list[Json], list[DropAnswer]]:
+def list_drops(ports: DropPorts, query: DropsQuery) -> Annotated[list[Json], list[ListedDrop]]:
     return queries.drops(ports, query)
 
 
