@@ -1,1 +1,0 @@
-import{g as a,h as b}from"./chunk-I5NQMVTF.js";import"./chunk-CVUMXOCN.js";import"./chunk-JTGEPO4O.js";import"./chunk-2UVPRK2E.js";import"./chunk-SLFWARPD.js";import"./chunk-MHKY56WN.js";export{a as Compare,b as Parallel};
