@@ -1,1 +1,0 @@
-import{g as a,h as b}from"./chunk-QU6M7CTH.js";import"./chunk-QEFIMQ64.js";import"./chunk-Z5AT2H6E.js";import"./chunk-BVD2ZLQH.js";import"./chunk-YVFEJKAE.js";import"./chunk-PEXD4H2V.js";import"./chunk-A3HA4XZU.js";export{a as Compare,b as Parallel};
