@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 import yaml
 
+from shared.features import FEATURES
 from tests.gate.scripts import ROOT, load
 
 check, proven = load("check"), load("proven")
 
 RAN, SKIPPED = "", "<skipped message='no'/>"
+ALONE = "all tests without each feature (docs/development.md)"
 
 
 def report(folder: Path, *results: str) -> Path:
@@ -61,9 +63,9 @@ def test_the_guard_watches_a_test_that_exists() -> None:
         [*(ROOT / "tests").rglob(f"{name}.py"), *(ROOT / "emulators").rglob(f"{name}.py")]  # not the environments
         for name in (check.CONFORMANCE, check.SHELLS, check.WORKER)
     )
-    files = {pattern.partition("::")[0] for pattern in (*check.SLOW, *check.LONG)}
+    files = {pattern.partition("::")[0] for pattern in (*check.SLOW, *check.LONG, *check.ALONE)}
     assert [pattern for pattern in files if not list(ROOT.glob(pattern))] == []
-    tests = [each.partition("[")[0].split("::") for each in check.LONG if "::" in each]
+    tests = [each.partition("[")[0].split("::") for each in (*check.LONG, *check.ALONE) if "::" in each]
     assert [name for file, name in tests if f"def {name}(" not in (ROOT / file).read_text("utf-8")] == []
 
 
@@ -166,8 +168,18 @@ def test_each_night_everything_runs() -> None:
     assert steps[0]["with"]["fetch-depth"] == 0
     assert 'cron: "0 2 * * *"' in (ROOT / ".github" / "workflows" / "nightly.yml").read_text("utf-8")
     assert check.command("tests", check.parse(["--all"]), Path("r")) == [
-        *check.STEPS["tests"], "--junitxml=r", *check.AT_A_TIME
+        *check.STEPS["tests"], "--junitxml=r", *(f"--deselect={each}" for each in check.ALONE), *check.AT_A_TIME
     ]  # fmt: skip
+
+
+def test_each_night_each_feature_is_deleted_in_a_job_of_its_own() -> None:
+    """What even `--all` leaves out runs each night, once for each feature."""
+    job = workflow("nightly")["jobs"]["without"]
+    assert job["strategy"]["matrix"]["feature"] == [feature.removeprefix("shared.") for feature in FEATURES]
+    assert not job["strategy"]["fail-fast"]
+    file, _, name = check.ALONE[0].partition("::")
+    command = f'python3 trainyard.py test {file} -k "{name} and ${{{{ matrix.feature }}}}"'
+    assert command in [step.get("run") for step in job["steps"]]
 
 
 def test_actions_are_pinned_to_a_major_version() -> None:
@@ -178,11 +190,11 @@ def test_actions_are_pinned_to_a_major_version() -> None:
 
 
 def test_the_last_line_says_what_was_not_checked(tmp_path: Path) -> None:
-    """Each reason of skipped tests once, what the options leave out, and nothing if all ran."""
+    """Each reason of skipped tests once, and what the options leave out."""
     file = report(tmp_path, RAN, SKIPPED)
-    assert check.not_checked(file, check.parse([])) == "Not checked: no; the walks of the night (--all)."
+    assert check.not_checked(file, check.parse([])) == f"Not checked: no; the walks of the night (--all); {ALONE}."
     ran = file.read_text().replace(SKIPPED, RAN)
     file.write_text(ran)
-    assert check.not_checked(file, check.parse(["--all"])) == "Everything was checked."
+    assert check.not_checked(file, check.parse(["--all"])) == f"Not checked: {ALONE}."
     options = check.parse(["--only", "types"])
     assert check.not_checked(tmp_path / "none.xml", options).startswith("Not checked: every step but types; ")
