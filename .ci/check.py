@@ -118,8 +118,6 @@ LONG = (
     "tests/trainers/test_readme_commands.py::test_a_script_takes_the_words_of_its_readme[bert",
     "tests/trainers/test_transfer_training.py",
 )
-# Left out of `--all`, too: minutes for each feature, so the night runs them in jobs of their own, one for each feature.
-ALONE = ("tests/shared/test_features.py::test_without_a_feature_every_other_test_passes",)
 PASSED = ROOT / ".trainyard" / "emulators-passed"
 COVERAGE = {
     "combine": ["combine", "--quiet"],
@@ -183,7 +181,7 @@ def command(name: str, options: argparse.Namespace, report: Path) -> list[str]:
     if name != "tests":
         return STEPS[name]
     argv = [*STEPS["tests"], f"--junitxml={report}"]
-    left_out = ALONE if options.all else (*ALONE, *LONG, *SLOW) if options.quick else (*ALONE, *LONG)
+    left_out = () if options.all else (*LONG, *SLOW) if options.quick else LONG
     argv += [f"--{'deselect' if '::' in each else 'ignore-glob'}={each}" for each in left_out]
     argv += ["tests"] if options.quick or options.proven else []  # not the emulators' own, which pytest also knows
     if not options.coverage:
@@ -239,8 +237,7 @@ def not_checked(report: Path, options: argparse.Namespace) -> str:
     found += [f"the emulators, unchanged since {options.proven} (--emulators)"] if options.proven else []
     if not options.all:
         found.append("the slow tests and the walks of the night" if options.quick else "the walks of the night (--all)")
-    found += ["all tests without each feature (docs/development.md)"]
-    return f"Not checked: {'; '.join(found)}."
+    return f"Not checked: {'; '.join(found)}." if found else "Everything was checked."
 
 
 def browser(report: Path) -> str:

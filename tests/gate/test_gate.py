@@ -16,7 +16,6 @@ from tests.gate.scripts import ROOT, load
 check, proven = load("check"), load("proven")
 
 RAN, SKIPPED = "", "<skipped message='no'/>"
-ALONE = "all tests without each feature (docs/development.md)"
 
 
 def report(folder: Path, *results: str) -> Path:
@@ -63,9 +62,9 @@ def test_the_guard_watches_a_test_that_exists() -> None:
         [*(ROOT / "tests").rglob(f"{name}.py"), *(ROOT / "emulators").rglob(f"{name}.py")]  # not the environments
         for name in (check.CONFORMANCE, check.SHELLS, check.WORKER)
     )
-    files = {pattern.partition("::")[0] for pattern in (*check.SLOW, *check.LONG, *check.ALONE)}
+    files = {pattern.partition("::")[0] for pattern in (*check.SLOW, *check.LONG)}
     assert [pattern for pattern in files if not list(ROOT.glob(pattern))] == []
-    tests = [each.partition("[")[0].split("::") for each in (*check.LONG, *check.ALONE) if "::" in each]
+    tests = [each.partition("[")[0].split("::") for each in check.LONG if "::" in each]
     assert [name for file, name in tests if f"def {name}(" not in (ROOT / file).read_text("utf-8")] == []
 
 
@@ -168,18 +167,21 @@ def test_each_night_everything_runs() -> None:
     assert steps[0]["with"]["fetch-depth"] == 0
     assert 'cron: "0 2 * * *"' in (ROOT / ".github" / "workflows" / "nightly.yml").read_text("utf-8")
     assert check.command("tests", check.parse(["--all"]), Path("r")) == [
-        *check.STEPS["tests"], "--junitxml=r", *(f"--deselect={each}" for each in check.ALONE), *check.AT_A_TIME
+        *check.STEPS["tests"], "--junitxml=r", *check.AT_A_TIME
     ]  # fmt: skip
 
 
 def test_each_night_each_feature_is_deleted_in_a_job_of_its_own() -> None:
-    """What even `--all` leaves out runs each night, once for each feature."""
+    """What even `--all` skips runs each night, once for each feature."""
     job = workflow("nightly")["jobs"]["without"]
     assert job["strategy"]["matrix"]["feature"] == [feature.removeprefix("shared.") for feature in FEATURES]
     assert not job["strategy"]["fail-fast"]
-    file, _, name = check.ALONE[0].partition("::")
-    command = f'python3 trainyard.py test {file} -k "{name} and ${{{{ matrix.feature }}}}"'
-    assert command in [step.get("run") for step in job["steps"]]
+    name = "test_without_a_feature_every_other_test_passes"
+    assert f"def {name}(" in (ROOT / "tests" / "shared" / "test_features.py").read_text("utf-8")
+    command = f"python3 trainyard.py test tests/shared/test_features.py::{name}"
+    assert [step["env"] for step in job["steps"] if step.get("run") == command] == [
+        {"TRAINYARD_WITHOUT": "${{ matrix.feature }}"}
+    ]
 
 
 def test_actions_are_pinned_to_a_major_version() -> None:
@@ -190,11 +192,11 @@ def test_actions_are_pinned_to_a_major_version() -> None:
 
 
 def test_the_last_line_says_what_was_not_checked(tmp_path: Path) -> None:
-    """Each reason of skipped tests once, and what the options leave out."""
+    """Each reason of skipped tests once, what the options leave out, and nothing if all ran."""
     file = report(tmp_path, RAN, SKIPPED)
-    assert check.not_checked(file, check.parse([])) == f"Not checked: no; the walks of the night (--all); {ALONE}."
+    assert check.not_checked(file, check.parse([])) == "Not checked: no; the walks of the night (--all)."
     ran = file.read_text().replace(SKIPPED, RAN)
     file.write_text(ran)
-    assert check.not_checked(file, check.parse(["--all"])) == f"Not checked: {ALONE}."
+    assert check.not_checked(file, check.parse(["--all"])) == "Everything was checked."
     options = check.parse(["--only", "types"])
     assert check.not_checked(tmp_path / "none.xml", options).startswith("Not checked: every step but types; ")
