@@ -93,7 +93,7 @@ def test_a_folder_becomes_a_model_while_the_page_follows(lab: Lab, trained: str)
 
 
 VIEWS = {  # and what is there once a view has its data
-    "today": ".needs li",
+    "today": ".today .part",
     "runs": "tr[data-row] .spark",
     "run": ".chart canvas",
     "members": ".timeline .life",
