@@ -249,7 +249,7 @@ function Shown({ route, me }) {
     return (
       <section>
         <h1 tabindex="-1">{W.fault.title}</h1>
-        <p>{W.fault.text}</p>
+        <p>{failed ? W.fault.outdated : W.fault.text}</p>
         <button type="button" onClick={() => location.reload()}>
           {W.fault.reload}
         </button>

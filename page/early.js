@@ -8,7 +8,7 @@ globalThis.early = new Map();
   const of = (names) => names.filter((name) => given.get(name)).map((name) => [name, given.get(name)]);
   const firsts = {
     today: () => [["today", []]],
-    runs: () => [["rows", [...of(["state", "experiment", "owner", "tag"]), ["limit", 100]]]],
+    runs: () => [["rows", [...of(["state", "experiment", "owner", "tag", "where"]), ["limit", 100]]]],
     run: () => [
       [
         `runs/${parts[0]}/live`,

@@ -1,4 +1,5 @@
 // All words of the page, in one place.
+// @ts-nocheck: each sentence takes what stands in it
 export const W = {
   title: "Trainyard",
   skip: "Skip to the content",
@@ -52,7 +53,7 @@ export const W = {
     open: { late: "See its date", rejected: "Correct it", budget: "See costs" },
     look: "Look",
     budget: (spent, reserved, month, part) => `${part} of the month's ${month}: ${spent} spent, ${reserved} reserved.`,
-    poison: (n) => `${n === 1 ? "1 message was" : `${n} messages were`} set aside because handling failed each time.`,
+    poison: (n) => `${n === 1 ? "1 poison message" : `${n} poison messages`}: handling failed each time.`,
     idle: (nodes, until, why) =>
       `${nodes === 1 ? "1 node idles" : `${nodes} nodes idle`} under a lease until ${until}${why ? `: ${why}` : ""}`,
     done: "Done",
@@ -90,6 +91,7 @@ export const W = {
   fault: {
     title: "This view broke",
     text: "The fault is the page's, not yours. Load it again; if that does not help, the console has the details.",
+    outdated: "The script of this view could not be loaded: perhaps the page has changed since you opened it.",
     reload: "Load again",
   },
   trouble: {
@@ -161,8 +163,16 @@ export const W = {
     owner: "Owner",
     tag: "Tag",
     tagHint: "name=value",
-    parameter: "Parameter",
-    parameterHint: "name=value or name<value",
+    where: "Condition",
+    whereHint: "lr<=0.1 and accuracy>0.9",
+    why: "Why",
+    trials: (n) => (n === 1 ? "1 trial" : `${n} trials`),
+    columns: "Columns",
+    standard: "Standard columns",
+    views: "Saved views",
+    saveAs: "Save this view as",
+    save: "Save",
+    forget: (name) => `Forget the view ${name}`,
     run: "Run",
     best: "Best",
     metric: "Metric",

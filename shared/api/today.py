@@ -18,7 +18,6 @@ from shared.kernel.encode import Json, plain
 from shared.kernel.errors import TrainyardError
 from shared.kernel.memory import Topic
 from shared.money import api as money
-from shared.money.ledger import KINDS
 from shared.ports import AllPorts
 from shared.runs.model import Run, RunState
 from shared.runs.ports import RunFilter
@@ -188,8 +187,7 @@ def _idle(ports: AllPorts, now: datetime) -> list[Json]:
 def _spent(ports: AllPorts, now: datetime) -> Json:
     """Return the dollars of this and the previous day in UTC, as the costs report has them."""
     since = (now - timedelta(days=1)).date().isoformat()
-    days = [sum(each[kind] for kind in KINDS) for each in money.get_costs(ports, money.CostsQuery(since=since))["days"]]
-    return {"today": days[-1] if len(days) > 1 else 0.0, "yesterday": days[0] if days else 0.0}
+    return today_items.spent(money.get_costs(ports, money.CostsQuery(since=since))["days"], now)
 
 
 def _next(its_schedules: Schedules) -> list[Json]:

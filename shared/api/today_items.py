@@ -16,6 +16,7 @@ from shared.drops.model import Drop
 from shared.jobs.metric_goal import Goal, goal_of
 from shared.kernel.encode import Json, plain
 from shared.models.model import Model
+from shared.money.ledger import KINDS
 from shared.runs.model import Run, RunState
 from shared.runs.views.summary import best_metric, cause, model_metrics
 from shared.sweeps.model import SweepSummary, TrialOf
@@ -147,6 +148,13 @@ def _is_better(run: Run, metric: str | None, value: float | None, earlier: float
         return None
     goal = run.measured.goals.get(metric) or goal_of(metric)
     return None if goal is None else (value > earlier) is (goal == Goal.MAXIMIZE)
+
+
+def spent(days: Iterable[Json], now: datetime) -> Json:
+    """Return the dollars of this and the previous day in UTC; a day without costs is not among `days`."""
+    sums = {each["day"]: sum(each[kind] for kind in KINDS) for each in days}
+    this, before = (at.date().isoformat() for at in (now, now - timedelta(days=1)))
+    return {"today": sums.get(this, 0.0), "yesterday": sums.get(before, 0.0)}
 
 
 def promotions(models: Iterable[Model], now: datetime) -> list[Json]:

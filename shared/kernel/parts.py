@@ -75,6 +75,7 @@ class FeaturePart(Generic[P]):
     hidden: tuple[str, ...] = ()  # fields that answers leave out
     view: View | None = None  # None: answers show the fields of the part, or null
     was_there: Callable[[Mapping[str, Any]], bool] | None = None  # None for a part without old columns
+    in_rows: bool = False  # whether the rows of lists read the part
 
     @property
     def in_column(self) -> str:

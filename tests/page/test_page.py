@@ -178,6 +178,7 @@ def test_no_view_breaks_a_rule_of_accessibility(lab: Lab, trained: str, lived_in
     for view in VIEWS:
         if view == "clusters":
             queue_a_run(lab)
+        page.set_viewport_size({"width": 1440, "height": 900})
         page.goto(f"{lab.cloud.api}/page#/{places.get(view, view)}")
         expect(page.locator("main h1")).to_be_visible()
         expect(page.locator(VIEWS[view]).first).to_be_visible()

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from shared.api import today_items
+from shared.api.rows import RowsQuery, rows
 from shared.api.today import get_today
 from shared.clusters.lease_model import Lease
 from shared.clusters.model import Cluster
@@ -16,8 +18,9 @@ from shared.diagnosis.causes import Cause, Certainty, Diagnosis
 from shared.drops.model import Drop, DropState
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Unavailable
+from shared.money.ledger import KINDS
 from shared.runs.model import Cost, Moment, Run, RunState
-from shared.sweeps.model import TrialOf
+from shared.sweeps.model import SweepSummary, TrialOf
 from tests.fakes.parts import changed
 from tests.fakes.world import World, trainers_folder
 
@@ -106,6 +109,14 @@ def test_a_completed_run_is_compared_with_the_run_before(world: World) -> None:
     assert (told["third"]["before_value"], told["third"]["better"]) == (0.9, False)
 
 
+def test_a_day_without_costs_is_free(world: World) -> None:
+    """Days are told apart by their date: the only day of the books may be today."""
+    now = world.clock()
+    day = {"day": now.date().isoformat(), **dict.fromkeys(KINDS, 0.5)}
+    assert today_items.spent([day], now) == {"today": 2.5, "yesterday": 0.0}
+    assert today_items.spent([day], now + timedelta(days=1)) == {"today": 0.0, "yesterday": 2.5}
+
+
 def test_a_part_that_is_away_is_named_and_the_rest_is_there(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """What could not be read is unknown, not empty."""
     world.runs.insert(a_run(world, "there", RunState.RUNNING))
@@ -119,6 +130,22 @@ def test_a_part_that_is_away_is_named_and_the_rest_is_there(world: World, monkey
     assert [run["run"] for run in told["running"]] == ["there"]
     monkeypatch.setattr(world.system.blobs, "check", away)
     assert today(world)["unknown"] == {"storage": "The models are away."}
+
+
+def test_a_row_of_the_list_says_why_and_of_which_sweep(world: World) -> None:
+    """The cause of a failure, what a waiting run waits for, a sweep's cost and its trials."""
+    sweep = SweepSummary(begun=3, dollars=1.5)
+    for run in (
+        a_run(world, "failed", RunState.FAILED, reason="It exited with 3.\nlast lines"),
+        a_run(world, "waits", RunState.QUEUED, history=(Moment(RunState.QUEUED, world.clock(), "No nodes."),)),
+        a_run(world, "sweep", RunState.RUNNING, kind="sweep").having(sweep),
+        a_run(world, "trial", RunState.RUNNING).having(TrialOf("sweep")),
+    ):
+        world.runs.insert(run)
+    told = {row["run"]: row for row in rows(world.runs, world.clock, RowsQuery())["rows"]}
+    assert (told["failed"]["why"], told["waits"]["why"]) == ("It exited with 3.", "No nodes.")
+    assert (told["sweep"]["trials"], told["sweep"]["cost"], told["trial"]["sweep"]) == (3, 1.5, "sweep")
+    assert (told["trial"]["trials"], told["failed"]["sweep"]) == (None, "")
 
 
 def test_the_answer_costs_few_requests(world: World) -> None:
