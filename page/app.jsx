@@ -20,6 +20,7 @@ const VIEWS = new Map(
     today: () => Today,
     runs: () => import("./views/runs.jsx").then((m) => m.Runs),
     run: () => import("./views/run.jsx").then((m) => m.Run),
+    submit: () => import("./views/submit.jsx").then((m) => m.Submit),
     compare: () => import("./views/compare.jsx").then((m) => m.Compare),
     drops: () => import("./views/drops.jsx").then((m) => m.Drops),
     clusters: () => import("./views/clusters.jsx").then((m) => m.Clusters),
@@ -48,7 +49,7 @@ const JUMPS = {
 // The six places, each with its views, of which the first is the place's own.
 const PLACES = [
   ["today", ["today"]],
-  ["runs", ["runs", "compare"]],
+  ["runs", ["runs", "compare", "submit"]],
   ["data", ["drops", "storage", "batchai"]],
   ["models", ["models"]],
   ["clusters", ["clusters", "money"]],

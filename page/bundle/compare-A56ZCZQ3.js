@@ -1,1 +1,0 @@
-import{g as a,h as b}from"./chunk-AGKY3SU7.js";import"./chunk-QEFIMQ64.js";import"./chunk-KROTSR2L.js";import"./chunk-UP6MKP6Z.js";import"./chunk-CRFP7T2O.js";import"./chunk-IVLWQOW7.js";import"./chunk-MXVILZIR.js";export{a as Compare,b as Parallel};
