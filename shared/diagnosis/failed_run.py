@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from shared.diagnosis.causes import Diagnosis
 from shared.diagnosis.change import advised_change
+from shared.diagnosis.own_causes import OwnCause, own_causes, refined
 from shared.jobs.model import UNKNOWN_FAILURE
 from shared.jobs.ports import Jobs
-from shared.kernel.errors import TrainyardError
+from shared.kernel.errors import BadSetting, TrainyardError
 from shared.kernel.storage import Blobs
 from shared.runs.facts import RunBeingArchived
 from shared.runs.model import Run, RunState
@@ -38,10 +39,22 @@ def with_diagnosis(ports: RunPorts, fact: RunBeingArchived) -> Run:
         log.warning("%s has no diagnosis, because its logs can't be read: %s", run.name, error)
         return run
     failure = run.progress.failure or UNKNOWN_FAILURE
-    found = diagnose_ranks({each.rank: each.text for each in logs}, failure.summary, failure.exit_code or None)
+    texts = {each.rank: each.text for each in logs}
+    found = diagnose_ranks(texts, failure.summary, failure.exit_code or None)
+    found = refined(found, trainers_causes(ports, run), texts)
     if any(each.is_cut for each in logs):  # the numbers of lines are not known
         found = replace(found, evidence=tuple(replace(quote, number=0) for quote in found.evidence))
     return run.having(replace(found, change=advised_change(found.cause, run.asked.parameters)))
+
+
+def trainers_causes(ports: RunPorts, run: Run) -> Sequence[OwnCause]:
+    """The causes that the trainer of the run's route adds; none if its file can't be read."""
+    route = ports.routes.get(run.asked.route)
+    try:
+        return own_causes(ports.trainers, route.trainer) if route else ()
+    except BadSetting as error:
+        log.warning("the trainer's own causes are left out: %s", error)
+        return ()
 
 
 def notice_facts(run: Run) -> dict[str, str]:

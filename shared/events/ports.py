@@ -26,6 +26,9 @@ class Audience(Protocol):
         process added.
         """
 
+    def wants(self, kind: str) -> bool:
+        """Return whether any subscription asks for notices of this kind."""
+
     def pending(self, subscription: str, event: str) -> datetime | None:
         """Return the time of the event if its delivery to the subscription is pending. None if it was delivered or
         never will be.
