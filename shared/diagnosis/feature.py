@@ -12,7 +12,7 @@ from msgspec import Meta
 from shared.diagnosis.causes import Diagnosis
 from shared.diagnosis.facts import RunIsSick
 from shared.diagnosis.failed_run import notice_facts, with_diagnosis
-from shared.diagnosis.health import Health
+from shared.diagnosis.health import RunHealth
 from shared.diagnosis.on_hang import restart_if_hung
 from shared.diagnosis.watch import begin_checks, pass_on_look
 from shared.events.announce import queue_notice
@@ -32,20 +32,20 @@ def shown(run: Run) -> Any:
 
 
 @dataclass(frozen=True)
-class HealthAnswer:
+class RunHealthAnswer:
     """What is wrong with a running run, at the last check."""
 
     ailments: Annotated[list[Ailment], Meta(description="Empty for a run that gets on.")]
     checked_at: Annotated[datetime | None, Meta(description="A time at most five minutes before the last check.")]
 
 
-HEALTH = Annotated[HealthAnswer | None, Meta(description="Null for a run that was never checked while it ran.")]
+HEALTH = Annotated[RunHealthAnswer | None, Meta(description="Null for a run that was never checked while it ran.")]
 
 
 def health_of(run: Run) -> Any:
     """Return the run's health as plain values."""
-    found = run.feature(Health)
-    return msgspec.to_builtins(HealthAnswer(list(found.ailments), found.checked_at)) if found else None
+    found = run.feature(RunHealth)
+    return msgspec.to_builtins(RunHealthAnswer(list(found.ailments), found.checked_at)) if found else None
 
 
 def notify_of_sick_run(ports: EventPorts, fact: RunIsSick) -> None:
@@ -58,7 +58,7 @@ def notify_of_sick_run(ports: EventPorts, fact: RunIsSick) -> None:
 FEATURE = Feature(
     parts=(
         FeaturePart("diagnosis", Diagnosis, view=View(SHOWN, shown)),
-        FeaturePart("health", Health, view=View(HEALTH, health_of)),
+        FeaturePart("health", RunHealth, view=View(HEALTH, health_of)),
     ),
     notice_facts=notice_facts,
     reactions={

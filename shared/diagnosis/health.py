@@ -14,7 +14,7 @@ LOST_AFTER = NOTED_EACH + 3 * EACH  # without such a note, the chain of checks i
 
 
 @dataclass(frozen=True)
-class Health:
+class RunHealth:
     """What is wrong with a running run, and the chain of checks that finds it.
 
     - `ailments`: what the last check found
@@ -38,20 +38,20 @@ class Health:
         """Whether somebody looked at the run within LOOKS_FOR."""
         return self.looked_at is not None and now - self.looked_at <= LOOKS_FOR
 
-    def looked(self, now: datetime) -> Health:
+    def looked(self, now: datetime) -> RunHealth:
         """The health after a look."""
         recent = self.looked_at is not None and now - self.looked_at < NOTED_EACH
         return self if recent else replace(self, looked_at=now)
 
-    def begun(self, chain: str, now: datetime) -> Health:
+    def begun(self, chain: str, now: datetime) -> RunHealth:
         """The health with a new chain of checks, which ends the one before."""
         return replace(self, chain=chain, checked_at=now)
 
-    def ended(self) -> Health:
+    def ended(self) -> RunHealth:
         """The health after the last check of a chain. What was found is not known to last."""
         return replace(self, chain="", ailments=())
 
-    def checked(self, found: list[Ailment], now: datetime) -> Health:
+    def checked(self, found: list[Ailment], now: datetime) -> RunHealth:
         """The health after a check. An ailment that was found before keeps its time; figures change at NOTED_EACH."""
         since = {(each.cause, each.name): each for each in self.ailments}
         kept = tuple(replace(each, since=_since(since.get((each.cause, each.name)), now)) for each in found)
@@ -60,7 +60,7 @@ class Health:
             return self
         return replace(self, ailments=kept, checked_at=now)
 
-    def new_since(self, before: Health) -> list[Ailment]:
+    def new_since(self, before: RunHealth) -> list[Ailment]:
         """The ailments that `before` lacks."""
         known = {(each.cause, each.name) for each in before.ailments}
         return [each for each in self.ailments if (each.cause, each.name) not in known]

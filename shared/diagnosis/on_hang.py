@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from shared.diagnosis.causes import Cause
-from shared.diagnosis.health import Health
+from shared.diagnosis.health import RunHealth
 from shared.diagnosis.messages import RestartHung
 from shared.jobs.route import Route
 from shared.kernel.errors import Conflict, Impossible, NotFound, TrainyardError
@@ -29,7 +29,7 @@ CANCELS = ("cancel", "retry")
 WAITS, WAIT_SECONDS = 30, 20.0  # for the archive of the canceled run
 
 
-def acted_on(route: Route | None, health: Health, now: datetime) -> Health:
+def acted_on(route: Route | None, health: RunHealth, now: datetime) -> RunHealth:
     """The health with the hang for which the route ends the run now."""
     hang = next((each for each in health.ailments if each.cause == Cause.DEADLOCK), None)
     if route is None or route.on_hang not in CANCELS or hang is None or hang.since is None or now - hang.since < HELD:
@@ -37,7 +37,7 @@ def acted_on(route: Route | None, health: Health, now: datetime) -> Health:
     return replace(health, acted_on=hang.cause)
 
 
-def end(ports: RunPorts, run: Run, health: Health) -> None:
+def end(ports: RunPorts, run: Run, health: RunHealth) -> None:
     """Cancel the run, with the hang as its reason."""
     hang = next(each for each in health.ailments if each.cause == health.acted_on)
     cancel_run(ports, run.name, f"{hang.summary} Its route {run.asked.route} ends such runs.", code=CancelCode.HANG)

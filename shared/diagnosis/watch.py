@@ -13,7 +13,7 @@ from itertools import islice
 
 from shared.diagnosis.facts import RunIsSick
 from shared.diagnosis.failed_run import trainers_causes
-from shared.diagnosis.health import EACH, Health
+from shared.diagnosis.health import EACH, RunHealth
 from shared.diagnosis.messages import CheckHealth, WatchRun
 from shared.diagnosis.observed import Observed
 from shared.diagnosis.on_hang import acted_on, end
@@ -42,7 +42,7 @@ LOOKS = Topic[bool]("looks at runs that were passed on", timedelta(minutes=4), m
 
 def begin_checks(ports: RunPorts, fact: RunStarted | RunReconciled) -> None:
     """See that the run is checked, if its route or a subscription asks for that."""
-    run, its = fact.run, fact.run.feature(Health) or Health()
+    run, its = fact.run, fact.run.feature(RunHealth) or RunHealth()
     if _can_be_checked(run) and not its.is_checked(ports.clock()) and is_wanted(ports, run):
         ports.queues.send(WatchRun(run.name))
 
@@ -73,7 +73,7 @@ def watch_run(ports: RunPorts, message: WatchRun) -> None:
 
     def note(stored: Stored[Run]) -> None:
         run, now = stored.value, ports.clock()
-        before = run.feature(Health) or Health()
+        before = run.feature(RunHealth) or RunHealth()
         if not _can_be_checked(run):
             return
         health = before.looked(now) if message.looks else before
@@ -101,7 +101,7 @@ def check_health(ports: RunPorts, message: CheckHealth) -> None:
     except NotFound:
         return
     run, now = stored.value, ports.clock()
-    before = run.feature(Health) or Health()
+    before = run.feature(RunHealth) or RunHealth()
     if not _can_be_checked(run) or before.chain != message.chain:
         return
     if not before.is_looked_at(now) and not is_wanted(ports, run):
@@ -144,7 +144,7 @@ def observe(ports: WorkspacePorts, run: Run, before: Observed) -> Observed:
     return before.listed(place.container, logs)
 
 
-def _nodes(ports: RunPorts, run: Run, health: Health, pulse: Pulse, checks: int) -> tuple[NodePulse, ...]:
+def _nodes(ports: RunPorts, run: Run, health: RunHealth, pulse: Pulse, checks: int) -> tuple[NodePulse, ...]:
     """What the nodes use, if it is time to ask."""
     asks = health.is_looked_at(ports.clock()) or pulse.silence >= SILENT or checks % MEASURED_EACH == 0
     return node_pulses(ports, run) if asks else ()

@@ -12,7 +12,7 @@ import pytest
 
 from shared.api import records
 from shared.api.queries import run as look
-from shared.diagnosis.health import LOOKS_FOR, Health
+from shared.diagnosis.health import LOOKS_FOR, RunHealth
 from shared.notices.subscribe import SubscriptionSpec, subscribe
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest
@@ -64,7 +64,7 @@ class Watched:
 
     @property
     def found(self) -> list[str]:
-        health = self.run.feature(Health)
+        health = self.run.feature(RunHealth)
         return [each.cause for each in health.ailments] if health else []
 
     def looks(self) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def test_nobody_looks_so_nothing_is_asked(tmp_path: Path) -> None:
     watched.minutes(20, STEPS)
     watched.world.reconcile()
     watched.minutes(5, STEPS)
-    assert (watched.requests, watched.metrics.requests, watched.run.feature(Health)) == ([], [], None)
+    assert (watched.requests, watched.metrics.requests, watched.run.feature(RunHealth)) == ([], [], None)
 
 
 def test_a_look_begins_checks_of_one_request_a_minute(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_look_begins_checks_of_one_request_a_minute(tmp_path: Path) -> None:
     asked = len(watched.requests)
     watched.minutes(10, STEPS)
     assert len(watched.requests) == asked
-    health = watched.run.feature(Health)
+    health = watched.run.feature(RunHealth)
     assert health is not None
     assert (health.chain, health.ailments) == ("", ())
 
