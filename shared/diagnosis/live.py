@@ -25,7 +25,7 @@ IDLE_DENSE, IDLE_SPARSE, IDLE_START = timedelta(seconds=45), timedelta(minutes=3
 BUSY, BUSY_START = timedelta(hours=1), timedelta(hours=2)  # without measurements, too; NCCL gives up after 10 minutes
 PAUSES = 3  # times the longest pause that the run went on after
 SLOWED, PACES = 0.5, 4  # of the earlier pace; checks with a pace that are needed
-APART_GPU, ALIKE_GPU, APART_CORES = 40.0, 15.0, 0.5  # points of percent, processors
+APART_GPU, ALIKE_GPU, APART_CORES = 40.0, 15.0, 0.3  # points of percent, processors
 LASTING, MANY = 10, 3  # samples, nodes
 STARVED, REPORTS = 0.5, 5  # share of the time that goes by until data are there; reports that say so
 WORKING_GPU, ALL_CORES = 30.0, 0.9  # percent, share of the processors
@@ -105,7 +105,7 @@ def _odd_one(nodes: Sequence[NodePulse]) -> NodePulse | None:
         return None
     by_cores = sorted(nodes, key=lambda node: -fmean(node.cores[-2:]))
     first, second = (fmean(node.cores[-2:]) for node in by_cores[:2])
-    return by_cores[0] if first - second >= APART_CORES and first >= 2 * second else None
+    return by_cores[0] if first - second >= APART_CORES and first >= 3 * second else None
 
 
 def _always_lags(odd: NodePulse, nodes: Sequence[NodePulse]) -> bool:
