@@ -6,13 +6,16 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from shared.diagnosis.causes import Diagnosis
-from shared.diagnosis.change import advised_change
+from shared.clusters.ports import ClusterPorts
+from shared.diagnosis.advice import advice, summary
+from shared.diagnosis.causes import Cause, Certainty, Diagnosis, QuotedLine
+from shared.diagnosis.change import advised_change, advised_job_change, reached_time_limit
 from shared.diagnosis.own_causes import OwnCause, own_causes, refined
 from shared.jobs.model import UNKNOWN_FAILURE
 from shared.jobs.ports import Jobs
 from shared.kernel.errors import BadSetting, TrainyardError
 from shared.kernel.storage import Blobs
+from shared.money.admission import clusters
 from shared.runs.facts import RunBeingArchived
 from shared.runs.model import Run, RunState
 from shared.runs.ports import RunPorts
@@ -23,13 +26,18 @@ RANKS_READ = 8
 log = logging.getLogger(__name__)
 
 
-def with_diagnosis(ports: RunPorts, fact: RunBeingArchived) -> Run:
-    """Return the run with its diagnosis if the run failed. Reads the end of at most RANKS_READ logs.
+def with_diagnosis(ports: ClusterPorts, fact: RunBeingArchived) -> Run:
+    """Return the run with its diagnosis if the run failed, or reached its time limit.
 
-    A log that can't be read leaves the run without a diagnosis: an archive never fails for it.
+    Reads the end of at most RANKS_READ logs. A log that can't be read leaves the run without a diagnosis: an archive
+    never fails for it.
     """
     run = fact.run
-    if run.progress.state is not RunState.FAILED or run.feature(Diagnosis) is not None:
+    if run.feature(Diagnosis) is not None:
+        return run
+    if reached_time_limit(run):
+        return with_changes(ports, run, _of_time_limit(run))
+    if run.progress.state is not RunState.FAILED:
         return run
     from shared.diagnosis.judge import diagnose_ranks  # its patterns are compiled on first use
 
@@ -44,7 +52,28 @@ def with_diagnosis(ports: RunPorts, fact: RunBeingArchived) -> Run:
     found = refined(found, trainers_causes(ports, run), texts)
     if any(each.is_cut for each in logs):  # the numbers of lines are not known
         found = replace(found, evidence=tuple(replace(quote, number=0) for quote in found.evidence))
-    return run.having(replace(found, change=advised_change(found.cause, run.asked.parameters)))
+    return with_changes(ports, run, found)
+
+
+def with_changes(ports: ClusterPorts, run: Run, found: Diagnosis) -> Run:
+    """Return the run with its diagnosis and what to change. Where a parameter helps, the job itself is not changed."""
+    change = advised_change(found.cause, run.asked.parameters)
+    if change:
+        return run.having(replace(found, change=change))
+    try:
+        sizes = {name: cluster.vm_size for name, cluster in clusters(ports).items()}
+    except TrainyardError as error:
+        log.warning("no larger machine is named for %s: %s", run.name, error)
+        sizes = {}
+    route = ports.routes.get(run.asked.route)
+    change_job = advised_job_change(found.cause, run, sizes, route.limits if route else ports.limits)
+    return run.having(replace(found, change_job=change_job))
+
+
+def _of_time_limit(run: Run) -> Diagnosis:
+    cause = Cause.TIME_LIMIT
+    quote = QuotedLine(0, run.cancel.why or run.progress.history[-1].why)
+    return Diagnosis(cause, Certainty.CERTAIN, summary(cause), (quote,), advice=advice(cause))
 
 
 def trainers_causes(ports: RunPorts, run: Run) -> Sequence[OwnCause]:

@@ -23,7 +23,10 @@ from shared.runs.features import Feature
 from shared.runs.model import Run
 from shared.runs.pulse import Ailment
 
-SHOWN = Annotated[Diagnosis | None, Meta(description="Null for a run that did not fail, or is not archived yet.")]
+SHOWN = Annotated[
+    Diagnosis | None,
+    Meta(description="Null for a run that neither failed nor reached its time limit, or is not archived yet."),
+]
 
 
 def shown(run: Run) -> Any:

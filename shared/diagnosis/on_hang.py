@@ -15,6 +15,7 @@ from shared.diagnosis.health import RunHealth
 from shared.diagnosis.messages import RestartHung
 from shared.jobs.route import Route
 from shared.kernel.errors import Conflict, Impossible, NotFound, TrainyardError
+from shared.kernel.person import Person
 from shared.runs.codes import CancelCode
 from shared.runs.facts import RunEnded
 from shared.runs.intake.insert_run import name_with_route
@@ -82,7 +83,7 @@ def _again(ports: RunPorts, run: Run) -> Run:
     try:
         return continue_run(ports, run.name, None, run.people.owner, run.people.owner_id)
     except Impossible:  # without a checkpoint
-        return retry_run(ports, run.name, None, run.people.owner, run.people.owner_id)
+        return retry_run(ports, run.name, by=Person(run.people.owner, run.people.owner_id))
 
 
 def _was_restarted(ports: RunPorts, run: Run) -> bool:
