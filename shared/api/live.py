@@ -31,7 +31,7 @@ SKETCHES = Topic[Series]("sketches of curves", most=1000)  # of some 10 kB each
 def live(ports: ClusterPorts, name: str, query: LiveQuery) -> dict[str, Any]:
     """Return the run, and the points and log bytes after `query.after` and `query.offset`. Raises NotFound."""
     run = ports.runs.get(name).value
-    queries.looked_at(ports, run)
+    queries.state_view(ports, run)
     cursor = Cursor.of(query.after)
     series = metrics.since(ports, run, cursor)
     log = None

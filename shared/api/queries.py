@@ -23,7 +23,7 @@ from shared.models.find import run_of
 from shared.models.ports import ModelPorts
 from shared.ports import AllPorts
 from shared.runs.decide import is_over
-from shared.runs.facts import RunLookedAt
+from shared.runs.facts import RunViewed
 from shared.runs.features import instead_of
 from shared.runs.model import Run
 from shared.runs.ports import RunFields, RunFilter
@@ -54,19 +54,19 @@ def drops(ports: DropPorts, query: DropsQuery) -> list[dict[str, Any]]:
     return [records.drop(record) for record in drop_records]
 
 
-def run(ports: ClusterPorts, name: str, looks: bool = False) -> dict[str, Any]:
-    """Return a run. `looks`: a person or a program follows the run, so it is worth checking."""
+def run(ports: ClusterPorts, name: str, viewed: bool = False) -> dict[str, Any]:
+    """Return a run. `viewed`: a person or a program follows the run, so it is worth checking."""
     found = ports.runs.get(name).value
-    if looks:
-        looked_at(ports, found)
+    if viewed:
+        state_view(ports, found)
     return shown_run(ports, with_parameters(found))
 
 
-def looked_at(ports: ClusterPorts, run: Run) -> None:
+def state_view(ports: ClusterPorts, run: Run) -> None:
     """State that somebody looks at a run, unless it has ended. Nothing of an answer depends on this."""
     if not is_over(run):
         try:
-            ports.happened(RunLookedAt(run))
+            ports.happened(RunViewed(run))
         except TrainyardError as exc:
             log.warning("the look at run %s is lost: %s", run.name, exc)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from shared.clusters.ports import ClusterPorts
 from shared.diagnosis.advice import advice, summary
@@ -13,12 +14,12 @@ from shared.diagnosis.change import advised_change, advised_job_change, reached_
 from shared.diagnosis.own_causes import OwnCause, own_causes, refined
 from shared.jobs.model import UNKNOWN_FAILURE
 from shared.jobs.ports import Jobs
+from shared.jobs.route import Routes
 from shared.kernel.errors import BadSetting, TrainyardError
 from shared.kernel.storage import Blobs
 from shared.money.admission import clusters
 from shared.runs.facts import RunBeingArchived
 from shared.runs.model import Run, RunState
-from shared.runs.ports import RunPorts
 from shared.runs.results.rank_log import rank_log
 
 LOG_BYTES = 1 << 20  # of the end of each rank's log
@@ -49,7 +50,7 @@ def with_diagnosis(ports: ClusterPorts, fact: RunBeingArchived) -> Run:
     failure = run.progress.failure or UNKNOWN_FAILURE
     texts = {each.rank: each.text for each in logs}
     found = diagnose_ranks(texts, failure.summary, failure.exit_code or None)
-    found = refined(found, trainers_causes(ports, run), texts)
+    found = refined(found, trainers_causes(ports.routes, ports.trainers, run), texts)
     if any(each.is_cut for each in logs):  # the numbers of lines are not known
         found = replace(found, evidence=tuple(replace(quote, number=0) for quote in found.evidence))
     return with_changes(ports, run, found)
@@ -76,11 +77,11 @@ def _of_time_limit(run: Run) -> Diagnosis:
     return Diagnosis(cause, Certainty.CERTAIN, summary(cause), (quote,), advice=advice(cause))
 
 
-def trainers_causes(ports: RunPorts, run: Run) -> Sequence[OwnCause]:
+def trainers_causes(routes: Routes, trainers: Path, run: Run) -> Sequence[OwnCause]:
     """The causes that the trainer of the run's route adds; none if its file can't be read."""
-    route = ports.routes.get(run.asked.route)
+    route = routes.get(run.asked.route)
     try:
-        return own_causes(ports.trainers, route.trainer) if route else ()
+        return own_causes(trainers, route.trainer) if route else ()
     except BadSetting as error:
         log.warning("the trainer's own causes are left out: %s", error)
         return ()

@@ -14,7 +14,7 @@ from shared.diagnosis.facts import RunIsSick
 from shared.diagnosis.failed_run import notice_facts, with_diagnosis
 from shared.diagnosis.health import RunHealth
 from shared.diagnosis.on_hang import restart_if_hung
-from shared.diagnosis.watch import begin_checks, pass_on_look
+from shared.diagnosis.watch import begin_checks, pass_on_view
 from shared.events.announce import queue_notice
 from shared.events.ports import EventPorts
 from shared.kernel.parts import FeaturePart, View
@@ -67,7 +67,7 @@ FEATURE = Feature(
     reactions={
         runs.RunStarted: (begin_checks,),
         runs.RunReconciled: (begin_checks,),
-        runs.RunLookedAt: (pass_on_look,),
+        runs.RunViewed: (pass_on_view,),
         runs.RunEnded: (restart_if_hung,),
         RunIsSick: (notify_of_sick_run,),
     },

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from shared.runs.pulse import Ailment
 
 EACH = timedelta(minutes=1)  # between two checks
-LOOKS_FOR = timedelta(minutes=10)  # how long a look at the run keeps the checks going
+VIEWED_FOR = timedelta(minutes=10)  # how long a look at the run keeps the checks going
 NOTED_EACH = timedelta(minutes=5)  # how often the row says that the checks go on, and that somebody looks
 LOST_AFTER = NOTED_EACH + 3 * EACH  # without such a note, the chain of checks is lost
 
@@ -19,14 +19,14 @@ class RunHealth:
 
     - `ailments`: what the last check found
     - `checked_at`: the time of a check at most NOTED_EACH before the last one
-    - `looked_at`: when somebody last looked, to NOTED_EACH
+    - `viewed_at`: when somebody last looked, to NOTED_EACH
     - `chain`: the token of the chain of checks; '' if there is none
     - `acted_on`: the cause for which the run was ended, as its route says
     """
 
     ailments: tuple[Ailment, ...] = ()
     checked_at: datetime | None = None
-    looked_at: datetime | None = None
+    viewed_at: datetime | None = None
     chain: str = ""
     acted_on: str = ""
 
@@ -34,14 +34,14 @@ class RunHealth:
         """Whether a chain of checks goes on."""
         return bool(self.chain) and self.checked_at is not None and now - self.checked_at <= LOST_AFTER
 
-    def is_looked_at(self, now: datetime) -> bool:
-        """Whether somebody looked at the run within LOOKS_FOR."""
-        return self.looked_at is not None and now - self.looked_at <= LOOKS_FOR
+    def is_viewed(self, now: datetime) -> bool:
+        """Whether somebody looked at the run within VIEWED_FOR."""
+        return self.viewed_at is not None and now - self.viewed_at <= VIEWED_FOR
 
-    def looked(self, now: datetime) -> RunHealth:
+    def viewed(self, now: datetime) -> RunHealth:
         """The health after a look."""
-        recent = self.looked_at is not None and now - self.looked_at < NOTED_EACH
-        return self if recent else replace(self, looked_at=now)
+        recent = self.viewed_at is not None and now - self.viewed_at < NOTED_EACH
+        return self if recent else replace(self, viewed_at=now)
 
     def begun(self, chain: str, now: datetime) -> RunHealth:
         """The health with a new chain of checks, which ends the one before."""

@@ -10,10 +10,10 @@ from shared.kernel.message import CHECKS, Message, Trace
 
 @dataclass(frozen=True)
 class WatchRun(Message, queue=CHECKS, handler="shared.diagnosis.watch:watch_run"):
-    """See that a running run is checked every minute. `looks`: because somebody looks at the run."""
+    """See that a running run is checked every minute. `viewed`: because somebody looks at the run."""
 
     watched: str  # the run
-    looks: bool = False
+    viewed: bool = False
 
     @property
     def trace(self) -> Trace:

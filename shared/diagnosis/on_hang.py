@@ -21,7 +21,7 @@ from shared.runs.facts import RunEnded
 from shared.runs.intake.insert_run import name_with_route
 from shared.runs.intake.retry_and_continue import continue_run, retry_run
 from shared.runs.model import Run
-from shared.runs.ports import RunPorts
+from shared.runs.ports import RunPorts, Runs
 from shared.runs.progress.cancel import cancel_run
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ def restart_if_hung(ports: RunPorts, fact: RunEnded) -> None:
 def restart(ports: RunPorts, message: RestartHung) -> None:
     """Continue the run from its last checkpoint, or else make it again from the start. A repeat makes no second run."""
     run = ports.runs.get(message.hung).value
-    if _was_restarted(ports, run):
+    if _was_restarted(ports.runs, run):
         return
     try:
         made = _again(ports, run)
@@ -86,10 +86,10 @@ def _again(ports: RunPorts, run: Run) -> Run:
         return retry_run(ports, run.name, by=Person(run.people.owner, run.people.owner_id))
 
 
-def _was_restarted(ports: RunPorts, run: Run) -> bool:
+def _was_restarted(runs: Runs, run: Run) -> bool:
     """Whether the run was itself started because the run before it hung."""
     origin = run.asked.continues or run.asked.retry_of
     try:
-        return bool(origin) and ports.runs.get(origin).value.cancel.code is CancelCode.HANG
+        return bool(origin) and runs.get(origin).value.cancel.code is CancelCode.HANG
     except NotFound:
         return False

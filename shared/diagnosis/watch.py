@@ -19,12 +19,13 @@ from shared.diagnosis.observed import Observed
 from shared.diagnosis.on_hang import acted_on, end
 from shared.diagnosis.own_causes import live_ailments
 from shared.jobs.model import JobFolderPart
-from shared.jobs.ports import WorkspacePorts
+from shared.jobs.ports import Jobs
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import NotFound
 from shared.kernel.memory import Topic
+from shared.kernel.storage import Blobs
 from shared.kernel.versioned import Stored
-from shared.runs.facts import RunLookedAt, RunReconciled, RunStarted
+from shared.runs.facts import RunReconciled, RunStarted, RunViewed
 from shared.runs.features import ailments as of_features
 from shared.runs.features import node_pulses
 from shared.runs.model import Run, RunState
@@ -37,7 +38,7 @@ MEASURED_EACH = 5  # checks, while nobody reads the record
 SILENT = timedelta(seconds=30)
 RANKS_LISTED = 1000
 SUBSCRIBED = Topic[bool]("whether anyone wants notices of sick runs", EACH)
-LOOKS = Topic[bool]("looks at runs that were passed on", timedelta(minutes=4), most=1000)
+VIEWS = Topic[bool]("looks at runs that were passed on", timedelta(minutes=4), most=1000)
 
 
 def begin_checks(ports: RunPorts, fact: RunStarted | RunReconciled) -> None:
@@ -47,17 +48,17 @@ def begin_checks(ports: RunPorts, fact: RunStarted | RunReconciled) -> None:
         ports.queues.send(WatchRun(run.name))
 
 
-def pass_on_look(ports: RunPorts, fact: RunLookedAt) -> None:
+def pass_on_view(ports: RunPorts, fact: RunViewed) -> None:
     """See that the run is checked while somebody looks. A process passes a look on once in four minutes."""
     run = fact.run
     if not _can_be_checked(run):
         return
 
     def send() -> bool:
-        ports.queues.send(WatchRun(run.name, looks=True))
+        ports.queues.send(WatchRun(run.name, viewed=True))
         return True
 
-    ports.memory.answer(LOOKS, ports.clock(), send, run.name)
+    ports.memory.answer(VIEWS, ports.clock(), send, run.name)
 
 
 def is_wanted(ports: RunPorts, run: Run) -> bool:
@@ -76,7 +77,7 @@ def watch_run(ports: RunPorts, message: WatchRun) -> None:
         before = run.feature(RunHealth) or RunHealth()
         if not _can_be_checked(run):
             return
-        health = before.looked(now) if message.looks else before
+        health = before.viewed(now) if message.viewed else before
         begins = not before.is_checked(now)
         if begins:
             health = health.begun(ports.new_token(), now)
@@ -104,15 +105,15 @@ def check_health(ports: RunPorts, message: CheckHealth) -> None:
     before = run.feature(RunHealth) or RunHealth()
     if not _can_be_checked(run) or before.chain != message.chain:
         return
-    if not before.is_looked_at(now) and not is_wanted(ports, run):
+    if not before.is_viewed(now) and not is_wanted(ports, run):
         ports.runs.update(stored, run.having(before.ended()))
         return
-    observed = observe(ports, run, Observed.of(message.observed))
+    observed = observe(ports.jobs, ports.blobs, run, Observed.of(message.observed))
     pulse = observed.pulse(_began(run), now, ())
     pulse = replace(pulse, nodes=_nodes(ports, run, before, pulse, observed.checks))
     from shared.diagnosis.live import ailments  # its patterns are compiled on first use
 
-    own = live_ailments(trainers_causes(ports, run), pulse.text)
+    own = live_ailments(trainers_causes(ports.routes, ports.trainers, run), pulse.text)
     health = before.checked([*ailments(pulse), *own, *of_features(run, pulse)], now)
     health = acted_on(ports.routes.get(run.asked.route), health, now)
     for ailment in health.new_since(before):
@@ -125,28 +126,28 @@ def check_health(ports: RunPorts, message: CheckHealth) -> None:
     ports.queues.send(CheckHealth(run.name, message.chain, observed.carried()), EACH.total_seconds())
 
 
-def observe(ports: WorkspacePorts, run: Run, before: Observed) -> Observed:
+def observe(jobs: Jobs, blobs: Blobs, run: Run, before: Observed) -> Observed:
     """Send one request for the log: read what is new, or list the logs of all ranks of one of the run's jobs."""
     if not before.wants_list:
-        return before.read(ports.blobs.grown(before.container, before.log, before.at, READ))
+        return before.read(blobs.grown(before.container, before.log, before.at, READ))
     kind = workload(run)
-    jobs = sorted(kind.running_jobs(run)) or [run.name]
-    job = jobs[before.checks % len(jobs)]
+    names = sorted(kind.running_jobs(run)) or [run.name]
+    job = names[before.checks % len(names)]
     try:
-        place = ports.jobs.folder(job).inside(JobFolderPart.LOGS)
+        place = jobs.folder(job).inside(JobFolderPart.LOGS)
     except NotFound:  # a workspace without the datastore of the logs
         return before.listed("", {})
     logs = {}
-    for blob in islice(ports.blobs.list(place), RANKS_LISTED):
-        rank = ports.jobs.rank_of(blob.name.removeprefix(place.prefix))
+    for blob in islice(blobs.list(place), RANKS_LISTED):
+        rank = jobs.rank_of(blob.name.removeprefix(place.prefix))
         if rank is not None and blob.last_modified is not None:
-            logs[rank + RANKS_LISTED * jobs.index(job)] = (blob.name, blob.size, blob.last_modified)
+            logs[rank + RANKS_LISTED * names.index(job)] = (blob.name, blob.size, blob.last_modified)
     return before.listed(place.container, logs)
 
 
 def _nodes(ports: RunPorts, run: Run, health: RunHealth, pulse: Pulse, checks: int) -> tuple[NodePulse, ...]:
     """What the nodes use, if it is time to ask."""
-    asks = health.is_looked_at(ports.clock()) or pulse.silence >= SILENT or checks % MEASURED_EACH == 0
+    asks = health.is_viewed(ports.clock()) or pulse.silence >= SILENT or checks % MEASURED_EACH == 0
     return node_pulses(ports, run) if asks else ()
 
 

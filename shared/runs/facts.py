@@ -68,7 +68,7 @@ class RunReconciled(Fact):
 
 
 @dataclass(frozen=True)
-class RunLookedAt(Fact):
+class RunViewed(Fact):
     """Somebody reads the record of this run, which has not ended."""
 
     run: Run

@@ -12,7 +12,7 @@ import pytest
 
 from shared.api import records
 from shared.api.queries import run as look
-from shared.diagnosis.health import LOOKS_FOR, RunHealth
+from shared.diagnosis.health import VIEWED_FOR, RunHealth
 from shared.notices.subscribe import SubscriptionSpec, subscribe
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest
@@ -67,8 +67,8 @@ class Watched:
         health = self.run.feature(RunHealth)
         return [each.cause for each in health.ailments] if health else []
 
-    def looks(self) -> dict[str, Any]:
-        answer = look(self.world.system, self.name, looks=True)
+    def view(self) -> dict[str, Any]:
+        answer = look(self.world.system, self.name, viewed=True)
         self.world.run_until_idle()
         return answer
 
@@ -106,12 +106,12 @@ def test_a_look_begins_checks_of_one_request_a_minute(tmp_path: Path) -> None:
     """However many people look, and however often. The checks end ten minutes after the last look."""
     watched = Watched(tmp_path)
     for _ in range(15):
-        watched.looks()
-        watched.looks()
+        watched.view()
+        watched.view()
         watched.minutes(1, STEPS)
     assert 14 <= len(watched.requests) <= 16
     assert 14 <= len(watched.metrics.requests) <= 16
-    watched.minutes(int(LOOKS_FOR / timedelta(minutes=1)) + 2, STEPS)
+    watched.minutes(int(VIEWED_FOR / timedelta(minutes=1)) + 2, STEPS)
     asked = len(watched.requests)
     watched.minutes(10, STEPS)
     assert len(watched.requests) == asked
@@ -123,14 +123,14 @@ def test_a_look_begins_checks_of_one_request_a_minute(tmp_path: Path) -> None:
 def test_a_hang_is_in_the_answer_within_two_minutes(tmp_path: Path) -> None:
     """With its evidence and advice; it goes when the run goes on."""
     watched = Watched(tmp_path)
-    watched.looks()
+    watched.view()
     watched.minutes(4, STEPS)
     assert watched.found == []
     watched.minutes(2, cores=0.0)
-    answer = watched.looks()["health"]
+    answer = watched.view()["health"]
     assert [each["cause"] for each in answer["ailments"]] == ["deadlock"]
     assert answer["ailments"][0]["evidence"][0].startswith("no line in the log of any rank since")
-    assert not {"chain", "looked_at", "acted_on"} & answer.keys()
+    assert not {"chain", "viewed_at", "acted_on"} & answer.keys()
     watched.minutes(2, STEPS)
     assert watched.found == []
 
