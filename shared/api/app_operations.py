@@ -1,4 +1,4 @@
-"""The API operations of the app itself, and of what can be submitted to it."""
+"""The API operations of the app itself, and of its trainers and routes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ APP = OperationGroup(
             needs=ANYONE, own_threads=True,
         ),
         Operation(
-            "get_status", "GET", "status", ANSWERS,
+            "get_status", "GET", "status", "shared.api.status",
             "Show queues, poison messages, open drops, newest runs and clusters",
             "Includes the 10 newest runs, and rejected drops. Queues and clusters are at most 5 seconds old",
         ),

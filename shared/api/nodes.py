@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from shared.api import records
 from shared.clusters.ports import ClusterPorts
 from shared.clusters.samples import COUNTED_EVERY, HOLDS, STEADY, Sample
+from shared.kernel.encode import Json
 
 MOST_HOURS = 72
 MOST_SAMPLES = 1000  # per cluster; beyond that, the states that lasted shortest are left out
@@ -25,7 +26,7 @@ class NodesQuery(Struct):
 
 
 class NodeSample(Struct):
-    """The cluster had these nodes from `at` until the next sample. If not `known`, nobody counted them."""
+    """The nodes of the cluster from `at` until the next sample. If not `known`, nobody counted the nodes."""
 
     at: datetime
     running: int
@@ -50,7 +51,7 @@ class NodesReport(Struct):
     clusters: list[ClusterNodes]
 
 
-def nodes(ports: ClusterPorts, query: NodesQuery) -> dict[str, Any]:
+def list_nodes(ports: ClusterPorts, query: NodesQuery) -> Annotated[Json, NodesReport]:
     """Return the changes of each cluster's nodes over the last hours, and the decisions about the cluster."""
     until = ports.clock()
     since = until - timedelta(hours=query.hours)
@@ -103,7 +104,7 @@ def changes(samples: Iterable[Sample]) -> Iterator[Sample]:
 
 
 def _at_most(samples: list[Sample]) -> list[Sample]:
-    """Return at most MOST_SAMPLES samples, without those that lasted shortest."""
+    """Return at most MOST_SAMPLES samples, leaving out the samples of the shortest duration."""
     if len(samples) <= MOST_SAMPLES:
         return samples
     lasted = [(b.at - a.at, i) for i, (a, b) in enumerate(pairwise(samples))]

@@ -1,4 +1,4 @@
-"""Health and status: which services answer, what waits, and what failed."""
+"""Health and status: answering services, waiting work, and failures."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
-from shared.api import queries, records
+from shared.api import answers, queries, records
 from shared.clusters.azureml_cache import waiting as waiting_for
 from shared.clusters.model import Cluster
 from shared.clusters.ports import ClusterPorts
 from shared.clusters.waiting import WAITING
 from shared.drops.ports import DropPorts
-from shared.kernel.encode import plain
+from shared.kernel.encode import Json, plain
 from shared.kernel.errors import NoAnswer, TrainyardError
 from shared.kernel.memory import Topic
 from shared.messages.declared import QUEUES
@@ -65,9 +65,7 @@ def _error(name: str, answer: Future[None]) -> TrainyardError | None:
 
 
 class Questions:
-    """Checks whether services answer. Each service has at most one open check, and concurrent callers share its
-    answer.
-    """
+    """Checks whether services answer. Each service has at most one open check; concurrent callers share the answer."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -92,22 +90,23 @@ def asked(ports: DropPorts) -> dict[str, Future[None]]:
 
 
 def _check_storage(ports: DropPorts) -> None:
-    """Raise Unavailable unless the account answers and stores what it gets: a full disk answers, too."""
+    """Raise Unavailable unless the account answers and stores a row, because an account with a full disk answers,
+    too.
+    """
     ports.blobs.check()
     ports.drops.move_cursor(HEALTH_CURSOR, ports.clock().isoformat())
 
 
-def status(ports: ClusterPorts) -> dict[str, Any]:
-    """Return queues with poison messages that still matter, drops that wait or were rejected, newest runs, and
-    clusters.
+def get_status(ports: ClusterPorts) -> Annotated[Json, answers.Status]:
+    """Return queues with relevant poison messages, waiting and rejected drops, newest runs, and clusters.
 
     The queues and the clusters are at most SECONDS_SHOWN old: reading them takes two thirds of the requests.
     """
-    answers = asked(ports)  # read beside the rest
+    checks = asked(ports)  # read beside the rest
     queues = ports.memory.answer(SHOWN_QUEUES, ports.clock(), lambda: _queues(ports))
     drops = (*itertools.islice(ports.drops.open(), LISTED), *ports.drops.rejected(LISTED))
     runs = [queries.shown_run(ports, run) for run in ports.runs.newest(10)]
-    errors = _errors(answers)
+    errors = _errors(checks)
     return {
         "checks": {name: str(exc) if exc else "ok" for name, exc in errors.items()},
         **queues,
@@ -115,7 +114,7 @@ def status(ports: ClusterPorts) -> dict[str, Any]:
         "runs": runs,
         "clusters": []
         if errors["workspace"]
-        else ports.memory.answer(SHOWN_CLUSTERS, ports.clock(), lambda: clusters(ports)),
+        else ports.memory.answer(SHOWN_CLUSTERS, ports.clock(), lambda: list_clusters(ports)),
     }
 
 
@@ -131,13 +130,13 @@ def _queues(ports: ClusterPorts) -> dict[str, Any]:
     }
 
 
-def leases(ports: ClusterPorts) -> list[dict[str, Any]]:
+def list_leases(ports: ClusterPorts) -> Annotated[list[Json], list[records.LeaseAnswer]]:
     now = ports.clock()
     return [records.lease(lease, now) for lease in ports.leases.open() if lease.holds(now)]
 
 
-def clusters(ports: ClusterPorts) -> list[dict[str, Any]]:
-    """Return the clusters, each with the latest decision about it and the runs that wait for it."""
+def list_clusters(ports: ClusterPorts) -> Annotated[list[Json], list[records.ClusterAnswer]]:
+    """Return the clusters, each with the latest decision and the runs in its queue."""
     waiting = _waiting(ports.runs)
     return [_cluster(ports, cluster, waiting.get(cluster.name, [])) for cluster in ports.clusters.list()]
 

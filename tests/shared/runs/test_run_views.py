@@ -15,7 +15,7 @@ from msgspec import UNSET, UnsetType
 
 from shared.api import live, queries
 from shared.api.log_ranges import log_answer, wanted_range
-from shared.api.requests import CurvesQuery, LiveQuery, RunListQuery
+from shared.api.requests import CurvesQuery, DropsQuery, LiveQuery, RunListQuery
 from shared.kernel.errors import BadInput, Impossible, NotFound
 from shared.kernel.storage import Place
 from shared.runs.intake import create
@@ -209,7 +209,7 @@ def test_a_part_of_a_long_curve_has_all_its_points(world: World, run: Run) -> No
     put_metrics(world, run, *({"step": i, "loss": i % 7} for i in range(5000)))
 
     def points(**query: Any) -> list[Any]:
-        found = live.curves(world.system, CurvesQuery(run.name, points=500, **query))
+        found = live.get_curves(world.system, CurvesQuery(run.name, points=500, **query))
         return list(found["runs"][run.name]["loss"])
 
     assert len(points()) <= 500
@@ -305,12 +305,12 @@ def test_a_cursor_gives_every_point_once(world: World, run: Run) -> None:
     text, place, got, cursor = "".join(rows).encode(), f"trainyard/{run.name}/metrics/metrics.jsonl", [], ""
     for end_of in range(0, len(text) + 11, 11):  # it grows by 11 bytes between two looks
         world.blobs.put("azureml-blobstore", place, text[:end_of])
-        told = live.live(world.system, run.name, LiveQuery(after=cursor))
+        told = live.get_live(world.system, run.name, LiveQuery(after=cursor))
         got += told["metrics"]["series"].get("loss", [])
         cursor = told["metrics"]["next"]
     assert got == [(i, i / 7, None) for i in range(50)], "the last line has no end, and may still grow"
     with pytest.raises(Impossible, match="not a cursor"):
-        live.live(world.system, run.name, LiveQuery(after="x!"))
+        live.get_live(world.system, run.name, LiveQuery(after="x!"))
 
 
 def test_artifacts_are_those_of_the_manifest(world: World, run: Run) -> None:
@@ -375,6 +375,17 @@ def test_a_time_that_is_none_is_refused(world: World, since: str) -> None:
     """What is no time, or none that a computer can tell in UTC, is BadInput with an example."""
     with pytest.raises(BadInput, match="write a time like"):
         queries.runs(world.system, RunListQuery(since=since))
+
+
+def test_a_list_of_drops_has_some_fields_of_each_and_all_on_request(world: World) -> None:
+    """The fields of a list are those of the drop's own answer, in at most 300 bytes; with `details` all are there."""
+    world.complete("1.bin")
+    whole = queries.drop(world.system, "mnist", "a")
+    (short,) = queries.drops(world.system, DropsQuery(route="mnist"))
+    (details,) = queries.drops(world.system, DropsQuery(route="mnist", details=True))
+    assert short.items() < whole.items()
+    assert details == whole
+    assert len(json.dumps(short)) < 300
 
 
 def test_a_list_has_some_fields_of_each_run_and_all_on_request(world: World, run: Run) -> None:
