@@ -1,1 +1,0 @@
-import{g as a,h as b}from"./chunk-BV6CIOTG.js";import"./chunk-QEFIMQ64.js";import"./chunk-Z5AT2H6E.js";import"./chunk-BVD2ZLQH.js";import"./chunk-YVFEJKAE.js";import"./chunk-H6IIVM5I.js";import"./chunk-A3HA4XZU.js";export{a as Compare,b as Parallel};
