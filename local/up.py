@@ -15,6 +15,8 @@ from pathlib import Path
 from cli.setup.file_trust import Untrusted
 from emulators.process import PartFailed
 from local import cloud, record
+from shared.bootstrap import check_routes
+from shared.kernel.errors import BadSetting
 
 CHECK_SECONDS = 0.5
 _stopping = threading.Event()  # since the first Ctrl-C
@@ -58,12 +60,15 @@ def main(argv: list[str] | None = None) -> int:
     home = parser.parse_args(argv).home.resolve()
     stop_on_signals()
     try:
+        check_routes()
         return stay(home)
     except cloud.AlreadyRunning as exc:
         between = f"Another process is starting or stopping it on {home}."
         say(f"{exc} {where(exc.record, home) if exc.record else between}")
     except PartFailed as exc:
         say(f"The local cloud has stopped: {exc}")
+    except BadSetting as exc:
+        say(f"{exc} Nothing was started.")
     except Untrusted as exc:
         say(str(exc))
     except PermissionError as exc:

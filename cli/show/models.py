@@ -89,12 +89,11 @@ def _table(*columns: str) -> Table:
 
 
 def _metrics(version: dict[str, Any]) -> str:
-    """Return up to MOST_METRICS metrics of a version: first the metrics that the trainer reported for the saved
-    weights, then metrics of held-out data."""
-    metrics, said = version["metrics"], version["said_by_trainer"]
-    rest = sorted(plot.telling(sorted(metrics)), key=lambda name: (name.startswith(("train_", "train/")), name))
-    names = list(dict.fromkeys([*said, *rest, *sorted(metrics)]))[:MOST_METRICS]
-    return ", ".join(f"{name} {metrics[name]:.4g}" for name in names if name in metrics)
+    """Return up to MOST_METRICS metrics of a version, in the order of the API: first the metric by which versions are
+    compared, then metrics of quality."""
+    metrics = version["metrics"]
+    names = list(dict.fromkeys([*plot.telling(list(metrics)), *metrics]))[:MOST_METRICS]
+    return ", ".join(f"{name} {metrics[name]:.4g}" for name in names)
 
 
 def _words(line: dict[str, Any]) -> str:

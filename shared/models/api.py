@@ -19,7 +19,7 @@ from shared.models import promote, reproduce
 from shared.models import why as whys
 from shared.models.decide import ChangeRequest
 from shared.models.evidence import MODELS
-from shared.models.find import aliases_of, model_named, version_of
+from shared.models.find import aliases_of, chosen_by, model_named, version_of
 from shared.models.ports import ModelPorts
 from shared.models.signature import SIGNATURE, key_digest, read_signature
 from shared.runs.answers import Accepted, FileAddress, FilePath, FileQuery, accepted, file_address
@@ -27,6 +27,7 @@ from shared.runs.intake.request import RunName
 from shared.runs.results.archive import MANIFEST
 from shared.runs.results.artifacts import ADDRESS_LIFE
 from shared.runs.results.outputs import archive_folder
+from shared.runs.views.summary import most_telling_first
 
 Json = dict[str, Any]
 ModelName = Annotated[str, Meta(pattern=f"^{models.NAME.pattern}$")]
@@ -69,7 +70,11 @@ class AliasAnswer(Struct):
     earlier: Annotated[list[int], Meta(description="Earlier versions, oldest first.")]
 
 
-_ALSO: dict[str, Any] = {"aliases": list[str], "promoted_at": str}
+_ALSO: dict[str, Any] = {
+    "aliases": list[str],
+    "promoted_at": str,
+    "chosen_by": Annotated[str, Meta(description="The metric by which versions of the model are compared, if any.")],
+}
 VersionAnswer = model_of(__name__, models.Version, _ALSO, ("at", "let_go_at", "proof"))
 ChangeAnswer = model_of(__name__, models.Change, {}, ("model",))
 
@@ -209,5 +214,8 @@ def _head(model: models.Model) -> Json:
 
 def _version(model: models.Model, version: models.Version) -> Json:
     fields = plain_fields(version, ("at", "let_go_at", "proof"))
+    metric = chosen_by(model)
     fields["reads"] = list(version.reads)
-    return fields | {"aliases": aliases_of(model, version.number), "promoted_at": plain(version.at)}
+    fields["metrics"] = {name: version.metrics[name] for name in most_telling_first(version.metrics, metric)}
+    also = {"aliases": aliases_of(model, version.number), "promoted_at": plain(version.at), "chosen_by": metric}
+    return fields | also
