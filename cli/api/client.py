@@ -33,7 +33,7 @@ OPTIONS = {  # of the command line, by the field of a request that they fill
     "why": "--why",
 }  # fmt: skip
 _FIELD = re.compile(rf"^({'|'.join(OPTIONS)})\b(?= is )")
-_SECONDS = re.compile(r" is ([\d.]+); use a number of (at (?:least|most)) (\d(?:[\d.e+]*\d)?)")
+_SECONDS = re.compile(r"^(\w*seconds) is ([\d.]+); use a number of (at (?:least|most)) (\d(?:[\d.e+]*\d)?)")
 KEY_WANTED = "It needs a key or a token: `login {}` stores one."
 KEY_REFUSED = "It rejected the key or token of this login, which may have expired: `login {}` stores a new one."
 MAYBE_DONE = "The request may have been carried out. Check before you repeat it."
@@ -248,14 +248,15 @@ def _refusal(answer: httpx.Response, warning: str = "") -> CliError:
     """Return the error for this status, with the API's own message (RFC 9457) if the answer has one, and with
     `warning`."""
     status, (words, code) = answer.status_code, _words(answer)
-    words, has_option = _with_option(words)
+    said = words
+    words = _FIELD.sub(lambda found: OPTIONS[found[0]], _SECONDS.sub(_durations, said))
     if status == 401 or (status == 403 and not words):
         sent = {"authorization", "x-functions-key"} & set(answer.request.headers)
         advice = (KEY_REFUSED if sent else KEY_WANTED).format(_base(answer.request.url))
         words = f"{words.rstrip('.')}. {advice}" if words else advice
     message = (
         words
-        if words and (status in TOLD or has_option)
+        if words and (status in TOLD or words != said)
         else f"The API answered {status}: {words or answer.reason_phrase}"
     )
     if status == 404:
@@ -270,18 +271,10 @@ def _refusal(answer: httpx.Response, warning: str = "") -> CliError:
     return Unreachable(message, code) if status in BUSY else CliError(message, code)
 
 
-def _with_option(words: str) -> tuple[str, bool]:
-    """Return the API's sentence about a field with the option that fills the field, and seconds as durations; and
-    whether the sentence is about such a field."""
-    found = _FIELD.match(words)
-    if not found:
-        return words, False
-    rest = words.removeprefix(found[0])
-    return OPTIONS[found[0]] + (_SECONDS.sub(_durations, rest) if found[0].endswith("seconds") else rest), True
-
-
 def _durations(found: re.Match[str]) -> str:
-    return f" is {duration(float(found[1]))}; use {found[2]} {duration(float(found[3]))}"
+    """Return the API's rule about a field of seconds, with the option and with durations as options take them."""
+    option = OPTIONS.get(found[1], found[1])
+    return f"{option} is {duration(float(found[2]))}; use {found[3]} {duration(float(found[4]))}"
 
 
 def duration(seconds: float) -> str:
