@@ -9,7 +9,7 @@ from rich.table import Table
 
 from ..terminal_text import Text, one_line
 from . import plot
-from .tables import clock
+from .tables import clock, metric
 
 COLOURS = {"good": "green", "bad": "red", "unknown": "yellow"}
 MOST_METRICS = 3
@@ -89,11 +89,12 @@ def _table(*columns: str) -> Table:
 
 
 def _metrics(version: dict[str, Any]) -> str:
-    """Return up to MOST_METRICS metrics of a version, in the order of the API: first the metric by which versions are
-    compared, then metrics of quality."""
+    """Return up to MOST_METRICS metrics of a version: first those that versions were compared by, then the others in the
+    order of the API, in which metrics of quality come first."""
     metrics = version["metrics"]
-    names = list(dict.fromkeys([*plot.telling(list(metrics)), *metrics]))[:MOST_METRICS]
-    return ", ".join(f"{name} {metrics[name]:.4g}" for name in names)
+    names = dict.fromkeys([*version.get("judged_by", ()), *plot.telling(list(metrics)), *metrics])
+    shown = [name for name in names if name in metrics][:MOST_METRICS]
+    return ", ".join(f"{name} {metric(name, metrics[name])}" for name in shown)
 
 
 def _words(line: dict[str, Any]) -> str:

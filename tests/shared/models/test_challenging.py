@@ -123,7 +123,7 @@ def test_the_metric_that_decides_comes_first(world: World) -> None:
     assert stored is not None
     ends(world, stored.value.run, 0.9, rows=json.dumps(rows).encode())
     (version,) = api.get_model(world.system, "churn")["versions"]
-    assert version["chosen_by"] == "test_accuracy"
+    assert version["judged_by"] == ["test_accuracy"]
     assert list(version["metrics"]) == ["test_accuracy", "test_loss", "loss", "data_wait_share", "epoch_seconds"]
     links = {link["link"]: link["says"] for link in api.explain_version(world.system, "churn", "1")["links"]}
     assert "; test_accuracy 0.9, test_loss 0.4, loss 0.3" in links["run"]
