@@ -83,7 +83,19 @@ def run(package: str, files: list[str], folder: Path) -> dict[str, str]:
     """What became of each test: `passed`, or how it failed. `folder` is for the services' state and the report."""
     report = folder / "report.xml"
     plugins = ["-p", "emulator_tests.microsoft.live", "-p", "no:cacheprovider"]
-    argv = [sys.executable, "-m", "pytest", "-c", os.devnull, "--rootdir", ".", *plugins, "-q", "--tb=line", "--assert=plain"]
+    argv = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-c",
+        os.devnull,
+        "--rootdir",
+        ".",
+        *plugins,
+        "-q",
+        "--tb=line",
+        "--assert=plain",
+    ]
     environment = {
         **os.environ,
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from azure.storage.blob import BlobClient, ContainerClient, ContentSettings
 
@@ -18,9 +20,9 @@ def disk(container: ContainerClient) -> BlobClient:
     return client
 
 
-def ranges(disk: BlobClient, **options: object) -> list[tuple[int, int, bool]]:
+def ranges(disk: BlobClient, **options: Any) -> list[tuple[int, int, bool]]:
     """The listed ranges, in pages: first, last, and whether they were cleared."""
-    found = disk.list_page_ranges(**options)
+    found: Any = disk.list_page_ranges(**options)
     return [(one.start // PAGE, (one.end + 1) // PAGE - 1, one.cleared) for one in found]
 
 
@@ -80,9 +82,7 @@ def test_a_range_that_is_no_pages_changes_nothing(
 @pytest.mark.parametrize(("condition", "number", "holds"), [
     ("le", 7, True), ("le", 6, False), ("lt", 8, True), ("lt", 7, False), ("eq", 7, True), ("eq", 8, False),
 ])  # fmt: skip
-def test_a_sequence_number_guards_a_write(
-    disk: BlobClient, raw: Raw, condition: str, number: int, holds: bool
-) -> None:
+def test_a_sequence_number_guards_a_write(disk: BlobClient, raw: Raw, condition: str, number: int, holds: bool) -> None:
     """The blob's number, 7, is compared with the request's."""
     headers = {"x-ms-page-write": "update", "x-ms-range": "bytes=0-511"}
     headers[f"x-ms-if-sequence-number-{condition}"] = str(number)

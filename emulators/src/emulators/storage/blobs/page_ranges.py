@@ -1,7 +1,7 @@
 """The content of a page blob: pieces that cover the blob, some of which are holes. Pure.
 
 A hole is a piece without an extent: its extent is 0 where nothing was ever written, and otherwise a negative number,
-different for each clearing, so that a comparison with a snapshot tells what was cleared since. Bytes of a hole are zero.
+different for each clearing, so that a comparison with a snapshot tells what was cleared since. A hole's bytes are zero.
 """
 
 from __future__ import annotations

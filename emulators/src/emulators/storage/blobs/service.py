@@ -44,8 +44,10 @@ HEADERS_NOT_HERE = {
     "x-ms-legal-hold": "legal holds",
 }
 DATA_LAKE = "Data Lake (the dfs endpoint, with directories and renames): use the Blob endpoint with a client of blobs"
-PARTS = ("appendblock", "block", "blocklist", "copy", "lease", "metadata", "page", "pagelist", "properties")
-PARTS += ("seal", "snapshot", "tags", "tier")
+PARTS = (
+    *("appendblock", "block", "blocklist", "copy", "lease", "metadata", "page", "pagelist", "properties", "seal"),
+    *("snapshot", "tags", "tier"),
+)
 WITHOUT_BODY = ("GET ", "GET metadata", "GET acl")
 SECRET = "sig"
 # Method, `comp` and status of what the journal tells of: what Event Grid has events for.

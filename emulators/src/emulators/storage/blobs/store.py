@@ -209,9 +209,7 @@ class Blobs(Store):
 
     # Blocks that wait for their list
 
-    def stage(
-        self, container: int, name: str, block: str, content: Upload | list[Piece], encryption: str = ""
-    ) -> None:
+    def stage(self, container: int, name: str, block: str, content: Upload | list[Piece], encryption: str = "") -> None:
         """Keep a block. `encryption` is that of all uncommitted blocks of the blob."""
         with transaction(self._db):
             pieces = self.extents.store(content) if isinstance(content, Upload) else content
