@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from .findings import Complain
 from .names import joined
-from .source import MARKERS
+from .source import MARKERS, is_hidden
 
 # Those of torchvision's ImageFolder.
 ENDINGS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
@@ -76,7 +76,7 @@ def folders(paths: Iterable[str], folder: str) -> list[str]:
     """Return the names of the folders in a folder, sorted, without hidden ones."""
     prefix = f"{folder}/" if folder else ""
     inside = (path[len(prefix) :].split("/", 1) for path in paths if path.startswith(prefix))
-    return sorted({parts[0] for parts in inside if len(parts) == 2 and not parts[0].startswith((".", "__MACOSX"))})
+    return sorted({parts[0] for parts in inside if len(parts) == 2 and not is_hidden(parts[0])})
 
 
 def _images(paths: Iterable[str], folder: str, unread: list[str]) -> Paths:
@@ -86,12 +86,12 @@ def _images(paths: Iterable[str], folder: str, unread: list[str]) -> Paths:
         if not path.startswith(prefix):
             continue
         name, slash, rest = path[len(prefix) :].partition("/")
-        if not slash or name.startswith((".", "__MACOSX")):
+        if not slash or is_hidden(name):
             continue
         of_class, file = found[name], rest.rpartition("/")[2]
-        if file.lower().endswith(ENDINGS) and not file.startswith("."):
+        if file.lower().endswith(ENDINGS) and not is_hidden(file):
             of_class.append(path)
-        elif file and file not in MARKERS:
+        elif file and file not in MARKERS and not is_hidden(file):
             unread.append(path)
     return dict(found)
 

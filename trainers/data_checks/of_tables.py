@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from . import listing, parquet, sample, table
 from .columns import Column, columns_of
 from .data import Data, TooSlow
-from .findings import DataError
+from .findings import NAMED, DataError
 from .names import split_of
 from .of_text import opened, unpacking
 from .source import PACKED, File
@@ -19,6 +19,7 @@ from .text import Decoding
 from .whole_parquet import check_values
 
 SHOWN = 20
+MOST_ROWS = 300_000
 HEAD, BLOCK = 1 << 14, 1 << 20  # bytes of a table that say how it is written; the first block of a large table
 PAGES = 8  # of a Parquet file, whose headers are read
 FITS = {"integer": {"integer"}, "number": {"number", "integer"}, "boolean": {"boolean"}}
@@ -31,9 +32,26 @@ class Table:
 
     columns: tuple[str, ...]
     rows: int | None = None
+    types: tuple[str, ...] = ()
 
 
-Read = Callable[[Data, File, Mapping[str, Column]], Table]
+class Rows:
+    """The rows of all tables by a hash of their cells, to find rows that are in several splits."""
+
+    def __init__(self) -> None:
+        self._splits: dict[int, str] = {}
+        self.across, self.named = 0, list[str]()
+
+    def add(self, split: str, row: int, place: str) -> None:
+        """Count the row if another split has it. Rows after MOST_ROWS are compared, and not remembered."""
+        if self._splits.get(row, split) != split:
+            self.across += 1
+            self.named += [place] if len(self.named) < NAMED else []
+        elif len(self._splits) < MOST_ROWS:
+            self._splits.setdefault(row, split)
+
+
+Read = Callable[[Data, File, Mapping[str, Column], Rows], Table]
 
 
 def check_csv(data: Data) -> None:
@@ -58,7 +76,8 @@ def _tables(data: Data, endings: tuple[str, ...], read: Read) -> None:
     if others := [file.path for file in data.files if file.path not in kept and not _is_packed(file)]:
         data.findings.note("other", "Files are no tables:", others)
     listing.duplicates(data, {file.path: split_of(file.path) or "all" for file in files})
-    tables, bad = _read(data, [file.path for file in files], read)
+    seen = Rows()
+    tables, bad = _read(data, [file.path for file in files], read, seen)
     counts: dict[str, int] = {}
     for path, each in tables.items():
         split = split_of(path) or "all"
@@ -69,20 +88,23 @@ def _tables(data: Data, endings: tuple[str, ...], read: Read) -> None:
     if not data.only_list:
         data.card.read = sample.sentence(bad, len(tables) + bad, len(files), data.left_out)
     _columns(data, tables)
+    if seen.across:
+        sentence = f"{seen.across:,} rows are in several splits, so what is tested was also trained on:"
+        data.findings.warn("leakage", sentence, seen.named)
 
 
 def _is_packed(file: File) -> bool:
     return file.path.lower().endswith(PACKED)
 
 
-def _read(data: Data, paths: list[str], read: Read) -> tuple[dict[str, Table], int]:
+def _read(data: Data, paths: list[str], read: Read, seen: Rows) -> tuple[dict[str, Table], int]:
     """Return the tables that can be read, by path, and how many of the sample can't."""
     declared, tables, bad = columns_of(data.options.get("columns")), {}, 0
-    for path in data.chosen(paths):
+    for path in sorted(data.chosen(paths), key=lambda path: (split_of(path) != "train", path)):
         if data.late():
             raise TooSlow
         try:
-            tables[path] = read(data, data.by_path[path], declared)
+            tables[path] = read(data, data.by_path[path], declared, seen)
         except DataError as error:
             data.findings.refuse("table", str(error))
             bad += 1
@@ -96,6 +118,7 @@ def _columns(data: Data, tables: Mapping[str, Table]) -> None:
     closed = data.options.get("additionalProperties") is False
     least = int(data.options.get("rows", 1))
     usual = Counter(each.columns for each in tables.values()).most_common(1)
+    usual_types = Counter(each.types for each in tables.values()).most_common(1)
     for path, each in tables.items():
         if lacking := [name for name in needed if name not in each.columns]:
             shown = ", ".join(each.columns[:SHOWN])
@@ -104,13 +127,17 @@ def _columns(data: Data, tables: Mapping[str, Table]) -> None:
             data.findings.complain("column", path, f"expected no other columns, found {', '.join(more[:SHOWN])}")
         elif not declared and each.columns != usual[0][0]:
             data.findings.doubt("column", path, "its columns are not those of most tables")
+        elif each.types and each.columns == usual[0][0] and each.types != usual_types[0][0]:
+            data.findings.doubt("type", path, "the types of its columns are not those of most tables")
+        if "" in each.columns:
+            data.findings.doubt("nameless", path, "a column has no name")
         if again := sorted(name for name, count in Counter(each.columns).items() if count > 1):
             data.findings.doubt("same_column", path, f"columns are there twice: {', '.join(again[:SHOWN])}")
         if each.rows is not None and each.rows < least:
             data.findings.complain("rows", path, f"expected at least {least:,} rows, found {each.rows:,}")
 
 
-def _csv(data: Data, file: File, declared: Mapping[str, Column]) -> Table:
+def _csv(data: Data, file: File, declared: Mapping[str, Column], seen: Rows) -> Table:
     """Read a table, or the beginning of a large one. Raises DataError for an empty one and for another encoding."""
     begin, whole = _beginning(data, file)
     delimiter = str(data.options.get("delimiter") or table.delimiter_of(begin))
@@ -118,8 +145,9 @@ def _csv(data: Data, file: File, declared: Mapping[str, Column]) -> Table:
     _, header = next(rows, (0, []))
     names = tuple(name.strip() for name in header)
     checked = [(at, name, declared[name]) for at, name in enumerate(names) if name in declared]
-    count = 0
+    count, split = 0, split_of(file.path) or "all"
     for count, (line, row) in enumerate(rows, start=1):
+        seen.add(split, hash(tuple(row)), f"{file.path}: line {line}")
         if count % 1000 == 0 and data.late():
             raise TooSlow
         _row(data, f"{file.path}: line {line}", row, len(header), checked)
@@ -151,8 +179,8 @@ def _rows(data: Data, file: File, delimiter: str, whole: bool) -> Iterator[tuple
     Raises DataError for another encoding, and for a quotation mark without its end.
     """
     stream = opened(data, file) if whole else io.BytesIO(opened(data, file).read(BLOCK))
-    lines = io.TextIOWrapper(stream, "utf-8-sig", newline="")
-    rows = table.rows_of(iter(lambda: lines.readline(table.LONGEST_CELL + 1), ""), delimiter)
+    lines = table.Lines(io.TextIOWrapper(stream, "utf-8-sig", newline=""))
+    rows = table.rows_of(lines, delimiter)
     before = None
     try:
         with unpacking(file.path):
@@ -170,6 +198,12 @@ def _rows(data: Data, file: File, delimiter: str, whole: bool) -> Iterator[tuple
         raise DataError(f"{file.path}: expected CSV, found {error}") from error
     if before and whole:
         yield before
+    if whole and lines.quotes % 2:
+        data.findings.complain("quote", file.path, "expected an end of each quoted cell, found an odd number of quotes")
+    if len(lines.ends) > 1:
+        data.findings.note(
+            "line_ends", "Lines end in several ways:", [f"{file.path} ({', '.join(sorted(lines.ends))})"]
+        )
 
 
 def _row(data: Data, place: str, row: list[str], width: int, checked: list[tuple[int, str, Column]]) -> None:
@@ -183,7 +217,7 @@ def _row(data: Data, place: str, row: list[str], width: int, checked: list[tuple
             data.findings.complain("value", f"{place}: {name}", said)
 
 
-def _parquet(data: Data, file: File, declared: Mapping[str, Column]) -> Table:
+def _parquet(data: Data, file: File, declared: Mapping[str, Column], _: Rows) -> Table:
     """Read a footer; compare types and statistics with the declared columns; look at pages, and maybe at all values."""
     read, end = data.source.read, file.size - 8
     size = parquet.footer_size(file.path, read(file.path, 0, 4), read(file.path, max(0, end), 8))
@@ -206,7 +240,7 @@ def _parquet(data: Data, file: File, declared: Mapping[str, Column]) -> Table:
             data.findings.complain("value", f"{file.path}: {name}", unfit)
     if data.source.whole and not wrong:
         check_values(data, file, typed)
-    return Table(tuple(footer.columns), footer.rows)
+    return Table(tuple(footer.columns), footer.rows, tuple(each.type for each in footer.columns.values()))
 
 
 def _unfit(column: Column, found: parquet.Footed) -> list[str]:

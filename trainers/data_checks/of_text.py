@@ -104,8 +104,30 @@ def _strange(data: Data, texts: dict[str, Decoding]) -> None:
     good = {path: each for path, each in texts.items() if not each.problem}
     if marked := [path for path, each in good.items() if each.marked]:
         data.findings.warn("bom", "Files begin with a byte order mark, which the trainer skips:", marked)
-    if lost := [f"{path} ({each.replaced:,})" for path, each in good.items() if each.replaced]:
-        data.findings.warn("lost", "Characters were lost in an earlier conversion (U+FFFD) in:", lost)
+    for code, sentence, counts in (
+        (
+            "lost",
+            "Characters were lost in an earlier conversion (U+FFFD) in:",
+            [each.replaced for each in good.values()],
+        ),
+        (
+            "twice",
+            "Text looks as if UTF-8 was read as Latin-1 and written again, in:",
+            [e.twice for e in good.values()],
+        ),
+        (
+            "mark_inside",
+            "Byte order marks are in the middle, as of joined files, in:",
+            [e.marks for e in good.values()],
+        ),
+        ("controls", "Characters that control a terminal are in:", [each.controls for each in good.values()]),
+    ):
+        if names := [f"{path} ({count:,})" for path, count in zip(good, counts, strict=True) if count]:
+            data.findings.warn(code, sentence, names)
+    if blank := [path for path, each in good.items() if not each.characters]:
+        data.findings.warn("blank", "Files have only blanks:", blank)
+    if mixed := [path for path, each in good.items() if len(each.ends) > 1]:
+        data.findings.note("line_ends", "Lines end with CRLF and with LF in:", mixed)
 
 
 def _describe(data: Data, files: list[File]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator
+from typing import TextIO
 
 DELIMITERS = ",;\t|"
 LONGEST_CELL = 1 << 20  # characters; a quotation mark that is never closed makes one cell of the rest of the file
@@ -13,6 +14,20 @@ def delimiter_of(text: str) -> str:
     """Return the delimiter that the first line has most of, a comma if it has none."""
     first = text.split("\n", 1)[0]
     return max(DELIMITERS, key=lambda each: (first.count(each), each == ","))
+
+
+class Lines:
+    """The lines of a text as csv.reader takes them. `ends` and `quotes` tell how the lines end, and how many
+    quotation marks there were."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream, self.quotes, self.ends = stream, 0, set[str]()
+
+    def __iter__(self) -> Iterator[str]:
+        while line := self._stream.readline(LONGEST_CELL + 1):
+            self.quotes += line.count('"')
+            self.ends.add("CRLF" if line.endswith("\r\n") else "CR" if line.endswith("\r") else "LF")
+            yield line
 
 
 def rows_of(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
