@@ -1,5 +1,4 @@
-"""Everything that a follower shows of a run, in one answer: its record, and the points and the log since the last
-request.
+"""One answer for followers of a run: the run's record, and the points and the log since the last request.
 
 The follower sends back `metrics.next` and `log.next_offset` of the last answer, and so reads nothing twice and misses
 nothing. Answers without news are equal, so a conditional request (If-None-Match) gets 304.
@@ -34,6 +33,7 @@ SKETCHES = Topic[Series]("sketches of curves", most=1000)  # of some 10 kB each
 def get_live(ports: ClusterPorts, run: RunName, query: LiveQuery) -> Annotated[Json, Live]:
     """Return the run, and the points and log bytes after `query.after` and `query.offset`. Raises NotFound."""
     record = ports.runs.get(run).value
+    queries.state_view(ports, record)
     cursor = Cursor.of(query.after)
     series = metrics.since(ports, record, cursor)
     log = None
