@@ -52,7 +52,7 @@ export const W = {
     open: { late: "See its date", rejected: "Correct it", budget: "See costs" },
     look: "Look",
     budget: (spent, reserved, month, part) => `${part} of the month's ${month}: ${spent} spent, ${reserved} reserved.`,
-    poison: (n) => `${n === 1 ? "1 message was" : `${n} messages were`} set aside because handling failed each time.`,
+    poison: (n) => `${n === 1 ? "1 poison message" : `${n} poison messages`}: handling failed each time.`,
     idle: (nodes, until, why) =>
       `${nodes === 1 ? "1 node idles" : `${nodes} nodes idle`} under a lease until ${until}${why ? `: ${why}` : ""}`,
     done: "Done",

@@ -1,1 +1,0 @@
-import{g as a,h as b}from"./chunk-FWJJMERK.js";import"./chunk-QEFIMQ64.js";import"./chunk-FY2YOT2G.js";import"./chunk-SP5224AI.js";import"./chunk-7JOTOZD5.js";import"./chunk-422TZDRH.js";import"./chunk-R47ILBNS.js";export{a as Compare,b as Parallel};
