@@ -4,17 +4,18 @@ named bad- fails at first; one with a file named worse- fails always."""
 import argparse
 import pathlib
 
-tried = set()
+tried: set[str] = set()
+factor = 0
 
 
-def init():
+def init() -> None:
     global factor
     parser = argparse.ArgumentParser()
     parser.add_argument("--factor", type=int)
     factor = parser.parse_known_args()[0].factor
 
 
-def run(mini_batch):
+def run(mini_batch: list[str]) -> list[str]:
     files = [pathlib.Path(file) for file in mini_batch]
     for name in (file.name for file in files):
         if name.startswith("worse-") or (name.startswith("bad-") and name not in tried):
