@@ -1,11 +1,13 @@
-"""The recipe of a job's environment: a version of the workspace's, one of Microsoft's own, or one that the job
-defines."""
+"""The recipe of a job's environment: a version of the workspace, a Microsoft environment, or the job's own
+definition.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from emulators.azureml.environments import recipe
+from emulators.azureml.environments.curated import curated
 from emulators.azureml.environments.dockerfile import from_dockerfile
 from emulators.azureml.environments.recipe import NotHere, Recipe
 from emulators.azureml.kernel import checks
@@ -21,7 +23,7 @@ DOCKERFILE_LIMIT = 1 << 20  # bytes of a Dockerfile, and of each file that it in
 
 
 class Recipes:
-    """`made_of` names environments that are made of other requirements on this machine than in Azure."""
+    """`made_of` names environments with other requirements on this machine than in Azure."""
 
     def __init__(
         self, workspace: Workspace, blobs: Blobs, places: Places, made_of: Mapping[str, Sequence[str]]
@@ -47,7 +49,7 @@ class Recipes:
         if wanted.name in self._made_of and not wanted.registry:
             return Recipe(tuple(self._made_of[wanted.name]))
         if self._workspace.is_curated(wanted):
-            return recipe.curated(wanted.name)
+            return curated(wanted.name)
         return await self._of_properties(wanted.name, self._workspace.find(wanted).properties)
 
     async def _of_properties(self, name: str, properties: Json) -> Recipe:
@@ -56,7 +58,7 @@ class Recipes:
         return recipe.registered(name, properties)
 
     async def _built(self, build: Json) -> Recipe:
-        """Return the recipe of a build context: its Dockerfile, and the files that the Dockerfile installs from."""
+        """Return the recipe of a build context: the Dockerfile, and the files for the Dockerfile's installations."""
         context = self._context(checks.text(build, "contextUri"))
         sizes = [size async for _, size in self._blobs.below(context)]
         if len(sizes) > CONTEXT_FILES or sum(sizes) > CONTEXT_BYTES:
