@@ -12,7 +12,7 @@ from ..api import phases, run_list
 from ..terminal_text import Text, one_line
 from . import costs, people, plot, usage
 from .steps import graph
-from .tables import begins, clock, facts_table, grid, state_text, titled_table
+from .tables import begins, clock, facts_table, grid, metric, state_text, titled_table
 
 QUOTED_LINES = 3  # of a diagnosis
 MOST_WHY = 90  # characters
@@ -218,14 +218,11 @@ def _best(run: dict[str, Any]) -> str:
     return headline(best["metric"], best.get("of_model", best["value"]), best["value"], best.get("step"))
 
 
-def headline(metric: str, of_model: float, best: float, step: float | None) -> str:
+def headline(name: str, of_model: float, best: float, step: float | None) -> str:
     """Return a metric's value for the saved model, and the best value of the training if it differs."""
     at = f" at step {step:g}" if step is not None else ""
-    return f"{metric} {_value(metric, of_model)}" + (f" (best {_value(metric, best)}{at})" if best != of_model else "")
-
-
-def _value(metric: str, value: float) -> str:
-    return f"{value:.2%}" if metric.endswith("accuracy") else f"{value:.4g}"
+    seen = f" (best {metric(name, best)}{at})" if best != of_model else ""
+    return f"{name} {metric(name, of_model)}{seen}"
 
 
 def _data_of(run: dict[str, Any]) -> str:
