@@ -1,1 +1,0 @@
-import{g as a,h as b}from"./chunk-J2TUVVQQ.js";import"./chunk-CVUMXOCN.js";import"./chunk-JTGEPO4O.js";import"./chunk-2UVPRK2E.js";import"./chunk-NBKN3FUO.js";import"./chunk-MHKY56WN.js";export{a as Compare,b as Parallel};
