@@ -41,7 +41,7 @@ class Context:
         self.partition_key_value: Json = batch.get("partition") or {}
 
 
-class Worker:
+class ScriptRunner:
     """The entry script in this process. `settings` are the driver's options, as far as a worker needs them."""
 
     def __init__(self, settings: argparse.Namespace) -> None:
@@ -157,7 +157,7 @@ def user_module(level: str) -> types.ModuleType:
     return made
 
 
-def call(worker: Worker, message: Json) -> Json:
+def call(worker: ScriptRunner, message: Json) -> Json:
     """Return the answer to a message, which names one function of the worker."""
     [(name, value)] = message.items()
     try:
@@ -176,7 +176,7 @@ def main(argv: list[str]) -> None:
         parser.add_argument(f"--{name}", default="")
     parser.add_argument("--logging_level", default="INFO")
     parser.add_argument("--mini_batch_size", type=int, default=0)
-    worker = Worker(parser.parse_known_args(argv)[0])
+    worker = ScriptRunner(parser.parse_known_args(argv)[0])
     answers, messages = os.fdopen(os.dup(1), "w", encoding="utf-8"), os.fdopen(os.dup(0), encoding="utf-8")
     os.dup2(2, 1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
