@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from emulators.azureml.environments import curated_page
-from emulators.azureml.environments.curated import FRAMEWORKS, LOCKS, curated, look, versions
+from emulators.azureml.environments.curated import FRAMEWORKS, LOCKS, curated, matched, versions
 from emulators.azureml.environments.recipe import NotHere
 
 
@@ -13,7 +13,7 @@ from emulators.azureml.environments.recipe import NotHere
 def test_a_locked_name_is_the_same(lock: str) -> None:
     """Each package in one version for a Python, with an MLflow whose defaults need nothing that is missing."""
     made = curated(f"AzureML-{lock}")
-    assert (made.requirements, made.notes, look(lock).differences) == (LOCKS[lock], (), ())
+    assert (made.requirements, made.notes, matched(lock).differences) == (LOCKS[lock], (), ())
     assert (made.python, made.or_python) == ("3.10", ("3.11",))
     major, minor, _ = versions(lock)["mlflow-skinny"].split(".")
     assert (int(major), int(minor)) < (3, 14), "see MLFLOW"
@@ -27,7 +27,7 @@ def test_a_lock_has_its_framework(framework: object) -> None:
 
 def test_a_number_that_is_not_locked_is_told() -> None:
     """The neighbouring lock is used, and the head of the job's log says how it differs."""
-    made = look("AzureML-sklearn-1.0-ubuntu20.04-py38-cpu")
+    made = matched("AzureML-sklearn-1.0-ubuntu20.04-py38-cpu")
     assert made.recipe.requirements == LOCKS["sklearn-1.5"]
     assert made.differences == (
         "scikit-learn 1.5.2 instead of 1.0",
@@ -39,8 +39,8 @@ def test_a_number_that_is_not_locked_is_told() -> None:
 
 def test_the_number_of_pytorch_is_the_version_of_torch() -> None:
     assert versions("acpt-pytorch-2.8-cuda12.6")["torch"] == "2.8.0"
-    assert look("acpt-pytorch-2.8-cuda12.6").differences == ()
-    assert look("acpt-pytorch-1.13-cuda11.7").differences[0] == "torch 2.8.0 instead of 1.13"
+    assert matched("acpt-pytorch-2.8-cuda12.6").differences == ()
+    assert matched("acpt-pytorch-1.13-cuda11.7").differences[0] == "torch 2.8.0 instead of 1.13"
 
 
 def test_lightgbm_can_draw() -> None:

@@ -65,13 +65,13 @@ class Curated:
 def curated(name: str) -> Recipe:
     """Return the recipe of one of Microsoft's environments, by its name with or without `AzureML-`. Raises NotHere
     for a name that can't be made here."""
-    made = look(name)
+    made = matched(name)
     if made.refused:
         raise NotHere(made.refused)
     return made.recipe
 
 
-def look(name: str) -> Curated:
+def matched(name: str) -> Curated:
     """Return what this machine makes of an environment's name."""
     plain = name.lower().removeprefix("azureml-")
     if plain in LOCKS:

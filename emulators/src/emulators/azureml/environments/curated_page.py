@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from emulators.azureml.environments.curated import FRAMEWORKS, LOCKED_FOR, LOCKS, look, versions
+from emulators.azureml.environments.curated import FRAMEWORKS, LOCKED_FOR, LOCKS, matched, versions
 
 PAGE = Path(__file__).parents[4] / "docs" / "curated-environments.md"
 # Names in azureml-assets (assets/training/general/environments), and older ones that published job files use.
@@ -65,7 +65,7 @@ def page() -> str:
 
 
 def _row(name: str) -> str:
-    made = look(name)
+    made = matched(name)
     if made.refused:
         return f"| {name} | refused | |"
     differs = "; ".join(_words(name))
@@ -73,7 +73,7 @@ def _row(name: str) -> str:
 
 
 def _words(name: str) -> Iterator[str]:
-    made = look(name)
+    made = matched(name)
     if made.lock and made.differences:
         yield f"the packages of {made.lock}"
     yield from made.differences
