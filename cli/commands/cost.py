@@ -15,7 +15,8 @@ from rich.table import Table
 from ..results import prints
 from ..session import Session, command, user_path
 from ..show import people, png
-from ..show.costs import dollars, saved, share
+from ..show.costs import dollars, saved
+from ..show.shares import share
 from ..terminal_text import Text, one_line
 from . import options
 from .values import moment

@@ -10,7 +10,7 @@ from rich.table import Table
 from .. import show
 from ..api import phases
 from ..terminal_text import Text, one_line
-from . import costs, plot
+from . import costs, plot, shares
 
 WIDEST = 140
 MOST_PICTURES = 4
@@ -85,7 +85,7 @@ def _cell(name: str, value: Any) -> str:
 def _metric(name: str, value: float | None) -> str:
     if value is None:
         return "-"
-    return f"{value:.2%}" if name.endswith("accuracy") else f"{value:.4g}"
+    return shares.metric(name, value)
 
 
 def _style(row: dict[str, Any], at: int) -> str:

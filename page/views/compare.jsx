@@ -3,7 +3,7 @@ import { get } from "../api.js";
 import { Chart } from "../chart.jsx";
 import { columns } from "../series.js";
 import { finer } from "../finer.js";
-import { duration, number, visible } from "../format.js";
+import { duration, metric, number, visible } from "../format.js";
 import { useMemo } from "preact/hooks";
 import { useLive } from "../live.js";
 import { Drawing, State, Trouble } from "../parts.jsx";
@@ -75,10 +75,10 @@ const NOTHING = { runs: {}, records: [] };
 
 /** Everything that is recorded of runs as rows: [group, name, value of each run, as a person reads it]. */
 function rows(records) {
-  const keyed = (group, of) =>
+  const keyed = (group, of, write = (name, value) => shown(value)) =>
     [...new Set(records.flatMap((run) => Object.keys(of(run) || {})))]
       .sort()
-      .map((name) => [group, name, records.map((run) => shown((of(run) || {})[name]))]);
+      .map((name) => [group, name, records.map((run) => write(name, (of(run) || {})[name]))]);
   return [
     ...keyed(W.run.parameters, (run) => run.parameters),
     ...keyed(W.run.fields.tags, (run) => run.tags),
@@ -88,9 +88,11 @@ function rows(records) {
       records.map((run) => shown(run[name])),
     ]),
     ["", W.runs.took, records.map((run) => (runSeconds(run) === null ? "" : duration(runSeconds(run))))],
-    ...keyed(W.runs.ofModel, (run) => run.metrics.of_model),
+    ...keyed(W.runs.ofModel, (run) => run.metrics.of_model, ofMetric),
   ];
 }
+
+const ofMetric = (name, value) => (typeof value === "number" ? metric(name, value) : shown(value));
 
 const shown = (value) =>
   value === undefined || value === null ? "" : typeof value === "number" ? number(value) : String(value);

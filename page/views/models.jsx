@@ -1,6 +1,6 @@
 // Models: their versions with the metric over them, what each was made of, and who moved which alias when.
 import { get } from "../api.js";
-import { number, visible } from "../format.js";
+import { metric, visible } from "../format.js";
 import { useLive } from "../live.js";
 import { Command, Trouble, When } from "../parts.jsx";
 import { to } from "../route.js";
@@ -45,7 +45,7 @@ const metrics = ({ metrics }) =>
   Object.keys(metrics)
     .sort()
     .slice(0, MOST)
-    .map((name) => `${name} ${number(metrics[name])}`)
+    .map((name) => `${name} ${metric(name, metrics[name])}`)
     .join(", ");
 
 function One({ model }) {
@@ -64,7 +64,7 @@ function One({ model }) {
           <div key={name}>
             <dt>{visible(name)}</dt>
             <dd>
-              <Spark name={name} points={points} /> {number(points.at(-1)[1])}
+              <Spark name={name} points={points} /> {metric(name, points.at(-1)[1])}
             </dd>
           </div>
         ))}

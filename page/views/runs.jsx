@@ -1,6 +1,6 @@
 // The runs: live, filtered by the API, sorted here; those that are chosen are compared.
 import { get } from "../api.js";
-import { between, count, duration, money, number, visible } from "../format.js";
+import { between, count, duration, metric as metricValue, money, visible } from "../format.js";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useLive } from "../live.js";
 import { ordered } from "../metric.js";
@@ -397,10 +397,10 @@ function Row({ run, at, chosen, choose, priced, labels }) {
       <td class="number">
         {found ? (
           <>
-            {number(found[1])}
+            {metricValue(found[0], found[1])}
             <small>
               {visible(found[0])}
-              {found[2] !== found[1] && `, ${W.runs.seen(number(found[2]), run.best_step)}`}
+              {found[2] !== found[1] && `, ${W.runs.seen(metricValue(found[0], found[2]), run.best_step)}`}
             </small>
           </>
         ) : (

@@ -1,6 +1,6 @@
 // What is known of a run: its facts, notes, tags and history.
 import { post } from "../../api.js";
-import { beside, clock, duration, money, number, visible } from "../../format.js";
+import { beside, clock, duration, metric, money, share, visible } from "../../format.js";
 import { ordered } from "../../metric.js";
 import { Facts, State, useOutcome, When } from "../../parts.jsx";
 import { cost, runSeconds } from "../../record.js";
@@ -18,8 +18,7 @@ const MOMENTS = ["created_at", "archived_at", "cancel_asked_at", "gave_up_at"];
 
 /** Where a run with a date stands against the least that keeps it. */
 function Standing({ date }) {
-  const percent = (share) => Math.round(100 * share);
-  const words = W.run.doneShare(percent(date.done_share), percent(date.line_share));
+  const words = W.run.doneShare(share(date.done_share), share(date.line_share));
   return (
     <>
       <meter min="0" max="1" low={date.line_share} value={date.done_share} aria-label={words} /> {words}
@@ -33,13 +32,13 @@ export function What({ run, usage }) {
     known = (name) => [f[name], run[name] === null || run[name] === undefined ? "" : String(run[name])];
   const m = run.metrics,
     seen = (name) =>
-      m.best[name] === m.of_model[name] ? "" : ` (${W.runs.seen(number(m.best[name]), m.best_steps[name])})`;
+      m.best[name] === m.of_model[name] ? "" : ` (${W.runs.seen(metric(name, m.best[name]), m.best_steps[name])})`;
   const named = [...new Set([run.best?.metric, ...ordered(Object.keys(m.of_model))])].filter(
     (name) => name in m.of_model,
   );
   const ofModel = named
     .slice(0, 3)
-    .map((name) => `${name} ${number(m.of_model[name])}${name in m.best ? seen(name) : ""}`)
+    .map((name) => `${name} ${metric(name, m.of_model[name])}${name in m.best ? seen(name) : ""}`)
     .join(", ");
   const unsaid = ofModel && !m.by_trainer.length ? `; ${W.runs.lastValues}` : "";
   return (

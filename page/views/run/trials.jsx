@@ -1,7 +1,7 @@
 // A sweep's trials, live: what each tried and reached, the best so far over trials and dollars, what mattered.
 import { get } from "../../api.js";
 import { Chart } from "../../chart.jsx";
-import { money, number, visible } from "../../format.js";
+import { money, number, share, visible } from "../../format.js";
 import { useLive } from "../../live.js";
 import { State, Trouble } from "../../parts.jsx";
 import { ended } from "../../record.js";
@@ -79,7 +79,7 @@ export function Trials({ run }) {
                 ))}
                 <td class="cell">{shown(trial.told)}</td>
                 <td class="cell">{shown(trial.of_model)}</td>
-                <td class="cell">{number(trial.dollars)}</td>
+                <td class="cell">{money(trial.dollars)}</td>
               </tr>
             ))}
           </tbody>
@@ -104,7 +104,7 @@ export function Trials({ run }) {
               <li key={name}>
                 <span>{visible(name)}</span>
                 <progress max="1" value={part} aria-label={visible(name)} />
-                <b class="number">{Math.round(part * 100)} %</b>
+                <b class="number">{share(part)}</b>
               </li>
             ))}
           </ul>

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -12,9 +13,11 @@ from urllib.parse import urlencode
 
 import pytest
 
+from cli.api.phases import duration
 from cli.commands import cost
-from cli.show.costs import before, dollars, of_run, saved, share
+from cli.show.costs import before, dollars, of_run, saved
 from cli.show.png import draw_days
+from cli.show.shares import fine_share, metric, share
 from cli.terminal_text import Console
 
 KINDS = cost.KINDS
@@ -151,16 +154,42 @@ def test_a_run_that_never_had_a_node_cost_nothing() -> None:
 
 
 AMOUNTS = json.loads((Path(__file__).parent / "amounts.json").read_text("utf-8"))
+WRITERS: dict[str, Callable[..., str]] = {
+    "dollars": dollars,
+    "share": share,
+    "fine_share": fine_share,
+    "saved": saved,
+    "duration": duration,
+    "metric": metric,
+}
+IN_JAVASCRIPT = {"dollars": "money", "fine_share": "fineShare"}
 
 
-@pytest.mark.parametrize(("rule", "write"), [("dollars", dollars), ("share", share), ("saved", saved)])
-def test_the_command_line_and_the_page_write_amounts_alike(rule: str, write: Callable[[float], str]) -> None:
-    """One list of examples holds for both: page/format.js, run by Node where there is one, and cli/show/costs.py."""
-    given, told = zip(*AMOUNTS[rule], strict=True)
-    assert tuple(write(amount) for amount in given) == told
+@pytest.mark.parametrize("rule", AMOUNTS)
+def test_the_command_line_and_the_page_write_amounts_alike(rule: str) -> None:
+    """One list of examples holds for both: page/format.js, run by Node where there is one, and the command line."""
+    given, told = [row[:-1] for row in AMOUNTS[rule]], [row[-1] for row in AMOUNTS[rule]]
+    assert [WRITERS[rule](*values) for values in given] == told
     if node := shutil.which("node"):
-        source = (ROOT / "page" / "format.js").as_uri()
-        name = {"dollars": "money"}.get(rule, rule)
-        program = f"const f = await import({source!r}); console.log(JSON.stringify({json.dumps(given)}.map(f.{name})))"
+        source, name = (ROOT / "page" / "format.js").as_uri(), IN_JAVASCRIPT.get(rule, rule)
+        call = f"{json.dumps(given)}.map((values) => f.{name}(...values))"
+        program = f"const f = await import({source!r}); console.log(JSON.stringify({call}))"
         answer = subprocess.run([node, "--input-type=module", "-e", program], capture_output=True, check=True)
-        assert tuple(json.loads(answer.stdout)) == told
+        assert json.loads(answer.stdout) == told
+
+
+def test_amounts_are_written_by_these_rules_alone() -> None:
+    """No other module of the command line or the page formats a percentage, dollars or a duration by itself."""
+    own = re.compile(
+        r":[+,]?(?:\.\d+|,\.2f)?%\}|\}%[\"' ]|\$\{[^}]*:,?\.2f\}|toFixed\([12]\)|Math\.(?:round|floor)\([^)]*\* ?100\)"
+    )
+    sources = [*(ROOT / "cli").rglob("*.py"), *(ROOT / "page").glob("*.js*"), *(ROOT / "page" / "views").rglob("*.jsx")]
+    rules = {"cli/show/costs.py", "cli/show/shares.py", "page/format.js", "page/spark.jsx"}  # spark: coordinates
+    found = [
+        f"{name}: {line.strip()}"
+        for name, source in ((path.relative_to(ROOT).as_posix(), path) for path in sources)
+        if name not in rules
+        for line in source.read_text("utf-8").splitlines()
+        if own.search(line) and "node_hours" not in line
+    ]
+    assert found == []
