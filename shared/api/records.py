@@ -28,7 +28,7 @@ from shared.runs.views.labels import labeled_values, listed_values
 
 
 class Best(Struct):
-    """The metric that tells most about a run, as the training saw it at its best and as the saved model has it."""
+    """A run's headline metric: the best value in training, and the value of the saved model."""
 
     metric: str
     value: Annotated[float, Meta(description="The best value that the training saw.")]
@@ -65,7 +65,7 @@ class NoteAnswer(Struct):
 
 
 class AuditedAnswer(Struct):
-    """What someone did to a run after it was made."""
+    """A person's action on a run after its creation."""
 
     what: str
     by: Annotated[str, Meta(description="The person who did it; empty if unknown.")]
@@ -75,7 +75,7 @@ class AuditedAnswer(Struct):
 
 
 class Git(Struct):
-    """Where the job's code came from, as whoever submitted it says."""
+    """The origin of the job's code, as reported by the submitter."""
 
     commit: str
     dirty: Annotated[bool, Meta(description="Whether files were changed since that commit.")]
@@ -211,7 +211,7 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
 
 
 def listed(record: runs.Run, now: datetime) -> Json:
-    """Return the fields that a list of runs shows."""
+    """Return the fields of a run for lists."""
     best = summary.best_metric(record)
     return {
         "run": record.name,

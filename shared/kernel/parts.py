@@ -97,7 +97,7 @@ class FeatureStore(Generic[P]):
 
 
 def part(kind: type[Any], required: bool = False, column: str = "") -> Any:
-    """A field that holds a part of this kind. Unless `required`, all fields of the part have defaults.
+    """A field for a part of this kind. Unless `required`, every field of the part has a default.
 
     With `column`, the part takes this one column of a table.
     """
@@ -119,7 +119,7 @@ def labeled(label: str, default: Any, *, listed: bool = False) -> Any:
 
 
 def of_features() -> Any:
-    """A field that holds the features' values, by their types."""
+    """A field for the features' values, by type."""
     return field(default_factory=dict, metadata={"features": True})
 
 
@@ -150,7 +150,7 @@ def _columns(kind: type[Any], within: str) -> list[Column]:
 
 
 def one_columns(kind: Any) -> tuple[OneColumn, ...]:
-    """Return the parts of a record class that take one column each."""
+    """Return the parts of a record class with one column each."""
     return _one_columns(kind)
 
 

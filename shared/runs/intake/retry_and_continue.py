@@ -1,4 +1,4 @@
-"""Make runs from ended runs: retry a run, perhaps with other parameters, or continue its training."""
+"""Make runs from ended runs: retry a run, perhaps with other parameters, or continue a training."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from shared.jobs.downloads import out_of_reach
 from shared.jobs.parameters import (
     Parameters,
     all_converted,
@@ -48,6 +49,7 @@ def retry_run(ports: RunPorts, name: str, given: Given | None = None, owner: str
     old = _final(ports.runs, name)
     job, changed = _with_parameters(ports.routes, ports.trainers, old.asked.request, given or {})
     _check_start(ports, old)
+    _check_downloads(ports, old, job)
     new = name_with_route(ports.runs, "retry", old.asked.route, f"{name} {_text(changed)}" if changed else name)
     why = f"Run {name} is submitted again{_words(changed)}."
     run = _successor(ports, old, again(job, name, new), why)
@@ -151,7 +153,7 @@ def _successor(ports: RunPorts, old: Run, request: JobSpec, why: str) -> Run:
 
 
 def _with_parameters(routes: Routes, trainers: Path, job: JobSpec, given: Given) -> tuple[JobSpec, Given]:
-    """The job with these parameters, and the parameters that change a value."""
+    """The job with these parameters, and the changed parameters."""
     schemas = known_parameters(routes, trainers, job)
     problems = [
         *unknown_names(schemas, given, "parameters"),
@@ -165,7 +167,7 @@ def _with_parameters(routes: Routes, trainers: Path, job: JobSpec, given: Given)
 
 
 def known_parameters(routes: Routes, trainers: Path, job: JobSpec) -> Parameters:
-    """The job's literal inputs, described by the trainer or route that has the same command."""
+    """The job's literal inputs, described by the trainer or route with the job's command."""
     inferred = parameters(job, {}, "the job")
     described = next((schemas for command, schemas in _templates(routes, trainers) if _runs(job, command)), {})
     return {name: described.get(name, schema) for name, schema in inferred.items()}
@@ -206,9 +208,16 @@ def _check_checkpoint(jobs: Jobs, blobs: Blobs, old: Run) -> None:
 
 
 def _check_start(ports: RunPorts, old: Run) -> None:
-    """Raise Impossible if the job starts from a model that is gone: the job would fail on its nodes."""
+    """Raise Impossible if the job's starting model is gone: the job would fail on the nodes."""
     if old.asked.from_run:
         model_of(ports, old.asked.from_run)
+
+
+def _check_downloads(ports: RunPorts, old: Run, job: JobSpec) -> None:
+    """Raise Impossible if the nodes can't download what the job needs. A job that starts from a model needs nothing."""
+    schemas = {} if old.asked.from_run else known_parameters(ports.routes, ports.trainers, job)
+    if problems := list(out_of_reach(ports.jobs, schemas, job)):
+        raise Impossible("; ".join(f"{p.path} {p.message}" for p in problems), problems[0].code)
 
 
 def _text(changed: Given) -> str:

@@ -1,12 +1,14 @@
-"""What a job needs beside the workspace's own records, looked at before it is accepted: an environment that can be made
-on this machine, and data that are there or can be reached. Each lack is told in words; nothing is made yet.
+"""The needs of a job beyond the workspace's records, checked before the acceptance: an environment within this
+machine's reach, and reachable data. Each lack is described; nothing is made yet.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -21,13 +23,28 @@ from emulators.azureml.kernel.models import Json
 from emulators.azureml.kernel.sources import AssetRef, JobOutput, Source, Web, source
 from emulators.azureml.running.launchers import with_launcher
 from emulators.azureml.storage.web_folder import WebFolder
-from emulators.azureml.storage.web_inputs import reach, reach_folder
+from emulators.azureml.storage.web_inputs import reach, reach_folder, reach_host
 from emulators.azureml.workspace.places import Places
 from emulators.azureml.workspace.recipes import Recipes
 from emulators.azureml.workspace.registry_folder import RegistryFolder
 
 MOST_PROCESSES = 128  # of one job; more would only bring the machine to a halt
 _TYPES = {"pytorch": "PyTorch", "mpi": "Mpi", "tensorflow": "TensorFlow", "ray": "Ray"}
+
+
+@dataclass(frozen=True)
+class Download:
+    """What a job downloads by itself: from this address, unless PyTorch's cache has a file that matches `cached`."""
+
+    url: str
+    cached: str
+
+    def is_cached(self) -> bool:
+        """Return whether nodes have the file. They share the cache of this machine's user, where torch.hub keeps it."""
+        caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        home = Path(os.environ.get("TORCH_HOME") or caches / "torch")
+        is_inside = ".." not in Path(self.cached).parts and not Path(self.cached).is_absolute()
+        return bool(self.cached) and is_inside and any(home.glob(self.cached))
 
 
 @dataclass(frozen=True)
@@ -39,6 +56,7 @@ class Wanted:
     inputs: Mapping[str, tuple[str, Source]]  # by name: kind, and where it lies
     spread: Distribution
     component: AssetRef | None = None
+    downloads: Sequence[Download] = ()
 
 
 @dataclass(frozen=True)
@@ -52,12 +70,12 @@ class Needs:
     web: WebFolder
 
     async def refresh(self, body: Json) -> None:
-        """Read changes in the registries if the job's body names one."""
+        """Read changes in the registries if the job's body names a registry."""
         if "azureml://registries/" in json.dumps(body):
             await self.registries.refresh()
 
     async def check(self, job: JobSpec, *, simulated: bool) -> None:
-        """Raise BadRequest for a job that can't run here. Of a simulated one only the addresses are looked at."""
+        """Raise BadRequest for a job that can't run here. For a simulated job, only the addresses are checked."""
         inputs = {given.name: (given.kind, given.source) for given in job.inputs if given.source and not given.direct}
         for given in job.inputs:
             if given.source:
@@ -67,7 +85,7 @@ class Needs:
         await self.check_wanted(Wanted(None if simulated else job.environment, inputs, job.distribution))
 
     async def check_wanted(self, wanted: Wanted) -> None:
-        """Raise BadRequest with the first thing that is missing."""
+        """Raise BadRequest with the first missing need."""
         if wanted.spread.world_size > MOST_PROCESSES:
             raise BadRequest(
                 f"The job has {wanted.spread.world_size} processes on {wanted.spread.nodes} nodes; all of its "
@@ -78,6 +96,9 @@ class Needs:
                 self.registries.find(wanted.component)
             for name, (kind, where) in wanted.inputs.items():
                 await self._reach(f"Input {name!r}", kind, where)
+            for download in wanted.downloads:
+                if not download.is_cached():
+                    await reach_host(download.url, self.web)
             if wanted.environment is not None:
                 made_of = await self.recipes.find(wanted.environment)
                 await self.environments.check(with_launcher(made_of, wanted.spread))
@@ -97,7 +118,7 @@ class Needs:
 
 
 def described(job: Json) -> Wanted:
-    """Return the needs of a job in Azure ML's YAML schema, as far as they are known before its upload."""
+    """Return the needs of a job in Azure ML's YAML schema, as far as known before the upload."""
     nodes = mapping(job, "resources").get("instance_count")
     spread = mapping(job, "distribution")
     body = {**{_camel(key): value for key, value in spread.items()}, "distributionType": _type(spread.get("type"))}
@@ -113,6 +134,7 @@ def described(job: Json) -> Wanted:
         inputs,
         distribution.read(body if spread else {}, nodes if isinstance(nodes, int) else 1),
         version_of(job["component"], "components", "component") if job.get("component") else None,
+        [Download(each["url"], each["cached"]) for each in job.get("downloads", [])],  # no key of Azure ML's schema
     )
 
 
