@@ -15,8 +15,7 @@ from rich.table import Table
 from ..results import prints
 from ..session import Session, command, user_path
 from ..show import people, png
-from ..show.costs import dollars, saved
-from ..show.shares import share
+from ..show.costs import dollars, saved, share
 from ..terminal_text import Text, one_line
 from . import options
 from .values import moment

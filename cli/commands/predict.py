@@ -23,7 +23,6 @@ from ..results import Guess, Prediction, prints
 from ..session import Session, command, user_path
 from ..setup import signing_keys
 from ..setup.profiles import config_folder
-from ..show.shares import fine_share
 from ..terminal_text import Text, one_line
 from . import options
 from .progress_bar import bar
@@ -182,7 +181,7 @@ def _table(rows: list[Prediction]) -> Table:
         table.add_column(column, overflow="fold")
     for row in rows:
         for number, guess in enumerate(row["guesses"] or [NOTHING]):
-            sure = fine_share(guess["score"]) if guess["score"] is not None else ""
+            sure = f"{guess['score']:.1%}" if guess["score"] is not None else ""
             where = ", ".join(f"{x:g}" for x in guess.get("box", []))
             name = one_line(row["file"]) if number == 0 else ""
             table.add_row(Text(name), Text(one_line(guess["label"])), Text(sure), Text(where))

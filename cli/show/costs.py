@@ -1,4 +1,4 @@
-"""Text for amounts of money: the possible cost of a run, and its cost. page/format.js writes dollars the same way."""
+"""Text for amounts of money: the possible cost of a run, and its cost so far."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ def dollars(amount: float) -> str:
     """Format an amount: `$1,234.50`, or `<$0.01` for a smaller amount than a cent."""
     sign, size = "-" if amount < 0 else "", abs(amount)
     return f"{sign}<$0.01" if 0 < size < 0.01 else f"{sign}${size:,.2f}"
+
+
+def share(part: float) -> str:
+    """Format a share, from 0 to 1, in whole percent: `13 %`."""
+    return f"{int(part * 100 + 0.5)} %"
 
 
 def saved(amount: float) -> str:

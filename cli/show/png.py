@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 from ..errors import CliError, extra
 from .costs import dollars
 from .plot import Curves, Point, panels
-from .shares import metric
-from .shares import share as percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -126,7 +124,7 @@ def _panel(axes: Axes, kind: str, curves: Curves) -> None:
             axes.plot(*zip(*points, strict=True), color=colour, linewidth=0.9, alpha=0.35)
         marker = "o" if len(points) <= POINTS_MARKED else None
         axes.plot(*zip(*mean, strict=True), color=colour, linewidth=2, marker=marker, markersize=4, clip_on=False)
-        last = metric(kind, points[-1][1])
+        last = f"{points[-1][1]:.2%}" if share else f"{points[-1][1]:.3g}"
         ends.append((mean[-1], f"{name.removesuffix(f'_{kind}')} {last}", colour))
     _limits(axes, [smooth(points) for points in curves.values()], share)
     _end_labels(axes, ends)
@@ -142,7 +140,7 @@ def _limits(axes: Axes, curves: Sequence[Sequence[Point]], share: bool) -> None:
     axes.set_xlim(0, max(1.0, *(x for curve in curves for x, _ in curve)))
     if share and low >= 0 and high <= 1:
         axes.set_ylim(max(0.0, math.floor(10 * low - 0.5) / 10), 1.0)
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: percent(value)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0%}"))
     elif low > 0 and high > DECADES_FROM * low:
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 3)))

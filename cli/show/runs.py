@@ -11,10 +11,8 @@ from rich.console import Group, RenderableType
 from ..api import phases, run_list
 from ..terminal_text import Text, one_line
 from . import costs, people, plot, usage
-from .shares import metric as metric_value
-from .shares import share
 from .steps import graph
-from .tables import begins, clock, facts_table, grid, state_text, titled_table
+from .tables import begins, clock, facts_table, grid, metric, state_text, titled_table
 
 QUOTED_LINES = 3  # of a diagnosis
 MOST_WHY = 90  # characters
@@ -119,8 +117,8 @@ def date(run: dict[str, Any]) -> dict[str, Text]:
     its = run.get("date")
     if not its:
         return {}
-    least = share(its["line_share"])
-    done = f", done {share(its['done_share'])} (at least {least} keeps it)" if its["done_share"] else ""
+    least = costs.share(its["line_share"])
+    done = f", done {costs.share(its['done_share'])} (at least {least} keeps it)" if its["done_share"] else ""
     then = f", at {clock(its['expected_done_at'])} on dedicated nodes from now" if its["expected_done_at"] else ""
     style = "red" if its["late_since"] else "yellow" if its["holds"] == "dedicated" else "green"
     expected = f"about {costs.dollars(its['cost_expected'])}, {costs.dollars(its['cost_at_best'])} at best"
@@ -221,11 +219,11 @@ def _best(run: dict[str, Any]) -> str:
     return headline(best["metric"], best.get("of_model", best["value"]), best["value"], best.get("step"))
 
 
-def headline(metric: str, of_model: float, best: float, step: float | None) -> str:
+def headline(name: str, of_model: float, best: float, step: float | None) -> str:
     """Return a metric's value for the saved model, and the best value of the training if it differs."""
     at = f" at step {step:g}" if step is not None else ""
-    seen = f" (best {metric_value(metric, best)}{at})" if best != of_model else ""
-    return f"{metric} {metric_value(metric, of_model)}{seen}"
+    seen = f" (best {metric(name, best)}{at})" if best != of_model else ""
+    return f"{name} {metric(name, of_model)}{seen}"
 
 
 def _data_of(run: dict[str, Any]) -> str:

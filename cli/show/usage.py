@@ -7,7 +7,7 @@ from typing import Any
 from ..api import run_list
 from ..terminal_text import Text, one_line
 from . import plot
-from .shares import share
+from .costs import share
 
 NOTHING = "Nothing was measured: Azure measures once a minute, and its values come some minutes late."
 PLOTTED = {  # without a name: what tells most. The units are those of GET runs/{run}/usage

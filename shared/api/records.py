@@ -154,15 +154,19 @@ _LISTED = (
 )
 
 
-def _listed_model() -> Any:
-    required = [(each.name, each.type) for each in fields(RunAnswer) if each.name in _LISTED]
-    others = [(each.name, each.type | UnsetType, UNSET) for each in fields(RunAnswer) if each.name not in _LISTED]
-    text = "A run in a list. The fields that are not required come with `details`."
-    return defstruct("ListedRun", [*required, *others], module=__name__, namespace={"__doc__": text})
+_LISTED_DROP = ("drop", "state", "run", "owner", "generation", "blobs", "bytes", "opened_at", "sealed_at", "why")
 
 
-ListedRun = _listed_model()
+def _listed_model(name: str, model: Any, shown: tuple[str, ...], noun: str) -> Any:
+    required = [(each.name, each.type) for each in fields(model) if each.name in shown]
+    others = [(each.name, each.type | UnsetType, UNSET) for each in fields(model) if each.name not in shown]
+    text = f"A {noun} in a list. The fields that are not required come with `details`."
+    return defstruct(name, [*required, *others], module=__name__, namespace={"__doc__": text})
+
+
 DropAnswer = model_of(__name__, drops.Drop, {"drop": str}, _DROP_SKIPS)
+ListedRun = _listed_model("ListedRun", RunAnswer, _LISTED, "run")
+ListedDrop = _listed_model("ListedDrop", DropAnswer, _LISTED_DROP, "drop")
 DecisionAnswer = model_of(__name__, clusters.Decision, {}, ("cluster",))
 
 
@@ -186,6 +190,11 @@ LeaseAnswer = model_of(__name__, lease_model.Lease, {"lease": str, "active": boo
 
 def drop(record: drops.Drop) -> Json:
     return {"drop": str(record.key), **plain_fields(record, _DROP_SKIPS)}
+
+
+def listed_drop(record: drops.Drop) -> Json:
+    """Return the fields that a list of drops shows."""
+    return {name: value for name, value in drop(record).items() if name in _LISTED_DROP}
 
 
 def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:

@@ -214,6 +214,9 @@ class DropsQuery(Struct):
     route: str | UnsetType = UNSET
     after: Annotated[str | UnsetType, Meta(description="The last drop of the previous page, route/name.")] = UNSET
     limit: Annotated[int, Meta(ge=1, le=MOST_RUNS)] = MOST_RUNS
+    details: Annotated[bool, Meta(description="Each drop with all fields, as GET drops/{route}/{name} has them.")] = (
+        False
+    )
 
 
 class ReplayQuery(Struct):

@@ -72,7 +72,10 @@ class Drops(Protocol):
         """The codes of a route's drops by drop name, from the first to the last name."""
 
     def listed(self, route: str | None = None, after: DropKey | None = None, limit: int = 1000) -> list[Drop]:
-        """Up to `limit` drops, of one route or of all routes, by name, starting after the drop `after`."""
+        """Up to `limit` drops, of one route or of all routes, by name, starting after the drop `after`.
+
+        The drops lack their requests, which are most of a record.
+        """
 
     def added(self, route: str, since: datetime, until: datetime) -> int:
         """The number of files added to the route's drops by closings with `since` <= `sealed_at` < `until`.

@@ -183,10 +183,15 @@ def difference(before: R, after: R) -> dict[str, Any]:
 
 def from_columns(kind: type[R], values: Mapping[str, Any]) -> R:
     """Build a record from these columns, with defaults for the rest. Raises TypeError for an unknown column."""
-    grouped = in_parts(kind, values)
-    inner = {each.name: each.metadata["part"] for each in fields(kind) if "part" in each.metadata}  # type: ignore[arg-type]
+    grouped, inner = in_parts(kind, values), _inner(kind)  # type: ignore[arg-type]
     own = grouped.pop("", {})
     return kind(**own, **{name: inner[name](**its) for name, its in grouped.items()})
+
+
+@cache
+def _inner(kind: Any) -> dict[str, type[Any]]:
+    """Return the types of a record's parts, by field."""
+    return {each.name: each.metadata["part"] for each in fields(kind) if "part" in each.metadata}
 
 
 def in_parts(kind: type[Any], values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -196,5 +201,6 @@ def in_parts(kind: type[Any], values: Mapping[str, Any]) -> dict[str, dict[str, 
         raise TypeError(f"{kind.__name__} has no field {', '.join(sorted(unknown))}")
     grouped: dict[str, dict[str, Any]] = {}
     for name, value in values.items():
-        grouped.setdefault(columns_by_name[name].part, {})[columns_by_name[name].field] = value
+        place = columns_by_name[name]
+        grouped.setdefault(place.part, {})[place.field] = value
     return grouped

@@ -1,9 +1,10 @@
 // A sweep's trials, live: what each tried and reached, the best so far over trials and dollars, what mattered.
 import { get } from "../../api.js";
 import { Chart } from "../../chart.jsx";
-import { money, number, share, visible } from "../../format.js";
+import { metric, money, number, share, visible } from "../../format.js";
 import { useLive } from "../../live.js";
 import { State, Trouble } from "../../parts.jsx";
+import { own } from "../../own.js";
 import { ended } from "../../record.js";
 import { to } from "../../route.js";
 import { columns } from "../../series.js";
@@ -59,7 +60,7 @@ export function Trials({ run }) {
                 <small>{W.sweep.seen}</small>
               </th>
               <th scope="col">{W.runs.ofModel}</th>
-              <th scope="col">$</th>
+              <th scope="col">{W.runs.cost}</th>
             </tr>
           </thead>
           <tbody>
@@ -74,11 +75,11 @@ export function Trials({ run }) {
                 </td>
                 {names.map((name) => (
                   <td key={name} class="cell">
-                    {shown(trial.parameters[name])}
+                    {shown(own(trial.parameters, name))}
                   </td>
                 ))}
-                <td class="cell">{shown(trial.told)}</td>
-                <td class="cell">{shown(trial.of_model)}</td>
+                <td class="cell">{trial.told === null ? "" : metric(value.metric, trial.told)}</td>
+                <td class="cell">{trial.of_model === null ? "" : metric(value.metric, trial.of_model)}</td>
                 <td class="cell">{money(trial.dollars)}</td>
               </tr>
             ))}
