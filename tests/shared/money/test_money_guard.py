@@ -1,4 +1,4 @@
-"""The guard of money as its users meet it: a run whose GPUs do nothing, and a budget, from the warning to the refund."""
+"""The guard of money as its users meet it: idle GPUs and a budget, from the warning to the refund."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from shared.runs.codes import CancelCode
 from shared.runs.model import Run, RunState
 from shared.usage.model import NodeUsage
 from tests.fakes.world import World
-from tests.shared.money.spending import goes, nodes, now, paying_world, request, started, wait
+from tests.shared.money.spending import goes, nodes, now, paying_world, started, wait
 from tests.shared.usage.test_idle import gpu
 from tests.shared.usage.test_reading import azure_monitor
 
