@@ -140,6 +140,8 @@ export const W = {
   run: {
     back: "Runs",
     reason: "Why",
+    sick: "It does not get on",
+    evidence: "Evidence",
     waits: "It waits",
     jumps: "Parts of this view",
     notes: "Notes",

@@ -65,6 +65,7 @@ def _facts(run: dict[str, Any]) -> dict[str, Text]:
     return {
         "state": state_text(run),
         **_diagnosis(run),
+        **_sick(run),
         "drop": Text(_data_of(run)),
         **_trained_on(run),
         **_data_check(run),
@@ -104,6 +105,26 @@ def _diagnosis(run: dict[str, Any]) -> dict[str, Text]:
         return {}
     quotes = [_quoted(quote) for quote in found["evidence"][:QUOTED_LINES]]
     return {"cause": Text("\n".join([one_line(found["summary"]), *quotes, *(f"- {step}" for step in found["advice"])]))}
+
+
+def _sick(run: dict[str, Any]) -> dict[str, Text]:
+    """Return what is wrong with a running run, with the evidence and what to do."""
+    lines = [
+        line
+        for each in ailments(run)
+        for line in (
+            one_line(each["summary"]),
+            *(f"  {one_line(evidence)}" for evidence in each["evidence"][:QUOTED_LINES]),
+            *(f"- {one_line(step)}" for step in each["advice"]),
+        )
+    ]
+    return {"sick": Text("\n".join(lines), "red")} if lines else {}
+
+
+def ailments(run: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what the last check of a running run found; empty for another run."""
+    found = (run.get("health") or {}).get("ailments") or []
+    return list(found) if run["state"] == "running" else []
 
 
 def _quoted(quote: dict[str, Any]) -> str:
@@ -194,6 +215,8 @@ def _run_row(run: dict[str, Any], parameters: list[str], labels: list[str]) -> l
     why = run.get("cause") or (run.get("reason") or "").partition("\n")[0]
     if found := run.get("diagnosis"):
         why = f"{found['cause']}: {why}"
+    elif sick := ailments(run):
+        why = f"{sick[0]['cause']}: {sick[0]['summary']}"
     why = why or (f"archived {clock(archived)}" if archived else "") or _waiting(run)
     took, cost, values = run.get("duration_seconds"), run_list.cost_of(run), run.get("parameters") or {}
     listed = run.get("listed") or {}

@@ -1,1 +1,0 @@
-import{g as a,h as b}from"./chunk-SS2Y622Q.js";import"./chunk-3A6KCWOZ.js";import"./chunk-ESUWDPXG.js";import"./chunk-SRRFTYOD.js";import"./chunk-CWSLTSES.js";import"./chunk-CO4J4VJY.js";export{a as Compare,b as Parallel};
