@@ -139,7 +139,8 @@ def date(run: dict[str, Any]) -> dict[str, Text]:
     its = run.get("date")
     if not its:
         return {}
-    done = f", done {its['done_share']:.0%} (at least {its['line_share']:.0%} keeps it)" if its["done_share"] else ""
+    least = costs.share(its["line_share"])
+    done = f", done {costs.share(its['done_share'])} (at least {least} keeps it)" if its["done_share"] else ""
     then = f", at {clock(its['expected_done_at'])} on dedicated nodes from now" if its["expected_done_at"] else ""
     style = "red" if its["late_since"] else "yellow" if its["holds"] == "dedicated" else "green"
     expected = f"about {costs.dollars(its['cost_expected'])}, {costs.dollars(its['cost_at_best'])} at best"
