@@ -1,0 +1,1 @@
+import{g as a,h as b}from"./chunk-L6VZU2QD.js";import"./chunk-QEFIMQ64.js";import"./chunk-EBEDCPSB.js";import"./chunk-3HYZZHNZ.js";import"./chunk-DGV7CX4H.js";import"./chunk-4RLQJ5OG.js";import"./chunk-E5C2FIE3.js";export{a as Compare,b as Parallel};

@@ -1,1 +1,0 @@
-import{g as a,h as b}from"./chunk-HHJ57M7K.js";import"./chunk-QEFIMQ64.js";import"./chunk-LVWSKEBS.js";import"./chunk-DB2T3Z5W.js";import"./chunk-7GYXRUUO.js";import"./chunk-PO5JU3DP.js";import"./chunk-22AC77HL.js";export{a as Compare,b as Parallel};
