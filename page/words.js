@@ -226,6 +226,8 @@ export const W = {
   run: {
     back: "Runs",
     reason: "Why",
+    sick: "It does not get on",
+    evidence: "Evidence",
     waits: "It waits",
     jumps: "Parts of this view",
     notes: "Notes",
@@ -277,7 +279,7 @@ export const W = {
     canceledBy: "Canceled by",
     continues: "Continues",
     doneBy: "Done by",
-    doneShare: (done, line) => `${done} % of it is done, at least ${line} % keeps the date`,
+    doneShare: (done, line) => `${done} of it is done, at least ${line} keeps the date`,
     late: "It will be late.",
     fromRun: "Began with the model of",
     continueWith: "With parameters",

@@ -86,38 +86,39 @@ def drop(
     job = arguments.job_file(source, values, nodes)
     answer = arguments.check_route(session.api, route, job and job[1])
     trains = bool(answer.get("trains", True))
+    _check_has_run(route, trains, following, again)
+    own_job = job if values or nodes else None
+    name = drop_upload.target_name(source, name, bool(own_job))
+    if check:
+        _show_check(session, _checked(source, route, name, answer))
+        return
+    with (
+        drop_upload.opened(session.profile, account_url) as container,
+        arguments.written(own_job) as job_file,
+    ):
+        upload_ = _Upload(session, container, source, route, name, job_file, trains)
+        if choice == NEW:
+            upload_.name = upload_.free_name()
+        with session.err.status("Comparing the folder with the drop"):
+            todo = upload_.plan()
+        session.remark(_summary(todo, delete))
+        with session.err.status("Checking the data"):
+            said = _checked(source, route, upload_.name, answer)
+        _admit(session, said, only_told=dry_run or bool(todo.gone and not delete))
+        if dry_run:
+            session.print_result(_plan_as_json(todo), "Nothing was uploaded.")
+            return
+        todo, choice = upload_.decided(todo, choice)
+        upload_.send(todo, choice == DELETE)
+    upload_.finish(again, following)
+
+
+def _check_has_run(route: str, trains: bool, following: bool, again: bool) -> None:
+    """Raise CliError if an option needs a run, and the route trains nothing."""
     if not trains and (following or again):
         raise CliError(
             f"Route {route} does not train: {'--follow' if following else '--again'} would have no run to act on."
         )
-    if check:
-        _show_check(
-            session, _checked(source, route, drop_upload.target_name(source, name, bool(values or nodes)), answer)
-        )
-        return
-    with (
-        drop_upload.opened(session.profile, account_url) as container,
-        arguments.written(job if values or nodes else None) as job_file,
-    ):
-        name = drop_upload.target_name(source, name, bool(job_file))
-        upload_ = _Upload(session, container, source, route, name, job_file, trains)
-        if choice == NEW:
-            upload_.name = drop_upload.free_name(container, route, upload_.name)
-        todo = upload_.plan()
-        session.remark(_summary(todo, delete))
-        _admit(
-            session, _checked(source, route, upload_.name, answer), only_told=dry_run or bool(todo.gone and not delete)
-        )
-        if dry_run:
-            session.print_result(_plan_as_json(todo), "Nothing was uploaded.")
-            return
-        if choice in ("", NEW) and (why := _why_ask(todo, drop_upload.whose(source))):  # a new name may be taken, too
-            choice = _ask(session, why, drop_upload.free_name(container, route, upload_.name))
-            if choice == NEW:
-                upload_.name = drop_upload.free_name(container, route, upload_.name)
-                todo = upload_.plan()
-        upload_.send(todo, choice == DELETE)
-    upload_.finish(again, following)
 
 
 def _checked(source: Path, route: str, name: str, answer: dict[str, Any]) -> DataChecked:
@@ -134,8 +135,9 @@ def _show_check(session: Session, said: DataChecked) -> None:
 
 
 def _admit(session: Session, said: DataChecked, only_told: bool) -> None:
-    """Print the warnings. Raises CliError for data that the app would refuse, unless it is `only_told`: a dry run, or
-    a folder that is only a part of its drop."""
+    """Print the warnings. Raises CliError for data that the app would refuse, unless `only_told`: a dry run, or a
+    folder of only a part of its drop.
+    """
     for sentence in (*(said["refusals"] if only_told or said["verdict"] == "warned" else ()), *said["warnings"]):
         session.remark(one_line(sentence), "yellow")
     if said["verdict"] == "refused" and not only_told:
@@ -183,6 +185,22 @@ class _Upload:
             self.container, self.drop, arguments.with_job_file(items, self.drop, self.job_file), lambda _: None
         )
 
+    def free_name(self) -> str:
+        return drop_upload.free_name(self.container, self.route, self.name)
+
+    def decided(self, todo: Plan, choice: str) -> tuple[Plan, str]:
+        """Return the plan and the choice, after asking if two people may be uploading different folders.
+
+        A new name may be taken, too, so the answer `new` plans again.
+        """
+        if choice not in ("", NEW) or not (why := _why_ask(todo, drop_upload.whose(self.source))):
+            return todo, choice
+        choice = _ask(self.session, why, self.free_name())
+        if choice == NEW:
+            self.name = self.free_name()
+            todo = self.plan()
+        return todo, choice
+
     def send(self, todo: Plan, delete: bool) -> None:
         self.todo = todo
         self.before = find_drop(self.session.api, self.route, self.name)
@@ -191,8 +209,9 @@ class _Upload:
             self.done = drop_upload.upload(self.container, todo, progress, delete, self._said())
 
     def _said(self) -> dict[str, str]:
-        """Return the uploader's name as this Trainyard knows it, so that `runs --mine` finds the drop's run, and
-        the place of the source."""
+        """Return the uploader's name in this Trainyard, by which `runs --mine` finds the drop's run, and the place of
+        the source.
+        """
         return {
             drop_upload.OWNER: self.session.api.get("me")["name"] or local_name(),
             drop_upload.BY: drop_upload.whose(self.source),
@@ -249,7 +268,7 @@ class _Upload:
             return wait_for_drop(self.session.api, self.drop, before, screen, RUN_SECONDS)
 
     def _is_old(self, drop: dict[str, Any]) -> bool:
-        """Return whether an earlier generation had the same content, and so the same run."""
+        """Return whether an earlier generation had equal content, and so the same run."""
         try:
             rows = self.session.api.get("drops", self.route, self.name, "generations")
         except NotFound:

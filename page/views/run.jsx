@@ -13,7 +13,7 @@ import { Actions, commands } from "./run/actions.jsx";
 import { Curves } from "./run/curves.jsx";
 import { Audit, History, Notes, Tags, What } from "./run/facts.jsx";
 import { Files, Pictures } from "./run/files.jsx";
-import { Members, Phases, isOver, Why } from "./run/progress.jsx";
+import { Members, Phases, isOver, Sick, Why } from "./run/progress.jsx";
 import { Steps } from "./run/steps.jsx";
 import { Trials } from "./run/trials.jsx";
 import { Usage, useTimes, useUsage } from "./run/usage.jsx";
@@ -90,6 +90,7 @@ export function Run({ route, me }) {
           {visible(error.message)}
         </p>
       )}
+      <Sick run={run} />
       <Why run={run} />
       {run.data_check && (
         <Findings

@@ -78,6 +78,7 @@ class Route:
     model: RouteModel | None = None  # the model for which the route's runs compete
     sweep: Sweep | None = None  # the sweep for each drop of the route
     trains: bool = True
+    on_hang: str = ""  # what to do with a run that hangs: cancel, retry, tell; '' for nothing
     data: DataRule = field(default_factory=DataRule)  # how the data of its drops is checked
 
     @property

@@ -56,8 +56,10 @@ KEYS = {
     "sweep",
     "check",
     "data",
+    "on_hang",
     *NUMBERS,
 }
+ON_HANG = ("cancel", "retry", "tell")
 LIMITS = {"clusters", "max_nodes", "max_processes", "timeout_seconds", "max_upload_mib", "cluster", "allow"}
 RETENTION_KEYS = ("checkpoints", "copies", "drops")
 NOTHING = "none"  # the trainer of a route that trains nothing
@@ -199,6 +201,10 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
     _check_names(entry, name, where)
     numbers = _numbers(entry, where)
     fewest, nodes = _nodes(entry.get("nodes", 1), where)
+    if "max_nodes" in entry and nodes > numbers["max_nodes"]:
+        raise BadSetting(
+            f"{where}: nodes is {nodes}, but max_nodes is {numbers['max_nodes']:g}; raise max_nodes, or lower nodes."
+        )
     template, described = _template(entry, where, file, trainers)
     if fewest and not template.is_elastic:
         raise BadSetting(f"{where}: nodes is a range, but its job does not start {LAUNCHER}; give one number.")
@@ -228,8 +234,16 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
         sweep=read_sweep(entry.get("sweep"), described, where),
         retention=_retention(entry.get("retention") or {}, where),
         data=read_rule(entry.get("check"), entry.get("data"), where),
+        on_hang=_on_hang(entry, where),
         **numbers,
     )
+
+
+def _on_hang(entry: dict[str, Any], where: str) -> str:
+    said = entry.get("on_hang", "")
+    if "on_hang" in entry and said not in ON_HANG:
+        raise BadSetting(f"{where}: on_hang is {said!r}; choose from {_list(ON_HANG)}.")
+    return str(said)
 
 
 def _check_keys(entry: Any, where: str) -> None:

@@ -7,10 +7,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from shared.kernel.errors import NotFound, Unavailable
+from shared.kernel.errors import Unavailable
 from shared.notices.model import Notice, NoticeKind
 from shared.runs.decide import is_over
 from shared.runs.features import features
+from shared.runs.find_run import find_run
 from shared.runs.model import Run, RunState
 from shared.runs.ports import Runs
 from shared.runs.views.summary import first_line, model_metrics
@@ -67,6 +68,14 @@ def _late(runs: Runs, notice: Notice, data: dict[str, Any]) -> Notice | None:
     )
 
 
+def _sick(runs: Runs, notice: Notice, data: dict[str, Any]) -> Notice | None:
+    run = _run(runs, data)
+    if run is None:
+        return None
+    title = f"Run {run.name} does not get on. {data.get('why', '')}"
+    return _of_run(notice, run, NoticeKind.SICK, title, {"what to do": str(data.get("advice", ""))})
+
+
 def _idle(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
     title = f"Cluster {data.get('cluster')} has {_nodes(data.get('nodes'))} and has been idle for an hour."
     return _plain(notice, NoticeKind.IDLE, title, data)
@@ -113,6 +122,7 @@ _MAKERS: dict[str, _Maker] = {
     "RunGivenUp": _given_up,
     "RunEvicted": _evicted,
     "RunWillBeLate": _late,
+    "RunIsSick": _sick,
     "ClusterIdle": _idle,
     "BudgetWarned": _budget,
     "BudgetReached": _budget,
@@ -125,10 +135,7 @@ _MAKERS: dict[str, _Maker] = {
 
 
 def _run(runs: Runs, data: dict[str, Any]) -> Run | None:
-    try:
-        return runs.get(str(data.get("run", ""))).value
-    except NotFound:
-        return None
+    return find_run(runs, str(data.get("run", "")))
 
 
 def _plain(notice: Notice, kind: NoticeKind, title: str, facts: dict[str, Any]) -> Notice:

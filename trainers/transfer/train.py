@@ -223,8 +223,8 @@ def share_statistics(t: Training) -> None:
 
 
 def first_weights(net: nn.Module, settings: Settings, data: Path, place: dist.Place) -> str:
-    """Load --weights, and return a description of their source. Only rank 0 loads them, so they are downloaded once;
-    DDP sends them to the other processes when it starts.
+    """Load --weights, and return a description of their source. Only rank 0 downloads; DDP sends the weights to the
+    other processes at the start.
 
     The file may be in the folder of the data set. If rank 0 can't load the weights, all processes raise DataError.
     """
@@ -242,10 +242,35 @@ def first_weights(net: nn.Module, settings: Settings, data: Path, place: dist.Pl
 
 
 def rate(step: int, steps: int) -> float:
-    """Return the share of --lr for `step` (from 0) of `steps`: it rises during the first tenth, then falls along
-    half a cosine to 0."""
+    """Return the share of --lr for `step` (from 0) of `steps`: a rise during the first tenth, then a fall along half a
+    cosine to 0.
+    """
     warm = max(1, steps // 10)
     return (step + 1) / warm if step < warm else (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm))) / 2
+
+
+def usable(
+    data: Folder, side: int, settings: Settings, place: dist.Place, stop: dist.StopRequest
+) -> tuple[Folder, str]:
+    """Return the data set without broken images. Without a val folder, the seed draws the validation images; the text
+    then says so.
+    """
+    broken = folder.check(data, side, settings.workers or torch.get_num_threads(), place, stop)
+    data = folder.without(data, broken, settings.max_broken)
+    if data.val:
+        return data, ""
+    return folder.split(data, settings.val_share, settings.seed), " (drawn from all by the seed: there is no val)"
+
+
+def first_net(data: Folder, size: int, settings: Settings, tested: bool, place: dist.Place) -> tuple[nn.Module, str]:
+    """Return the network with its first weights, and a description of their source."""
+    s = settings
+    torch.manual_seed(s.seed)
+    net = backbone.build(s.backbone, len(data.classes), size)
+    note = warm_start.put(net, s.from_model, whole=tested) if s.from_model else first_weights(net, s, data.root, place)
+    if s.tune == "head":
+        backbone.freeze_all_but_head(net)
+    return net, note
 
 
 def train(settings: Settings, place: dist.Place, device: torch.device, stop: dist.StopRequest) -> str:
@@ -253,22 +278,11 @@ def train(settings: Settings, place: dist.Place, device: torch.device, stop: dis
     began = time.perf_counter()
     s = settings
     with files.opened(s.data) as where, s.metrics(place) as metrics:
-        data = folder.find(where)
-        tested = warm_start.only_tests(s.epochs, s.from_model, data.classes)
+        found = folder.find(where)
+        tested = warm_start.only_tests(s.epochs, s.from_model, found.classes)
         view = images.View.of(warm_start.facts(tested)) if tested else backbone.view_for(s.backbone, s.image_size)
-        broken = folder.check(data, view.side, s.workers or torch.get_num_threads(), place, stop)
-        data = folder.without(data, broken, s.max_broken)
-        drawn = "" if data.val else " (drawn from all by the seed: there is no val)"
-        data = data if data.val else folder.split(data, s.val_share, s.seed)
-        torch.manual_seed(s.seed)
-        net = backbone.build(s.backbone, len(data.classes), view.size)
-        note = (
-            warm_start.put(net, s.from_model, whole=bool(tested))
-            if s.from_model
-            else first_weights(net, s, data.root, place)
-        )
-        if s.tune == "head":
-            backbone.freeze_all_but_head(net)
+        data, drawn = usable(found, view.side, s, place, stop)
+        net, note = first_net(data, view.size, s, bool(tested), place)
         net = s.speed.prepare(net, device)
         # Each process keeps its own running statistics within an epoch; see share_statistics.
         model = s.speed.compiled(DistributedDataParallel(net, gradient_as_bucket_view=True, forward_sync_buffers=False))
@@ -323,7 +337,7 @@ def run_epochs(t: Training) -> None:
 
 
 def validate(t: Training) -> None:
-    """Test on the validation images, log the result, and keep the weights if they are the best so far."""
+    """Test on the validation images, log the result, and keep the weights of a new best epoch."""
     tested, epoch = evaluate(t), min(t.position.epoch, t.settings.epochs)
     t.metrics.write(t.position.step, epoch, val_loss=tested.loss, val_accuracy=tested.accuracy)
     better = t.best.offer(t.net, epoch, tested)
@@ -334,7 +348,9 @@ def validate(t: Training) -> None:
 
 
 def identity(s: Settings, data: Folder) -> dict[str, object]:
-    """Return the values that a checkpoint must agree with for the training to continue from it."""
+    """Return the values for a checkpoint's identity: the training continues only from a checkpoint with equal
+    values.
+    """
     same = ("backbone", "tune", "image_size", "epochs", "batch_size", "lr", "momentum", "weight_decay", "seed")
     counts = {"training images": len(data.train), "validation images": len(data.val), "classes": data.classes}
     return {**s.named(*same), **counts}
@@ -353,7 +369,7 @@ def save(t: Training, folder: Path) -> None:
 
 
 def facts(t: Training) -> dict[str, Any]:
-    """Return the content of model.json: how to build and feed the network, its accuracy, and its origin."""
+    """Return the content of model.json: building and feeding the network, the accuracy, and the origin."""
     return {
         "backbone": t.settings.backbone,
         "classes": t.data.classes,

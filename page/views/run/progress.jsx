@@ -35,6 +35,28 @@ export function Why({ run }) {
   );
 }
 
+/** What is wrong with a running run: the causes, their evidence, and what to do. */
+export function Sick({ run }) {
+  const found = run.state === "running" ? (run.health?.ailments ?? []) : [];
+  if (!found.length) return null;
+  return (
+    <div class="notice bad" role="status">
+      <b>{W.run.sick}</b>
+      {found.map((each) => (
+        <div key={each.cause + each.name}>
+          <p>{visible([each.summary, ...each.advice].join(" "))}</p>
+          <details>
+            <summary>{W.run.evidence}</summary>
+            {each.evidence.map((line) => (
+              <div key={line}>{visible(line)}</div>
+            ))}
+          </details>
+        </div>
+      ))}
+    </div>
+  );
+}
+
 /** [{ name, seconds }] in the order in which they were: the same state twice is one phase each time. */
 function phases(run) {
   const now = isOver(run) ? null : undefined,

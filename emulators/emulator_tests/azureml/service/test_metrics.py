@@ -36,7 +36,10 @@ def busy(cloud: Cloud, gate: Any) -> Iterator[Cloud]:
     program.write_text(BUSY)
     gpus = {"EMULATORS_GPU": "count=2 utilization=40 memory=1500 capacity=16000 watts=100"}
     cloud.submit("busy", "cpu-cluster", f"python {program} {gate}/end", environmentVariables=gpus)
-    cloud.submit("idle", "cpu-cluster", f"until [ -e {gate}/end ]; do sleep 0.2; done")
+    (gate / "disk").mkdir()
+    (gate / "disk" / "full").write_bytes(bytes(60_000_000))
+    sizes = {"EMULATORS_NODE": f"memory=2000 disk=100 folder={gate}/disk"}
+    cloud.submit("idle", "cpu-cluster", f"until [ -e {gate}/end ]; do sleep 0.2; done", environmentVariables=sizes)
     for job in ("busy", "idle"):
         cloud.wait(job, "Running")
     wait_for(lambda: total(cloud, "idle", "CpuUtilizationMillicores", "count") >= 3, 60, "some measurements")
@@ -63,7 +66,7 @@ def total(cloud: Cloud, job: str, name: str, aggregation: str = "total") -> floa
 
 
 def test_processors_are_measured_by_job(busy: Cloud) -> None:
-    """A job that computes uses most of a core, and one that sleeps nearly none: the tree below its shell counts."""
+    """A computing job uses most of a core, and a sleeping job nearly none: the tree below the job's shell counts."""
     wait_for(lambda: max(points(busy, "busy", "CpuUtilizationMillicores", "maximum")) > 300, 60, "a busy processor")
     assert max(points(busy, "idle", "CpuUtilizationMillicores", "average")) < 150
     (capacity,) = set(points(busy, "busy", "CpuCapacityMillicores", "maximum"))
@@ -78,7 +81,7 @@ def test_memory_and_disk_are_measured_by_job(busy: Cloud) -> None:
 
 
 def test_a_node_pretends_to_have_gpus(busy: Cloud) -> None:
-    """By device, as EMULATORS_GPU says; other nodes have none."""
+    """Nodes pretend GPUs by device, as in EMULATORS_GPU; other nodes have none."""
     asked = {"aggregation": "average", "$filter": "RunId eq 'busy' and InstanceId eq '*' and DeviceId eq '*'"}
     (metric,) = ask(busy, "GpuUtilizationPercentage", **asked).json()["value"]
     devices = [{each["name"]["value"]: each["value"] for each in its["metadatavalues"]} for its in metric["timeseries"]]
@@ -87,6 +90,14 @@ def test_a_node_pretends_to_have_gpus(busy: Cloud) -> None:
     assert set(points(busy, "busy", "GpuMemoryUtilizationMegabytes", "average")) == {1500}
     assert total(busy, "busy", "GpuEnergyJoules") > 0
     assert points(busy, "idle", "GpuUtilizationPercentage", "average") == []
+
+
+def test_a_node_pretends_to_have_less_memory_and_disk(busy: Cloud) -> None:
+    """As EMULATORS_NODE says: the files of a folder fill the disk, and the job's processes use the memory."""
+    assert set(points(busy, "idle", "CpuMemoryCapacityMegabytes", "average")) == {2000}
+    assert set(points(busy, "idle", "DiskUsedMegabytes", "average")) == {60}
+    assert set(points(busy, "idle", "DiskAvailMegabytes", "average")) == {40}
+    assert max(points(busy, "busy", "CpuMemoryCapacityMegabytes", "average")) > 2000
 
 
 def test_nodes_are_counted_by_cluster(busy: Cloud) -> None:

@@ -1,1 +1,0 @@
-import{g as a,h as b}from"./chunk-IAZTBW3J.js";import"./chunk-QEFIMQ64.js";import"./chunk-PPZN5RJV.js";import"./chunk-GPORWPZH.js";import"./chunk-3N4BH4VA.js";import"./chunk-TFTWCK6U.js";import"./chunk-UKOWFWF3.js";export{a as Compare,b as Parallel};
