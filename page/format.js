@@ -101,14 +101,14 @@ export function bytes(value) {
   return `${at ? value.toPrecision(3) : value} ${units[at]}`;
 }
 
-<<<<<<< HEAD
-/** @param {number} seconds */
-=======
-/** `0.4 s`, `42 s`, `3 min 5 s`, `2 h 30 min`, `3 d 4 h`. cli/api/phases.py writes the same. */
->>>>>>> wt-page
+/**
+ * `0.4 s`, `42 s`, `3 min 5 s`, `2 h 30 min`, `3 d 4 h`. cli/api/phases.py writes the same.
+ * @param {number} seconds
+ */
 export function duration(seconds) {
   if (!Number.isFinite(seconds) || seconds < 0) return "–";
-  const rounded = (unit) => Math.floor(seconds / unit + 0.5),
+  const rounded = (/** @type {number} */ unit) => Math.floor(seconds / unit + 0.5),
+    /** @type {(value: number, of: number, unit: string, smaller: string) => string} */
     two = (value, of, unit, smaller) =>
       `${Math.floor(value / of)} ${unit}${value % of ? ` ${value % of} ${smaller}` : ""}`;
   const tenths = Math.floor(seconds * 10 + 0.5) / 10;

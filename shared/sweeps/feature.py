@@ -24,10 +24,7 @@ SWEEP = FeaturePart(
     was_there=lambda row: row.get("kind") == SweepParent.kind and row.get("trials_ended") is not None,
     in_rows=True,
 )
-<<<<<<< HEAD
 TRIAL = FeaturePart("trial", TrialOf, was_there=lambda row: bool(row.get("sweep")), in_rows=True)
-=======
-TRIAL = FeaturePart("trial", TrialOf, was_there=lambda row: bool(row.get("sweep")))
 
 
 def sweep_of(run: Run) -> str:
@@ -36,7 +33,6 @@ def sweep_of(run: Run) -> str:
     return trial.sweep if trial else ""
 
 
->>>>>>> wt-page
 FEATURE = Feature(
     parts=(SWEEP, TRIAL),
     workloads=(SweepParent(),),
