@@ -1,15 +1,18 @@
 // ESLint's own rules for mistakes; Prettier has the format.
 const READ = (names) => Object.fromEntries(names.map((name) => [name, "readonly"]));
-const BROWSER = `AbortController CSS CustomEvent Error Event File FormData Map MutationObserver ResizeObserver Set TextDecoder
-  TextEncoder URL URLSearchParams addEventListener btoa cancelAnimationFrame clearInterval clearTimeout console crypto
-  dispatchEvent document fetch getComputedStyle globalThis history innerHeight innerWidth localStorage location
-  matchMedia navigator removeEventListener requestAnimationFrame sessionStorage scrollTo setInterval setTimeout AudioContext`;
+const BROWSER = `
+  AbortController CSS CustomEvent Error Event File FormData Map MutationObserver ResizeObserver Set
+  TextDecoder TextEncoder URL URLSearchParams addEventListener btoa cancelAnimationFrame clearInterval
+  clearTimeout console crypto dispatchEvent document fetch getComputedStyle globalThis history innerHeight
+  innerWidth localStorage location matchMedia navigator removeEventListener requestAnimationFrame
+  sessionStorage scrollTo setInterval setTimeout AudioContext
+`;
 
 export default [
   { ignores: ["bundle/"] },
   {
     files: ["**/*.js", "**/*.jsx"],
-    languageOptions: { parserOptions: { ecmaFeatures: { jsx: true } }, globals: READ(BROWSER.split(/\s+/)) },
+    languageOptions: { parserOptions: { ecmaFeatures: { jsx: true } }, globals: READ(BROWSER.trim().split(/\s+/)) },
     linterOptions: { reportUnusedDisableDirectives: "error" },
     rules: {
       "array-callback-return": "error",
