@@ -8,8 +8,9 @@ runs are jobs without a fault, which must complete, and simulated logs with warn
 cause: each cause that is named there is a false alarm.
 
 Live faults do not end their jobs, which run for minutes. The run's `health` must name the cause within two minutes of
-the evidence, while somebody reads the run's record; EVIDENCE says how long a silence or a slower pace must last. Simulated good runs, checked once a minute, must show nothing. Ends with 1 if
-fewer than 90 % are named or an alarm is false.
+the evidence, while somebody reads the run's record; EVIDENCE says how long a silence or a slower pace must last.
+Simulated good runs, checked once a minute, must show nothing. Ends with 1 if fewer than 90 % are named or an alarm is
+false.
 """
 
 from __future__ import annotations
