@@ -1,4 +1,4 @@
-"""What Azure can do and ours does not: it says so, and nothing is changed."""
+"""Features of Azure missing from the blob service: the refusal names the feature, and changes nothing."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_what_is_absent_says_so(container: ContainerClient, ours: Side, what: st
 
 
 def test_no_container_is_open_to_all(container: ContainerClient, ours: Side) -> None:
-    """Public access is refused when it is asked for, as by an account that forbids it."""
+    """A request for public access is refused, as by an account without public access."""
     raw = Raw(ours.blob_url)
     headers = {"x-ms-blob-public-access": "blob"}
     made = raw.ask("PUT", f"{container.container_name}-open", "restype=container", headers)
@@ -74,7 +74,7 @@ def test_no_container_is_open_to_all(container: ContainerClient, ours: Side) -> 
 
 
 def test_features_in_words(container: ContainerClient, ours: Side) -> None:
-    """501, FeatureNotSupported, and what it is that is missing."""
+    """501, FeatureNotSupported, and the missing feature."""
     container.upload_blob("a", b"1")
     reply = Raw(ours.blob_url).ask("POST", f"{container.container_name}/a", "comp=query")
     assert reply.refusal == (501, "FeatureNotSupported")
@@ -96,7 +96,7 @@ def test_features_in_words(container: ContainerClient, ours: Side) -> None:
     ("PUT", "lake/b", "", {"x-ms-rename-source": "/lake/a"}),
 ])  # fmt: skip
 def test_data_lake_is_refused_by_name(ours: Side, method: str, path: str, query: str, headers: dict[str, str]) -> None:
-    """What clients of Data Lake ask is a 501 that names Data Lake, and the way around it."""
+    """A request of Data Lake's clients is a 501 with Data Lake's name, and the way around it."""
     reply = Raw(ours.blob_url).ask(method, path, query, headers)
     assert (reply.status, reply.headers["x-ms-error-code"]) == (501, "FeatureNotSupported")
     assert method == "HEAD" or b"no Data Lake (the dfs endpoint" in reply.body

@@ -65,7 +65,7 @@ class Model:
 
 @dataclass
 class World:
-    """The store and its model, which do the same."""
+    """The store and its model, with equal operations."""
 
     blobs: Blobs
     runner: asyncio.Runner
@@ -170,7 +170,7 @@ class World:
         self.blobs.purge()
 
     def wait(self) -> None:
-        """Until blocks that no list took are gone."""
+        """Wait until the unlisted blocks are gone."""
         self.now[0] += STAGED_SECONDS + 1
         while self.blobs.purge():
             pass
@@ -206,7 +206,7 @@ async def _cut(data: bytes) -> AsyncIterator[bytes]:
 def test_extents_are_held_as_often_as_rows_name_them(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Any, ...]]
 ) -> None:
-    """After any steps all contents are as written, counts are true, and a purge leaves nothing that no row names."""
+    """After any steps every content is as written, counts are right, and a purge leaves only named extents."""
     home, now = tmp_path_factory.mktemp("blobs"), [1e9]
     blobs = Blobs(home / "blobs.sqlite", home / "blobs", clock=lambda: now[0])
     with asyncio.Runner() as runner:
@@ -238,7 +238,7 @@ def _check_rows(home: Path, model: Model) -> None:
 
 
 def test_bytes_stay_while_they_are_read(tmp_path: Path) -> None:
-    """A blob that is deleted and purged is still read to its end by who began."""
+    """A deleted and purged blob is still read to its end by an earlier reader."""
     blobs = Blobs(tmp_path / "blobs.sqlite", tmp_path / "blobs")
     asyncio.run(_read_while_it_goes(blobs, blobs.create_container("c", {}).id))
     assert not [path for path in (tmp_path / "blobs").rglob("*") if path.is_file()]
