@@ -67,7 +67,8 @@ class Closing:
     """A complete drop just before sealing.
 
     `folder` will have the generation's list of blobs; `listing` is this list, packed (shared/runs/data.py), None for a
-    drop of too many blobs. `own_job`: the drop's job file has a job of its own, which is not the route's.
+    drop of too many blobs. `own_job`: the drop's job file has a job of its own, which is not the route's. `declared` is
+    how this job file declares the drop's data, {} if it does not.
     """
 
     drop: DropKey
@@ -76,6 +77,16 @@ class Closing:
     blobs: int
     listing: bytes | None
     own_job: bool
+    declared: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CheckedDrop:
+    """A drop of which nothing is uploaded yet: what its job file brings (see Closing), and its files, None: unknown."""
+
+    own_job: bool
+    declared: Mapping[str, Any]
+    files: Sequence[Any] | None
 
 
 @dataclass(frozen=True)
@@ -125,7 +136,7 @@ class Feature:
     node_pulses: Callable[[Any, Run], Sequence[NodePulse]] | None = None
     ailments: Callable[[Run, Pulse], Iterable[Ailment]] | None = None
     before_sealing: Callable[[Any, Closing], Opinion] | None = None
-    check_files: Callable[[Any, Route, bool, Any], Json] | None = None
+    check_files: Callable[[Any, Route, CheckedDrop], Json] | None = None
     notice_facts: Callable[[Run], dict[str, str]] | None = None
     mend: Callable[[Run], Run] | None = None
 
@@ -182,9 +193,9 @@ def before_sealing(ports: Any, closing: Closing) -> Opinion:
     return Opinion(note=" ".join(filter(None, notes)))
 
 
-def check_files(ports: Any, route: Route, own_job: bool, files: Any) -> Json:
-    """What the features say about a drop of this route with these files; None for a drop whose files are unknown."""
-    answers = (feature.check_files(ports, route, own_job, files) for feature in features() if feature.check_files)
+def check_files(ports: Any, route: Route, drop: CheckedDrop) -> Json:
+    """What the features say about such a drop of this route."""
+    answers = (feature.check_files(ports, route, drop) for feature in features() if feature.check_files)
     return {key: value for answer in answers for key, value in answer.items()}
 
 

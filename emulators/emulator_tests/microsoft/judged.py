@@ -84,7 +84,19 @@ def run(package: str, files: list[str], folder: Path) -> dict[str, str]:
     """The outcome of each test: `passed`, or the failure. `folder` is for the services' state and the report."""
     report = folder / "report.xml"
     plugins = ["-p", "emulator_tests.microsoft.live", "-p", "no:cacheprovider"]
-    argv = [sys.executable, "-m", "pytest", "-c", os.devnull, "--rootdir", ".", *plugins, "-q", "--tb=line"]
+    argv = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-c",
+        os.devnull,
+        "--rootdir",
+        ".",
+        *plugins,
+        "-q",
+        "--tb=line",
+        "--assert=plain",
+    ]
     environment = {
         **os.environ,
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
