@@ -152,8 +152,8 @@ def test_the_answer_says_it_in_words(world: World) -> None:
     name = running(world)
     measure(world, name, 30, cpu=40.0, memory=3000.0, memory_in_all=56_000.0)
     rows = [{"step": n, "data_wait_share": 0.25, **({"save_share": 0.5} if n == 4 else {})} for n in range(5)]
-    text = "\n".join(json.dumps(row) for row in rows).encode()
-    world.blobs.put("azureml-blobstore", f"runs/{name}/metrics/metrics.jsonl", text)
+    text = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+    world.blobs.put("azureml-blobstore", f"trainyard/{name}/metrics/metrics.jsonl", text)
     world.clock.advance(1800)
     answer = get_run_usage(world.system, name)
     assert answer["sentence"].startswith("1 node, processors 40 %, memory 3.0 of 56 GB")
