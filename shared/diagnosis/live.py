@@ -126,7 +126,7 @@ def _always_lags(odd: NodePulse, nodes: Sequence[NodePulse]) -> bool:
 def _starved(pulse: Pulse, lines: Sequence[LogLine]) -> Iterator[Ailment]:
     reports = wait_shares(lines)[-REPORTS:]
     if len(reports) == REPORTS and min(share for _, share in reports) > STARVED:
-        words = f"The training waits for data in {median(share for _, share in reports):.0%} of its time."
+        words = f"The training waits for data in {100 * median(share for _, share in reports):.0f} % of its time."
         yield _ailment(Cause.INPUT_BOUND, words, [line.text.strip()[:300] for line, _ in reports])
         return
     for node in pulse.nodes:

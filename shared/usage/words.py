@@ -36,7 +36,7 @@ class TimeWent:
             "saving": self.saving,
             "computing": self.computing,
         }
-        return [f"{share:.0%} {what}" for what, share in words.items() if share is not None]
+        return [f"{100 * share:.0f} % {what}" for what, share in words.items() if share is not None]
 
 
 def sentence(found: UsageSummary, went: TimeWent = TimeWent()) -> str:

@@ -157,7 +157,7 @@ def test_the_answer_says_it_in_words(world: World) -> None:
     world.clock.advance(1800)
     answer = get_run_usage(world.system, name)
     assert answer["sentence"].startswith("1 node, processors 40 %, memory 3.0 of 56 GB")
-    assert answer["sentence"].endswith("25% of the time waiting for data, 10% saving, 65% computing")
+    assert answer["sentence"].endswith("25 % of the time waiting for data, 10 % saving, 65 % computing")
     went = {"data": 0.25, "saving": 0.1, "others": None, "computing": 0.65}
     assert answer["time_went"] == pytest.approx(went)
     assert answer["summary"]["nodes"] == 1

@@ -1,1 +1,0 @@
-import{g as a,h as b}from"./chunk-7GCDYDBZ.js";import"./chunk-5NEJYIFZ.js";import"./chunk-CTXQUJYF.js";import"./chunk-D27FIHK5.js";import"./chunk-7VMFRIUT.js";import"./chunk-GQHYJHCA.js";export{a as Compare,b as Parallel};
