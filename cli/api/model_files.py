@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,8 @@ from typing import Any
 
 import httpx
 
-from ..files.signed_model import SIGNATURE, Signed, read
+from ..errors import CliError
+from ..files.model_signature import SIGNATURE, Signed, read, why_not_signed
 from . import fetch as fetching
 from .api_outage import OutageMessages
 from .client import Api, retry_unreachable
@@ -33,12 +34,27 @@ class ModelSource:
 
 
 def bring(
-    api: Api, version: dict[str, Any], folder: Path, only: list[str], progress: fetching.Progress
+    api: Api,
+    version: dict[str, Any],
+    folder: Path,
+    only: list[str],
+    keys: Mapping[str, bytes],
+    progress: fetching.Progress,
 ) -> tuple[list[fetching.File], int]:
-    """Download the version's files and, after them, its signature. Returns the files and the number of new ones."""
+    """Download the version's files and, after them, its signature. Returns the files and the number of new ones.
+
+    Downloads nothing, and raises CliError, unless one of these keys (PEM by SHA-256) signed the version.
+    """
     source = ModelSource(api, version)
     content = retry_unreachable(lambda: _signature(source, version["run"]), PATIENCE_SECONDS, OutageMessages())
-    files = fetching.chosen(_files(read(content)), only)
+    signed = read(content)
+    if why := why_not_signed(signed, keys):
+        raise CliError(
+            f"Nothing was downloaded: {SIGNATURE} of {version['model']}/{version['number']} {why}. `keys` "
+            "shows the keys of the deployment, and how to trust a new one.",
+            "bad_data",
+        )
+    files = fetching.chosen(_files(signed), only)
     new = fetching.fetch(source, version["run"], files, folder, progress)
     folder.mkdir(parents=True, exist_ok=True)
     unfinished = folder / f".{SIGNATURE}.{os.getpid()}.part"

@@ -14,6 +14,7 @@ from ..api.model_names import Reference, reference, wanted
 from ..api.run_names import run_name
 from ..errors import Unreachable
 from ..files import signed_model, sigstore_identity
+from ..files.model_signature import SIGNATURE
 from ..results import Checked, Verification, prints
 from ..session import Session, command, user_path
 from ..setup import signing_keys
@@ -31,6 +32,9 @@ AllowCode = Annotated[
     bool, Option("--allow-code", help="Accept files that run code when they are loaded, such as pickles.")
 ]
 SomeModel = Annotated[str, Argument(metavar="MODEL", help="Only this model, with its versions and history; churn/3.")]
+SignAgain = Annotated[
+    bool, Option("--sign-again", help="Check this version's files, and sign them with the key that signs now.")
+]
 LetGo = Annotated[bool, Option("--let-go", help="Release this version: its run and data may be deleted again.")]
 Version = Annotated[str, Argument(metavar="MODEL@ALIAS", help="A version: churn@production, churn@4 or churn/4.")]
 Folder = Annotated[
@@ -108,8 +112,15 @@ def _move(session: Session, what: str, version: Reference | None, alias: str, wh
 
 
 @command
-@prints("GET models", "GET models/{model}", "POST models/{model}/versions/{version}/let-go")
-def models(session: Session, name: SomeModel = "", let_go: LetGo = False, why: Why = "") -> None:
+@prints(
+    "GET models",
+    "GET models/{model}",
+    "POST models/{model}/versions/{version}/let-go",
+    "POST models/{model}/versions/{version}/sign",
+)
+def models(
+    session: Session, name: SomeModel = "", let_go: LetGo = False, sign_again: SignAgain = False, why: Why = ""
+) -> None:
     """List the models with their aliases, or the versions, metrics and history of one model.
 
     Example: trainyard models churn
@@ -118,6 +129,10 @@ def models(session: Session, name: SomeModel = "", let_go: LetGo = False, why: W
         version = wanted(name)
         gone = session.api.post("models", version.model, "versions", version.which, "let-go", body={"why": why})
         session.print_result(gone, f"{gone['model']}/{gone['number']} is no longer kept.")
+    elif sign_again:
+        version = wanted(name)
+        again = session.api.post("models", version.model, "versions", version.which, "sign", body={"why": why})
+        session.print_result(again, f"{again['model']}/{again['number']} is signed by key {again['signer'][:16]}.")
     elif name:
         model = session.api.get("models", name)
         session.print_result(model, show.models.one(model))
@@ -146,10 +161,12 @@ def verify(
     Example: trainyard verify churn@production ./churn-4
     """
     named = wanted(version)
-    place = user_path(folder) if folder else _fetched(session, named)
-    public_key = signing_keys.read(user_path(key)) if key else signing_keys.trusted(session.profile.url, session.api)
-    done = signed_model.verify(place, public_key)
+    keys = signing_keys.of_file(user_path(key)) if key else signing_keys.trusted(session)
+    place = user_path(folder) if folder else _fetched(session, named, keys)
+    done = signed_model.verify(place, keys)
     problems = [*done.problems, *_misnamed(session, named, done.signed.name)]
+    if not key and (why := signing_keys.why_withdrawn(session, done.signed.signer)):
+        problems.append(signed_model.Problem(SIGNATURE, why))
     problems += _not_signed_by(place, identity, issuer, user_path(roots) if roots else None)
     result: Verification = {
         "model": done.signed.name,
@@ -175,11 +192,11 @@ def _not_signed_by(folder: Path, name: str, issuer: str, roots: Path | None) -> 
     return [signed_model.Problem(sigstore_identity.place(folder).name, f"failed: {why}")] if why else []
 
 
-def _fetched(session: Session, named: Reference) -> Path:
+def _fetched(session: Session, named: Reference, keys: dict[str, bytes]) -> Path:
     version = named.get(session.api)
     place = user_path(Path(f"{version['model']}-{version['number']}"))
     with bar(session, "fetching", version["bytes"]) as told:
-        bring(session.api, version, place, [], told)
+        bring(session.api, version, place, [], keys, told)
     return place
 
 
@@ -195,7 +212,7 @@ def _misnamed(session: Session, named: Reference, signed: str) -> list[signed_mo
             expected = signed if signed.startswith(f"{named.model}/") else expected
     if signed == expected:
         return []
-    return [signed_model.Problem(signed_model.SIGNATURE, f"is of {signed}, not of {expected}")]
+    return [signed_model.Problem(SIGNATURE, f"is of {signed}, not of {expected}")]
 
 
 @command

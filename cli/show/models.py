@@ -60,6 +60,21 @@ def verified(result: Any) -> RenderableType:
     return Group(*rows)
 
 
+def keys(rows: list[dict[str, Any]]) -> RenderableType:
+    """Return a table of the signing keys of a deployment, the newest first."""
+    shown = _table("key (SHA-256)", "signs since", "until", "here", "")
+    for key in rows:
+        state = f"withdrawn {clock(key['withdrawn_at'])} {one_line(key['why'])}".strip() if key["withdrawn_at"] else ""
+        shown.add_row(
+            Text(key["sha256"], "bold"),
+            Text(clock(key["since"]) if key["since"] else ""),
+            Text(clock(key["until"]) if key["until"] else "now"),
+            Text("trusted" if key["trusted"] else "not trusted", "green" if key["trusted"] else "yellow"),
+            Text(state, "red"),
+        )
+    return shown
+
+
 def chain(answer: dict[str, Any]) -> RenderableType:
     """Return a table of the links of `why`."""
     rows = Table(box=None, show_header=False, pad_edge=True, padding=(0, 2, 0, 0))
@@ -103,6 +118,8 @@ def _words(line: dict[str, Any]) -> str:
         return f"version {after} made"
     if line["what"] == "let go":
         return f"version {before} released"
+    if line["what"] == "signed":
+        return f"version {after} signed again"
     if line["what"] == "lost":
         return f"{line['alias']} stays {before}: run {line['run']} lost"
     return f"{line['alias']}: {before} -> {after}" + (" (undone)" if line["what"] == "undo" else "")

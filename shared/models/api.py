@@ -21,7 +21,9 @@ from shared.models.decide import ChangeRequest
 from shared.models.evidence import MODELS
 from shared.models.find import aliases_of, model_named, version_of
 from shared.models.ports import ModelPorts
-from shared.models.signature import SIGNATURE, key_digest, read_signature
+from shared.models.signature import SIGNATURE, read_signature
+from shared.models.signing_key import SigningKey
+from shared.models.signing_keys import known_keys, withdraw_key
 from shared.runs.answers import Accepted, FileAddress, FilePath, FileQuery, accepted, file_address
 from shared.runs.intake.request import RunName
 from shared.runs.results.archive import MANIFEST
@@ -32,6 +34,7 @@ Json = dict[str, Any]
 ModelName = Annotated[str, Meta(pattern=f"^{models.NAME.pattern}$")]
 AliasName = Annotated[str, Meta(pattern=f"^{models.ALIAS.pattern}$")]
 VersionName = Annotated[str, Meta(pattern=f"^({models.NUMBER.pattern}|{models.ALIAS.pattern})$")]
+KeyDigest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 Text = Annotated[str, Meta(max_length=200)]
 
 
@@ -52,11 +55,11 @@ class AliasRequest(Struct, forbid_unknown_fields=True):
     why: Text = ""
 
 
-class LetGoRequest(Struct, forbid_unknown_fields=True):
+class ReasonRequest(Struct, forbid_unknown_fields=True):
     why: Text = ""
 
 
-_NO_REASON = LetGoRequest()
+_NO_REASON = ReasonRequest()
 
 
 class AliasAnswer(Struct):
@@ -93,11 +96,15 @@ class Chain(Struct):
     holds: Annotated[bool, Meta(description="False if a link is bad.")]
 
 
+KeyAnswer = model_of(__name__, SigningKey, {})
+
+
 class Key(Struct):
-    """The public key with which this deployment signs."""
+    """The public key with which this deployment signs, and all keys that it ever signed with."""
 
     pem: str
     sha256: str
+    keys: list[KeyAnswer]  # type: ignore[valid-type]
 
 
 ComparisonAnswer = model_of(__name__, reproduce.Comparison, {"run": str})
@@ -154,7 +161,7 @@ def is_protected(routes: Routes, model: str, alias: str) -> bool:
 
 
 def let_go_version(
-    ports: ModelPorts, model: ModelName, version: VersionName, by: Person, body: LetGoRequest = _NO_REASON
+    ports: ModelPorts, model: ModelName, version: VersionName, by: Person, body: ReasonRequest = _NO_REASON
 ) -> Annotated[Json, VersionAnswer]:
     number = version_of(ports.models, model, version).number
     released = promote.let_go(ports.models, ports.clock, model, number, ChangeRequest(ports.clock(), by, body.why))
@@ -166,7 +173,7 @@ def read_model_file(
 ) -> Annotated[Reply, {200: FileAddress, 302: None}]:
     """Return a signed URL of this file of the version. Raises NotFound unless the signature names the file."""
     found = version_of(ports.models, model, version)
-    signed, _ = read_signature(ports.blobs.read(OUTPUT_CONTAINER, f"{found.proof}/{SIGNATURE}", whys.PROOF_LIMIT))
+    signed, _ = read_signature(ports.blobs.read(OUTPUT_CONTAINER, f"{found.proof}/{SIGNATURE}", promote.PROOF_LIMIT))
     if path not in signed and path != SIGNATURE:
         raise NotFound(f"{found} has no file {path[:200]!r}.")
     in_archive = path.startswith(MODELS) or path == MANIFEST
@@ -193,9 +200,29 @@ def compare_reproduction(
     return {"run": run, **asdict(reproduce.compare(ports, version_of(ports.models, model, version), run))}
 
 
+def sign_version_again(
+    ports: ModelPorts, model: ModelName, version: VersionName, by: Person, body: ReasonRequest = _NO_REASON
+) -> Annotated[Json, VersionAnswer]:
+    number = version_of(ports.models, model, version).number
+    again = promote.sign_again(ports, model, number, ChangeRequest(ports.clock(), by, body.why))
+    return _version(model_named(ports.models, model), again)
+
+
 def get_model_key(ports: ModelPorts) -> Annotated[Json, Key]:
-    pem = ports.signer.public_key()
-    return {"pem": pem.decode(), "sha256": key_digest(pem)}
+    known = known_keys(ports.models, ports.signer, ports.clock())
+    keys = sorted(known.keys.values(), key=lambda key: key.since, reverse=True)
+    return {
+        "pem": known.keys[known.current].pem,
+        "sha256": known.current,
+        "keys": [plain_fields(key, ()) for key in keys],
+    }
+
+
+def withdraw_model_key(
+    ports: ModelPorts, sha256: KeyDigest, by: Person, body: ReasonRequest = _NO_REASON
+) -> Annotated[Json, KeyAnswer]:
+    asked = ChangeRequest(ports.clock(), by, body.why)
+    return plain_fields(withdraw_key(ports.models, ports.signer, sha256, asked), ())
 
 
 def _head(model: models.Model) -> Json:

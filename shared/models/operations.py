@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shared.kernel.operation import Operation, OperationGroup
+from shared.kernel.operation import CODER, Operation, OperationGroup
 
 ANSWERS = "shared.models.api"
 VERSION = "models/{model}/versions/{version}"
@@ -56,7 +56,20 @@ GROUP = OperationGroup(
             "let_go_version", "POST", f"{VERSION}/let-go", ANSWERS,
             "Release a version", "409 while an alias points at it", problems=(404, 409),
         ),
-        Operation("get_model_key", "GET", "model-key", ANSWERS, "Show the public key of the models' signatures"),
+        Operation(
+            "sign_version_again", "POST", f"{VERSION}/sign", ANSWERS,
+            "Sign a version again, with the key that signs now", "409 if a file differs from what was signed",
+            problems=(404, 409), needs=CODER,
+        ),
+        Operation(
+            "get_model_key", "GET", "model-key", ANSWERS,
+            "Show the public key of the models' signatures", "`keys` has the earlier keys, with their times",
+        ),
+        Operation(
+            "withdraw_model_key", "POST", "model-keys/{sha256}/withdraw", ANSWERS,
+            "Withdraw a signing key that somebody else may have", "No signature of this key counts any more",
+            problems=(404,), needs=CODER,
+        ),
     ),
     "`{version}` is a number or an alias.",
 )  # fmt: skip
