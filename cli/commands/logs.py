@@ -156,7 +156,8 @@ def metrics(
     chosen = name or plot.telling(list(answer["series"]))
     curves = plot.curves_of(answer["series"], chosen)
     if not curves and not session.as_json:
-        session.remark(_none(session.api.get("runs", run), answer["series"], name), "dim")
+        series = session.api.get("runs", run, "metrics")["series"] if name else answer["series"]
+        session.remark(_none(session.api.get("runs", run), series, name), "dim")
     elif file and curves:
         png.draw(curves, run, user_path(file))
         session.print_result(Picture(run=run, png=str(user_path(file).resolve())), str(user_path(file)))

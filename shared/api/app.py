@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from shared.api import answers, catalogue, openapi, status
-from shared.api.requests import ReplayQuery, RouteCheck
+from shared.api.requests import ReplayQuery, RouteCheck, RouteName
 from shared.clusters.ports import ClusterPorts
 from shared.drops.ports import DropPorts
 from shared.jobs.ports import WorkspacePorts
@@ -20,16 +20,11 @@ from shared.messages import replay as poison
 from shared.messages.declared import QUEUES
 
 QueueName = Annotated[str, Meta(extra_json_schema={"enum": list(QUEUES)})]
-RouteName = Annotated[str, Meta(min_length=1)]
 
 
 def health(ports: DropPorts) -> Annotated[Reply, {200: answers.Health, 503: answers.Health}]:
     checked = status.health(ports)
     return Reply(checked, 200 if checked["status"] == "ok" else 503)
-
-
-def get_status(ports: ClusterPorts) -> Annotated[Json, answers.Status]:
-    return status.status(ports)
 
 
 def get_openapi() -> Annotated[Json, dict[str, Any]]:

@@ -42,7 +42,7 @@ APP = OperationGroup(
             needs=ANYONE, own_threads=True,
         ),
         Operation(
-            "get_status", "GET", "status", ANSWERS,
+            "get_status", "GET", "status", "shared.api.status",
             "Show queues, poison messages, open drops, newest runs and clusters",
             "Includes the 10 newest runs, and rejected drops. Queues and clusters are at most 5 seconds old",
         ),

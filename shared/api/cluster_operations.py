@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from shared.kernel.operation import Operation, OperationGroup
 
-ANSWERS = "shared.api.clusters"
+ANSWERS, STATUS = "shared.api.clusters", "shared.api.status"
 
 GROUP = OperationGroup(
     "Clusters",
     (
         Operation(
-            "list_clusters", "GET", "clusters", ANSWERS,
+            "list_clusters", "GET", "clusters", STATUS,
             "The clusters with the latest decision about each",
             "Each has its nodes, limits, and the decision with its reason",
         ),
@@ -20,10 +20,10 @@ GROUP = OperationGroup(
             status=202, problems=(404, 409),
         ),
         Operation(
-            "list_nodes", "GET", "nodes", ANSWERS,
+            "list_nodes", "GET", "nodes", "shared.api.nodes",
             "Node counts and decisions of the clusters", "`?hours=` says how far back: 24, at most 72",
         ),
-        Operation("list_leases", "GET", "leases", ANSWERS, "The leases that hold nodes now"),
+        Operation("list_leases", "GET", "leases", STATUS, "The leases that hold nodes now"),
         Operation(
             "make_lease", "POST", "clusters/{cluster}/leases", ANSWERS,
             "Keep nodes of a cluster warm for some time", 'Give `{"seconds", "nodes", "why"}`',

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from shared.api import nodes, records, status
+from shared.api import records
 from shared.api.answers import Scaled
 from shared.api.requests import LeaseExtension, LeaseRequest, ScaleQuery
 from shared.clusters import lease_actions, lease_model, scaling
@@ -17,18 +17,6 @@ from shared.kernel.person import Person
 
 ClusterName = Annotated[str, Meta(pattern=f"^{COMPUTE.pattern}$")]
 LeaseName = Annotated[str, Meta(pattern=f"^{lease_model.LEASE_ID.pattern}$")]
-
-
-def list_clusters(ports: ClusterPorts) -> Annotated[list[Json], list[records.ClusterAnswer]]:
-    return status.clusters(ports)
-
-
-def list_nodes(ports: ClusterPorts, query: nodes.NodesQuery) -> Annotated[Json, nodes.NodesReport]:
-    return nodes.nodes(ports, query)
-
-
-def list_leases(ports: ClusterPorts) -> Annotated[list[Json], list[records.LeaseAnswer]]:
-    return status.leases(ports)
 
 
 def make_lease(

@@ -1,21 +1,20 @@
-"""Answers about data: generations, files, differences."""
+"""Drops' data over HTTP: generations, files, differences."""
 
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from shared.api.requests import DropName, RouteName
 from shared.drops import diff, versions
 from shared.drops.diff import DataFile
 from shared.drops.model import Generation
-from shared.drops.ports import DropPorts, Drops
-from shared.jobs.route import Routes
+from shared.drops.ports import DropPorts
 from shared.kernel.drop_key import DropKey
-from shared.kernel.encode import model_of, plain_fields
+from shared.kernel.encode import Json, model_of, plain_fields
 
-Json = dict[str, Any]
 MOST_NAMED = 1000  # files listed per part of a difference, and per page of a list
 
 _Ref = Annotated[
@@ -63,11 +62,14 @@ class Diff(Struct):
     same: int
 
 
-def generations(drops: Drops, routes: Routes, key: DropKey) -> list[Json]:
-    return [plain_fields(each, ("folder",)) for each in versions.generations(drops, routes, key)]
+def list_generations(
+    ports: DropPorts, route: RouteName, name: DropName
+) -> Annotated[list[Json], list[GenerationAnswer]]:
+    generations = versions.generations(ports.drops, ports.routes, DropKey(route, name))
+    return [plain_fields(each, ("folder",)) for each in generations]
 
 
-def files(ports: DropPorts, query: FilesQuery) -> Json:
+def list_files(ports: DropPorts, query: FilesQuery) -> Annotated[Json, FilesAnswer]:
     """Return a page of the files of a generation, of a drop in its current state, or of a run."""
     data_files = versions.files(ports, query.of)
     page = sorted(data_files, key=lambda file: file.path)[query.offset :][:MOST_NAMED]
@@ -79,7 +81,7 @@ def files(ports: DropPorts, query: FilesQuery) -> Json:
     }
 
 
-def difference(ports: DropPorts, query: DiffQuery) -> Json:
+def diff_data(ports: DropPorts, query: DiffQuery) -> Annotated[Json, Diff]:
     file_difference = versions.diff(ports, query.a, query.b)
     parts = {name: _part(getattr(file_difference, name)) for name in ("added", "changed", "gone")}
     return {"a": query.a, "b": query.b, **parts, "same": file_difference.same}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shared.kernel.operation import CODER, Operation, OperationGroup
 
-ANSWERS = "shared.api.drops"
+ANSWERS, DATA = "shared.api.drops", "shared.api.data"
 
 GROUP = OperationGroup(
     "Drops and data",
@@ -21,7 +21,7 @@ GROUP = OperationGroup(
             problems=(404,),
         ),
         Operation(
-            "list_generations", "GET", "drops/{route}/{name}/generations", ANSWERS,
+            "list_generations", "GET", "drops/{route}/{name}/generations", DATA,
             "The drop's generations, newest first", "Each has its number, run, content, and when and why it closed",
             problems=(404,),
         ),
@@ -35,14 +35,14 @@ GROUP = OperationGroup(
             "Train the drop's newest generation once more", "409 while the drop is not closed", problems=(404, 409),
         ),
         Operation(
-            "list_files", "GET", "data/files", ANSWERS,
+            "list_files", "GET", "data/files", DATA,
             "The files of a generation or run",
             "`?of=` takes `<route>/<name>`, `<route>/<name>@<generation>`, `<route>/<name>@now` or a run. A page has "
             "1,000 files; `?offset=` gives the next",
             problems=(404, 422),
         ),
         Operation(
-            "diff_data", "GET", "data/diff", ANSWERS,
+            "diff_data", "GET", "data/diff", DATA,
             "How two lists of files differ",
             "`?a=` and `?b=` take the same as `of` above. The answer has the files added, changed and gone",
             problems=(404, 422),

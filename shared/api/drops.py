@@ -1,16 +1,14 @@
-"""Drops and their data over HTTP."""
+"""Drops and uploads over HTTP."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Annotated
 
-from msgspec import Meta
-
-from shared.api import data, queries
+from shared.api import queries
 from shared.api.answers import Folder, Uploads
 from shared.api.records import DropAnswer
-from shared.api.requests import DropsQuery, FolderRequest, UploadRequest, files, offered
+from shared.api.requests import DropName, DropsQuery, FolderRequest, RouteName, UploadRequest, files, offered
 from shared.drops import retrain
 from shared.drops import uploads as drop_uploads
 from shared.drops.ports import DropPorts
@@ -23,10 +21,6 @@ from shared.kernel.person import Person
 from shared.kernel.reply import Reply
 from shared.runs.answers import Accepted, accepted
 
-# Any text that may be a blob's name: the service checks it.
-RouteName = Annotated[str, Meta(min_length=1)]
-DropName = Annotated[str, Meta(min_length=1)]
-
 
 def list_drops(ports: DropPorts, query: DropsQuery) -> Annotated[list[Json], list[DropAnswer]]:
     return queries.drops(ports, query)
@@ -36,24 +30,10 @@ def get_drop(ports: DropPorts, route: RouteName, name: DropName) -> Annotated[Js
     return queries.drop(ports, route, name)
 
 
-def list_generations(
-    ports: DropPorts, route: RouteName, name: DropName
-) -> Annotated[list[Json], list[data.GenerationAnswer]]:
-    return data.generations(ports.drops, ports.routes, DropKey(route, name))
-
-
 def train_again(
     ports: DropPorts, route: RouteName, name: DropName, key: str | None, by: Person
 ) -> Annotated[Reply, {202: Accepted}]:
     return accepted(retrain.train_again(ports, DropKey(route, name), key, *by))
-
-
-def list_files(ports: DropPorts, query: data.FilesQuery) -> Annotated[Json, data.FilesAnswer]:
-    return data.files(ports, query)
-
-
-def diff_data(ports: DropPorts, query: data.DiffQuery) -> Annotated[Json, data.Diff]:
-    return data.difference(ports, query)
 
 
 def upload_addresses(

@@ -8,16 +8,19 @@ nothing. Answers without news are equal, so a conditional request (If-None-Match
 from __future__ import annotations
 
 from math import inf
-from typing import Any
+from typing import Annotated
 
 from msgspec import UNSET
 
 from shared.api import queries
 from shared.api.requests import CurvesQuery, LiveQuery
+from shared.api.run_answers import Curves, Live
 from shared.clusters.ports import ClusterPorts
 from shared.jobs.ports import WorkspacePorts
+from shared.kernel.encode import Json
 from shared.kernel.errors import Impossible
 from shared.kernel.memory import Topic
+from shared.runs.intake.request import RunName
 from shared.runs.model import Run
 from shared.runs.views import logs, metrics
 from shared.runs.views.metrics import Cursor, Series
@@ -28,14 +31,14 @@ SKETCH = 100  # points; curves with at most this many are cached
 SKETCHES = Topic[Series]("sketches of curves", most=1000)  # of some 10 kB each
 
 
-def live(ports: ClusterPorts, name: str, query: LiveQuery) -> dict[str, Any]:
+def get_live(ports: ClusterPorts, run: RunName, query: LiveQuery) -> Annotated[Json, Live]:
     """Return the run, and the points and log bytes after `query.after` and `query.offset`. Raises NotFound."""
-    run = ports.runs.get(name).value
+    record = ports.runs.get(run).value
     cursor = Cursor.of(query.after)
-    series = metrics.since(ports, run, cursor)
+    series = metrics.since(ports, record, cursor)
     log = None
     if query.offset is not UNSET:
-        chunk = logs.read(ports, name, query.rank, query.offset, LOG_BYTES)
+        chunk = logs.read(ports, run, query.rank, query.offset, LOG_BYTES)
         log = {
             "text": chunk.data.decode("utf-8", "replace"),
             "offset": chunk.offset,
@@ -44,10 +47,10 @@ def live(ports: ClusterPorts, name: str, query: LiveQuery) -> dict[str, Any]:
             "complete": chunk.complete,
             "ranks": chunk.ranks,
         }
-    return {"run": queries.shown_run(ports, run), "metrics": {"series": series, "next": str(cursor)}, "log": log}
+    return {"run": queries.shown_run(ports, record), "metrics": {"series": series, "next": str(cursor)}, "log": log}
 
 
-def curves(ports: ClusterPorts, query: CurvesQuery) -> dict[str, Any]:
+def get_curves(ports: ClusterPorts, query: CurvesQuery) -> Annotated[Json, Curves]:
     """Return the curves of several runs, with at most `query.points` points each. Raises NotFound with the run's
     name.
     """

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from shared.api import records
 from shared.clusters.ports import ClusterPorts
 from shared.clusters.samples import COUNTED_EVERY, HOLDS, STEADY, Sample
+from shared.kernel.encode import Json
 
 MOST_HOURS = 72
 MOST_SAMPLES = 1000  # per cluster; beyond that, the states that lasted shortest are left out
@@ -50,7 +51,7 @@ class NodesReport(Struct):
     clusters: list[ClusterNodes]
 
 
-def nodes(ports: ClusterPorts, query: NodesQuery) -> dict[str, Any]:
+def list_nodes(ports: ClusterPorts, query: NodesQuery) -> Annotated[Json, NodesReport]:
     """Return the changes of each cluster's nodes over the last hours, and the decisions about the cluster."""
     until = ports.clock()
     since = until - timedelta(hours=query.hours)

@@ -25,6 +25,9 @@ M = TypeVar("M")
 MOST_RUNS = 1000  # per page
 LONGEST_WAIT = 60  # seconds; Azure ends an HTTP request after 230
 
+# Any text that may be a blob's name: the service checks it.
+RouteName = Annotated[str, Meta(min_length=1)]
+DropName = Annotated[str, Meta(min_length=1)]
 # Text, because msgspec would read any number in a query as Unix time.
 Time = Annotated[str, Meta(description="Made at or after this time: 2026-01-31T08:00:00Z, or a date.")]
 Token = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,2000}$", description="The value from the last page, unchanged.")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shared.kernel.operation import Operation, OperationGroup
 
-CHANGES, VIEWS = "shared.api.runs", "shared.api.run_views"
+CHANGES, VIEWS, LIVE = "shared.api.runs", "shared.api.run_views", "shared.api.live"
 
 GROUP = OperationGroup(
     "Runs",
@@ -28,7 +28,7 @@ GROUP = OperationGroup(
             problems=(404,),
         ),
         Operation(
-            "get_live", "GET", "runs/{run}/live", VIEWS,
+            "get_live", "GET", "runs/{run}/live", LIVE,
             "The run, and its metrics and log since the last request", "See [Poll for changes](#poll-for-changes)",
             problems=(404, 422),
         ),
@@ -44,7 +44,7 @@ GROUP = OperationGroup(
             problems=(404,),
         ),
         Operation(
-            "get_curves", "GET", "curves", VIEWS,
+            "get_curves", "GET", "curves", LIVE,
             "Metrics of several runs as series",
             "Up to 50 runs. `?runs=` and `name` take several, separated by commas; `points` limits each series, "
             "`first` and `last` are steps; `?records=true` adds the runs",
@@ -99,7 +99,7 @@ GROUP = OperationGroup(
             problems=(404, 409, 422),
         ),
         Operation(
-            "import_document", "POST", "imports", CHANGES,
+            "import_document", "POST", "imports", "shared.api.imports",
             "Translate a Batch AI document",
             'Give `{"document", "batchai", "cluster", "experiment"}`. The answer also says why the [job](batchai.md) '
             "could not start. Creates nothing",

@@ -1,23 +1,21 @@
-"""Views of runs over HTTP: lists, logs, curves, files."""
+"""Views of runs over HTTP: lists, logs, metrics, files."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from shared.api import live, queries, rows
+from shared.api import queries, rows
 from shared.api.log_ranges import log_answer, wanted_range
 from shared.api.records import RunAnswer
 from shared.api.requests import (
     ArtifactsQuery,
     CompareQuery,
-    CurvesQuery,
     FindQuery,
-    LiveQuery,
     LogQuery,
     MetricsQuery,
     RunListQuery,
 )
-from shared.api.run_answers import Artifacts, Compared, Curves, Live, RunPageAnswer, Series
+from shared.api.run_answers import Artifacts, Compared, RunPageAnswer, Series
 from shared.clusters.ports import ClusterPorts
 from shared.drops.find_name import FoundName
 from shared.kernel.encode import Json
@@ -62,14 +60,6 @@ async def get_logs(
 
 def get_metrics(ports: RunPorts, run: RunName, query: MetricsQuery) -> Annotated[Json, Series]:
     return {"series": metrics.series(ports, run, query.name or None)}
-
-
-def get_live(ports: ClusterPorts, run: RunName, query: LiveQuery) -> Annotated[Json, Live]:
-    return live.live(ports, run, query)
-
-
-def get_curves(ports: ClusterPorts, query: CurvesQuery) -> Annotated[Json, Curves]:
-    return live.curves(ports, query)
 
 
 def list_artifacts(ports: RunPorts, run: RunName, query: ArtifactsQuery) -> Annotated[Json, Artifacts]:

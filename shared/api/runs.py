@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import Annotated
 
 from shared.api import queries
-from shared.api.imports import imported
 from shared.api.records import RunAnswer
-from shared.api.requests import NO_CHANGES, Changes, CreateQuery, ImportRequest, NoteRequest, TagsRequest
-from shared.api.run_answers import DryRun, Imported
+from shared.api.requests import NO_CHANGES, Changes, CreateQuery, NoteRequest, TagsRequest
+from shared.api.run_answers import DryRun
 from shared.clusters.ports import ClusterPorts
 from shared.kernel.encode import Json
 from shared.kernel.person import Person
@@ -36,10 +35,6 @@ def create_run(
     if query.dry_run:
         return Reply(dry_run.dry_run(ports, body, key))
     return accepted(create.create_run(ports, body, key, *by))
-
-
-def import_document(ports: RunPorts, body: ImportRequest) -> Annotated[Json, Imported]:
-    return imported(ports, body)
 
 
 def cancel_run(ports: RunPorts, run: RunName, by: Person) -> Annotated[Reply, {200: Accepted, 202: Accepted}]:

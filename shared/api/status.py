@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
-from shared.api import queries, records
+from shared.api import answers, queries, records
 from shared.clusters.azureml_cache import waiting as waiting_for
 from shared.clusters.model import Cluster
 from shared.clusters.ports import ClusterPorts
 from shared.clusters.waiting import WAITING
 from shared.drops.ports import DropPorts
-from shared.kernel.encode import plain
+from shared.kernel.encode import Json, plain
 from shared.kernel.errors import NoAnswer, TrainyardError
 from shared.kernel.memory import Topic
 from shared.messages.declared import QUEUES
@@ -97,17 +97,17 @@ def _check_storage(ports: DropPorts) -> None:
     ports.drops.move_cursor(HEALTH_CURSOR, ports.clock().isoformat())
 
 
-def status(ports: ClusterPorts) -> dict[str, Any]:
+def get_status(ports: ClusterPorts) -> Annotated[Json, answers.Status]:
     """Return queues with poison messages that still matter, drops that wait or were rejected, newest runs, and
     clusters.
 
     The queues and the clusters are at most SECONDS_SHOWN old: reading them takes two thirds of the requests.
     """
-    answers = asked(ports)  # read beside the rest
+    checks = asked(ports)  # read beside the rest
     queues = ports.memory.answer(SHOWN_QUEUES, ports.clock(), lambda: _queues(ports))
     drops = (*itertools.islice(ports.drops.open(), LISTED), *ports.drops.rejected(LISTED))
     runs = [queries.shown_run(ports, run) for run in ports.runs.newest(10)]
-    errors = _errors(answers)
+    errors = _errors(checks)
     return {
         "checks": {name: str(exc) if exc else "ok" for name, exc in errors.items()},
         **queues,
@@ -115,7 +115,7 @@ def status(ports: ClusterPorts) -> dict[str, Any]:
         "runs": runs,
         "clusters": []
         if errors["workspace"]
-        else ports.memory.answer(SHOWN_CLUSTERS, ports.clock(), lambda: clusters(ports)),
+        else ports.memory.answer(SHOWN_CLUSTERS, ports.clock(), lambda: list_clusters(ports)),
     }
 
 
@@ -131,12 +131,12 @@ def _queues(ports: ClusterPorts) -> dict[str, Any]:
     }
 
 
-def leases(ports: ClusterPorts) -> list[dict[str, Any]]:
+def list_leases(ports: ClusterPorts) -> Annotated[list[Json], list[records.LeaseAnswer]]:
     now = ports.clock()
     return [records.lease(lease, now) for lease in ports.leases.open() if lease.holds(now)]
 
 
-def clusters(ports: ClusterPorts) -> list[dict[str, Any]]:
+def list_clusters(ports: ClusterPorts) -> Annotated[list[Json], list[records.ClusterAnswer]]:
     """Return the clusters, each with the latest decision about it and the runs that wait for it."""
     waiting = _waiting(ports.runs)
     return [_cluster(ports, cluster, waiting.get(cluster.name, [])) for cluster in ports.clusters.list()]

@@ -12,6 +12,7 @@ from shared.drops.model import Drop, DropState, generation_of
 from shared.drops.ports import DropPorts, Drops
 from shared.jobs.build import Built, build
 from shared.jobs.data import data_of
+from shared.jobs.downloads import out_of_reach
 from shared.jobs.order import JobOrder
 from shared.jobs.ports import Around, Jobs, WorkspacePorts, Written
 from shared.jobs.problem import Problem
@@ -64,7 +65,7 @@ def prepare(ports: DropPorts, drop: Drop, complete: Complete) -> Prepared:
         built = build(_order(name, drop.key, seen, route, written)) if route.trains else _no_job(route, written)
     except BrokenJobFile as exc:
         return Prepared(code="bad_job_file", why=str(exc))
-    problems = _problems(ports.jobs, built, written)
+    problems = _problems(ports.jobs, route, built, written)
     if problems or built.job is None:
         code = "bad_job_file" if job_file else "bad_job"
         return Prepared(code=code, why=(job_file or JobFile("The job", {}, {})).explain(problems))
@@ -169,7 +170,7 @@ def route_problems(
     if written:
         written = replace(written, absent=())  # the drop may bring the files that the job reads
     built = build(_order("checked", key, survey(key, ()), route, written)) if route.trains else _no_job(route, written)
-    return built.job, _problems(ports.jobs, built, written)
+    return built.job, _problems(ports.jobs, route, built, written)
 
 
 def _order(name: str, key: DropKey, seen: Survey, route: Route, written: Written | None) -> JobOrder:
@@ -190,14 +191,20 @@ def _order(name: str, key: DropKey, seen: Survey, route: Route, written: Written
     )
 
 
-def _problems(jobs: Jobs, built: Built, written: Written | None) -> list[Problem]:
-    """Problems of the job: by the limits and, for a job file, by Azure ML's schema. Each key is reported once."""
+def _problems(jobs: Jobs, route: Route, built: Built, written: Written | None) -> list[Problem]:
+    """Problems of the job: by the limits, by downloads that fail and, for a job file, by Azure ML's schema. Each key is
+    reported once.
+    """
+    if built.job is None or built.problems:
+        downloads = []
+    else:
+        downloads = list(out_of_reach(jobs, {} if _has_job(written) else route.parameters, built.job))
     if written is None or built.job is None:
-        return list(built.problems)
+        return [*built.problems, *downloads]
     absent = (Problem("properties", sentence, "no_data") for sentence in written.absent)
     reported = {path_of(problem.path) for problem in built.problems}
     schema = (problem for problem in jobs.problems(built.job) if problem.path not in reported)
-    return [*written.problems, *absent, *built.problems, *schema]
+    return [*written.problems, *absent, *built.problems, *downloads, *schema]
 
 
 def _job_file(blobs: Blobs, key: DropKey, seen: Survey) -> JobFile | None:

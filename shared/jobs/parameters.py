@@ -30,7 +30,8 @@ PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./][A-Za-z0-9_@%+=:,./-]*")
 AUTO = "^auto$"  # the pattern of a parameter whose value the trainer may choose
 TYPES = ("integer", "number", "string", "boolean")
 BOUNDS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
-KEYWORDS = {"type", "description", "default", "enum", "pattern", "x-aliases", *BOUNDS}
+DOWNLOADS = "x-downloads"  # see downloads.py
+KEYWORDS = {"type", "description", "default", "enum", "pattern", "x-aliases", DOWNLOADS, *BOUNDS}
 
 
 def parameters(template: JobSpec, described: Mapping[str, Any], where: str) -> dict[str, Schema]:
@@ -55,6 +56,14 @@ def _check_schema(where: str, schema: Any) -> None:
         raise BadSetting(f"{where} must have a type from {', '.join(TYPES)}, and keywords from {there_are(KEYWORDS)}.")
     if not isinstance(schema.get("description"), str):
         raise BadSetting(f"{where} must have a description.")
+    if not all(_is_download(value) for value in schema.get(DOWNLOADS, {}).values()):
+        raise BadSetting(f"{where}: {DOWNLOADS} needs the texts from (https://...), cached and instead for each value.")
+
+
+def _is_download(value: Any) -> bool:
+    keys = {"from", "cached", "instead"}
+    is_whole = isinstance(value, dict) and set(value) == keys and all(isinstance(each, str) for each in value.values())
+    return is_whole and value["from"].startswith("https://")
 
 
 def _guessed(default: Any) -> Schema:

@@ -49,6 +49,13 @@ class Jobs(Protocol):
         unregistered.
         """
 
+    def unreachable(self, url: str, cached: str) -> str:
+        """Why the nodes can't download from this address, in a sentence; '' if they can, or if it is not known.
+
+        Azure itself reports nothing. A local workspace tries the address, unless PyTorch's cache folder has a file that
+        matches the pattern `cached`.
+        """
+
     def status(self, name: str) -> JobStatus | None:
         """The job's current status; None if the job does not exist."""
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.api.imports import imported
+from shared.api.imports import import_document
 from shared.api.requests import ImportRequest
 from shared.jobs.batchai.given import BatchAI
 from shared.kernel.errors import Impossible
@@ -48,13 +48,13 @@ def test_a_job_says_what_became_of_it_and_which_mounts_are_empty(world: World) -
 
 def test_each_kind_of_document_is_shown_as_what_it_becomes(world: World) -> None:
     """A job becomes a job, a cluster a compute, a project its facts, each with its report; another document is none."""
-    job = imported(world.system, ImportRequest(practitioner(), cluster="cpu-cluster"))
+    job = import_document(world.system, ImportRequest(practitioner(), cluster="cpu-cluster"))
     assert (job["kind"], bool(job["report"]), "command" in job["job"]) == ("job", True, True)
     cluster = {"properties": {"vmSize": "STANDARD_NC6", "scaleSettings": {"manual": {"targetNodeCount": 2}}}}
-    found = imported(world.system, ImportRequest(cluster, cluster="gpu"))
+    found = import_document(world.system, ImportRequest(cluster, cluster="gpu"))
     assert found["kind"] == "cluster"
     assert found["compute"]
-    facts = imported(world.system, ImportRequest(project()))
+    facts = import_document(world.system, ImportRequest(project()))
     assert (facts["kind"], "mounts" in facts["project"]) == ("project", False)
     with pytest.raises(Impossible, match="not a Batch AI document"):
-        imported(world.system, ImportRequest({"hello": "world"}))
+        import_document(world.system, ImportRequest({"hello": "world"}))

@@ -156,6 +156,13 @@ def test_what_can_not_be_had_is_told_before_submission(side: Side, unique: Calla
     assert side.jobs.status(name) is None
 
 
+def test_a_download_out_of_reach_is_told(side: Side) -> None:
+    """`unreachable` says in a sentence that the nodes don't find a server."""
+    if isinstance(side.jobs, FakeJobs):
+        side.jobs.offline = True
+    assert side.jobs.unreachable("https://models.invalid/", "").startswith("The nodes can't reach it: ")
+
+
 def test_what_a_pipeline_names_and_is_not_there_is_told(side: Side, unique: Callable[[], str]) -> None:
     """A registered component, with the step that names it, and data of the pipeline itself."""
     pipeline = pipeline_of(unique())

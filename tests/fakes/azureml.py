@@ -65,6 +65,8 @@ class FakeJobs:
         self.metrics: dict[str, dict[str, list[tuple[float, float, float]]]] = {}  # what a job logged to MLflow
         self.steps: dict[str, dict[str, StepStatus]] = {}  # of pipelines, by their names
         self.components: set[str] = set()  # the ids of those that are registered
+        self.offline = False  # whether the nodes can't download anything
+        self.cached: set[str] = set()  # the patterns of files that the nodes have already
         self.down = False
         self.busy = False  # whether it takes few questions
 
@@ -118,6 +120,10 @@ class FakeJobs:
             ]
         image = job.environment.image if isinstance(job.environment, Environment) else ""
         return [f"Image {image!r}: R can't be installed."] if image.startswith("r-base") else []
+
+    def unreachable(self, url: str, cached: str) -> str:
+        self._answer()
+        return "The nodes can't reach it: no address." if self.offline and cached not in self.cached else ""
 
     def _absent(self, step: WrittenStep) -> list[str]:
         there = not step.component or str(step.component) in self.components

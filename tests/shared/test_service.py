@@ -217,7 +217,7 @@ def test_status_shows_what_waits_and_what_failed(world: World) -> None:
     world.queues.put("drop-events-poison", '{"what": "is this"}')
     world.upload("nowhere/a/1")
     world.complete("1.bin")
-    told = status.status(world.system)
+    told = status.get_status(world.system)
 
     assert told["queues"]["drop-events"]["poison"] == 1
     assert told["poison"] == {"drop-events": ['{"what": "is this"}']}
@@ -230,7 +230,7 @@ def test_status_knows_new_drops_and_runs_at_once_and_queues_and_clusters_within_
     """Queues and clusters are at most five seconds old; a replay from here shows at once."""
 
     def seen() -> tuple[int, int, int, int]:
-        told = status.status(world.system)
+        told = status.get_status(world.system)
         (cluster,), poison = told["clusters"], told["queues"]["drop-events"]["poison"]
         return len(told["drops"]), len(told["runs"]), cluster["max_nodes"], poison
 

@@ -95,6 +95,10 @@ class AzureMLJobs:
     def lacks(self, job: JobSpec) -> list[str]:
         return form_of(job).lacks(job, self._connection.arm)
 
+    def unreachable(self, url: str, cached: str) -> str:
+        answer = self._connection.arm.preflight({"downloads": [{"url": url, "cached": cached}]})
+        return " ".join(map(str, answer.get("refusals", [])))
+
     def status(self, name: str) -> JobStatus | None:
         answer = self._connection.arm.find(f"jobs/{name}")
         if answer is None:

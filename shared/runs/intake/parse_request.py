@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,10 +10,11 @@ import msgspec
 
 from shared.jobs.build import build
 from shared.jobs.data import Data, find_data
+from shared.jobs.downloads import out_of_reach
 from shared.jobs.limits import Limits
 from shared.jobs.order import JobOrder, Values
 from shared.jobs.parameters import Parameters
-from shared.jobs.ports import Around, Written
+from shared.jobs.ports import Around, Jobs, Written
 from shared.jobs.problem import Problem
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.sweep import read_short
@@ -89,8 +91,9 @@ def read_request(ports: RunPorts, request: RunRequest, name: str) -> ParsedReque
 def first_record(ports: RunPorts, asked: ParsedRequest) -> Run:
     """The first record of the run. Raises Impossible with all problems of the job, and the first problem's code."""
     built, now = build(asked.order), ports.clock()
-    if built.job is None or built.problems:
-        raise Impossible("; ".join(in_words(asked, problem) for problem in built.problems), built.problems[0].code)
+    problems = built.problems or tuple(_out_of_reach(ports.jobs, asked.order, built.job))
+    if built.job is None or problems:
+        raise Impossible("; ".join(in_words(asked, problem) for problem in problems), problems[0].code)
     drop = asked.order.data.drop if asked.order.data else None
     fingerprint, generation = content_of(ports.datasets, drop) if drop else ("", 0)
     job, shorter = within_lifetime(ports.capacity, built.job)
@@ -112,6 +115,14 @@ def first_record(ports: RunPorts, asked: ParsedRequest) -> Run:
         money=replace(run.money, project=ports.admission.project_of(job.tags, asked.route)),
     )
     return begun(ports, run, Origin(asked.request, ports.routes.get(asked.route), asked.order.limits))
+
+
+def _out_of_reach(jobs: Jobs, order: JobOrder, job: JobSpec | None) -> Iterator[Problem]:
+    """Problems of parameters for which the nodes would download a file that they can't reach. A job that starts from a
+    model downloads nothing.
+    """
+    starts_from_model = order.from_model is not None
+    return iter(()) if job is None or starts_from_model else out_of_reach(jobs, order.parameters, job)
 
 
 # Fields with the same name in a request and in a job

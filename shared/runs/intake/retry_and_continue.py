@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from shared.jobs.downloads import out_of_reach
 from shared.jobs.parameters import (
     Parameters,
     all_converted,
@@ -48,6 +49,7 @@ def retry_run(ports: RunPorts, name: str, given: Given | None = None, owner: str
     old = _final(ports.runs, name)
     job, changed = _with_parameters(ports.routes, ports.trainers, old.asked.request, given or {})
     _check_start(ports, old)
+    _check_downloads(ports, old, job)
     new = name_with_route(ports.runs, "retry", old.asked.route, f"{name} {_text(changed)}" if changed else name)
     why = f"Run {name} is submitted again{_words(changed)}."
     run = _successor(ports, old, again(job, name, new), why)
@@ -209,6 +211,13 @@ def _check_start(ports: RunPorts, old: Run) -> None:
     """Raise Impossible if the job starts from a model that is gone: the job would fail on its nodes."""
     if old.asked.from_run:
         model_of(ports, old.asked.from_run)
+
+
+def _check_downloads(ports: RunPorts, old: Run, job: JobSpec) -> None:
+    """Raise Impossible if the nodes can't download what the job needs. A job that starts from a model needs nothing."""
+    schemas = {} if old.asked.from_run else known_parameters(ports.routes, ports.trainers, job)
+    if problems := list(out_of_reach(ports.jobs, schemas, job)):
+        raise Impossible("; ".join(f"{p.path} {p.message}" for p in problems), problems[0].code)
 
 
 def _text(changed: Given) -> str:

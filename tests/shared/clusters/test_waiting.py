@@ -158,19 +158,19 @@ def test_clusters_tell_who_waits_for_them(world: World) -> None:
     first = submitted(world)
     world.clock.advance(60)
     second = submitted(world)
-    [cluster] = status.clusters(world.system)
+    [cluster] = status.list_clusters(world.system)
     assert [run["run"] for run in cluster["waiting"]] == [first, second]
     assert "nodes" in cluster["waiting"][0]["why"]
     world.job_goes(first, "Running")
     world.deliver_all()
     world.run_until_idle()
-    assert [run["run"] for run in status.clusters(world.system)[0]["waiting"]] == [second]
+    assert [run["run"] for run in status.list_clusters(world.system)[0]["waiting"]] == [second]
 
 
 def test_a_long_waiting_list_says_how_long_it_is(world: World) -> None:
     """The first of them are listed, all are counted, and the command line says how many it left out."""
     names = [submitted(world) for _ in range(status.LISTED + 2)]
-    rows = status.clusters(world.system)
+    rows = status.list_clusters(world.system)
     assert (len(rows[0]["waiting"]), rows[0]["waiting_runs"]) == (status.LISTED, len(names))
     out = StringIO()
     Console(file=out, width=200).print(show_clusters.many(rows))
@@ -194,7 +194,7 @@ def test_a_waiting_run_tells_when_it_will_begin(world: World) -> None:
     began = world.clock()
     world.clusters.clusters["cpu-cluster"] = replace(EMPTY, name="cpu-cluster", busy_nodes=4)
     second = submitted(world)
-    drops_own, row = status.clusters(world.system)[0]["waiting"]  # the drop became a run meanwhile
+    drops_own, row = status.list_clusters(world.system)[0]["waiting"]  # the drop became a run meanwhile
     assert datetime.fromisoformat(drops_own["expected_at"]) == began + timedelta(seconds=100)
     expected = began + timedelta(seconds=200)
     assert (row["run"], datetime.fromisoformat(row["expected_at"])) == (second, expected)

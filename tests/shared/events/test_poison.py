@@ -37,7 +37,7 @@ def put_aside(world: World, queue: str, body: dict[str, Any]) -> None:
 def counted(world: World) -> int:
     """How many poison messages the status shows, once it reads the queues again."""
     world.clock.advance(status.SECONDS_SHOWN.total_seconds())
-    return sum(queue["poison"] for queue in status.status(world.system)["queues"].values())
+    return sum(queue["poison"] for queue in status.get_status(world.system)["queues"].values())
 
 
 def test_a_settled_message_clears_itself(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

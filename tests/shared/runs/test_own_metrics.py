@@ -94,7 +94,7 @@ def test_a_metrics_json_that_is_written_anew_goes_on(world: World, run: Run) -> 
     got, cursor = [], ""
     for data in (b'{"loss": 3}', b'{"loss": 3}', b'{"lo', b'{"loss": 2}'):
         write(world, run, "metrics/metrics.json", data)
-        told = live.live(world.system, run.name, LiveQuery(after=cursor))
+        told = live.get_live(world.system, run.name, LiveQuery(after=cursor))
         got += told["metrics"]["series"].get("loss", [])
         cursor = told["metrics"]["next"]
     assert [(step, value) for step, value, _ in got] == [(1, 3), (2, 2)]
@@ -112,7 +112,7 @@ def test_events_of_tensorboard_are_read_as_they_grow(world: World, run: Run, tmp
     cursor = ""
     for end in range(0, len(data) + 37, 37):
         write(world, run, "models/runs/a/events.out.tfevents.1.host", data[:end])
-        told = live.live(world.system, run.name, LiveQuery(after=cursor))
+        told = live.get_live(world.system, run.name, LiveQuery(after=cursor))
         got += told["metrics"]["series"].get("Loss/train", [])
         cursor = told["metrics"]["next"]
     assert [tuple(point) for point in got] == [(step, step / 2, 100.0 + step) for step in range(1, 20)]
@@ -139,12 +139,12 @@ def test_printed_numbers_are_metrics_of_a_run_that_has_no_others(world: World, r
     got, cursor = [], ""
     for end in range(0, len(text) + 13, 13):
         say(world, run, text[:end])
-        told = live.live(world.system, run.name, LiveQuery(after=cursor))
+        told = live.get_live(world.system, run.name, LiveQuery(after=cursor))
         got += told["metrics"]["series"].get("loss", [])
         cursor = told["metrics"]["next"]
     assert [tuple(point) for point in got] == [(10, 0.5, None), (20, 0.25, None)]
     run = archived(world, run)
-    assert live.live(world.system, run.name, LiveQuery(after=cursor))["metrics"]["series"] == {}
+    assert live.get_live(world.system, run.name, LiveQuery(after=cursor))["metrics"]["series"] == {}
     assert series(world, run) == {"loss": [(10, 0.5), (20, 0.25)], "acc": [(10, 90.0)]}
     assert run.measured.best == {"loss": 0.25, "acc": 90.0}
 

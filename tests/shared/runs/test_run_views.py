@@ -209,7 +209,7 @@ def test_a_part_of_a_long_curve_has_all_its_points(world: World, run: Run) -> No
     put_metrics(world, run, *({"step": i, "loss": i % 7} for i in range(5000)))
 
     def points(**query: Any) -> list[Any]:
-        found = live.curves(world.system, CurvesQuery(run.name, points=500, **query))
+        found = live.get_curves(world.system, CurvesQuery(run.name, points=500, **query))
         return list(found["runs"][run.name]["loss"])
 
     assert len(points()) <= 500
@@ -305,12 +305,12 @@ def test_a_cursor_gives_every_point_once(world: World, run: Run) -> None:
     text, place, got, cursor = "".join(rows).encode(), f"trainyard/{run.name}/metrics/metrics.jsonl", [], ""
     for end_of in range(0, len(text) + 11, 11):  # it grows by 11 bytes between two looks
         world.blobs.put("azureml-blobstore", place, text[:end_of])
-        told = live.live(world.system, run.name, LiveQuery(after=cursor))
+        told = live.get_live(world.system, run.name, LiveQuery(after=cursor))
         got += told["metrics"]["series"].get("loss", [])
         cursor = told["metrics"]["next"]
     assert got == [(i, i / 7, None) for i in range(50)], "the last line has no end, and may still grow"
     with pytest.raises(Impossible, match="not a cursor"):
-        live.live(world.system, run.name, LiveQuery(after="x!"))
+        live.get_live(world.system, run.name, LiveQuery(after="x!"))
 
 
 def test_artifacts_are_those_of_the_manifest(world: World, run: Run) -> None:

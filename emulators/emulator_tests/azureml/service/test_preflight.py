@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +13,8 @@ from emulators.azureml.environments.recipe import Recipe
 from emulators.azureml.kernel.errors import BadRequest, DataError
 from emulators.azureml.kernel.sources import AssetRef, Location
 from emulators.azureml.running.launchers import MOST_RAY_NODES, launched, with_launcher
-from emulators.azureml.service.preflight import described
+from emulators.azureml.service.preflight import Download, Needs, described
+from emulators.azureml.storage.web_folder import WebFolder
 
 RAY = Recipe(("ray[default]",))
 
@@ -69,3 +72,31 @@ def test_the_launcher_gets_the_command_as_it_is() -> None:
         "ray_cluster.py --nodes 2 --command 'python a.py '\"'\"'two words'\"'\"' | tee \"$HOME/x\"'"
     )
     assert launched(command, Distribution("Mpi", 2)) == command
+
+
+def needs(web: Path) -> Needs:
+    nothing: Any = None
+    return Needs(nothing, nothing, nothing, nothing, WebFolder(web))
+
+
+def test_what_a_job_downloads_must_be_in_reach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that no one finds is named as out of reach; a file in PyTorch's cache, or in the folder that replaces
+    the web, needs no server."""
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch"))
+    wanted = described({"downloads": [{"url": "https://models.invalid/a/", "cached": "hub/checkpoints/net-*.pth"}]})
+    with pytest.raises(BadRequest, match=r"The nodes can't reach it: .*models\.invalid"):
+        asyncio.run(needs(tmp_path).check_wanted(wanted))
+
+    (tmp_path / "models.invalid").mkdir()
+    asyncio.run(needs(tmp_path).check_wanted(wanted))
+
+    (tmp_path / "models.invalid").rmdir()
+    (tmp_path / "torch" / "hub" / "checkpoints").mkdir(parents=True)
+    (tmp_path / "torch" / "hub" / "checkpoints" / "net-1.pth").touch()
+    asyncio.run(needs(tmp_path).check_wanted(wanted))
+
+
+@pytest.mark.parametrize("cached", ["../net-*.pth", "/tmp/net-*.pth", ""])
+def test_only_the_cache_is_looked_into(cached: str) -> None:
+    """A pattern that leads out of PyTorch's cache folder matches nothing."""
+    assert not Download("https://models.invalid/", cached).is_cached()

@@ -5,8 +5,10 @@ on this machine, and data that are there or can be reached. Each lack is told in
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -21,13 +23,28 @@ from emulators.azureml.kernel.models import Json
 from emulators.azureml.kernel.sources import AssetRef, JobOutput, Source, Web, source
 from emulators.azureml.running.launchers import with_launcher
 from emulators.azureml.storage.web_folder import WebFolder
-from emulators.azureml.storage.web_inputs import reach, reach_folder
+from emulators.azureml.storage.web_inputs import reach, reach_folder, reach_host
 from emulators.azureml.workspace.places import Places
 from emulators.azureml.workspace.recipes import Recipes
 from emulators.azureml.workspace.registry_folder import RegistryFolder
 
 MOST_PROCESSES = 128  # of one job; more would only bring the machine to a halt
 _TYPES = {"pytorch": "PyTorch", "mpi": "Mpi", "tensorflow": "TensorFlow", "ray": "Ray"}
+
+
+@dataclass(frozen=True)
+class Download:
+    """What a job downloads by itself: from this address, unless PyTorch's cache has a file that matches `cached`."""
+
+    url: str
+    cached: str
+
+    def is_cached(self) -> bool:
+        """Return whether nodes have the file. They share the cache of this machine's user, where torch.hub keeps it."""
+        caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        home = Path(os.environ.get("TORCH_HOME") or caches / "torch")
+        is_inside = ".." not in Path(self.cached).parts and not Path(self.cached).is_absolute()
+        return bool(self.cached) and is_inside and any(home.glob(self.cached))
 
 
 @dataclass(frozen=True)
@@ -39,6 +56,7 @@ class Wanted:
     inputs: Mapping[str, tuple[str, Source]]  # by name: kind, and where it lies
     spread: Distribution
     component: AssetRef | None = None
+    downloads: Sequence[Download] = ()
 
 
 @dataclass(frozen=True)
@@ -78,6 +96,9 @@ class Needs:
                 self.registries.find(wanted.component)
             for name, (kind, where) in wanted.inputs.items():
                 await self._reach(f"Input {name!r}", kind, where)
+            for download in wanted.downloads:
+                if not download.is_cached():
+                    await reach_host(download.url, self.web)
             if wanted.environment is not None:
                 made_of = await self.recipes.find(wanted.environment)
                 await self.environments.check(with_launcher(made_of, wanted.spread))
@@ -113,6 +134,7 @@ def described(job: Json) -> Wanted:
         inputs,
         distribution.read(body if spread else {}, nodes if isinstance(nodes, int) else 1),
         version_of(job["component"], "components", "component") if job.get("component") else None,
+        [Download(each["url"], each["cached"]) for each in job.get("downloads", [])],  # no key of Azure ML's schema
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import aiohttp
 
@@ -28,6 +29,19 @@ async def reach(uri: str, what: str, web: WebFolder) -> None:
                 raise DataError(f"{what}: {_shown(uri)} answers {answer.status}, not with a file.")
     except UNREACHABLE as error:
         raise DataError(_unreachable(uri, what, error)) from error
+
+
+async def reach_host(uri: str, web: WebFolder) -> None:
+    """Raise DataError if no server answers at this address. Every answer is enough, because a folder of files to
+    download is no file."""
+    if web.has(urlsplit(uri).hostname or ""):
+        return
+    limits = aiohttp.ClientTimeout(total=REACH_SECONDS)
+    try:
+        async with aiohttp.ClientSession(timeout=limits, trust_env=True) as session, session.head(uri):
+            return
+    except UNREACHABLE as error:
+        raise DataError(f"The nodes can't reach it: {error or type(error).__name__}.") from error
 
 
 async def reach_folder(uri: str, what: str, web: WebFolder) -> Path:
