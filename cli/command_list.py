@@ -28,6 +28,10 @@ COMMANDS = {
         "models",
         "Check a folder against the signature of a version: no file changed, added or missing, the right signer.",
     ),
+    "attest": (
+        "models",
+        "Add evidence to a version after it was signed, such as an approval or a test report, or list what there is.",
+    ),
     "why": (
         "models",
         "Show the origin of a version, link by link, from its name to its data. Each link is checked now.",

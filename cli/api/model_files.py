@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from . import fetch as fetching
 from .api_outage import OutageMessages
 from .client import Api, retry_unreachable
 from .fetch import PATIENCE_SECONDS
+
+ATTESTATION = re.compile(r"attestations/[a-z][a-z0-9-]{0,30}-\w{1,40}\.json")
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,24 @@ def bring(
     unfinished.write_bytes(content)
     unfinished.replace(folder / SIGNATURE)
     return files, len(new)
+
+
+def bring_attestations(api: Api, version: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
+    """Download the version's attestations into FOLDER.attestations, and return what they state.
+
+    They lie beside the folder, because a file in it that nobody signed would fail `verify`.
+    """
+    source = ModelSource(api, version)
+    rows: list[dict[str, Any]] = api.get("models", version["model"], "versions", str(version["number"]), "attestations")
+    place = folder.with_name(f"{folder.name}.attestations")
+    for row in rows:
+        if not ATTESTATION.fullmatch(row["file"]):
+            raise CliError(f"The API lists {row['file'][:200]!r}, which is not the name of an attestation.")
+        with source.artifact(version["run"], row["file"]) as stream:
+            content = stream.read()
+        place.mkdir(parents=True, exist_ok=True)
+        (place / row["file"].rpartition("/")[2]).write_bytes(content)
+    return rows
 
 
 def _signature(source: ModelSource, run: str) -> bytes:

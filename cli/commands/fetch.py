@@ -12,7 +12,7 @@ from typer import Option
 from ..api import fetch as fetching
 from ..api.client import retry_unreachable
 from ..api.follow import PATIENCE_SECONDS
-from ..api.model_files import bring
+from ..api.model_files import bring, bring_attestations
 from ..api.model_names import of_model
 from ..api.run_names import run_name, suggesting
 from ..errors import CliError
@@ -71,6 +71,7 @@ def _fetch_version(session: Session, version: dict[str, Any], to: Path | None, o
     keys = signing_keys.trusted(session)
     with bar(session, "fetching", version["bytes"]) as told_bytes:
         files, new = bring(session.api, version, folder, only, keys, told_bytes)
+    later = bring_attestations(session.api, version, folder)
     size = sum((folder / file.name).stat().st_size for file in files)
     result: Fetched = {
         "run": version["run"],
@@ -82,6 +83,9 @@ def _fetch_version(session: Session, version: dict[str, Any], to: Path | None, o
     }
     model = f"{version['model']}/{version['number']}"
     words = f"{model}: {file_count(len(files))}, {size:,} bytes, in {folder}; {new:,} new, all match the signature"
+    if later:
+        kinds = ", ".join(sorted({each["kind"] for each in later}))
+        words += f"; attestations ({kinds}) in {folder}.attestations"
     session.print_result(result, words)
 
 

@@ -1,7 +1,8 @@
-"""The commands promote, models, verify, why and reproduce."""
+"""The commands promote, models, verify, attest, why and reproduce."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +13,7 @@ from .. import show
 from ..api.model_files import bring
 from ..api.model_names import Reference, reference, wanted
 from ..api.run_names import run_name
-from ..errors import Unreachable
+from ..errors import CliError, Unreachable, unreadable
 from ..files import signed_model, sigstore_identity
 from ..files.model_signature import SIGNATURE
 from ..results import Checked, Verification, prints
@@ -60,6 +61,13 @@ Identity = Annotated[
 Issuer = Annotated[str, Option("--issuer", metavar="URL", help="The issuer of that identity; needed with --identity.")]
 Roots = Annotated[
     Path | None, Option("--roots", metavar="FILE", help="Sigstore's roots of trust. Default: from the internet.")
+]
+Kind = Annotated[
+    str, Argument(metavar="KIND", help="Such as approval, test, fairness or scan. Without it, list the attestations.")
+]
+Failed = Annotated[bool, Option("--failed", help="State that the version did not pass.")]
+BundleFile = Annotated[
+    Path | None, Option("--bundle", metavar="FILE", help="A statement that a program signed: a Sigstore bundle.")
 ]
 Wait = Annotated[bool, Option("--wait/--no-wait", help="Wait until the training has ended, and compare.")]
 
@@ -192,6 +200,22 @@ def _not_signed_by(folder: Path, name: str, issuer: str, roots: Path | None) -> 
     return [signed_model.Problem(sigstore_identity.place(folder).name, f"failed: {why}")] if why else []
 
 
+def _bundle(file: Path) -> Any:
+    try:
+        return json.loads(_text(file))
+    except ValueError as exc:
+        raise CliError(f"{file} is not JSON; --bundle names a Sigstore bundle.", "bad_data") from exc
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text("utf-8")
+    except OSError as exc:
+        raise unreadable(file, exc) from exc
+    except UnicodeDecodeError as exc:
+        raise CliError(f"{file} is not a text in UTF-8.", "bad_data") from exc
+
+
 def _fetched(session: Session, named: Reference, keys: dict[str, bytes]) -> Path:
     version = named.get(session.api)
     place = user_path(Path(f"{version['model']}-{version['number']}"))
@@ -213,6 +237,43 @@ def _misnamed(session: Session, named: Reference, signed: str) -> list[signed_mo
     if signed == expected:
         return []
     return [signed_model.Problem(SIGNATURE, f"is of {signed}, not of {expected}")]
+
+
+@command
+@prints("GET models/{model}/versions/{version}/attestations", "POST models/{model}/versions/{version}/attestations")
+def attest(
+    session: Session,
+    version: Version,
+    kind: Kind = "",
+    failed: Failed = False,
+    why: Why = "",
+    bundle: BundleFile = None,
+    key: KeyFile = None,
+) -> None:
+    """Add evidence to a version after it was signed, such as an approval or a test report, or list what there is.
+
+    Without --bundle, the deployment signs the statement in your name. With --bundle and --key, a program's own
+    signature is added: a Sigstore bundle around an in-toto statement whose subject is the digest of the version.
+
+    Example: trainyard attest churn/4 approval --why "reviewed on the June data"
+
+    Example: trainyard attest churn/4 scan --bundle scan.sigstore.json --key scanner.pem
+    """
+    named = wanted(version)
+    where = ("models", named.model, "versions", named.which, "attestations")
+    if not kind:
+        rows = session.api.get(*where)
+        session.print_result(rows, show.models.attestations(rows))
+        return
+    body: dict[str, Any] = {"kind": kind, "passed": not failed, "says": why}
+    if bundle or key:
+        if not bundle or not key:
+            raise typer.BadParameter("give --bundle and --key together: the signed statement, and the signer's key.")
+        body |= {"bundle": _bundle(user_path(bundle)), "public_key": _text(user_path(key))}
+    made = session.api.post(*where, body=body)
+    session.print_result(
+        made, f"{named}: {made['kind']} {'passed' if made['passed'] else 'failed'}, in {made['file']}."
+    )
 
 
 @command

@@ -85,7 +85,7 @@ def why_not_signed(signed: Signed, keys: Mapping[str, bytes]) -> str:
     """
     if not signed.signer:
         whys = [_why_altered(signed, pem) for pem in keys.values()]
-        return "" if "" in whys else "was altered, or signed by someone else: none of the trusted keys signed it"
+        return "" if not all(whys) else "was altered, or signed by someone else: none of the trusted keys signed it"
     if signed.signer not in keys:
         known = ", ".join(digest[:16] for digest in keys) or "no key"
         return f"was signed by someone else: key {signed.signer[:16]}, not {known}"

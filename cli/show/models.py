@@ -60,6 +60,28 @@ def verified(result: Any) -> RenderableType:
     return Group(*rows)
 
 
+def attestations(rows: list[dict[str, Any]]) -> RenderableType:
+    """Return a table of a version's attestations, the newest first."""
+    if not rows:
+        return Text("There are no attestations. `attest MODEL/N approval --why TEXT` adds one.", "dim")
+    shown = _table("kind", "result", "says", "by", "at", "key")
+    for row in rows:
+        bad = bool(row["problem"]) or not row["passed"]
+        by = row["by"] + ("" if row["by_id"] or not row["of_app"] else " (not signed in)")
+        shown.add_row(
+            Text(row["kind"], "bold"),
+            Text(
+                "does not count" if row["problem"] else "passed" if row["passed"] else "failed",
+                COLOURS["bad" if bad else "good"],
+            ),
+            Text(one_line(row["problem"] or row["says"])),
+            Text(one_line(by)),
+            Text(one_line(row["at"])),
+            Text(row["signer"][:16]),
+        )
+    return shown
+
+
 def keys(rows: list[dict[str, Any]]) -> RenderableType:
     """Return a table of the signing keys of a deployment, the newest first."""
     shown = _table("key (SHA-256)", "signs since", "until", "here", "")

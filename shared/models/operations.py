@@ -39,6 +39,17 @@ GROUP = OperationGroup(
             problems=(404,),
         ),
         Operation(
+            "list_attestations", "GET", f"{VERSION}/attestations", ANSWERS,
+            "List the attestations of a version, the newest first",
+            "The signature of each was checked now; `problem` says why one does not count", problems=(404,),
+        ),
+        Operation(
+            "attest_version", "POST", f"{VERSION}/attestations", ANSWERS,
+            "Add an approval, a test report, a scan or other evidence to a version",
+            'Give `{"kind", "passed", "says"}`, which the app signs for you, or `{"kind", "bundle", "public_key"}`',
+            status=201, problems=(404, 409, 422),
+        ),
+        Operation(
             "explain_version", "GET", f"{VERSION}/why", ANSWERS,
             "Show where the version comes from", "Each link of the chain is good, bad or unknown", problems=(404,),
         ),

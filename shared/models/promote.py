@@ -21,6 +21,7 @@ from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blobs, Place
 from shared.kernel.versioned import Stored
 from shared.models import file_content
+from shared.models.attestations import demand
 from shared.models.bom import BOM, bom
 from shared.models.card import CARD, card
 from shared.models.decide import (
@@ -98,7 +99,8 @@ def promote_run(
 def point(
     ports: ModelPorts, name: str, number: int, alias: str, asked: ChangeRequest, judged: Judged | None = None
 ) -> Model:
-    """Point an alias at a version. Raises NotFound for a version that does not exist or was released.
+    """Point an alias at a version. Raises NotFound for a version that does not exist or was released, and Conflict for
+    one without the attestations that a route of the model demands.
 
     A repeat does not move the alias, but repeats the reactions to the move, in case a crash after the write prevented
     them.
@@ -106,9 +108,10 @@ def point(
     check_alias(alias)
 
     def move(model: Model) -> tuple[Model, list[Change]]:
-        version_named(
-            ports.models, name, number
-        )  # after the model was read: a concurrent release changes the model's etag
+        # after the model was read: a concurrent release changes the model's etag
+        version = version_named(ports.models, name, number)
+        if not (there := model.aliases.get(alias)) or there.number != number:
+            demand(ports, version, alias)
         if judged:
             return pointed_from(model, number, alias, judged.alias, asked)
         return pointed(model, number, alias, asked)

@@ -24,6 +24,12 @@ class KnownKeys:
     current: str
     keys: dict[str, SigningKey]
 
+    def pem(self, sha256: str) -> bytes:
+        """Return the public key as PEM. Raises ValueError for a key that is not the deployment's."""
+        if sha256 not in self.keys:
+            raise ValueError(self.why_not(sha256))
+        return self.keys[sha256].pem.encode()
+
     def why_not(self, sha256: str) -> str:
         """Return the reason why a signature by this key does not count, or '' if it does."""
         if sha256 not in self.keys:

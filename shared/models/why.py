@@ -16,6 +16,7 @@ from shared.kernel.errors import NotFound, TrainyardError
 from shared.kernel.parsing import read_json
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blobs, Place
+from shared.models.attestations import attestations
 from shared.models.evidence import MODELS
 from shared.models.find import aliases_of, model_named
 from shared.models.hashing import MOST_DATA_FILES
@@ -68,6 +69,7 @@ def chain(ports: ModelPorts, version: Version) -> list[Link]:
         _code(predicate),
         _environment(predicate),
         *_parent(ports.runs, version),
+        *_attested(ports, version),
         _cost(run),
     ]
 
@@ -230,6 +232,16 @@ def _parent(runs: Runs, version: Version) -> Iterator[Link]:
             BAD if gone else GOOD,
             f"It started from the model of run {parent.name}{', which was removed' if gone else ''}.",
         )
+
+
+def _attested(ports: ModelPorts, version: Version) -> Iterator[Link]:
+    for each in attestations(ports, version):
+        by = each.by or (f"key {each.signer[:16]}" if each.signer else "nobody known")
+        claim = " (a name without sign-in)" if each.of_app and not each.by_id else ""
+        words = f"{'passed' if each.passed else 'failed'}, says {by}{claim} at {each.at or 'an unknown time'}"
+        says = f": {each.says}" if each.says else ""
+        state = BAD if each.problem or not each.passed else GOOD
+        yield Link(each.kind, state, each.problem or f"{words}{says}.")
 
 
 def _cost(run: Run) -> Link:

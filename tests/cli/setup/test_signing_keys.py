@@ -35,6 +35,7 @@ def version_is(server: Any, signer: FakeSigner) -> None:
     where = "/api/models/churn/versions"
     server.says("/api/models/churn", {"model": "churn"})
     server.says(f"{where}/4", {"model": "churn", "number": 4, "run": "r", "bytes": len(CONTENT)})
+    server.says(f"{where}/4/attestations", [])
     for name, content in {
         "models/w": CONTENT,
         "model.sig": signed("churn/4", {"models/w": hashlib.sha256(CONTENT).hexdigest()}, signer),
