@@ -1,4 +1,4 @@
-"""The HTTP API on the local host: a submission's 202, and lists and reports among 200 and 10,000 runs.
+"""The HTTP API on the local host: a submission's 202, and lists and reports among 200 and 10,000 runs and 100 drops.
 
     python3 trainyard.py bench api [--quick] [--json]
 
@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -32,9 +32,12 @@ from benchmarks._options import options
 from emulators import process
 from local.cloud import Cloud, Options
 from shared.adapters.storage import account
+from shared.adapters.tables.drop_table import TableDrops
 from shared.adapters.tables.run_table import TableRuns
+from shared.drops.model import Drop, DropState
 from shared.jobs.command import Command
 from shared.jobs.spec import JobSpec
+from shared.kernel.drop_key import DropKey
 from shared.kernel.settings import Storage
 from shared.runs.model import Moment, Run, RunState
 from tests.fakes.parts import changed
@@ -59,12 +62,14 @@ environment: azureml:trainyard@latest
 inputs: {data: {type: uri_folder, path: azureml://datastores/drops/paths/x/}, epochs: 1}
 outputs: {models: {type: uri_folder}}
 """
+DROPS = 100
 NEWEST = {"limit": "100"}
 ASKED: dict[str, tuple[str, dict[str, str]]] = {
     "newest_100": ("runs", NEWEST),
     "newest_100_details": ("runs", NEWEST | {"details": "true"}),
     "newest_100_failed": ("runs", NEWEST | {"state": "failed"}),
     "of_no_experiment": ("runs", NEWEST | {"experiment": "none"}),
+    "drops_100": ("drops", {"limit": str(DROPS)}),
     "costs": ("costs", {}),
     "status": ("status", {}),
 }
@@ -95,6 +100,26 @@ def fill(connection_string: str, numbers: range) -> None:
         runs = TableRuns(clients.table)
         with ThreadPoolExecutor(WRITERS) as pool:
             assert all(pool.map(lambda number: runs.insert(finished_run(number)), numbers))
+
+
+def fill_drops(connection_string: str) -> None:
+    """Write these drops as the app does, closed, with the job of a drop of their own."""
+    clients = account.clients(Storage(connection_string=connection_string))
+    job = JobSpec(command=Command(("x" * 2000,)))
+    with closing(clients.table), closing(clients.blob), closing(clients.queue):
+        drops = TableDrops(clients.table)
+        for number in range(DROPS):
+            at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=number)
+            opened = drops.insert(Drop(DropKey("shelf", f"drop-{number:06}"), DropState.OPEN, f"{number:032x}", at))
+            sealed: dict[str, Any] = {
+                "state": DropState.SEALED,
+                "run": f"shelf-{number:016x}",
+                "fingerprint": "f" * 64,
+                "request": job,
+            }
+            why = "The marker _SUCCESS arrived."
+            closed = replace(opened.value, generation=1, sealed_at=at, blobs=9, bytes=90, why=why, **sealed)
+            drops.replace(closed, opened)
 
 
 def finished_run(number: int) -> Run:
@@ -145,6 +170,7 @@ def measure(home: Path, size: Size) -> dict[str, Any]:
             "warm_202": spread(warm),
             "burst_202": spread(burst),
         }
+        fill_drops(cloud.connection_string)
         for numbers in (range(size.some), range(size.some, size.runs)):
             fill(cloud.connection_string, numbers)
             result[f"{numbers.stop} runs"] = {

@@ -1,4 +1,4 @@
-"""The supervisor of the local cloud: starts its parts in order, restarts a part that dies, and stops all parts."""
+"""The supervisor of the local cloud: starts the parts in order, restarts a dead part, and stops the parts."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ FAST_TIMER = "*/5 * * * * *"
 
 
 class AlreadyRunning(RuntimeError):
-    """Another process runs a cloud on this folder. `record` holds its addresses, or is None while that cloud starts
-    or stops."""
+    """Another process runs a cloud on this folder. `record` holds the addresses, or is None during the other cloud's
+    start or stop.
+    """
 
     def __init__(self, record: Record | None) -> None:
         super().__init__(
@@ -48,7 +49,7 @@ class AlreadyRunning(RuntimeError):
 
 @dataclass(frozen=True)
 class Options:
-    """The settings of a cloud that a caller may change.
+    """The settings of a cloud for callers to change.
 
     `infra` is the folder of the Bicep that says what there is. `python` runs the nodes' processes and has torch.
     `app_env` goes over the settings of the Functions app. `retry_time_scale` multiplies Event Grid's retry delays.
@@ -74,7 +75,7 @@ class Options:
 
 @dataclass
 class _Running:
-    """A running part, with the values that are needed to restart it at the same address."""
+    """A running part, with the values for a restart at the part's address."""
 
     part: process.Part
     config: dict[str, Any]
@@ -155,7 +156,7 @@ class Cloud:
 
     @property
     def certs(self) -> Path:
-        """Return the certificate bundle that verifies `azureml` and `eventgrid`."""
+        """Return the certificate bundle for verifying `azureml` and `eventgrid`."""
         return self.home / "certs" / "bundle.pem"
 
     @property
@@ -265,7 +266,7 @@ class Cloud:
         return {**config, "events": events, "nodes": nodes, "arm_limits": limits}
 
     def _app_settings(self, topic_key: str) -> dict[str, str]:
-        """What the app's environment holds: the same settings as in Azure, with the addresses of this cloud."""
+        """The app's environment: Azure's settings, with the addresses of this cloud."""
         settings = {
             **self._declaration.app_settings,
             "AzureWebJobsStorage": self.connection_string,
@@ -289,7 +290,7 @@ class Cloud:
         return {**settings, **self.options.app_env}
 
     def _start_together(self, wanted: Mapping[str, dict[str, Any]]) -> None:
-        """Start parts that need nothing of each other. Those that did start are known, and so stopped, if one fails."""
+        """Start independent parts. If a part fails, the started parts are known, and so stopped."""
         with ThreadPoolExecutor(len(wanted)) as threads:
             starting = {name: threads.submit(self._started, name, config, {}) for name, config in wanted.items()}
             try:
@@ -344,7 +345,7 @@ def _one_more(name: str, restarts: int, log: Path) -> int:
 
 
 def make_storage(connection_string: str, wanted: Storage) -> None:
-    """Make the containers, queues and tables that are declared. Those that exist stay as they are."""
+    """Make the declared containers, queues and tables. Existing ones stay unchanged."""
     with (
         BlobServiceClient.from_connection_string(connection_string) as blobs,
         QueueServiceClient.from_connection_string(connection_string) as queues,
@@ -361,7 +362,7 @@ def make_storage(connection_string: str, wanted: Storage) -> None:
 
 
 def port_before(home: Path, say: Callable[[str], None]) -> int:
-    """The host's port of the last start, so that addresses that someone kept stay good; 0 where another has it now."""
+    """The host's port of the last start, to keep known addresses valid; 0 if another program has the port now."""
     try:
         port = int((home / HOST_PORT).read_text())
     except (OSError, ValueError):

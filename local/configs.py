@@ -63,7 +63,7 @@ def azureml(
     python: Path,
     seconds: tuple[float, float, float],
 ) -> dict[str, Any]:
-    """`seconds`: how long a node takes to start, stays idle before it goes, and may go on once it is preempted."""
+    """`seconds`: the duration of a node's start, of an idle node, and of a preempted node's notice."""
     node_start, idle, grace = seconds
     return {
         "host": "127.0.0.1",
@@ -91,7 +91,7 @@ def azureml(
 
 
 def trainer_requirements() -> list[str]:
-    """Return the packages of the trainers' environment: those that were installed for the trainers, linked within a
+    """Return the packages of the trainers' environment: the packages installed for the trainers, linked within a
     second.
 
     Their conda file says the same for Azure, and MLflow beside it, whose server is Azure ML's.

@@ -1,5 +1,4 @@
-"""The content of infra/, evaluated for the local cloud, which starts from the same files that are deployed to
-Azure."""
+"""The content of infra/, evaluated for the local cloud. Azure is deployed from the same files."""
 
 from __future__ import annotations
 
@@ -65,7 +64,7 @@ class Declaration:
         }
 
     def topics(self, key: str) -> list[dict[str, Any]]:
-        """Return all topics. Publishers to Trainyard's topic must show the key; in Azure they show an identity."""
+        """Return the topics. Publishers to Trainyard's topic must show the key; in Azure they show an identity."""
         ours = self.own_topic
         return [topic | ({"key": key} if topic["name"] == ours else {}) for topic in declared.topics(self.deployment)]
 
@@ -99,7 +98,7 @@ class Declaration:
 
     @property
     def workspace_roles(self) -> list[dict[str, Any]]:
-        """Return the actions that the app's identity may do in the workspace."""
+        """Return the allowed actions of the app's identity in the workspace."""
         app = declared.principal(self.deployment, declared.identity(self.deployment, "id-app-"))
         workspace = self.deployment.one(declared.WORKSPACES).id
         roles = [grant.role for grant in self.access.reaching(app, workspace)]
@@ -133,6 +132,6 @@ class Declaration:
 
     @property
     def app_settings(self) -> dict[str, str]:
-        """Return the app's settings, without those that hold Azure's addresses."""
+        """Return the app's settings, without settings of Azure's addresses."""
         given = declared.app_settings(self.deployment)
         return {key: value for key, value in given.items() if not key.startswith(OF_AZURE)}

@@ -48,7 +48,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def stop(home: Path) -> str:
-    """Stop the cloud on this folder and wait until it has ended. Raises TimeoutError if it does not end."""
+    """Stop the cloud on this folder and wait for the end. Raises TimeoutError for a cloud that does not end."""
     found = record.read(home) if record.has_state(home) else None
     if found:
         say("Stopping its jobs, then its parts ...")

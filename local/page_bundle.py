@@ -74,7 +74,7 @@ def _licence(package: Path) -> str:
 
 
 def install(tools: Path = TOOLS) -> None:
-    """Install the tools and libraries that page/package-lock.json pins."""
+    """Install the tools and libraries pinned in page/package-lock.json."""
     tools.mkdir(parents=True, exist_ok=True)
     for name in ("package.json", "package-lock.json"):
         shutil.copyfile(PAGE / name, tools / name)

@@ -1,4 +1,4 @@
-"""cloud.json: the addresses of a running cloud, and the process that runs it.
+"""cloud.json: the addresses of a running cloud, and the cloud's process.
 
 The supervisor holds a lock for as long as it lives, and the operating system releases the lock however the supervisor
 dies. So a record without a held lock is stale, and the process id in a record with a held lock is certainly the
@@ -35,13 +35,13 @@ STATE = (  # what a cloud keeps in its folder
 
 
 def home_of(env: Mapping[str, str]) -> Path:
-    """Return the folder of the local cloud's state, the same for all commands."""
+    """Return the folder of the local cloud's state, for every command."""
     return Path(env.get("TRAINYARD_CLOUD") or HOME).resolve()
 
 
 @dataclass(frozen=True)
 class Record:
-    """A running cloud, as other processes see it. `certs` is the certificate bundle of its HTTPS endpoints."""
+    """A running cloud, for other processes. `certs` is the certificate bundle of the HTTPS endpoints."""
 
     pid: int
     api: str
@@ -55,7 +55,7 @@ class Record:
     parts: dict[str, int] = field(default_factory=dict)
 
     def write(self, home: Path) -> None:
-        """Write the record whole or not at all, so that no reader sees half of it."""
+        """Write the record whole or not at all: no reader sees a half-written record."""
         write_private(home / "cloud.json", json.dumps(asdict(self), indent=2) + "\n")
 
 
@@ -94,7 +94,7 @@ class Lock:
 
     @classmethod
     def acquire(cls, home: Path) -> Lock | None:
-        """Take the lock, or return None if another process holds it."""
+        """Take the lock, or return None while another process holds the lock."""
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = FileLock(home / "lock", mode=0o600, thread_local=False)
         try:
@@ -108,8 +108,9 @@ class Lock:
 
 
 def make_private(home: Path) -> None:
-    """The state holds keys and the access log signed addresses: nobody else may look into its folder. Raises
-    PermissionError if it is another user's."""
+    """Close the folder to other users, because the state holds keys and the access log holds signed addresses. Raises
+    PermissionError for another user's folder.
+    """
     if home.parent.name == ".trainyard":
         private_folder(home.parent)
     private_folder(home)

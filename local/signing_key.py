@@ -1,4 +1,4 @@
-"""The key with which the local cloud signs models. It is created with the cloud's folder and stored there."""
+"""The local cloud's key for signing models, created and stored in the cloud's folder."""
 
 from __future__ import annotations
 

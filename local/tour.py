@@ -43,7 +43,7 @@ class Tour:
                 act(self) if callable(act) else self.type(act)
 
     def type(self, words: Sequence[str]) -> None:
-        """Print a command as you would type it, and run it. Raises TourFailed if it fails."""
+        """Print a command as if typed, and run the command. Raises TourFailed for a failure."""
         say(f"\n$ python3 trainyard.py {shlex.join(words)}")
         environment = {**os.environ, "TRAINYARD_CLOUD": str(self.home), "TRAINYARD_CWD": str(self.folder)}
         argv = [sys.executable, "-m", "cli", *words, "--profile", "local"]
@@ -51,7 +51,7 @@ class Tour:
             raise TourFailed(f"`{words[0]}` ended with exit status {status}. Its cloud's logs: {self.home / 'logs'}")
 
     def await_training(self) -> None:
-        """Wait until the newest run has trained for one epoch."""
+        """Wait for the first trained epoch of the newest run."""
         with Api(self.api) as api:
             wait_for(lambda: _has_trained(api), PATIENCE_SECONDS, "the run to train", 0.5)
 
@@ -63,7 +63,7 @@ def _has_trained(api: Api) -> bool:
 
 @dataclass(frozen=True)
 class Step:
-    """One step: its explanation, its commands, and the condition to wait for between them."""
+    """One step: an explanation, commands, and the condition to wait for between commands."""
 
     title: str
     words: str

@@ -106,7 +106,7 @@ def where(found: record.Record, home: Path) -> str:
 
 
 def stop_on_signals() -> None:
-    """Make Ctrl-C and SIGTERM end the program through KeyboardInterrupt, so that everything stops in order.
+    """Make Ctrl-C and SIGTERM end the program through KeyboardInterrupt, to stop everything in order.
 
     The message appears at once, because stopping takes some seconds; another Ctrl-C in the meantime changes nothing.
     """
@@ -124,8 +124,9 @@ def stop_on_signals() -> None:
 
 @contextlib.contextmanager
 def one_interrupt() -> Iterator[None]:
-    """Turn every error that a signal caused into KeyboardInterrupt. For example, a C module that is interrupted
-    during its import raises ImportError."""
+    """Turn every error from a signal into KeyboardInterrupt. For example, a C module with an interrupted import raises
+    ImportError.
+    """
     try:
         yield
     except Exception as exc:

@@ -1,5 +1,5 @@
 // The address holds the whole view, behind the #, so that it can be shared and never reaches a server's log.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 export function read(hash = location.hash) {
   const [path, query = ""] = hash.replace(/^#?\/?/, "").split("?");
@@ -34,9 +34,11 @@ export function refine(changes) {
 }
 
 export function useRoute() {
-  const [route, set] = useState(read);
+  const [route, set] = useState(read),
+    rendered = useRef(location.hash);
   useEffect(() => {
     const readAddress = () => set(read());
+    if (location.hash !== rendered.current) readAddress(); // it changed between the first picture and the listeners
     addEventListener("hashchange", readAddress);
     addEventListener("popstate", readAddress);
     addEventListener("moved", readAddress);

@@ -1,1 +1,1 @@
-"""The domain: what a drop, a run and a cluster are, and what happens to each of them."""
+"""The domain: drops, runs and clusters, and the rules for each of them."""

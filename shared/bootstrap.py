@@ -1,4 +1,4 @@
-"""Build the process's System on the first call, so that no SDK is imported while the host indexes the app."""
+"""Build the process's System on the first call, because indexing the app must import no SDK."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The daily jobs: delete what has expired, and renew what must not expire."""
+"""The daily jobs: delete expired data, and renew data that must not expire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list of features: each feature has one folder and one line here.
+"""The list of features. Each feature is one folder, and one line of this list.
 
 A feature is what Trainyard does besides taking a run from a request to its archive. These modules in a feature's folder
 declare what the feature adds: feature.py (parts of a run, reactions and more: shared/runs/features.py), messages.py,

@@ -1,4 +1,4 @@
-"""The ports that the reactions, the timers and the API need: the ports of all nouns together."""
+"""The ports for the reactions, the timers and the API: the ports of all nouns together."""
 
 from __future__ import annotations
 

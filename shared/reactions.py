@@ -1,4 +1,4 @@
-"""The reactions to facts: for each fact that a noun states, the functions that run, in order.
+"""The reactions to facts: for each stated fact, the functions to run, in order.
 
 Each reaction may run twice, because a repeat of a step that crashed states its fact again. No reaction is the only way
 to its effect: the reconcile and scaling timers repeat an archive, a submission and a check of a cluster, and the
@@ -63,12 +63,12 @@ def judge_data(ports: RunPorts, fact: runs.RunBeingArchived) -> Run:
 
 
 def archive_at_once(ports: RunPorts, fact: runs.RunAdvances) -> Run:
-    """Archive a small run before its row says that the run is over."""
+    """Archive a small run before the run's row records the end."""
     return archives.archive_at_once(ports, fact.run) if fact.archives else fact.run
 
 
 def archive(ports: StoragePorts, fact: runs.RunEnded) -> None:
-    """Queue the archive, unless the run's last step already wrote it."""
+    """Queue the archive, unless the run's last step already wrote the archive."""
     if fact.run.archive.at is None:
         ask_for_archive(ports.queues, fact.run.name)
 
@@ -86,7 +86,7 @@ def check_cluster(ports: ClusterPorts, fact: runs.RunStarted | runs.RunEnded) ->
 
 
 def announce_archived(ports: EventPorts, fact: runs.RunArchived) -> None:
-    """Announce the archived run. Notices wait until the run's row says that it is archived."""
+    """Announce the archived run. Notices wait until the run's row records the archive."""
     run = fact.run
     data = {"run": run.name, "state": run.progress.state, "output": fact.output}
     announce(ports, "RunArchived", run.name, data)
@@ -134,7 +134,7 @@ def notify_of_budget(ports: EventPorts, fact: money.BudgetWarned | money.BudgetR
 
 
 def announce_alias(ports: EventPorts, fact: models.AliasMoved) -> None:
-    """Announce the move under its place in the model's history, which is unique."""
+    """Announce the move under its unique place in the model's history."""
     line = fact.change
     data = {
         "model": line.model, "alias": line.alias, "before": line.before, "after": line.after, "by": line.by,
@@ -155,7 +155,7 @@ def challenge(ports: WorkspacePorts, fact: runs.RunArchived) -> None:
 
 
 def notify_of_poison(ports: EventPorts, fact: messages.MessagePoisoned) -> None:
-    """Notify once per poison message. Two messages with the same text count as one."""
+    """Notify once per poison message. Messages with equal texts count as one."""
     queue_notice(ports, "MessagePoisoned", f"{fact.queue}/{fact.digest}", {"queue": fact.queue})
 
 
@@ -195,7 +195,7 @@ _OF_EVERY_RUN: dict[type[Fact], tuple[Callable[[AllPorts, Any], None], ...]] = {
 
 
 def _with_features() -> dict[type[Fact], tuple[Callable[[AllPorts, Any], None], ...]]:
-    """Return the table: the reactions of every run first, then those of the features, in the order of FEATURES."""
+    """Return the table: the reactions of every run first, then the features' reactions, in the order of FEATURES."""
     table = dict(_OF_EVERY_RUN)
     for feature in features():
         for fact, more in feature.reactions.items():
@@ -207,9 +207,7 @@ REACTIONS = _with_features()
 
 
 def written_with(ports: AllPorts, fact: runs.RunAdvances | runs.RunBeingArchived) -> Run:
-    """Return the run with all changes that belong in the same write as the fact. Each reaction sees the changes before
-    it.
-    """
+    """Return the run with every change for the fact's write. Each reaction sees the earlier changes."""
     of_features = (change for feature in features() for change in feature.in_the_same_write.get(type(fact), ()))
     for reaction in (*IN_THE_SAME_WRITE[type(fact)], *of_features):
         fact = replace(fact, run=reaction(ports, fact))

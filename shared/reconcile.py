@@ -1,5 +1,5 @@
-"""Repair what lost events missed. Events are hints: because of this timer, a lost event costs one period, and a drop
-whose events are all lost costs three.
+"""Repair the effects of lost events. Events are hints: with this timer, a lost event costs one period, and a drop
+without any event costs three.
 
 The timer only queues checks, so it takes seconds, no matter how many there are.
 """

@@ -1,4 +1,4 @@
-"""The ports, the routes and the clock that every use case works with, in one value."""
+"""The ports, the routes and the clock for every use case, in one value."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ P = TypeVar("P")
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """All external ports that a use case may touch. `events` is None if no topic is configured.
+    """The external ports of the use cases. `events` is None without a configured topic.
 
     `audience` is None if the subscriptions are unknown: assume that there are some. `removals` and `schedules` are the
     stores of removals and schedules. `features` are the stores that single features
@@ -94,17 +94,17 @@ class System:
 
     @cached_property
     def datasets(self) -> Datasets:
-        """Lists what drops hold."""
+        """Lists the contents of drops."""
         return DropDatasets(self.drops)
 
     @cached_property
     def named(self) -> Named:
-        """Lists the models that need a run or a drop."""
+        """Lists the models with a need for a run or a drop."""
         return KeptVersions(self.models)
 
     @cached_property
     def versions(self) -> Versions:
-        """Resolves a name such as churn@production to a run."""
+        """Resolves a name, for example churn@production, to a run."""
         return KeptVersions(self.models)
 
     def store(self, key: FeatureStore[P]) -> P:
@@ -113,9 +113,9 @@ class System:
         return store
 
     def happened(self, fact: Fact) -> None:
-        """State a fact: run every reaction to it."""
+        """State a fact: run each reaction to the fact."""
         react(self, fact)
 
     def written_with(self, fact: RunAdvances | RunBeingArchived) -> Run:
-        """Return the run with all changes that belong in the same write as the fact."""
+        """Return the run with every change for the fact's write."""
         return written_with(self, fact)

@@ -1,1 +1,1 @@
-"""The demo: it drops a real data set, follows the run, and checks everything that the system promises."""
+"""The demo: drops a real data set, follows the run, and checks every promise of the system."""

@@ -19,7 +19,7 @@ MANIFEST = "manifest.json"
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim, whether it holds, and what was found."""
+    """One claim, whether the claim holds, and the finding."""
 
     text: str
     holds: bool
@@ -63,7 +63,7 @@ def _read(client: ContainerClient, name: str) -> bytes:
 
 
 def read_row(connection_string: str, run: str) -> dict[str, Any]:
-    """Return the run's row in Table Storage, found by its name; empty if there is none."""
+    """Return the run's row in Table Storage, found by name; empty without a row."""
     with TableServiceClient.from_connection_string(connection_string) as service:
         own = "name eq @run and RowKey ge 't!' and RowKey lt 't~'"  # not its copies, by which lists find it
         rows = service.get_table_client("runs").query_entities(own, parameters={"run": run})
@@ -71,7 +71,7 @@ def read_row(connection_string: str, run: str) -> dict[str, Any]:
 
 
 def check(seen: Seen, archive: Archive, row: dict[str, Any], least_accuracy: float) -> list[Claim]:
-    """Check all claims, in the order in which the demo makes them."""
+    """Check every claim, in the demo's order."""
     return [
         _completed(seen.run),
         _one_row(seen.run, row),

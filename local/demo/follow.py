@@ -1,4 +1,4 @@
-"""How the demo follows a drop: it shows what the command line's own follow reports."""
+"""Following a drop in the demo, with the reports of the command line's own follow."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ class Stuck(RuntimeError):
 
 
 class Follower:
-    """Receives the changes of one drop, and reads the state of its cluster. Calls `between` each time, and raises
-    Stuck."""
+    """Receives the changes of one drop, and reads the state of the drop's cluster. Calls `between` each time, and
+    raises Stuck.
+    """
 
     def __init__(self, api: Api, screen: Screen, between: Callable[[], None]) -> None:
         self._api, self._screen, self._between = api, screen, between
@@ -57,7 +58,7 @@ class Follower:
         self._continue()
 
     def recovered(self) -> None:
-        """Note that a request worked again."""
+        """Note the end of a request's failures."""
 
     def _continue(self) -> None:
         self._between()
@@ -70,7 +71,7 @@ class Follower:
 
 
 def follow(api: Api, screen: Screen, drop: str, between: Callable[[], None]) -> None:
-    """Follow a new drop (`route/name`) until its run is archived, and its cluster at zero or kept by somebody else.
+    """Follow a new drop (`route/name`) until the run is archived, and the cluster at zero or kept by somebody else.
 
     Raises Stuck if nothing changes for PATIENCE_SECONDS, CliError for a drop that is rejected.
     """

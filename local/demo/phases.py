@@ -26,7 +26,7 @@ PHASES = {
 
 @dataclass
 class Seen:
-    """What the demo has seen so far. The demo itself measures the three moments; the rest is the API's last answer."""
+    """The demo's knowledge so far. The demo measures the three moments; the rest is the API's last answer."""
 
     began: datetime
     cloud_up: datetime | None = None
@@ -49,8 +49,9 @@ class Phase:
 
 
 def phases(seen: Seen, now: datetime) -> list[Phase]:
-    """Return all phases in order. Phases that are over have their duration, the first one that is not over is
-    active, and the others wait."""
+    """Return the phases in order. Finished phases have a duration, the first unfinished phase is active, and the others
+    wait.
+    """
     sealed, archived = _moment(seen.run.get("created_at")), _moment(seen.run.get("archived_at"))
     return [
         _between(CLOUD, seen.began, seen.cloud_up, now),
@@ -62,7 +63,7 @@ def phases(seen: Seen, now: datetime) -> list[Phase]:
 
 
 def _between(key: str, begin: datetime | None, end: datetime | None, now: datetime) -> Phase:
-    """Return the time between two moments. Some are measured by the app's clock, so they may be in the wrong order."""
+    """Return the time between two moments. Some moments come from the app's clock, so the order may be wrong."""
     seconds = max(0.0, ((end or now) - begin).total_seconds()) if begin else None
     return Phase(key, PHASES[key], seconds, active=begin is not None and end is None)
 

@@ -16,8 +16,7 @@ LINES_KEPT = 200
 
 @dataclass
 class Log:
-    """The last lines of a log that arrives in pieces, and the share of the epochs that is done according to the
-    log."""
+    """The last lines of a log in pieces, and the log's share of finished epochs."""
 
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=LINES_KEPT))
     total: int = 0  # lines so far, kept or not
@@ -25,7 +24,7 @@ class Log:
     _pieces: Lines = field(default_factory=Lines)
 
     def add(self, text: str) -> None:
-        """Add the next piece. Its last line counts once it is complete."""
+        """Add the next piece. The last line counts once it is complete."""
         for line in self._pieces.add(text):
             self.lines.append(line)
             self.total += 1

@@ -47,7 +47,7 @@ class Choice:
 
     @property
     def least_accuracy(self) -> float:
-        """Return the accuracy that the run must reach with these options; 0 for other data or epochs."""
+        """Return the run's required accuracy with these options; 0 for other data or epochs."""
         return claims.DIGITS_ACCURACY if self.data is None and self.epochs is None else 0.0
 
 
@@ -119,7 +119,7 @@ class Demo:
         return 0 if holds else 1
 
     def forget(self) -> None:
-        """Remove the folder of the demo's own cloud, if it had one."""
+        """Remove the folder of the demo's own cloud, if any."""
         if self.home != self.choice.home:
             shutil.rmtree(self.home, ignore_errors=True)
 
@@ -138,7 +138,7 @@ class Demo:
 
     @contextlib.contextmanager
     def _somewhere(self) -> Iterator[record.Record]:
-        """The cloud that is up already, left as it was; or one of our own, stopped at the end.
+        """A running cloud, left running; or a new cloud, stopped at the end.
 
         Where others are at work there, the demo has one of its own beside it, so that neither waits for the other.
         """

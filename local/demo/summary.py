@@ -48,7 +48,7 @@ def as_table(seen: Seen, archive: Archive, claims: list[Claim], plot: Path | Non
 
 
 def _claims(claims: list[Claim]) -> RenderableType:
-    """Return one line for each claim that holds, and the full finding for each claim that does not."""
+    """Return one line for each holding claim, and the full finding for each failed claim."""
     lines: list[RenderableType] = []
     for claim in claims:
         if claim.holds:

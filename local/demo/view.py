@@ -26,7 +26,7 @@ BAR_WIDTH = 30
 
 @dataclass
 class Screen:
-    """The content of the screen. The demo changes it; a view draws it."""
+    """The content of the screen. The demo changes the content; a view draws it."""
 
     title: str
     seen: Seen
@@ -62,7 +62,7 @@ def open_view(console: Console, screen: Screen) -> View:
 
 
 class LiveView:
-    """Redraws the whole picture several times a second, so that the seconds count up."""
+    """Redraws the whole picture several times a second, to count the seconds up."""
 
     def __init__(self, console: Console, screen: Screen) -> None:
         draw = lambda: picture(screen, datetime.now(UTC))  # noqa: E731  # Live wants a function without arguments

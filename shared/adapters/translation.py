@@ -23,7 +23,7 @@ _SECRETS = re.compile(r"(?i)\b(sig|AccountKey|SharedAccessKey|code)=[^&;\s\"']+|
 
 @contextmanager
 def translated(what: str) -> Iterator[None]:
-    """Raise the errors of the block as Trainyard's, with messages that begin with `what`: "could not list
+    """Raise the errors of the block as Trainyard's errors. Each message begins with `what`: "could not list
     drops/digits".
 
     400 and 413 become BadInput, 404 NotFound, 409 and 412 Changed. All other errors are temporary and become
@@ -41,12 +41,12 @@ def error_of(exc: AzureError) -> type[TrainyardError]:
 
 
 def is_temporary(exc: AzureError) -> bool:
-    """Return whether the same call may succeed later."""
+    """Return whether repeating the call may succeed."""
     return issubclass(error_of(exc), Unavailable)
 
 
 def status_of(exc: AzureError) -> int:
-    """Return the HTTP status, or 0 if there was no answer."""
+    """Return the HTTP status; 0 without an answer."""
     return int(exc.status_code or 0) if isinstance(exc, HttpResponseError) else 0
 
 
@@ -57,7 +57,7 @@ def code_of(exc: AzureError) -> str:
 
 
 def reason_of(exc: AzureError) -> str:
-    """Return the service's code and message on one line, or why there was no answer."""
+    """Return the service's code and message on one line, or the reason for a missing answer."""
     status, code = status_of(exc), code_of(exc)
     message = getattr(getattr(exc, "error", None), "message", None) or exc.message or type(exc).__name__
     words = without_secrets(" ".join(_FACTS.sub("", str(message).strip()).split()))

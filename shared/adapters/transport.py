@@ -1,4 +1,4 @@
-"""The SDKs' HTTP transport: requests, without its per-request work for browsers.
+"""The HTTP transport of the SDKs: requests, without per-request work for browsers.
 
 requests.Session rebuilds every request from cookies, hooks, redirects, the user's netrc and the environment's proxies.
 The SDKs pass requests that are already complete, and this work is a third of the cost of a small request. Connections,

@@ -1,5 +1,5 @@
-"""Answers of the HTTP API that belong to no single noun: problems, health, uploads, overall status. Requests are in
-requests.py, the records in records.py, and the other answers beside the functions that return them.
+"""Answers of the HTTP API about no single noun: problems, health, uploads, overall status. Requests are in requests.py,
+records in records.py, and other answers beside their functions.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class ToSend(Struct):
 
 
 class Folder(Struct):
-    """The files of a folder that are still to be uploaded. None: all of them are stored."""
+    """The files of a folder that are still to be uploaded. None: every file is stored."""
 
     path: Annotated[str, Meta(description="What a job writes as its code, or as the path of an input.")]
     digest: str

@@ -1,4 +1,4 @@
-"""The app over HTTP: health, the caller, what can be submitted, and poison messages."""
+"""The app over HTTP: health, the caller, the catalogue of trainers and routes, and poison messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The API operations of the app itself, and of what can be submitted to it."""
+"""The API operations of the app itself, and of its trainers and routes."""
 
 from __future__ import annotations
 

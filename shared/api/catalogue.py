@@ -39,7 +39,7 @@ def _trainer(trainers: Path, routes: Routes, name: str) -> Json:
 
 
 def all_routes(routes: Routes) -> list[Json]:
-    """Return every route: what it makes of a drop in its folder, and within which limits."""
+    """Return every route: its purpose, its clusters, and its limits."""
     return [_route(route) for _, route in sorted(routes.items())]
 
 

@@ -12,7 +12,8 @@ GROUP = OperationGroup(
         Operation(
             "list_drops", "GET", "drops", ANSWERS,
             "The drops by name",
-            "Up to 1,000. `?route=` selects one route; `?after=<route>/<name>` gives the next page",
+            "Up to 1,000. `?route=` selects one route; `?after=<route>/<name>` gives the next page; with "
+            "`?details=true` each drop has all fields",
         ),
         Operation(
             "get_drop", "GET", "drops/{route}/{name}", ANSWERS,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from shared.api import queries
 from shared.api.answers import Folder, Uploads
-from shared.api.records import DropAnswer
+from shared.api.records import DropAnswer, ListedDrop
 from shared.api.requests import DropName, DropsQuery, FolderRequest, RouteName, UploadRequest, files, offered
 from shared.drops import retrain
 from shared.drops import uploads as drop_uploads
@@ -22,7 +22,7 @@ from shared.kernel.reply import Reply
 from shared.runs.answers import Accepted, accepted
 
 
-def list_drops(ports: DropPorts, query: DropsQuery) -> Annotated[list[Json], list[DropAnswer]]:
+def list_drops(ports: DropPorts, query: DropsQuery) -> Annotated[list[Json], list[ListedDrop]]:
     return queries.drops(ports, query)
 
 

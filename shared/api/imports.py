@@ -1,4 +1,4 @@
-"""Translate a Batch AI document, for users who migrate from Batch AI. Makes nothing."""
+"""Translate a Batch AI document, for users who migrate from Batch AI. Creates nothing."""
 
 from __future__ import annotations
 

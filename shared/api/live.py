@@ -1,5 +1,4 @@
-"""Everything that a follower shows of a run, in one answer: its record, and the points and the log since the last
-request.
+"""One answer for followers of a run: the run's record, and the points and the log since the last request.
 
 The follower sends back `metrics.next` and `log.next_offset` of the last answer, and so reads nothing twice and misses
 nothing. Answers without news are equal, so a conditional request (If-None-Match) gets 304.

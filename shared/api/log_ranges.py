@@ -13,9 +13,7 @@ _RANGE = re.compile(r"bytes=(\d{1,15})?-(\d{1,15})?")
 
 
 def wanted_range(header: str | None) -> tuple[int | None, int | None] | None:
-    """Return the first and last byte that the header requests. An unreadable header, or one with several ranges, is
-    ignored.
-    """
+    """Return the first and last requested byte. An unreadable header, or a header with several ranges, is ignored."""
     match = _RANGE.fullmatch((header or "").replace(" ", ""))
     if not match or not (match[1] or match[2]):
         return None
@@ -24,7 +22,7 @@ def wanted_range(header: str | None) -> tuple[int | None, int | None] | None:
 
 
 def log_answer(chunk: Chunk, ranged: bool = False) -> Reply:
-    """Return 200 with the bytes from the offset; 206 with a range of them; 416 if there is no such range."""
+    """Return 200 with the bytes from the offset, 206 with a range of the log, or 416 for a range outside of the log."""
     headers = {
         "x-next-offset": str(chunk.next_offset),
         "x-log-complete": "true" if chunk.complete else "false",

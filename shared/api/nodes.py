@@ -26,7 +26,7 @@ class NodesQuery(Struct):
 
 
 class NodeSample(Struct):
-    """The cluster had these nodes from `at` until the next sample. If not `known`, nobody counted them."""
+    """The nodes of the cluster from `at` until the next sample. If not `known`, nobody counted the nodes."""
 
     at: datetime
     running: int
@@ -104,7 +104,7 @@ def changes(samples: Iterable[Sample]) -> Iterator[Sample]:
 
 
 def _at_most(samples: list[Sample]) -> list[Sample]:
-    """Return at most MOST_SAMPLES samples, without those that lasted shortest."""
+    """Return at most MOST_SAMPLES samples, leaving out the samples of the shortest duration."""
     if len(samples) <= MOST_SAMPLES:
         return samples
     lasted = [(b.at - a.at, i) for i, (a, b) in enumerate(pairwise(samples))]

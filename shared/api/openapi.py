@@ -62,7 +62,7 @@ LINKS = {  # from an answer that names a run to the operations on that run
 
 @cache
 def document() -> Json:
-    """Return the document. Every call returns the same object; do not modify it."""
+    """Return the document. Every call returns the shared document; do not modify it."""
     declared = [signature(operation) for operation in OPERATIONS]
     models = [m for s in declared for m in (s.query, s.body, *s.answers.values()) if m is not None]
     schemas, components = parsing.schemas([*models, answers.ProblemDetails], "#/components/schemas/{name}")

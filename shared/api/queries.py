@@ -43,10 +43,13 @@ def drop(ports: DropPorts, route: str, name: str) -> dict[str, Any]:
 
 
 def drops(ports: DropPorts, query: DropsQuery) -> list[dict[str, Any]]:
-    """Return up to a thousand drops by name, of one route or of all, starting after the drop `query.after`."""
+    """Return up to a thousand drops by name, of one route or of all, starting after the drop `query.after`.
+
+    Without `details`, a drop has the fields that a list shows.
+    """
     after = DropKey.of(query.after) if query.after else None
     drop_records = ports.drops.listed(query.route or None, after, query.limit)
-    return [records.drop(record) for record in drop_records]
+    return [records.drop(record) if query.details else records.listed_drop(record) for record in drop_records]
 
 
 def run(ports: ClusterPorts, name: str) -> dict[str, Any]:
@@ -74,7 +77,7 @@ def runs(ports: ClusterPorts, query: RunListQuery) -> dict[str, Any]:
     Without `details`, a run has the fields that a list shows, and only their columns are read. With a condition, a page
     reads up to 4,000 runs; `looked_at` is how many were read.
     """
-    fields = RunFields.ALL if query.details or query.where else RunFields.ROW
+    fields = RunFields.ALL if query.details or query.where else RunFields.ENTRY
     page = ports.runs.page(run_filter(ports.clock, query), query.limit, query.token or "", fields=fields)
     runs = [run for run in page.runs if run.removed.at is None]
     shown = [shown_run(ports, run) if query.details else records.listed(run, ports.clock()) for run in runs]

@@ -28,7 +28,7 @@ from shared.runs.views.labels import labeled_values, listed_values
 
 
 class Best(Struct):
-    """The metric that tells most about a run, as the training saw it at its best and as the saved model has it."""
+    """A run's headline metric: the best value in training, and the value of the saved model."""
 
     metric: str
     value: Annotated[float, Meta(description="The best value that the training saw.")]
@@ -65,7 +65,7 @@ class NoteAnswer(Struct):
 
 
 class AuditedAnswer(Struct):
-    """What someone did to a run after it was made."""
+    """A person's action on a run after its creation."""
 
     what: str
     by: Annotated[str, Meta(description="The person who did it; empty if unknown.")]
@@ -75,7 +75,7 @@ class AuditedAnswer(Struct):
 
 
 class Git(Struct):
-    """Where the job's code came from, as whoever submitted it says."""
+    """The origin of the job's code, as reported by the submitter."""
 
     commit: str
     dirty: Annotated[bool, Meta(description="Whether files were changed since that commit.")]
@@ -154,15 +154,19 @@ _LISTED = (
 )
 
 
-def _listed_model() -> Any:
-    required = [(each.name, each.type) for each in fields(RunAnswer) if each.name in _LISTED]
-    others = [(each.name, each.type | UnsetType, UNSET) for each in fields(RunAnswer) if each.name not in _LISTED]
-    text = "A run in a list. The fields that are not required come with `details`."
-    return defstruct("ListedRun", [*required, *others], module=__name__, namespace={"__doc__": text})
+_LISTED_DROP = ("drop", "state", "run", "owner", "generation", "blobs", "bytes", "opened_at", "sealed_at", "why")
 
 
-ListedRun = _listed_model()
+def _listed_model(name: str, model: Any, shown: tuple[str, ...], noun: str) -> Any:
+    required = [(each.name, each.type) for each in fields(model) if each.name in shown]
+    others = [(each.name, each.type | UnsetType, UNSET) for each in fields(model) if each.name not in shown]
+    text = f"A {noun} in a list. The fields that are not required come with `details`."
+    return defstruct(name, [*required, *others], module=__name__, namespace={"__doc__": text})
+
+
 DropAnswer = model_of(__name__, drops.Drop, {"drop": str}, _DROP_SKIPS)
+ListedRun = _listed_model("ListedRun", RunAnswer, _LISTED, "run")
+ListedDrop = _listed_model("ListedDrop", DropAnswer, _LISTED_DROP, "drop")
 DecisionAnswer = model_of(__name__, clusters.Decision, {}, ("cluster",))
 
 
@@ -188,6 +192,11 @@ def drop(record: drops.Drop) -> Json:
     return {"drop": str(record.key), **plain_fields(record, _DROP_SKIPS)}
 
 
+def listed_drop(record: drops.Drop) -> Json:
+    """Return the fields that a list of drops shows."""
+    return {name: value for name, value in drop(record).items() if name in _LISTED_DROP}
+
+
 def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
     return {
         "run": record.name,
@@ -211,7 +220,7 @@ def run(record: runs.Run, waiting: waits.Waiting | None = None) -> Json:
 
 
 def listed(record: runs.Run, now: datetime) -> Json:
-    """Return the fields that a list of runs shows."""
+    """Return the fields of a run for lists."""
     best = summary.best_metric(record)
     return {
         "run": record.name,

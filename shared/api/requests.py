@@ -1,4 +1,4 @@
-"""Request models of the HTTP API: they validate every request, and openapi.py describes them.
+"""Request models of the HTTP API. The models validate every request, and openapi.py describes them.
 
 A request that does not match its model raises BadInput with the place and the expected type.
 """
@@ -54,7 +54,7 @@ class TagsRequest(Struct, forbid_unknown_fields=True):
 
 
 class Changes(Struct, forbid_unknown_fields=True):
-    """Changes for a run made from another one. An empty body changes nothing."""
+    """Changes for a run made from another run. An empty body changes nothing."""
 
     parameters: Annotated[
         dict[str, bool | int | float | str], Meta(description="Values of the job's literal inputs, by name.")
@@ -80,7 +80,7 @@ class LeaseExtension(Struct, forbid_unknown_fields=True):
 
 
 class CheckedFile(Struct, forbid_unknown_fields=True):
-    """A file of a drop that may be uploaded."""
+    """A drop's file before its upload."""
 
     name: Annotated[str, Meta(min_length=1, max_length=1024, description="Below the folder, with slashes.")]
     size: Annotated[float, Meta(ge=0, le=1 << 44, multiple_of=1)]
@@ -139,7 +139,7 @@ class RunsQuery(Struct):
 
 
 class RunListQuery(RunsQuery):
-    """The same parameters, plus `details`."""
+    """The parameters of RunsQuery, plus `details`."""
 
     details: Annotated[bool, Meta(description="Each run with all fields, as GET runs/{run} has them.")] = False
 
@@ -205,7 +205,7 @@ class UploadFile(Struct, forbid_unknown_fields=True):
 
 
 class UploadRequest(Struct, forbid_unknown_fields=True):
-    """Files of a drop to upload. `_SUCCESS` among them is the marker that closes the drop: put it last."""
+    """Files of a drop to upload. `_SUCCESS` is the marker for closing the drop: put the marker last."""
 
     files: Annotated[list[UploadFile], Meta(min_length=1, max_length=1000)]
 
@@ -214,6 +214,9 @@ class DropsQuery(Struct):
     route: str | UnsetType = UNSET
     after: Annotated[str | UnsetType, Meta(description="The last drop of the previous page, route/name.")] = UNSET
     limit: Annotated[int, Meta(ge=1, le=MOST_RUNS)] = MOST_RUNS
+    details: Annotated[bool, Meta(description="Each drop with all fields, as GET drops/{route}/{name} has them.")] = (
+        False
+    )
 
 
 class ReplayQuery(Struct):

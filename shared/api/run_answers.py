@@ -27,7 +27,7 @@ class ComparedMetric(Struct):
 
 
 class Costs(Struct):
-    """What a run may cost, in dollars, before it starts. `price` is an hour of one node; null where none is known."""
+    """A run's possible costs in dollars, before the start. `price` is an hour of one node; null if unknown."""
 
     project: str
     estimated: Annotated[
@@ -41,7 +41,7 @@ class Costs(Struct):
 
 
 class _DryRun(Struct):
-    """`report` is of a Batch AI document, empty for any other job."""
+    """`report` belongs to a Batch AI document, and is empty for any other job."""
 
     job: dict[str, Any]
     reasons: list[Reason]
@@ -55,7 +55,7 @@ DryRun = msgspec.defstruct(
 
 
 class Imported(Struct):
-    """What a Batch AI document becomes: a job, a compute, or for a project what the command line needs of it."""
+    """The translation of a Batch AI document: a job, a compute, or the facts of a project for the command line."""
 
     kind: str
     job: dict[str, Any] | None = None
@@ -126,7 +126,7 @@ class Artifact(Struct):
 
 
 class OutputAnswer(Struct, omit_defaults=True):
-    """What became of an output that the job declared: archived, empty, left where it is, or missing."""
+    """The fate of a declared output of the job: archived, empty, left in its place, or missing."""
 
     name: str
     state: str

@@ -1,4 +1,4 @@
-"""Runs over HTTP: make a run, cancel it, retry it, continue it, annotate it."""
+"""Runs over HTTP: create, cancel, retry, continue, annotate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The origin of a job's code, as the API shows it."""
+"""The origin of a job's code, in the API's form."""
 
 from __future__ import annotations
 

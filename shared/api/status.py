@@ -1,4 +1,4 @@
-"""Health and status: which services answer, what waits, and what failed."""
+"""Health and status: answering services, waiting work, and failures."""
 
 from __future__ import annotations
 
@@ -65,9 +65,7 @@ def _error(name: str, answer: Future[None]) -> TrainyardError | None:
 
 
 class Questions:
-    """Checks whether services answer. Each service has at most one open check, and concurrent callers share its
-    answer.
-    """
+    """Checks whether services answer. Each service has at most one open check; concurrent callers share the answer."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -92,14 +90,15 @@ def asked(ports: DropPorts) -> dict[str, Future[None]]:
 
 
 def _check_storage(ports: DropPorts) -> None:
-    """Raise Unavailable unless the account answers and stores what it gets: a full disk answers, too."""
+    """Raise Unavailable unless the account answers and stores a row, because an account with a full disk answers,
+    too.
+    """
     ports.blobs.check()
     ports.drops.move_cursor(HEALTH_CURSOR, ports.clock().isoformat())
 
 
 def get_status(ports: ClusterPorts) -> Annotated[Json, answers.Status]:
-    """Return queues with poison messages that still matter, drops that wait or were rejected, newest runs, and
-    clusters.
+    """Return queues with relevant poison messages, waiting and rejected drops, newest runs, and clusters.
 
     The queues and the clusters are at most SECONDS_SHOWN old: reading them takes two thirds of the requests.
     """
@@ -137,7 +136,7 @@ def list_leases(ports: ClusterPorts) -> Annotated[list[Json], list[records.Lease
 
 
 def list_clusters(ports: ClusterPorts) -> Annotated[list[Json], list[records.ClusterAnswer]]:
-    """Return the clusters, each with the latest decision about it and the runs that wait for it."""
+    """Return the clusters, each with the latest decision and the runs in its queue."""
     waiting = _waiting(ports.runs)
     return [_cluster(ports, cluster, waiting.get(cluster.name, [])) for cluster in ports.clusters.list()]
 

@@ -1,1 +1,1 @@
-"""Clusters, and the timer that scales them to zero."""
+"""Clusters, and the timer for scaling clusters to zero."""

@@ -20,7 +20,7 @@ WORTH_A_CHANGE = 0.1  # share of the cluster's idle time; a smaller change is no
 
 
 def set_idle_times(ports: ClusterPorts) -> dict[str, float]:
-    """Set the idle time of each such cluster from its gaps, for Azure ML and for the scaling timer alike.
+    """Set the idle time of each listed cluster from its gaps, for Azure ML and for the scaling timer alike.
 
     A cluster that refuses does not stop the others. Return the chosen seconds by cluster.
     """

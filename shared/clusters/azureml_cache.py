@@ -1,4 +1,4 @@
-"""Cache Azure ML's answers about clusters and their jobs, so that many questions cost one request."""
+"""Cache Azure ML's answers about clusters and their jobs: many questions cost one request."""
 
 from __future__ import annotations
 
@@ -94,6 +94,6 @@ def _claim(admission: Admission, run: Run, now: datetime) -> Claim:
 
 
 def _waits(runs: Iterable[Run], now: datetime) -> list[float]:
-    """Return how many seconds each of these runs waited for its first nodes."""
+    """Return the seconds of each run's wait for its first nodes."""
     uses = (use for run in runs for use in workload(run).uses(run, now))
     return [(use.waited[0].end - use.waited[0].begin).total_seconds() for use in uses if use.waited]

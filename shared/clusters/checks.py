@@ -17,14 +17,14 @@ def queue_check(queues: Queues, cluster: str, delay: float = 0.0) -> None:
 
 
 def queue_check_soon(ports: ClusterPorts, cluster: str) -> None:
-    """Queue a check in LOOK_SECONDS, unless one is already queued."""
+    """Queue a check in LOOK_SECONDS, unless a check is already queued."""
     if ports.decisions.claim_check(cluster, ports.clock(), CHECK_SECONDS):
         queue_check(ports.queues, cluster, CHECK_SECONDS)
 
 
 def queue_checks_of_lease(queues: Queues, lease: Lease, now: datetime) -> None:
-    """Queue one check now, which scales the cluster up for the lease, and one at the lease's end, which lets its nodes
-    go.
+    """Queue two checks for a lease: the check now scales the cluster up, and the check at the lease's end lets the
+    nodes go.
     """
     queue_check(queues, lease.cluster)
     queue_check(queues, lease.cluster, (lease.until - now).total_seconds() + 1)

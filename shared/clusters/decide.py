@@ -42,7 +42,7 @@ class Need:
 
 
 def judge_cluster(cluster: Cluster, need: Need, latest: Decision | None, now: datetime) -> Decision:
-    """Return one decision about a cluster, whatever its state. A cluster goes to zero only when nothing needs it."""
+    """Return one decision about a cluster in any state. Only a cluster without needs goes to zero."""
     held = nodes_held(need.leases, now)
     decision = Decision(cluster.name, "keep", "", "", now)
     decision = replace(decision, findings=(*need.warnings, *_findings(cluster, held)), of_runs=tuple(need.warnings))
@@ -63,7 +63,7 @@ def judge_cluster(cluster: Cluster, need: Need, latest: Decision | None, now: da
 
 
 def judge_instance(instance: Cluster, latest: Decision | None, rules: Rules, now: datetime) -> Decision:
-    """Return one decision about a compute instance, which costs money until someone stops it."""
+    """Return one decision about a compute instance. A running compute instance costs money until someone stops it."""
     decision = Decision(instance.name, "keep", "at_zero", "It is stopped.", now)
     if not instance.nodes:
         return decision
@@ -80,7 +80,7 @@ def judge_instance(instance: Cluster, latest: Decision | None, rules: Rules, now
 
 
 def refused(decision: Decision, reason: str) -> Decision:
-    """Return the decision for a cluster that could not be read or changed: leave it, and retry at the next check."""
+    """Return the decision for an unreadable or unchangeable cluster: leave the cluster, and retry at the next check."""
     return replace(decision, action="wait", code="broken", why=reason, min_nodes=None)
 
 

@@ -11,7 +11,7 @@ from shared.clusters.model import Cluster
 
 @dataclass(frozen=True)
 class Claim:
-    """A run that has nodes of a cluster, or waits for them. `seconds` is how long the run still needs them, None if
+    """A run that has nodes of a cluster, or waits for nodes. `seconds` is the remaining time of the run, None if
     unknown.
 
     `waited` is how many seconds the run has waited so far.

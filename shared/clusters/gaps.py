@@ -1,4 +1,4 @@
-"""The gaps between a cluster's jobs, and the cost of starting a node there, computed from its runs. Pure."""
+"""The gaps between a cluster's jobs, and the cost of starting a node, computed from the cluster's runs. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STARTS_USED = 50
 
 
 def gaps_of(runs: Iterable[Run], now: datetime) -> list[float]:
-    """Return the seconds in which none of these runs of one cluster had or wanted a node, ordered by the gaps' ends."""
+    """Return the seconds in which no run of this cluster had or wanted a node, ordered by the gaps' ends."""
     spells = sorted(
         (min(s.begin for s in (*use.waited, *use.ran)), max(s.end for s in (*use.waited, *use.ran)))
         for use in (use for run in runs for use in workload(run).uses(run, now))
@@ -33,9 +33,7 @@ def gaps_of(runs: Iterable[Run], now: datetime) -> list[float]:
 
 
 def start_seconds(runs: Iterable[Run], now: datetime) -> float:
-    """Return the node seconds that a start costs: the median wait of the newest runs, among waits that a start can
-    explain.
-    """
+    """Return the node seconds of a node's start: the median of the newest waits that a start can explain."""
     uses = [use for run in runs for use in workload(run).uses(run, now) if any(s.begin < s.end for s in use.ran)]
     waits = [(use.waited[0].end - use.waited[0].begin).total_seconds() for use in uses if use.waited]
     starts = [wait for wait in waits if LEAST_START <= wait <= MOST_START]

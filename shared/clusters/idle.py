@@ -52,7 +52,7 @@ class IdleTime:
             self.see(gap)
 
     def see(self, gap: float) -> None:
-        """Record that a gap of this many seconds has ended. `seconds` then applies to the next gap."""
+        """Record a gap of this many seconds. `seconds` then applies to the next gap."""
         self._saved += 2 * min(gap, self.start_seconds) - cost(gap, self.seconds, self.start_seconds)
         self._last.append(gap)
         insort(self._sorted, gap)
@@ -81,7 +81,7 @@ def auto_idle_seconds(
 
 
 def cost(gap: float, timeout: float, start_seconds: float) -> float:
-    """Return the node seconds that a gap costs with this timeout."""
+    """Return the node seconds of a gap with this timeout."""
     return gap if gap <= timeout else timeout + start_seconds
 
 

@@ -12,7 +12,7 @@ from shared.runs.progress.workloads import workload
 
 
 def keep_warm(ports: ClusterPorts, run: Run) -> None:
-    """Make the lease that a run requested, from the run's end on. A repeat returns the same lease."""
+    """Make the lease requested by a run, from the run's end on. A repeat returns the existing lease."""
     ended = run.progress.history[-1].at
     until = ended + min(timedelta(seconds=run.asked.keep_warm_seconds), ports.rules.longest_lease)
     if until <= ports.clock():

@@ -19,8 +19,8 @@ from shared.kernel.versioned import Stored
 
 
 def lease(ports: ClusterPorts, cluster: str, spec: LeaseSpec, owner: Person) -> Lease:
-    """Lease nodes of a cluster to this owner. Queue two checks: one scales the cluster up now, the other lets it go at
-    the end.
+    """Lease nodes of a cluster to this owner. Queue two checks: the first scales the cluster up now, the second lets
+    the nodes go at the end.
 
     Raises NotFound for an unknown cluster, Impossible for too many nodes or too long a time, and Conflict if the
     cluster's project may spend nothing more.
@@ -51,7 +51,7 @@ def lease(ports: ClusterPorts, cluster: str, spec: LeaseSpec, owner: Person) -> 
 
 
 def extend(ports: ClusterPorts, name: str, seconds: float) -> Lease:
-    """Extend a lease to `seconds` from now, if that is later than its end. Raises Conflict for a lease that is over."""
+    """Extend a lease to `seconds` from now, unless the lease ends later. Raises Conflict for an ended lease."""
 
     def longer(stored: Lease, now: datetime) -> Lease:
         if not stored.holds(now):
@@ -66,7 +66,7 @@ def extend(ports: ClusterPorts, name: str, seconds: float) -> Lease:
 
 
 def release(ports: ClusterPorts, name: str, by: Person) -> Lease:
-    """End a lease now. A lease that is over stays unchanged."""
+    """End a lease now. An ended lease stays unchanged."""
 
     def over(stored: Lease, now: datetime) -> Lease:
         if not stored.holds(now):

@@ -23,8 +23,8 @@ class LeaseSpec:
 
 @dataclass(frozen=True)
 class Lease:
-    """`nodes` nodes of a cluster stay up until `until`, or until the lease is released. `run` is the run that asked for
-    it.
+    """`nodes` nodes of a cluster stay up until `until`, or until the release of the lease. `run` is the requesting
+    run.
     """
 
     id: str
@@ -51,7 +51,7 @@ class Lease:
 
 
 def lease_id(made_at: datetime, what: str) -> str:
-    """Return the id of a lease: the same moment and text give the same id. Ids sort by time, to the second."""
+    """Return the id of a lease. Equal moments and texts give equal ids. Ids sort by time, to the second."""
     return f"{made_at.astimezone(UTC):%Y%m%dT%H%M%S}-{hashlib.sha256(what.encode()).hexdigest()[:8]}"
 
 
@@ -61,9 +61,7 @@ def nodes_held(leases: Iterable[Lease], now: datetime) -> int:
 
 
 def words(leases: Iterable[Lease]) -> str:
-    """Describe who holds the nodes, until when, and why: the lease that lasts longest, and the number of other
-    leases.
-    """
+    """Describe the holders of the nodes, the end and the reason: the longest lease, and the number of other leases."""
     latest_first = sorted(leases, key=lambda lease: lease.until, reverse=True)
     first = latest_first[0]
     who = f"Leased by {first.owner or 'someone with a key'}" if not first.run else f"Kept warm after run {first.run}"

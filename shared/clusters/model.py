@@ -1,4 +1,4 @@
-"""Clusters, and the decisions about them."""
+"""Clusters, and decisions about clusters."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class NodeCounts:
-    """The nodes of a cluster in the minute that begins at `at`, as the workspace itself counted them."""
+    """The nodes of a cluster in the minute from `at` on, as counted by the workspace itself."""
 
     at: datetime
     running: int = 0

@@ -1,4 +1,6 @@
-"""Find what needs each cluster now (runs, anyone's jobs, incoming drops, leases), and whether its project may spend."""
+"""Find the needs for each cluster now (runs, anyone's jobs, incoming drops, leases), and whether the project may
+spend.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ class ClustersInUse:
 
 
 def use(ports: ClusterPorts) -> ClustersInUse:
-    """Read what needs clusters now. Drops are read first, so a drop that becomes a run meanwhile is seen either way."""
+    """Read the current needs for clusters. Drops are read first: a drop may become a run during the reading, and must
+    not be missed.
+    """
     expected = _expected(ports.drops, ports.routes)
     recent = ports.runs.newest(RECENT)
     for run in recent:  # in case a process crashed between writing the run's end and making its lease
@@ -56,9 +60,7 @@ def need(budgets: Budgets, cluster: Cluster, usage: ClustersInUse, warnings: Ite
 
 
 def _expected(drops: Drops, routes: Routes) -> dict[str, str]:
-    """Return the clusters on which an open drop may train: its route's clusters, including those a job file may
-    name.
-    """
+    """Return the possible clusters of an open drop: its route's clusters, including the choices of a job file."""
     words_by_cluster: dict[str, str] = {}
     for drop in drops.open():
         if (route := routes.get(drop.key.route)) and route.trains:

@@ -1,4 +1,4 @@
-"""Ports for Azure ML's clusters, the decisions about them, leases, and node counts."""
+"""Ports for Azure ML's clusters, decisions about clusters, leases, and node counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Clusters(Protocol):
         """Return every AmlCompute and compute instance of the workspace in its current state."""
 
     def node_counts(self, name: str, since: datetime, until: datetime) -> tuple[NodeCounts, ...]:
-        """Return the counts of a cluster's nodes that the workspace itself made, oldest first.
+        """Return the workspace's own counts of a cluster's nodes, oldest first.
 
         There is one for each minute, and for each five minutes of more than a day. Minutes without a count are missing,
         and so are the last minutes, because counts come late. Empty for an unknown cluster. Costs one request.
@@ -48,20 +48,20 @@ class DecisionLog(Protocol):
         """Return the cluster's latest decision, or None."""
 
     def history(self, cluster: str, limit: int = 50) -> list[Decision]:
-        """Return the cluster's decisions that changed something, newest first."""
+        """Return the cluster's decisions with an effect, newest first."""
 
     def claim_check(self, cluster: str, now: datetime, seconds: float) -> bool:
         """Claim the next check of this cluster. Return False if one was claimed less than `seconds` ago."""
 
 
 class Samples(Protocol):
-    """Node counts of the clusters, at the moments when they were checked."""
+    """Node counts of the clusters, at the moments of the checks."""
 
     def record(self, sample: Sample) -> None:
-        """Store the sample. It replaces a sample of the same cluster and moment."""
+        """Store the sample. A stored sample of this cluster and moment is replaced."""
 
     def clusters(self) -> list[str]:
-        """Return the clusters that have samples, including deleted clusters."""
+        """Return the clusters with samples, including deleted clusters."""
 
     def first_day(self, cluster: str) -> datetime | None:
         """Return the start of the day of the cluster's oldest sample, None without samples. Costs one request."""
@@ -71,13 +71,13 @@ class Samples(Protocol):
 
 
 class Leases(Protocol):
-    """Promises of warm nodes. The rows of ended leases stay, because they explain costs."""
+    """Promises of warm nodes. The rows of ended leases stay, to explain costs."""
 
     def insert(self, lease: Lease) -> bool:
         """Insert the lease. Return False, and change nothing, if a lease with this id was ever inserted."""
 
     def get(self, lease_id: str) -> Stored[Lease]:
-        """Return the lease. Raises NotFound that names it."""
+        """Return the lease. Raises NotFound with the lease's id."""
 
     def replace(self, lease: Lease, before: Stored[Lease]) -> Stored[Lease]:
         """Overwrite the lease. Raises Changed unless the row still has before.etag."""
@@ -107,7 +107,7 @@ class NoBudgets:
 
 
 class ClusterPorts(DropPorts, Protocol):
-    """The ports of drops, the clusters, and the records about them."""
+    """The ports of drops and clusters, and of the records about clusters."""
 
     @property
     def clusters(self) -> Clusters: ...

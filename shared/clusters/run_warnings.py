@@ -1,4 +1,4 @@
-"""Warn of runs that exceed their time limit, that a feature finds fault with, or that are evicted again and again."""
+"""Warn of runs beyond their time limit, of runs with a finding of a feature, and of repeatedly evicted runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 def watch(ports: RunPorts, live: Collection[RunState]) -> dict[str, list[str]]:
-    """Cancel runs past their time limit, and those that a feature ends. Return warnings by cluster.
+    """Cancel runs past their time limit, and runs with a final finding of a feature. Return warnings by cluster.
 
     `live` are the states that have runs; runs in other states are not read.
     """
@@ -44,7 +44,7 @@ def watch(ports: RunPorts, live: Collection[RunState]) -> dict[str, list[str]]:
 
 
 def move(ports: RunPorts, live: Collection[RunState]) -> dict[str, list[str]]:
-    """Move runs that are evicted again and again to the cluster that their route names. Return warnings by cluster."""
+    """Move repeatedly evicted runs to the other cluster of their route. Return warnings by cluster."""
     warnings: dict[str, list[str]] = defaultdict(list)
     moves = any(route.move_to for route in ports.routes.values())
     for run in _in_state(ports.runs, RunState.QUEUED, live) if moves else ():

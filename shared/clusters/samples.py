@@ -19,7 +19,7 @@ TIMER, EVENT = "timer", "event"  # what caused a check of the cluster
 
 @dataclass(frozen=True)
 class Sample:
-    """The nodes of a cluster at a moment, by what they did. Preempted nodes are gone and cost nothing.
+    """The nodes of a cluster at a moment, by activity. Preempted nodes are gone and cost nothing.
 
     `target` is the size that Azure ML is scaling the cluster to, `maximum` the most nodes that it may have (0 in
     samples of versions that did not record it). `allocation` is Azure ML's state, Steady or Resizing, since
@@ -43,7 +43,7 @@ class Sample:
 
     @property
     def nodes(self) -> int:
-        """Return the number of all nodes that are paid for."""
+        """Return the number of paid nodes."""
         return self.running + self.idle + self.preparing + self.leaving + self.unusable
 
 

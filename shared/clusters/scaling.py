@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 def scale_clusters(ports: ClusterPorts) -> list[Decision]:
-    """Check every cluster once, act on each decision and record it. A cluster that refuses does not stop the others."""
+    """Check every cluster once, act on each decision and record it. A failing cluster does not stop the others."""
     clusters = ports.clusters.list()
     used = use(ports)
     warnings, moved = watch(ports, used.states), move(ports, used.states)
@@ -42,7 +42,7 @@ def scale_clusters(ports: ClusterPorts) -> list[Decision]:
 
 
 def scale_one(ports: ClusterPorts, message: CheckCluster) -> None:
-    """Check one cluster as soon as a run on it has started or ended. A deleted cluster is skipped."""
+    """Check one cluster soon after the start or end of a run. A deleted cluster is skipped."""
     clusters = [cluster for cluster in ports.clusters.list() if cluster.name == message.cluster]
     if clusters:
         _decide_all(_ScalingPass(ports, use(ports), EVENT), clusters)
@@ -163,7 +163,7 @@ def _lower(ports: ClusterPorts, cluster: Cluster, decision: Decision, latest: De
 
 
 def _came_meanwhile(ports: ClusterPorts, cluster: Cluster, decision: Decision) -> Need | None:
-    """Return the cluster's use now if something needs the nodes that were just removed."""
+    """Return the cluster's use now, if the removed nodes are needed again."""
     needed = _needed_now(ports, cluster)
     promised = 0 if needed.over_budget else nodes_held(needed.leases, ports.clock())
     return needed if needed.busy or needed.expected or promised > (decision.min_nodes or 0) else None

@@ -1,4 +1,4 @@
-"""End the jobs that outlive their runs: a job that appears after its run ended costs nodes, and nobody watches it.
+"""End jobs without a live run: a job that appears after the end of its run costs nodes, and nobody watches the job.
 
 The timer looks at the newest page of the workspace's jobs and at one older page, whose place a cursor keeps. So each
 period costs two requests to Azure ML, however many jobs there are, and every job is looked at in turn.
@@ -24,7 +24,7 @@ OWNER = Person("Trainyard")
 
 
 def end_stray_jobs(ports: ClusterPorts) -> None:
-    """Cancel the live jobs whose runs are over, and record it on the runs. Jobs of other people are left alone."""
+    """Cancel the live jobs of ended runs, and record the cancels on the runs. Other people's jobs are left alone."""
     newest = ports.jobs.live_page()
     cursor = ports.drops.cursors([CURSOR]).get(CURSOR, "")
     older = _page_at(ports.jobs, cursor) if cursor else newest

@@ -23,7 +23,7 @@ KEPT_EVERY = 2 * COUNTED_EVERY  # a count that did not change is recorded so oft
 
 
 def fill_gap(ports: ClusterPorts, cluster: Cluster, latest: Decision | None) -> None:
-    """Record the counts since the cluster's latest check, if that was too long ago for its count to hold.
+    """Record the counts since the cluster's latest check, if the check's count is too old to hold.
 
     Without an answer the gap stays: its nodes are unknown, and not charged.
     """
@@ -40,7 +40,7 @@ def fill_gap(ports: ClusterPorts, cluster: Cluster, latest: Decision | None) -> 
 
 
 def samples_of(cluster: Cluster, counts: Iterable[NodeCounts], after: datetime, before: datetime) -> Iterator[Sample]:
-    """Yield the samples that say the same as these counts (oldest first): each change, and some counts in between."""
+    """Yield samples for these counts (oldest first): each change, and some counts in between."""
     last: NodeCounts | None = None
     for count in counts:
         if not after < count.at < before:

@@ -32,7 +32,7 @@ class Waiting:
 
 
 def why_waiting(run: Run, cluster: Cluster | None, ahead: list[str]) -> Waiting:
-    """Return what a run that has not started waits for. `ahead` are the cluster's other jobs submitted before it."""
+    """Return the reason why a run has not started. `ahead` are the cluster's other jobs with an earlier submission."""
     since = run.progress.history[-1].at if run.progress.history else run.created_at
     if not run.jobs.job:
         return Waiting("submission", "Its job is being submitted to Azure ML.", since)
@@ -52,8 +52,8 @@ def why_waiting(run: Run, cluster: Cluster | None, ahead: list[str]) -> Waiting:
 
 
 def refusal(cluster: Cluster, nodes: int) -> Waiting | None:
-    """Return why the cluster can't provide this many nodes in its current state: its size, a quota, or Azure ML's
-    error.
+    """Return why the cluster can't provide this many nodes in its current state: the size of the cluster, a quota, or
+    Azure ML's error.
     """
     if nodes > cluster.max_nodes:
         why = f"{nodes} nodes were requested; {cluster.name} has at most {cluster.max_nodes}."

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 
 class DateCosts(Struct):
-    """What a run that must be done by a date costs, in dollars: at best, as expected, and at worst."""
+    """The costs of a run with a deadline, in dollars: at best, as expected, and at worst."""
 
     done_by: datetime
     takes_seconds: float

@@ -1,4 +1,4 @@
-"""Where a run with a deadline requests its next nodes, and how long its changes of nodes have taken. Pure."""
+"""The place of the next nodes of a run with a deadline, and the past durations of its changes of nodes. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def next_cluster(date: Date, cluster: str, since: datetime, now: datetime) -> st
 
 
 def waits_for_nodes(date: Date, waits: Iterable[tuple[str, float]]) -> tuple[float, ...]:
-    """The seconds of those waits that show how long nodes take.
+    """The seconds of the waits that show the usual wait for nodes.
 
     A wait for low-priority nodes of more than twice the usual time is left out, because no nodes were available.
     """

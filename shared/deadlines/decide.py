@@ -1,5 +1,6 @@
-"""Choose the nodes until the next check, so that dedicated nodes alone can always still meet the deadline, and for the
-money that is left. Pure."""
+"""Choose the nodes until the next check: dedicated nodes alone must always be able to meet the deadline with the
+remaining money. Pure.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from shared.runs.model import Run
 
 @dataclass(frozen=True)
 class RunWillBeLate(Fact):
-    """The work is larger than stated: the run will end at `done_at`, after its deadline; `why` explains it.
+    """The work is larger than stated: the run will end at `done_at`, after its deadline. `why` explains the delay.
 
     Published before the row says so.
     """

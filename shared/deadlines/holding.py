@@ -13,7 +13,7 @@ from shared.runs.model import Run
 
 @dataclass(frozen=True)
 class HeldNodes:
-    """The nodes that the run holds. `low_since`: since when all its low-priority nodes are present, or are not."""
+    """The nodes of the run. `low_since`: since when every low-priority node is present, or any is missing."""
 
     on_low: bool  # whether the run requests low-priority nodes
     low_runs: bool  # whether the run has all its low-priority nodes
@@ -59,4 +59,4 @@ class Holding(Protocol):
         """How the run's nodes came and went."""
 
     def mended(self, run: Run, date: Date) -> Run:
-        """The run completed with what a row of the previous version lacks."""
+        """The run completed with the values missing from a row of the previous version."""

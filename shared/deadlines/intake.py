@@ -1,4 +1,4 @@
-"""Prepare a run with a deadline: its clusters, its cost, and whether the deadline can be promised.
+"""Prepare a run with a deadline: the clusters, the cost, and whether Trainyard can promise the deadline.
 
 The work is measured in seconds on all the run's nodes: as stated (`takes`), else as the newest similar runs took.
 """

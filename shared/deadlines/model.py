@@ -37,14 +37,14 @@ class DeadlineTerms:
         return (self.low_cluster, *self.further_low_clusters)
 
     def next_low(self, cluster: str) -> str:
-        """The low-priority cluster to try after this one; the same cluster if there is no other."""
+        """The next low-priority cluster to try; this cluster if no other exists."""
         each = self.low_clusters
         return each[(each.index(cluster) + 1) % len(each)]
 
 
 @dataclass(frozen=True)
 class Pace:
-    """The run's progress towards its deadline. The checks of the run write this part."""
+    """The run's progress towards the deadline. The checks of the run write this part."""
 
     done_share: float = 0.0  # completed share of the work, from 0 to 1
     line_share: float = 0.0  # share that must be completed by now, so that dedicated nodes alone can meet the deadline
@@ -61,7 +61,7 @@ class Pace:
 
 @dataclass(frozen=True)
 class Date:
-    """A run's deadline, and its pace. A run without this part has no deadline."""
+    """A run's deadline, and the pace. A run without this part has no deadline."""
 
     due: DeadlineTerms = part(DeadlineTerms, required=True)
     pace: Pace = part(Pace)

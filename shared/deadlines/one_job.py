@@ -1,4 +1,4 @@
-"""How a run of one job holds nodes: the job on one cluster ends, and a new job continues on another cluster. Pure."""
+"""How a run of one job changes nodes: the job on one cluster ends, and a new job continues on another cluster. Pure."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Outlook:
 
 
 def terms_of(low: float, dedicated: float, change: float, left: float, overlaps: bool, measured: float = 0.0) -> Terms:
-    """The terms of a run that must be done in `left` seconds. `low`, `dedicated`: dollars per hour for all nodes.
+    """The terms of a run with `left` seconds until its deadline. `low`, `dedicated`: dollars per hour for all nodes.
 
     The reserve covers the worst case: a loss is noticed only at the next check, and new nodes may take twice the usual
     time. Once the run has `measured` a change, a change costs the measured time; the reserve can only grow by it.
@@ -39,7 +39,7 @@ def terms_of(low: float, dedicated: float, change: float, left: float, overlaps:
 
 
 def outlook(terms: Terms, pool: Pool, left: float, work: float) -> Outlook:
-    """The cost of `work` seconds of work that must be done within `left` seconds."""
+    """The cost of `work` seconds of work within `left` seconds."""
     seconds = work + terms.reserve
     if left < seconds:
         alone = terms.dedicated * (work + terms.change) / HOUR
@@ -51,7 +51,7 @@ def outlook(terms: Terms, pool: Pool, left: float, work: float) -> Outlook:
 
 
 class Plans:
-    """The plans that were used last, as long as their tables have at most `most_bytes` together; and the last one."""
+    """The most recently used plans, up to `most_bytes` of tables together; at least the last plan."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
@@ -76,5 +76,5 @@ _plans = Plans()
 
 
 def plan_for(terms: Terms, pool: Pool, left: float, slack: float) -> Plan:
-    """The plan of a run. It stays the same during the run, because it covers all cases until the deadline."""
+    """The plan of a run. The plan covers all cases until the deadline, and so never changes during the run."""
     return _plans.get(terms, pool, left, slack)

@@ -1,4 +1,4 @@
-"""One check of a run with a deadline: its progress, the nodes that it should hold, and the resulting steps.
+"""One check of a run with a deadline: the progress, the nodes to hold, and the resulting steps.
 
 Each check queues the message of the next check. Lost nodes and new nodes trigger an early check. The hourly reconcile
 restarts the chain of checks if it was lost.
@@ -41,7 +41,7 @@ LARGER = 1.02  # factor above the stated work that is more than a rounding error
 
 
 def plan_of(run: Run, date: Date) -> Plan:
-    """The run's plan, the same during the whole run."""
+    """The run's plan. A run has one plan from start to end."""
     due = date.due
     left = (due.done_by - run.created_at).total_seconds()
     low, dedicated = due.low_price * run.asked.nodes, due.dedicated_price * run.asked.nodes
@@ -50,7 +50,7 @@ def plan_of(run: Run, date: Date) -> Plan:
 
 
 def check_pace(ports: ClusterPorts, message: CheckPace) -> None:
-    """Choose the nodes that the run holds until the next check, record the choice, and act on it.
+    """Choose the nodes of the run until the next check, record the choice, and act on it.
 
     A message with the row's token belongs to the run's chain of checks and queues its successor. A message with an
     older token is a repeat and does nothing. Raises Changed if the row changed meanwhile: the message is then delivered
@@ -90,7 +90,7 @@ def _steer(ports: ClusterPorts, stored: Stored[Run], date: Date, following: str)
 
 
 def judge(run: Run, date: Date, told: float | None, free: int, now: datetime) -> Pace:
-    """The run's progress, and the nodes that it should hold.
+    """The run's progress, and the nodes to hold.
 
     `told`: the completed share according to the run's metrics, None without them. `free`: low-priority nodes that are
     up and idle.
@@ -122,7 +122,7 @@ def judge(run: Run, date: Date, told: float | None, free: int, now: datetime) ->
 
 
 def _money_left(run: Run, date: Date, now: datetime) -> float:
-    """The dollars that the rest may cost, so that the run costs no more than was announced.
+    """The dollars left for the rest of the run, within the announced cost.
 
     A wait for nodes counts as paid for the usual time at most: without nodes, waiting costs nothing. Runs of a version
     that announced less than dedicated nodes may cost have no limit.
@@ -175,7 +175,7 @@ def _why(hold: NodeChoice, now: WorkLeft, plan: Plan, late: bool, done_at: datet
 
 
 def _series(ports: WorkspacePorts, run: Run) -> Series:
-    """The metrics that report progress; empty if they can't be read."""
+    """The metrics of progress; empty if unreadable."""
     try:
         return since(ports, run, Cursor(), f"{DONE},{EPOCH}")
     except TrainyardError as exc:

@@ -33,8 +33,9 @@ Row = list[float]
 
 
 class NodeChoice(StrEnum):
-    """What is held until the next look. `BOTH`: dedicated nodes at work, until low-priority ones are ready. `ONE`: a
-    dedicated node beside what low-priority ones are left, so that the members' state outlives these.
+    """The nodes until the next check. `BOTH`: dedicated nodes at work, until low-priority nodes are ready. `ONE`: a
+    dedicated node beside the remaining low-priority nodes, to keep the members' state if the low-priority nodes are
+    evicted.
     """
 
     NONE = "none"
@@ -55,7 +56,7 @@ _WITHOUT_POOL = {held: choices[:2] for held, choices in _WITH_POOL.items()}
 
 @dataclass(frozen=True)
 class Terms:
-    """The prices, in dollars per hour for all nodes, and the durations, in seconds.
+    """Prices in dollars per hour for all nodes, and durations in seconds.
 
     `change` is the time until new nodes work. `reserve` is the longest time until dedicated nodes work, from the moment
     they are needed (at least `change`). `step` is the time between two checks. `overlaps`: new nodes may become ready
@@ -72,7 +73,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class WorkLeft:
-    """The state of the work: seconds until the deadline, seconds of work left, what is held, what is available.
+    """The state of the work: seconds until the deadline, seconds of work left, held nodes, available nodes.
 
     `starting`: seconds until the requested nodes start to work. `age`: seconds for which the pool has provided nodes,
     or has provided none. `money`: dollars that the rest may cost at most.
@@ -141,7 +142,7 @@ class Plan:
         return sum(len(choices) for step in self._choices for state in step for choices in state.values())
 
     def best(self, now: WorkLeft) -> NodeChoice:
-        """What to hold until the next check, within the limits of the reserve."""
+        """The nodes to hold until the next check, within the limits of the reserve."""
         steps, cell, state = self._place(now)
         if cell < 0:
             return NodeChoice.DEDICATED
@@ -171,7 +172,7 @@ class Plan:
         return steps, min(cell, self._width - 1), now.available * KINDS + kind_of_age(now.age)
 
     def _step_back(self, steps: int, after: _Costs) -> _Costs:
-        """The costs with one more step, from those after this step. Keeps the choices."""
+        """The costs with one more step, computed from the costs after this step. Keeps the choices."""
         paid = self._paid(steps)
         before, chosen = _Costs([], []), list[dict[NodeChoice, bytes]]()
         for state in range(2 * KINDS):
@@ -255,8 +256,8 @@ class Plan:
 
 
 def _moves(pool: Pool, state: int, step: float) -> tuple[tuple[float, int], ...]:
-    """The possible states of the pool after a step, with their chances: the other kind, the same, the same but
-    older.
+    """The possible states of the pool after a step, with their chances: the other kind, the same age, or a higher
+    age.
     """
     available, kind = divmod(state, KINDS)
     ends = pool.chance(bool(available), kind, step)
@@ -293,7 +294,7 @@ def _highest(costs: list[dict[NodeChoice, Row]], available: bool, hold: NodeChoi
 
 
 def _least(costs: list[Row]) -> tuple[Row, bytes]:
-    """The lowest cost for each slack, and the number of the choice that has it, the first of equals."""
+    """The lowest cost for each slack, and the number of the cheapest choice (the first among equals)."""
     least, codes = costs[0], 0  # the codes are the bytes of one number, so that a few operations change all of them
     for number, row in enumerate(costs[1:], start=1):
         less = int.from_bytes(bytes(map(lt, row, least)))
@@ -303,7 +304,7 @@ def _least(costs: list[Row]) -> tuple[Row, bytes]:
 
 
 def _most(costs: list[Row], chosen: list[bytes]) -> Row:
-    """The highest cost for each slack of the choices that are made there, in some state of the pool."""
+    """The highest cost of the chosen nodes for each slack, over the states of the pool."""
     first, *others = ([costs[code][cell] for cell, code in enumerate(codes)] for codes in set(chosen))
     for row in others:
         first = _higher(0.0, first, row)

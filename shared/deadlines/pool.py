@@ -43,7 +43,7 @@ class Pool:
     goes: tuple[float, ...] = ASSUMED[1]
 
     def chance(self, available: bool, kind: int, seconds: float) -> float:
-        """The chance that a spell with this kind of age ends within these seconds."""
+        """The chance that a spell with this kind of age ends within `seconds`."""
         return 1 - math.pow(1 - (self.goes if available else self.comes)[kind], seconds / PERIOD)
 
 

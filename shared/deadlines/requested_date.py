@@ -37,7 +37,7 @@ class RequestedDate:
         return self.done_by
 
     def over(self, below: RequestedDate) -> RequestedDate:
-        """This requested date, completed from the one below."""
+        """This requested date, completed from the request below."""
         takes = self.takes_seconds or below.takes_seconds
         if self.done_by or self.within_seconds:
             return RequestedDate(self.done_by, self.within_seconds, takes)

@@ -24,7 +24,7 @@ LEAST_CHANGE = 2.0
 
 @dataclass(frozen=True)
 class Tier:
-    """A cluster, and its price in dollars per node-hour."""
+    """A cluster, and the price in dollars per node-hour."""
 
     cluster: str
     price: float
@@ -47,7 +47,7 @@ class Tiers:
 
 
 def tiers_of(ports: MoneyPorts, cluster: str, nodes: int, allowed: frozenset[str] | None) -> Tiers:
-    """The cluster, and a cluster of the other tier with the same machines, within `allowed` (None: any).
+    """The cluster, and a cluster of the other tier with equal machines, within `allowed` (None: any).
 
     Raises Impossible if no such cluster exists, or if a price is unknown.
     """
@@ -73,7 +73,9 @@ def _tier(ports: MoneyPorts, cluster: Cluster) -> Tier:
 def _in_tier(
     clusters: dict[str, Cluster], asked: Cluster, tier: str, nodes: int, allowed: frozenset[str] | None
 ) -> list[Cluster]:
-    """The clusters of this tier with the same machines; the requested cluster comes first if it is in the tier."""
+    """The clusters of this tier with equal machines. If the requested cluster is in the tier, this cluster comes
+    first.
+    """
     alike = [
         each
         for name, each in sorted(clusters.items())
@@ -95,7 +97,7 @@ def _in_tier(
 
 
 def _seen(runs: list[Run], cluster: str, now: datetime) -> tuple[list[PoolPeriod], list[float]]:
-    """The spells of the cluster's nodes in these runs, and the seconds that each run's first nodes took."""
+    """The spells of the cluster's nodes in these runs, and the seconds until each run's first nodes."""
     spells, waits = [], []
     for run in runs:
         if run.asked.cluster != cluster or not has_run(run):

@@ -1,4 +1,4 @@
-"""Collect uploads into drops: record an upload, check a drop, and close it."""
+"""Collect uploads into drops: record an upload, check a drop, and close the drop."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MOST = 20_000_000  # files per drop; listing this many takes minutes to an hour
 
 
 def note_upload(ports: DropPorts, blob_name: str, at: datetime | None, form: str = "") -> None:
-    """Record that a blob of the drops container was written at `at` (None: now). Most events cost one read.
+    """Record a write to a blob of the drops container at `at` (None: now). Most events cost one read.
 
     A drop that this process has never read is inserted without reading it; the insert also detects an existing drop.
     `form` is the form of the event; a drop keeps the form of its first event. The row is written before the check is

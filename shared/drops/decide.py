@@ -1,4 +1,4 @@
-"""Pure decisions about drops: what an upload causes, and whether a drop is complete."""
+"""Pure decisions about drops: the effect of an upload, and whether a drop is complete."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class OnUpload(StrEnum):
 
 
 def on_upload(drop: Drop | None, key: DropKey, path: str, at: datetime, route: Route | None) -> OnUpload:
-    """Decide what an upload of `path` inside the drop `key` at time `at` causes.
+    """Decide the effect of an upload of `path` inside the drop `key` at time `at`.
 
     An event older than the last verdict's newest blob is late: the verdict's listing already contained the event's
     blob.
@@ -84,7 +84,9 @@ def _is_late(drop: Drop, at: datetime) -> bool:
 
 
 def _saw_it_all(drop: Drop) -> int:
-    """1 if the last listing surely has all blobs of its newest blob's second, because it was taken later; else 0."""
+    """1 if the last listing surely has every blob of the newest blob's second, because the listing came later; else
+    0.
+    """
     assert drop.newest is not None
     assert drop.looked_at is not None
     return int(drop.looked_at - drop.newest >= timedelta(seconds=SETTLED_SECONDS))
@@ -164,7 +166,7 @@ def becomes_single_file(drop: Drop, seen: Survey) -> bool:
 
 
 def one_too_many(route: Route) -> DropVerdict:
-    """The verdict on a single file if the route has reached its maximum number of such runs."""
+    """The verdict on a single file of a route with the maximum number of single-file runs."""
     why = f"Route {route.name!r} makes at most {route.single_files} runs of single files. Upload files into a folder."
     return DropVerdict(VerdictKind.REJECT, "too_many_files", why)
 

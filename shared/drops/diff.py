@@ -1,4 +1,4 @@
-"""Compare two lists of a drop's files, and parse the references that name such lists. Pure."""
+"""Compare two lists of a drop's files, and parse references to lists. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DataRef:
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file of a drop. `content` is its MD5, or its etag if the storage has no MD5."""
+    """A file of a drop. `content` is the MD5 of the file, or the etag if the storage has no MD5."""
 
     path: str
     size: int
@@ -44,7 +44,7 @@ class DataDiff:
 
 
 def read_ref(text: str) -> DataRef:
-    """`route/name`, `route/name@3`, `route/name@latest` or `route/name@now`. Raises Impossible for other text."""
+    """`route/name`, `route/name@3`, `route/name@latest` or `route/name@now`. Raises Impossible for any other text."""
     match = _REF.fullmatch(text)
     if match is None:
         forms = "<route>/<name>, <route>/<name>@<generation>, <route>/<name>@now, or a run"

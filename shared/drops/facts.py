@@ -10,14 +10,14 @@ from shared.kernel.facts import Fact
 
 @dataclass(frozen=True)
 class DropComplete(Fact):
-    """The drop's row records its content and its future run. Reactions raise BadInput if the run is impossible."""
+    """The drop's row records the content and the future run. Reactions raise BadInput if the run is impossible."""
 
     drop: Drop
 
 
 @dataclass(frozen=True)
 class DropSealed(Fact):
-    """The drop's content is fixed, and its run has a row. Published before the drop's row says so."""
+    """The drop's content is fixed, and the run has a row. Published before the drop's row records the sealing."""
 
     drop: Drop
 

@@ -35,7 +35,7 @@ class Walks:
         self._begins: dict[str, str] = {}
 
     def due(self, ports: DropPorts) -> list[str]:
-        """The routes with uploads whose turn it is. Costs one request, and one more for new routes."""
+        """The due routes with uploads. Costs one request, and a second request for new routes."""
         top = ports.blobs.folders(Place(DROPS_CONTAINER, ""), limit=FOLDERS_A_LOOK)
         there = sorted(ports.routes) if top.token else sorted({*ports.routes}.intersection(top.names))
         unread = [route for route in there if route not in self._begins]

@@ -21,7 +21,7 @@ class CheckDrop(
     done="shared.drops.done:check_is_done",
     inline=(SubmitRun,),
 ):
-    """Check whether the drop is complete, if its token is still this one.
+    """Check whether the drop is complete, if the drop still has this token.
 
     `last`: this check queues no further check, because another chain of checks exists. With `so_far`, the check
     continues a listing that took too long for one message.
@@ -65,7 +65,7 @@ class FileUploaded(
 
     @property
     def turn(self) -> str:
-        """The turn of a file that closes its drop.
+        """The turn of a closing file of the drop.
 
         Each of its events checks the drop; all but the first find it closed.
         """

@@ -32,7 +32,7 @@ class DropState(StrEnum):
 
 @dataclass(frozen=True)
 class Drop:
-    """A folder (or a single file) under the drops container, between its first upload and its runs.
+    """A folder (or a single file) under the drops container, between the first upload and the runs.
 
     `token` identifies the current opening; a check with another token is stale. `generation` counts seals with new
     content. `fingerprint`, `run`, `request`, `blobs` and `bytes` describe the last seal.
@@ -87,7 +87,7 @@ def ran_as_single_file(drop: Drop) -> bool:
 
 
 def generation_of(drop: Drop) -> Generation:
-    """The generation of the drop's last seal. Without a run, `folder` is the one that a run would have."""
+    """The generation of the drop's last seal. Without a run, `folder` is the folder for a run."""
     experiment = drop.request.experiment or drop.key.route
     folder = f"{experiment}/{drop.run or run_name(drop.key, drop.fingerprint)}"
     return Generation(

@@ -14,7 +14,7 @@ from shared.runs.ports import RunPorts
 
 
 class AlreadyAdded(Changed):
-    """Another call added the same record first; `there` is the added record."""
+    """Another call added the record first; `there` is the added record."""
 
     def __init__(self, there: Stored[Drop]) -> None:
         super().__init__(f"Drop {there.value.key} was opened at the same time.")
@@ -39,10 +39,10 @@ class Drops(Protocol):
         """Add a record. Raises Changed if the record exists, and Taken if another call added it during this call."""
 
     def replace(self, drop: Drop, before: Stored[Drop]) -> Stored[Drop]:
-        """Write the record if it is unchanged since it was read. Raises Changed if it changed or is gone."""
+        """Write the record if nobody changed it since the read. Raises Changed after a change or a deletion."""
 
     def delete(self, before: Stored[Drop]) -> None:
-        """Delete the record if it is unchanged since it was read.
+        """Delete the record if nobody changed it since the read.
 
         Raises Changed if it changed; does nothing if it is gone.
         """
@@ -57,13 +57,13 @@ class Drops(Protocol):
         """One generation of the drop; None for an unknown number."""
 
     def forget(self, before: Stored[Drop]) -> None:
-        """Delete the drop's generations and then its record. Raises Changed if the record changed since it was read.
+        """Delete the drop's generations and then the record. Raises Changed if the record changed since the read.
 
         The record is deleted last, so that a call after a crash finds the record and repeats the deletion.
         """
 
     def open(self) -> Iterator[Drop]:
-        """Every drop that is open or sealing, unordered. Includes drops written a moment ago."""
+        """Every open or sealing drop, unordered. Includes drops written a moment ago."""
 
     def rejected(self, limit: int) -> list[Drop]:
         """Up to `limit` rejected drops, by name."""
@@ -72,7 +72,10 @@ class Drops(Protocol):
         """The codes of a route's drops by drop name, from the first to the last name."""
 
     def listed(self, route: str | None = None, after: DropKey | None = None, limit: int = 1000) -> list[Drop]:
-        """Up to `limit` drops, of one route or of all routes, by name, starting after the drop `after`."""
+        """Up to `limit` drops, of one route or of all routes, by name, starting after the drop `after`.
+
+        The drops lack their requests, which are most of a record.
+        """
 
     def added(self, route: str, since: datetime, until: datetime) -> int:
         """The number of files added to the route's drops by closings with `since` <= `sealed_at` < `until`.
@@ -85,16 +88,16 @@ class Drops(Protocol):
         """The number of the route's single files that became runs or are about to, at most `limit`."""
 
     def count_single_file(self, key: DropKey, limit: int) -> bool:
-        """Count this drop among its route's single files, unless `limit` others are counted. True if it is counted.
+        """Count this drop among the single files of the route, unless `limit` other drops are counted. True if counted.
 
         The limit holds for concurrent calls too. Raises Changed if concurrent calls win repeatedly.
         """
 
     def uncount_single_file(self, key: DropKey) -> None:
-        """Stop counting this drop, because it became no run. Does nothing for a drop that isn't counted."""
+        """Stop counting this drop, because the drop became no run. Does nothing for an uncounted drop."""
 
     def cursors(self, walks: Iterable[str]) -> dict[str, str]:
-        """The positions of these walks, '' for a walk at its start. One request for all walks."""
+        """The positions of these walks, '' at the start. One request for every walk."""
 
     def move_cursor(self, walk: str, at: str) -> None:
         """Store the position of this walk."""

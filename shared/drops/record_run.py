@@ -16,7 +16,7 @@ from shared.runs.ports import RunPorts
 
 
 def record_run(ports: RunPorts, fact: DropComplete) -> None:
-    """Write the run's row, except for a drop of a route that trains nothing.
+    """Write the run's row, except for a drop of a route without training.
 
     Raises BadInput if the row is impossible.
     """

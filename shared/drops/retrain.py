@@ -1,4 +1,4 @@
-"""Train a drop's content again on request. The same content otherwise makes only one run."""
+"""Train a drop's content again on request. Without a request, content makes only one run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from shared.runs.model import Moment, Run, RunState
 
 
 def train_again(ports: DropPorts, drop: DropKey, key: str | None = None, owner: str = "", owner_id: str = "") -> Run:
-    """A new run with the job of the drop's newest generation. The same key returns the same run.
+    """A new run with the job of the drop's newest generation. A repeated key returns the existing run.
 
     Raises NotFound for an unknown drop, and Conflict for an open drop, which makes its own run when it closes.
     """

@@ -44,7 +44,7 @@ class Complete:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What becomes of a complete drop: it is sealed as `sealing`, or rejected with `code` and `why`.
+    """The fate of a complete drop: sealed as `sealing`, or rejected with `code` and `why`.
 
     `later`: this takes another message.
     """
@@ -93,7 +93,7 @@ def seal(ports: DropPorts, stored: Stored[Drop], prepared: Prepared, listing: Pa
 
 
 def _sealing(drop: Drop, complete: Complete, job: JobSpec, at: datetime) -> Drop:
-    """The drop in the state `sealing`, with its next generation and content."""
+    """The drop in the state `sealing`, with the next generation and content."""
     seen = complete.seen
     return replace(
         drop,
@@ -111,13 +111,13 @@ def _sealing(drop: Drop, complete: Complete, job: JobSpec, at: datetime) -> Drop
 
 
 def _no_job(route: Route, written: Written | None) -> Built:
-    """The result for a drop on a route that trains nothing: an empty job, or the problems of its job file."""
+    """The result for a drop on a route without training: an empty job, or the problems of the job file."""
     problems = written.layer.problems if written else ()
     return Built(None if problems else JobSpec(experiment=route.experiment), problems)
 
 
 def finish_sealing(ports: DropPorts, stored: Stored[Drop]) -> None:
-    """Publish that a sealing drop is complete, which makes its run, and close it. Each step may be a repeat."""
+    """Publish that a sealing drop is complete, make the run, and close the drop. Each step may be a repeat."""
     drop = stored.value
     try:
         ports.happened(DropComplete(drop))

@@ -1,4 +1,4 @@
-"""Uploads from a browser directly to storage, through signed addresses that each write one file of one drop.
+"""Uploads from a browser directly to storage, through signed addresses for one file of one drop each.
 
 An address is valid for one blob and for 15 minutes. A file that is already stored in its full size, and is not older
 than the offered file, gets no address, so an interrupted upload continues where it stopped.
@@ -29,7 +29,7 @@ ADDRESS_LIFE = 900  # seconds
 
 @dataclass(frozen=True)
 class Offered:
-    """A file in the browser. `name` is its path in the drop's folder, `modified` the time of its last change."""
+    """A file in the browser. `name` is the path in the drop's folder, `modified` the time of the last change."""
 
     name: str
     size: int
@@ -60,7 +60,7 @@ def upload_addresses(
 
 
 def may_become_code(routes: Routes, key: DropKey, offered: Sequence[Offered]) -> bool:
-    """Whether an upload may affect what runs on nodes: a job file, or a file of a drop with its own code."""
+    """Whether an upload may change the code on nodes: a job file, or a file of a drop with code."""
     route = routes.get(key.route)
     if route is None:
         return False

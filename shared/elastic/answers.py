@@ -26,7 +26,7 @@ class MemberAnswer(Struct):
 
 
 class LossAnswer(Struct):
-    """A member's job that lost its node, or ended early."""
+    """A member's job without its node, or with an early end."""
 
     job: str
     at: datetime

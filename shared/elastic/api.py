@@ -32,7 +32,7 @@ def evict_member(ports: RunPorts, run: RunName, member: MemberNumber, by: Person
 
 
 def evict(ports: RunPorts, name: str, index: int, by: Person = NOBODY) -> str:
-    """Cancel the job of one member, as if the member lost its node, and return the job's name. The run continues.
+    """Cancel the job of one member as after an eviction, and return the job's name. The run continues.
 
     Raises Impossible for a run without members, NotFound for an unknown member, and Conflict for a member that isn't
     running.

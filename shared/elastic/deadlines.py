@@ -33,7 +33,7 @@ class OfMembers:
         return HeldNodes(True, not missing, since, standing_in, running >= run.asked.nodes, in_danger)
 
     def steer(self, run: Run, date: Date, hold: NodeChoice, _roomy: str, now: datetime) -> Steps:
-        """Start and end members so that the run holds `hold`.
+        """Start and end members until the run holds `hold`.
 
         Low-priority members stay in their queue, which costs nothing. Dedicated members replace members without a node,
         or stand by if only they can meet the deadline. Dedicated members end once they are not needed.

@@ -86,7 +86,7 @@ def member_request(run: Run, member: Member, rendezvous: str, now: datetime) -> 
 
 
 def uses_of_members(run: Run, now: datetime) -> list[ClusterUse]:
-    """The run's use of each of its clusters: as many nodes as members ran there."""
+    """The run's use of each cluster: as many nodes as members ran on the cluster."""
     elastic = elastic_of(run)
     dedicated = next((m.cluster for m in elastic.members if m.is_dedicated), "")
     elsewhere = elastic.further_sizes | ({dedicated: elastic.dedicated_sizes} if elastic.dedicated_sizes else {})
@@ -169,7 +169,9 @@ def _replace_lost(run: Run, elastic: Elastic, now: datetime) -> MembersPlan:
 
 
 def _affordable(elastic: Elastic, gone: Sequence[Member]) -> list[Member]:
-    """The ended members that may get another job: all evicted ones, and others while resubmissions are left."""
+    """The ended members with a right to another job: every evicted member, and other members while resubmissions are
+    left.
+    """
     evicted = [member for member in gone if member.is_evicted]
     others = [member for member in gone if not member.is_evicted]
     return evicted + others[: max(0, elastic.resubmissions - elastic.resubmitted)]
@@ -255,7 +257,7 @@ def _alive(members: tuple[Member, ...]) -> tuple[Member, ...]:
 
 
 def _overdue(members: tuple[Member, ...], done_at: datetime, now: datetime) -> tuple[Member, ...]:
-    """Members to cancel once the training is done: members that don't run, and members that run too long."""
+    """Members to cancel after the end of the training: members without a node, and members that run too long."""
     patient = now - done_at < GRACE
     return tuple(m for m in _alive(members) if not (patient and m.state is RunState.RUNNING))
 
@@ -263,7 +265,7 @@ def _overdue(members: tuple[Member, ...], done_at: datetime, now: datetime) -> t
 def _ending(
     elastic: Elastic, state: RunState, why: str, to_cancel: tuple[Member, ...], failed: tuple[Run, Member] | None = None
 ) -> MembersPlan:
-    """End the run in this state once all members have ended. Until then the run's state follows its live members.
+    """End the run in this state after the end of every member. Until then the run's state follows the live members.
 
     `failed` is the run and the member whose job explains a failure.
     """

@@ -25,7 +25,7 @@ SHOWN = Annotated[answers.ElasticAnswer | None, Meta(description="Null for a run
 
 
 def with_kind(run: Run) -> Run:
-    """The run with its kind, which older versions did not write."""
+    """The run with its kind; older versions wrote no kind."""
     if run.asked.kind or run.feature(Elastic) is None:
         return run
     return replace(run, asked=replace(run.asked, kind=KIND))

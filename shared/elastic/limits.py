@@ -13,7 +13,7 @@ MOST_MEMBERS = 100  # jobs of an elastic run
 
 
 def problems(order: JobOrder, job: JobSpec) -> Iterator[Problem]:
-    """Problems of a job that should run on a variable number of nodes."""
+    """Problems of a job for a variable number of nodes."""
     fewest, most = order.asked.min_nodes or order.defaults.min_nodes, job.node_count
     if not job.is_elastic:
         if order.asked.min_nodes:

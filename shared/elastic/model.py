@@ -48,7 +48,7 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def is_evicted(self) -> bool:
-        """Whether the current job failed because Azure took its node."""
+        """Whether Azure took the current job's node."""
         lost = self.failure is not None and self.failure.code is FailureCode.LOST_NODES
         return lost and self.state is RunState.FAILED
 

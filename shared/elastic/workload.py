@@ -67,7 +67,7 @@ class ElasticJobs(Workload):
         """None: `judge_members` ends the run at its deadline."""
 
     def can_ignore(self, _run: Run, _told: RunState, _scarce: bool) -> bool:
-        """False: one member's state says nothing about the other members."""
+        """False: one member's state tells nothing about the other members."""
         return False
 
     def may_change(self, _run: Run, _statuses: Statuses) -> bool:
@@ -146,7 +146,7 @@ def _unsent(run: Run) -> list[Member]:
 
 
 def _number(run: Run, index: int, attempt: int) -> int:
-    """The number of a member's job among all jobs of the run. The number stays the same when more jobs follow."""
+    """The number of a member's job among all jobs of the run. More jobs never change the number."""
     if index >= DEDICATED_FROM:
         return index * DEDICATED_FROM + attempt
     return (attempt - 1) * run.asked.nodes + index

@@ -1,4 +1,4 @@
-"""Trainyard's own lifecycle events, sent to the topic where they occur.
+"""Trainyard's own lifecycle events, sent to the topic at their origin.
 
 If the topic refuses an event, the event is queued and retried, so that an outage of the topic stops nothing else. The
 event is sent or queued before the write that makes it true: after a crash in between it is sent again with the same id.
@@ -17,7 +17,7 @@ from shared.kernel.ports import StoragePorts
 
 
 def announce(ports: EventPorts, kind: str, subject: str, data: dict[str, Any]) -> None:
-    """Send an event to the topic, if there is one. The same (kind, subject) is the same event."""
+    """Send an event to the topic, if a topic exists. Events with equal (kind, subject) are one event."""
     if ports.events is not None:
         message = Announce(kind, subject, ports.clock(), data)
         try:
@@ -40,7 +40,7 @@ def publish(ports: EventPorts, message: Announce) -> None:
 
 
 def is_published(ports: EventPorts, message: Announce) -> bool:
-    """Return whether there is no topic, or the event is old."""
+    """Return whether the event is old, or the app has no topic."""
     return ports.events is None or is_old(ports.clock(), message.at)
 
 

@@ -35,7 +35,9 @@ def decode(body: bytes) -> Json:
 
 
 def form(body: bytes, message: Json) -> str:
-    """Return how this event arrived: its schema, and its encoding in the queue. Azure has changed its own before."""
+    """Return the form of this event: the schema, and the encoding in the queue. Azure has changed the encoding
+    before.
+    """
     schema = "CloudEvent" if "specversion" in message else "Event Grid's schema"
     return f"{schema}, {'plain text' if body.lstrip()[:1] in _PLAIN else 'base64'}"
 
@@ -62,8 +64,8 @@ COMMITS = frozenset({"PutBlob", "PutBlockList", "CopyBlob", "FlushWithClose", "S
 
 
 def blob_written(event: Json) -> BlobWritten | None:
-    """Decode a storage event, in Event Grid's schema or as a CloudEvent. None unless it reports a blob that was
-    written.
+    """Decode a storage event, in Event Grid's schema or as a CloudEvent. None for an event about anything but a written
+    blob.
 
     A renamed file or folder has its new name in the subject; a folder's name ends in a slash. The subject is
     `/blobServices/default/containers/<c>/blobs/<name>`; some published samples lack the leading slash.

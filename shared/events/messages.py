@@ -17,7 +17,7 @@ class Announce(
     done="shared.events.announce:is_published",
     news_since="shared.events.announce:happened_at",
 ):
-    """Send an event of ours to the topic, which refused it at first. The same (kind, subject) is the same event."""
+    """Send an event to the topic again, after a refusal. Events with equal (kind, subject) are one event."""
 
     kind: str
     subject: str

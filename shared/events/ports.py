@@ -12,7 +12,7 @@ class Events(Protocol):
     """Trainyard's own lifecycle events, sent to the subscribers of the custom topic."""
 
     def publish(self, kind: str, subject: str, data: dict[str, Any], event_id: str, at: datetime) -> None:
-        """Send one event. A consumer that compares ids treats two events with the same event_id as one.
+        """Send one event. Consumers recognize a repeat by the event_id.
 
         Raises a TrainyardError within seconds, and immediately while the topic is known not to answer.
         """
@@ -27,8 +27,8 @@ class Audience(Protocol):
         """
 
     def pending(self, subscription: str, event: str) -> datetime | None:
-        """Return the time of the event if its delivery to the subscription is pending. None if it was delivered or
-        never will be.
+        """Return the time of a pending event for the subscription. None after the delivery, or if no delivery will
+        follow.
         """
 
 

@@ -1,1 +1,1 @@
-"""Jobs: from a request to the exact job that Azure ML receives."""
+"""Jobs: from a request to the exact job for Azure ML."""

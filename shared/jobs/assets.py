@@ -22,7 +22,7 @@ GPUS_VARIABLE = "TRAINYARD_GPUS"  # of the job's processes: how many GPUs their 
 
 @dataclass(frozen=True)
 class Assets:
-    """The ids that a job needs (None if the job names its own), the digest of its code, and the GPUs per node."""
+    """The ids for a job (None for names in the job itself), the digest of the job's code, and the GPUs per node."""
 
     code: Asset | None = None
     environment: Asset | None = None
@@ -31,7 +31,7 @@ class Assets:
 
 
 def assets(jobs: Jobs, trainers: Path, job: JobSpec, register: bool = True) -> Assets:
-    """The ids of the code and environment that this job needs on its cluster. `trainers` is the trainers' folder.
+    """The ids of this job's code and environment on the cluster. `trainers` is the trainers' folder.
 
     New assets are registered, unless `register` is false.
     """

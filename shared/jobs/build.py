@@ -21,14 +21,14 @@ from shared.jobs.spec import JobSpec
 
 @dataclass(frozen=True)
 class Built:
-    """The job without the ids of code and environment, and its problems. The job is None if it can't be read."""
+    """The job without the ids of code and environment, and the job's problems. An unreadable job is None."""
 
     job: JobSpec | None
     problems: tuple[Problem, ...]
 
 
 def build(order: JobOrder) -> Built:
-    """Build the job. The same order gives the same job. A job with problems is never submitted."""
+    """Build the job. Equal orders give equal jobs. A job with problems is never submitted."""
     if order.written and order.written.problems:
         return Built(None, order.written.problems)
     order = on_its_cluster(order)

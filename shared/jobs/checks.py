@@ -37,7 +37,7 @@ _OTHER_KINDS = {
 
 
 def faults(order: JobOrder, layer: Layer, schemas: Parameters) -> Iterator[Problem]:
-    """All problems of the job as it would be submitted. One place may have several problems."""
+    """Every problem of the job in its final form. One place may have several problems."""
     yield from unfit_code(order.own.code, order.limits.allows_code)
     yield from wrong_parameters(schemas, order.own.values, order.asked.parameters)
     yield from unfit_space(schemas, layer.job.sweep)
@@ -73,7 +73,7 @@ def _unfit_input(name: str, value: Value | DataInput) -> Iterator[Problem]:
 
 
 def _check(order: JobOrder, job: JobSpec) -> Iterator[Problem]:
-    """Problems of the job as it would be submitted."""
+    """Problems of the job in its final form."""
     if not job.cluster:
         yield Problem("cluster", "is missing: name the cluster to train on.", "cluster_missing")
     if job.experiment and not NAME.fullmatch(job.experiment):
@@ -114,7 +114,7 @@ def _check_path(order: JobOrder, name: str, value: DataInput) -> Iterator[Proble
 
 
 def _values_it_lacks(job: JobSpec) -> list[Reference]:
-    """References in the command to inputs and outputs that the job does not have."""
+    """References in the command to inputs and outputs unknown to the job."""
     names = {ReferenceGroup.INPUT: job.inputs, ReferenceGroup.OUTPUT: job.outputs}
     return [each for each in dict.fromkeys(job.command.required) if each.name not in names[each.group]]
 
@@ -128,7 +128,9 @@ def _unfit_output(name: str, path: Where | Pattern) -> Iterator[Problem]:
 
 
 def _unfit_path(path: Where | Pattern) -> str | None:
-    """Why an output can't be at this path: it must be in a datastore, outside of drops and of other runs' folders."""
+    """Why an output can't be at this path: the path must be in a datastore, outside of drops and of other runs'
+    folders.
+    """
     if not isinstance(path, Location) or not _STORE.fullmatch(path.store) or not path.path:
         return f"must lie in a datastore: {PLACE_FORM}/. Or leave it out."
     if fault := path_problem(path.path.strip("/")):

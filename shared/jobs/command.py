@@ -33,7 +33,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class OptionalPart:
-    """A part of a command that is omitted if one of its references has no value."""
+    """A part of a command. A reference without a value omits the whole part."""
 
     parts: tuple[str | Reference, ...]
 
@@ -46,7 +46,7 @@ Part = str | Reference | OptionalPart
 
 @dataclass(frozen=True)
 class Command:
-    """The command that a job runs on each node. An elastic command finds the run's other jobs through the launcher."""
+    """The command of a job on each node. An elastic command finds the run's other jobs through the launcher."""
 
     parts: tuple[Part, ...] = ()
     elastic: bool = False
@@ -60,18 +60,18 @@ class Command:
 
     @property
     def required(self) -> Iterator[Reference]:
-        """The references that must have a value."""
+        """The references with a required value."""
         return (part for part in self.parts if isinstance(part, Reference))
 
     def followed_by(self, *parts: Part) -> Command:
-        """The command with more parts after it, separated by one space."""
+        """The command followed by more parts, separated by one space."""
         last = self.parts[-1] if self.parts else ""
         own = (*self.parts[:-1], last.rstrip()) if isinstance(last, str) else self.parts
         return replace(self, parts=joined((*own, " ", *parts)))
 
 
 def joined(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """The parts with adjacent texts merged and empty texts removed, so that equal commands have equal parts."""
+    """The parts with adjacent texts merged and empty texts removed: equal commands have equal parts."""
     made: list[Part] = []
     for part in parts:
         if isinstance(part, str) and made and isinstance(made[-1], str):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Data:
-    """The place of a job's data, and its path below the drops container, if it is there.
+    """The place of a job's data, and the path below the drops container for data in a drop.
 
     `single_file` is None if unknown: the job's declaration then decides. `asked`: the user named this data explicitly,
     so it overrides the job's own data.

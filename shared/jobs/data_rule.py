@@ -53,7 +53,7 @@ def read_rule(check: Any, declared: Any, where: str) -> DataRule:
 
 
 def check_declared(declared: Any, where: str) -> None:
-    """Raise BadSetting for a declaration of data that names no kind, or an option that the kind has not."""
+    """Raise BadSetting for a declaration of data without a known kind, or with an option unknown to the kind."""
     from trainers.data_checks.kinds import problem  # few routes declare their data
 
     if said := problem(declared):

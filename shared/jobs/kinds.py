@@ -25,13 +25,13 @@ class JobKind(Protocol):
     def runs_a_command(self) -> bool: ...
 
     def on_its_cluster(self, job: JobSpec) -> JobSpec:
-        """The job, with all its inner jobs on the cluster that the job itself names."""
+        """The job with every inner job on the cluster of the job itself."""
 
     def parts(self, job: JobSpec) -> tuple[WrittenStep, ...]:
         """The jobs within this job, in file order."""
 
     def part_faults(self, job: JobSpec, limits: Limits) -> Iterator[Problem]:
-        """All problems of the jobs within this job. Each of them must obey the limits of a separate job."""
+        """Every problem of the inner jobs. Each inner job must obey the limits of a separate job."""
 
 
 class _Command:
@@ -66,5 +66,5 @@ KINDS: dict[str, JobKind] = {COMMAND: _Command(), PIPELINE: _Pipeline()}
 
 
 def kind_of(job: JobSpec) -> JobKind:
-    """The job's kind. An unsupported kind counts as a command until it is rejected."""
+    """The job's kind. An unsupported kind counts as a command until the rejection."""
     return KINDS.get(job.kind, KINDS[COMMAND])

@@ -33,7 +33,7 @@ def merged(order: JobOrder) -> Layer:
 
 
 def known_parameters(order: JobOrder) -> Parameters:
-    """The template's parameters; for a job with the user's own command, all its literal inputs."""
+    """The template's parameters; for a job with the user's own command, every literal input."""
     if order.parameters and not order.is_whole:
         return order.parameters
     below = (Layer(order.template), _edge(order.defaults), *([order.written] if order.written else []))

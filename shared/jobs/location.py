@@ -44,7 +44,7 @@ class Asset:
 
 
 class Placeholder(Enum):
-    """Parts of a place that are known only when the job is built."""
+    """The parts of a place with a value at the job's build."""
 
     RUN = "the run's name"
     OUTPUT = "the output's name"
@@ -58,7 +58,7 @@ class Pattern:
     parts: tuple[str | Placeholder, ...]
 
     def filled(self, values: Mapping[Placeholder, str]) -> Location:
-        """The location with the placeholders replaced by these values."""
+        """The location with these values for the placeholders."""
         text = "".join(values[part] if isinstance(part, Placeholder) else part for part in self.parts)
         store, _, path = text.partition("/")
         return Location(store, path)

@@ -46,7 +46,7 @@ def words_of(metric: str) -> frozenset[str]:
 
 
 def goal_of(metric: str) -> Goal | None:
-    """Return the goal that a metric's name tells; None if it has no known word, or words of both lists."""
+    """Return the goal suggested by a metric's name; None without a known word, or with words of both lists."""
     words = words_of(metric)
     goals = [goal for goal, known in ((Goal.MINIMIZE, MINIMIZED), (Goal.MAXIMIZE, MAXIMIZED)) if words & known]
     return goals[0] if len(goals) == 1 else None

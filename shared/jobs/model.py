@@ -35,7 +35,7 @@ class FailureCode(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> FailureCode | None:
-        """A code of a later version, which may write the same rows."""
+        """A code of a later version in a shared row."""
         return cls.OTHER if isinstance(value, str) else None
 
 
@@ -60,7 +60,7 @@ UNKNOWN_FAILURE = JobFailure()
 
 @dataclass(frozen=True)
 class StepStatus:
-    """The status of a started pipeline step: its name in the pipeline, and its job.
+    """The status of a started pipeline step: the name in the pipeline, and the job.
 
     `error` is the backend's message on one line.
     """
@@ -99,7 +99,7 @@ class JobFolderPart(StrEnum):
 
 @dataclass(frozen=True)
 class JobFolder:
-    """The folder that the compute backend gives a job.
+    """A job's folder, given by the compute backend.
 
     `logs` and `outputs` are folders in it, ending with '/'. The backend itself writes files whose names start with one
     of `own`.

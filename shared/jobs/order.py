@@ -59,5 +59,5 @@ class JobOrder:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the user wrote a whole job: one with its own command, or without a template below it."""
+        """Whether the user wrote a whole job: a job with a command, or without a template below."""
         return self.template == JobSpec() or self.own.has_commands

@@ -98,7 +98,7 @@ def unfit_space(schemas: Parameters, sweep: Sweep | None) -> Iterator[Problem]:
 
 
 def unquoted(values: Mapping[str, Any]) -> Iterator[Problem]:
-    """Problems of texts that a shell would read as more than one word."""
+    """Problems of texts with several words for a shell."""
     for name, value in values.items():
         if isinstance(value, str) and not PLAIN.fullmatch(value):
             yield Problem(
@@ -110,7 +110,7 @@ def unquoted(values: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def unknown_names(schemas: Parameters, names: Mapping[str, Any], at: str) -> Iterator[Problem]:
-    """A problem for each unknown name; a single problem if there are very many."""
+    """A problem for each unknown name; a single problem for very many names."""
     unknown = [name for name in names if name not in schemas]
     if len(unknown) > MOST_UNKNOWN:
         words = f"has {len(unknown):,} names that are not parameters, such as {unknown[0][:80]!r}."
@@ -122,7 +122,7 @@ def unknown_names(schemas: Parameters, names: Mapping[str, Any], at: str) -> Ite
 
 
 def bad_values(schemas: Parameters, values: Mapping[str, Any], at: str) -> Iterator[Problem]:
-    """A problem for each value that its parameter does not allow."""
+    """A problem for each value forbidden by the parameter."""
     for name, value in values.items():
         if name in schemas and (fault := fault_of(schemas[name], converted(schemas[name], value))):
             yield Problem(f"{at}.{name}", fault, "bad_parameter")
@@ -134,7 +134,7 @@ def all_converted(schemas: Parameters, inputs: Mapping[str, Any]) -> dict[str, A
 
 
 def converted(schema: Schema, value: Any) -> Any:
-    """The value in its parameter's type, if the parameter has one; otherwise unchanged."""
+    """The value in the parameter's type; unchanged without a type."""
     kinds = _kinds(schema)
     if kinds[:1] == ("boolean",) and isinstance(value, str) and value.lower() in ("true", "false"):
         return value.lower() == "true"

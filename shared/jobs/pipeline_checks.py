@@ -82,7 +82,7 @@ def _of_component(step: WrittenStep, limits: Limits) -> Iterator[Problem]:
 
 
 def _of_the_graph(by_name: Mapping[str, WrittenStep]) -> Iterator[Problem]:
-    """Steps that need a missing step, or that need each other."""
+    """Steps in a cycle, and steps with a missing predecessor."""
     graph: dict[str, set[str]] = {}
     for name, step in by_name.items():
         above = name.rpartition(".")[0]

@@ -27,7 +27,7 @@ _TAG_LIMIT = 256  # characters of a tag's value; Azure ML would take 1,000
 
 
 def put_in_place(order: JobOrder, job: JobSpec) -> tuple[JobSpec, list[Problem]]:
-    """The job with its data, its starting model, its outputs' folders and its tags; and the problems found."""
+    """The job with data, starting model, output folders and tags; and the problems found."""
     job = replace(job, inputs=_inputs(order, job.inputs))
     problems: list[Problem] = []
     if order.from_model:
@@ -64,7 +64,7 @@ def _inside(root: Data, below: str) -> Location:
 
 
 def starting_from(job: JobSpec, folder: Where) -> tuple[JobSpec, list[Problem]]:
-    """The job with the model's folder as an input, and with the flag in its command that names the input."""
+    """The job with the model's folder as an input, and with the flag for this input in the command."""
     if FROM_MODEL in job.inputs:  # the job already starts from another model
         return replace(job, inputs={**job.inputs, FROM_MODEL: DataInput(folder, FOLDER)}), []
     flag = job.tags.get(FROM_MODEL_TAG, "")
@@ -77,7 +77,7 @@ def starting_from(job: JobSpec, folder: Where) -> tuple[JobSpec, list[Problem]]:
 
 
 def places_of(run: str, outputs: Mapping[str, JobOutput]) -> dict[str, JobOutput]:
-    """Every output with its place: its own path, else a folder (or a file) of the run."""
+    """Every output with a place: the output's own path, else a folder (or a file) of the run."""
     return {name: _placed(run, name, output) for name, output in outputs.items()}
 
 

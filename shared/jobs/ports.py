@@ -27,10 +27,10 @@ class LivePage:
 
 
 class Jobs(Protocol):
-    """Azure ML jobs. A job's name is its run's name."""
+    """Azure ML jobs. A job has the name of its run."""
 
     def submit(self, job: JobSpec) -> JobStatus:
-        """Submit the job (with resolved ids) under its name.
+        """Submit the job (with resolved ids) under the job's name.
 
         An existing job with this name is left unchanged, and its status is returned. Raises BadInput with Azure ML's
         own words if the job can never run.
@@ -43,7 +43,7 @@ class Jobs(Protocol):
         """Problems of the job according to Azure ML's schema, with the schema's keys. Calls no service."""
 
     def lacks(self, job: JobSpec) -> list[str]:
-        """What the workspace can't provide for this job, in sentences, as far as it is known before the submission.
+        """The job's needs that the workspace can't meet, in sentences, as far as known before the submission.
 
         Azure itself reports nothing. A local workspace can't build every environment. The code may still be
         unregistered.
@@ -60,7 +60,7 @@ class Jobs(Protocol):
         """The job's current status; None if the job does not exist."""
 
     def times(self, name: str) -> JobTimes:
-        """When the job started and ended. Empty for a job that does not exist."""
+        """The start and the end of the job. Empty for a missing job."""
 
     def listed(self, hour: str) -> Iterator[JobStatus]:
         """The statuses of the jobs with this hour in their HOUR_PROPERTY, newest first, page by page.
@@ -80,13 +80,13 @@ class Jobs(Protocol):
         """
 
     def live_page(self, token: str = "") -> LivePage:
-        """The unfinished jobs among one page of all jobs of the workspace, newest first. Costs one request.
+        """The unfinished jobs on one page of the workspace's jobs, newest first. Costs one request.
 
         Raises BadInput for a token that the service does not know any more.
         """
 
     def folder(self, name: str) -> JobFolder:
-        """The job's own folder. The folders of all jobs have the same path up to the job's name."""
+        """The job's own folder. Folders of jobs differ only in the job's name at the end of the path."""
 
     def rank_of(self, log: str) -> int | None:
         """The rank whose log has this file name; None for any other file. Calls no service."""
@@ -116,17 +116,17 @@ class Jobs(Protocol):
         """The VM size of a cluster's nodes, '' for an unknown cluster. Azure never changes a cluster's VM size."""
 
     def code_id(self, digest: str) -> Asset:
-        """The id that `register_code` returns, without registering the code."""
+        """The id from `register_code`, without registering the code."""
 
     def environment_id(self, file: str, digest: str) -> Asset:
-        """The id that `register_environment` returns, without registering the environment."""
+        """The id from `register_environment`, without registering the environment."""
 
     def check(self) -> None:
         """Raise Unavailable unless the workspace responds, and BadSetting if its data is in another storage account."""
 
 
 class Stores(Protocol):
-    """Access to files, and to the places that Azure ML's paths mean."""
+    """Access to files, and to the places behind Azure ML's paths."""
 
     @property
     def blobs(self) -> Blobs: ...
@@ -173,12 +173,12 @@ class Reader(Protocol):
         """The job of a drop, including the files beside the job file. Raises BrokenJobFile."""
 
     def of_request(self, document: Mapping[str, Any], beside: Any, around: Around) -> Written:
-        """The job of a request. Raises Impossible with all problems of a rejected job."""
+        """The job of a request. Raises Impossible with every problem of a rejected job."""
 
 
 @dataclass(frozen=True)
 class Readers:
-    """Several readers as one: the first reader that recognizes a document reads it.
+    """Several readers as one: the first reader to recognize a document reads the document.
 
     The last reader recognizes every document.
     """

@@ -1,4 +1,4 @@
-"""Register the assets that every job needs before the first job is submitted, so that a submission is one request."""
+"""Register the shared assets before the first job is submitted: a submission is then one request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from shared.jobs.vm_size import same
 
 @dataclass(frozen=True)
 class RouteReport:
-    """A route, and the problem that would stop its jobs; `problem` is empty without one."""
+    """A route, and a problem for the route's jobs; `problem` is empty without a problem."""
 
     route: str
     cluster: str
@@ -35,7 +35,7 @@ class Registered:
 
 
 class Machines(Protocol):
-    """The properties of a cluster that a route must match."""
+    """The properties of a cluster to compare with a route."""
 
     @property
     def name(self) -> str: ...
@@ -46,7 +46,7 @@ class Machines(Protocol):
 
 
 def register_assets(jobs: Jobs, trainers: Path) -> tuple[Asset, Asset]:
-    """The ids of the trainers' code and CPU environment, registered if they are new.
+    """The ids of the trainers' code and CPU environment. New assets are registered.
 
     The GPU environment is registered too. Azure ML builds neither environment before a job needs it. A repeat changes
     nothing.

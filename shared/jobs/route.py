@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JobFileRule:
-    """What a drop's job file may do. `environments` None allows any environment."""
+    """The rights of a drop's job file. `environments` None allows any environment."""
 
     allowed: bool = True
     environments: tuple[str | Asset, ...] | None = None
@@ -108,7 +108,7 @@ Routes = Mapping[str, Route]
 
 
 def choices(routes: Routes) -> str:
-    """The routes' names, for an error message that lists the choices."""
+    """The routes' names, as choices in an error message."""
     return there_are(name if route.trains else f"{name} (trains nothing)" for name, route in routes.items())
 
 

@@ -48,7 +48,7 @@ MODEL_FORM = (
 
 
 def read_model(section: Any, where: str, parameters: Parameters) -> RouteModel | None:
-    """The `model` of a route with these parameters, None without one. Raises BadSetting, with the expected form."""
+    """The `model` of a route with these parameters, or None. Raises BadSetting, with the expected form."""
     if section is None:
         return None
     challenger = section.get("challenger", {}) if isinstance(section, dict) else None

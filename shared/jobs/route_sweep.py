@@ -16,7 +16,7 @@ _SPACE = "sweep.search_space"
 
 
 def read_sweep(section: Any, described: Parameters, where: str) -> Sweep | None:
-    """The `sweep` of a route, None without one. Raises BadSetting for a search that the trainer does not support."""
+    """The `sweep` of a route, or None. Raises BadSetting for a search that the trainer does not support."""
     if section is None:
         return None
     from shared.jobs.readers.sweep import read_short

@@ -250,7 +250,7 @@ def _check_names(entry: dict[str, Any], route: str, where: str) -> None:
 
 
 def _data_route(name: str, entry: dict[str, Any], where: str) -> Route:
-    """A route that trains nothing: its drops are stored, numbered and found like other drops."""
+    """A route without training: the drops are stored, numbered and found like other drops."""
     if unfit := set(entry) - OF_DATA:
         raise BadSetting(f"{where} does not train, so it can't have {_list(unfit)}; choose from {_list(OF_DATA)}.")
     numbers = _numbers(entry, where)

@@ -42,7 +42,7 @@ class Parameter:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all values of the parameter are whole numbers."""
+        """Whether the parameter has only whole numbers."""
         return self.kind == RANDINT or (self.step >= 1 and float(self.step).is_integer())
 
     @property
@@ -64,7 +64,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Stopping:
-    """The early stopping policy. A trial's interval is the number of metric values that it has reported, from 1.
+    """The early stopping policy. A trial's interval is the number of reported metric values, from 1.
 
     asha: at `delay` intervals (default 2), and at each further factor of `eta`, a trial continues only if it is among
     the best 1/`eta` of the trials that have reached this interval. The other policies are Azure ML's.

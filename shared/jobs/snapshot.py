@@ -1,4 +1,4 @@
-"""The code snapshot for the nodes: its files, and the digests that identify its content."""
+"""The code snapshot for the nodes: the files, and digests of the content."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def digest_files(folder: Path) -> str:
 
 
 def digest_environment(file: Path) -> str:
-    """A hash over the files that describe a node environment: this file, and the conda file it names."""
+    """A hash over the files of a node environment: this file, and the conda file named in it."""
     digest = hashlib.sha256(file.read_bytes())
     digest.update(file.with_name(file.name.replace("environment", "conda")).read_bytes())
     return digest.hexdigest()
 
 
 def snapshot_files(folder: Path) -> list[Path]:
-    """The files for the nodes, by name: all except caches and hidden files.
+    """The files for the nodes, by name: every file except caches and hidden files.
 
     Raises BadInput for a link to a target outside of the folder, which is neither followed nor silently skipped.
     """

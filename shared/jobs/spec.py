@@ -60,7 +60,7 @@ class JobOutput:
 
 @dataclass(frozen=True)
 class Environment:
-    """An environment that the job describes itself.
+    """An environment described in the job itself.
 
     `conda` is the content of a conda file, or the file's path until it is read. `context` is the build context's
     folder.
@@ -115,12 +115,12 @@ class JobSpec:
 
     @property
     def is_elastic(self) -> bool:
-        """Whether the run consists of several such jobs, one per node, which find each other themselves."""
+        """Whether the run consists of several single-node jobs, which find each other through the rendezvous."""
         return self.command.elastic
 
     @property
     def has_commands(self) -> bool:
-        """Whether the job has a command, itself or in its steps."""
+        """Whether the job or one of its steps has a command."""
         return bool(self.command) or self.kind == PIPELINE
 
     @property
@@ -129,12 +129,12 @@ class JobSpec:
 
     @property
     def data(self) -> Mapping[str, DataInput]:
-        """The inputs that are data, by name."""
+        """The data inputs, by name."""
         return {name: value for name, value in self.inputs.items() if isinstance(value, DataInput)}
 
     @property
     def values(self) -> dict[str, Value]:
-        """The inputs that are literal values: the job's parameters."""
+        """The literal inputs: the job's parameters."""
         return {name: value for name, value in self.inputs.items() if not isinstance(value, DataInput)}
 
 
@@ -165,12 +165,12 @@ def uses_own_environment(job: JobSpec) -> bool:
 
 
 def output_path(run: str, name: str, is_file: bool = False) -> Location:
-    """The folder (or file) of a run's output that has no path of its own."""
+    """The folder (or file) of an output of the run without its own path."""
     return Location(OUTPUT_STORE, f"trainyard/{run}/{name}" + ("" if is_file else "/"))
 
 
 def again(job: JobSpec, old: str, new: str, tag: str = "trainyard.retry_of", shared: tuple[str, ...] = ()) -> JobSpec:
-    """The same job under another run's name, with its own output folders except for the shared outputs."""
+    """This job under another run's name, with new output folders except for shared outputs."""
     outputs = {name: out if name in shared else _moved(out, name, new) for name, out in job.outputs.items()}
     return replace(job, name=new, tags={**job.tags, tag: old}, outputs=outputs)
 
@@ -186,5 +186,5 @@ def _moved(output: JobOutput, name: str, new: str) -> JobOutput:
 
 
 def on_each_node(job: JobSpec) -> JobSpec:
-    """The job without a distribution, for backends that distribute the processes themselves."""
+    """The job without a distribution, for backends with their own distribution of processes."""
     return replace(job, distribution="", processes=0, workers=0, parameter_servers=0, launcher={})

@@ -1,4 +1,4 @@
-"""Detect a torchrun command on several nodes that don't know of each other. Pure."""
+"""Detect a torchrun command on several nodes without a common rendezvous. Pure."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class File:
 
 
 def digest(files: Iterable[File]) -> str:
-    """The digest of a folder with these files, which is the folder's name."""
+    """The digest of a folder with these files. The digest is also the folder's name."""
     content = hashlib.sha256()
     for file in sorted(files):
         content.update(f"{file.name}\0{file.size}\0{file.md5}\n".encode())
@@ -82,7 +82,7 @@ def unfit_code(code: Where, allowed: bool) -> Iterator[Problem]:
 
 
 def used(job: JobSpec) -> Iterator[tuple[str, str]]:
-    """(place in the job, digest) of each uploaded folder that the job or one of its steps uses."""
+    """(place in the job, digest) of each uploaded folder that the job or a step uses."""
     places: dict[str, Where] = {"code": job.code} | {
         f"inputs.{name}.path": value.path for name, value in job.data.items()
     }
@@ -141,7 +141,7 @@ def _too_large(files: list[File], total: int, most: int) -> str:
 
 
 def missing(files: Iterable[File], there: Mapping[str, tuple[int, str]]) -> Iterator[tuple[File, bool]]:
-    """The files that are missing or different, each with whether another content is stored in its place."""
+    """The missing or different files, each with whether other content is stored in the file's place."""
     for file in files:
         size_and_md5 = there.get(file.name)
         if size_and_md5 != (file.size, file.md5):

@@ -1,4 +1,4 @@
-"""Receive folders for jobs: hand out upload addresses, and check that all files have arrived."""
+"""Receive folders for jobs: hand out upload addresses, and check for completeness."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def begin(stores: Stores, limits: Limits, routes: Routes, files: Iterable[File])
 
 
 def check_complete(stores: Stores, job: JobSpec) -> None:
-    """Raise Impossible if a folder that the job uses is missing or does not match its digest."""
+    """Raise Impossible if a folder of the job is missing or does not match the folder's digest."""
     for place, name in upload.used(job):
         files = [File(path, size, md5) for path, (size, md5) in _there(stores, name).items()]
         if upload.digest(files) != name:
@@ -62,7 +62,7 @@ def check_complete(stores: Stores, job: JobSpec) -> None:
 
 
 def collect(stores: Stores, drop: Place, folder: str, limit_mib: int, *, is_context: bool = False) -> Location:
-    """Copy a drop's folder to its content-addressed place, and return that place.
+    """Copy a drop's folder to the content-addressed place, and return this place.
 
     Raises Impossible for an invalid folder. A repeat copies nothing again.
     """

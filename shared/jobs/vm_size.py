@@ -159,12 +159,12 @@ def why_retired(name: str) -> str:
 
 
 def same(a: str, b: str) -> bool:
-    """Whether two names are the same size. Names are case-insensitive, and Azure ML writes them in capitals."""
+    """Whether two names mean one size. Names are case-insensitive, and Azure ML writes capitals."""
     return a.lower() == b.lower()
 
 
 def gpus_of_entry(entry: Mapping[str, Any], given: int, where: str) -> int:
-    """GPUs per node of a route: from its entry, else from its VM size; -1 if neither is given."""
+    """GPUs per node of a route: from the route's entry, else from the VM size; -1 without both."""
     size = str(entry.get("vm_size", ""))
     if size and not is_size(size):
         raise BadSetting(f"{where}: vm_size is {size!r}; write a VM size of Azure, such as Standard_NC24ads_A100_v4.")

@@ -1,1 +1,1 @@
-"""The kernel that every noun uses: errors, settings, names, blobs and queues."""
+"""The kernel for every noun: errors, settings, names, blobs and queues."""

@@ -1,4 +1,4 @@
-"""Handle a message in the invocation that sends it. The queue keeps a copy in case the invocation crashes.
+"""Handle a message in the sending invocation. The queue keeps a copy in case the invocation crashes.
 
 In Azure each function runs on its own instances, so a message costs a poll of its queue or the start of an instance. A
 message that is handled at once is still sent, but stays invisible for a while, and is deleted when its handler has
@@ -28,8 +28,8 @@ P = TypeVar("P", bound=Any)  # a dataclass with the fields `queues` and `clock`
 
 @contextmanager
 def at_once(ports: P, kinds: Collection[type[Message]], handle: Callable[[P, Message], None]) -> Iterator[P]:
-    """Handle messages of these kinds that are sent inside the block without delay, right after the block. The messages
-    that their handlers send are handled too.
+    """Right after the block, handle the messages of these kinds that the block sends without delay, and the messages of
+    their handlers.
 
     When a handler raises a TrainyardError, its message stays in the queue, and the rest of the invocation continues.
     When the invocation takes longer than CAUGHT_AFTER, the remaining messages stay in the queue, too.

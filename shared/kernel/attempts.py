@@ -1,4 +1,4 @@
-"""Run several steps; a step that fails does not stop the others."""
+"""Run several steps. A failing step does not stop the others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ log = logging.getLogger(__name__)
 
 
 class Attempts:
-    """Runs one step after another and keeps their errors. `who` prefixes the log line of a failure."""
+    """Runs one step after another and keeps the errors. `who` prefixes the log line of a failure."""
 
     def __init__(self, who: str) -> None:
         self._who = who
@@ -24,6 +24,6 @@ class Attempts:
             self._errors.append(exc)
 
     def end(self) -> None:
-        """Raise the first error, so that the timer's execution counts as failed."""
+        """Raise the first error: the timer's execution must count as failed."""
         if self._errors:
             raise self._errors[0]

@@ -27,7 +27,7 @@ def compare_and_set(
     *,
     first: Callable[[], R] | None = None,
 ) -> T:
-    """Return what `write` returns for the record that `read` returned. When `write` raises Changed, start again.
+    """Read a record, and return the result of writing. When `write` raises Changed, start again.
 
     `first` replaces `read` in the first attempt where it is cheaper: a row from memory, or a row that the caller holds.
     Raises Changed when every attempt met another writer; the error's sentence begins with `what`.

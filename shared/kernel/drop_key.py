@@ -24,7 +24,7 @@ class DropKey:
 
     @classmethod
     def of(cls, blob_name: str) -> DropKey:
-        """Return the key of the drop that this blob belongs to."""
+        """Return the key of this blob's drop."""
         route, _, rest = blob_name.partition("/")
         return cls(route, rest.partition("/")[0])
 

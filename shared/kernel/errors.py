@@ -36,7 +36,7 @@ class BadSetting(BadInput):
 
 
 class Impossible(BadInput):
-    """`code` names the problem: each raise has its own code."""
+    """`code` names the problem. Each raise has its own code."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -48,7 +48,7 @@ class NotFound(TrainyardError):
 
 
 class Conflict(TrainyardError):
-    """`code` names the obstacle: each raise has its own code."""
+    """`code` names the obstacle. Each raise has its own code."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)

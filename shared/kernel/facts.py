@@ -1,4 +1,4 @@
-"""Facts that nouns state. One table, shared/reactions.py, lists the reactions to each fact."""
+"""Facts stated by nouns. One table, shared/reactions.py, lists the reactions to each fact."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Fact:
-    """Something that happened. After a crash a fact is stated again, so its reactions may run twice."""
+    """An event. After a crash a fact is stated again, and the reactions may run twice."""

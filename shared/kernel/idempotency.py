@@ -1,4 +1,4 @@
-"""Ids derived from the Idempotency-Key, so that a repeated request finds what the first request created."""
+"""Ids derived from the Idempotency-Key: a repeated request finds the result of the first request."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shared.kernel.errors import Conflict
 
 
 def id_for(prefix: str, key: str | None, new_token: Callable[[], str]) -> str:
-    """Return the id for this key: the same key always gives the same id. Without a key the id is new.
+    """Return the id for this key. Equal keys give equal ids. Without a key the id is new.
 
     The id does not depend on the request, so a different request with the same key finds what the first request
     created.

@@ -1,4 +1,4 @@
-"""The settings that the app reads while the host indexes it, without building the full Settings record."""
+"""The settings for the app's indexing by the host, without building the full Settings record."""
 
 from __future__ import annotations
 

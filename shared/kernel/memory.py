@@ -48,7 +48,7 @@ class Memory:
         self._reading: dict[tuple[str, Hashable], tuple[int, Future[Any]]] = {}  # with the id of the reading thread
 
     def answer(self, topic: Topic[T], now: datetime, read: Callable[[], T], key: Hashable = ()) -> T:
-        """Return the cached answer for the key, or read a new one with `read`.
+        """Return the cached answer for the key, or read a new answer with `read`.
 
         Only one thread reads a key at a time. Other threads that ask meanwhile get that thread's answer or error. A
         thread does not wait for itself: a nested call reads again.
@@ -71,7 +71,7 @@ class Memory:
         return self.answer(topic, datetime.min, make)
 
     def forget(self, topic: Topic[Any]) -> None:
-        """Forget the topic's answers, because this process changed what they say."""
+        """Forget the topic's answers, because this process changed the data behind the answers."""
         with self._lock:
             self._answers.pop(topic.name, None)
 

@@ -1,4 +1,4 @@
-"""What a message is: a typed value whose class declares its queue, its handler, and its fate in a poison queue.
+"""Messages: a message is a typed value with a declaration in its class: queue, handler, and fate in a poison queue.
 
     @dataclass(frozen=True)
     class SubmitRun(Message, queue="submissions", handler="shared.runs.progress.submit:submit_run"):
@@ -37,7 +37,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Trace:
-    """The trace that the handling of a message belongs to. A run's submission `follows` the trace of its drop."""
+    """The trace of a message's handling. A run's submission `follows` the trace of the run's drop."""
 
     run: str = ""
     drop: str = ""
@@ -45,7 +45,7 @@ class Trace:
 
 
 class Message:
-    """The base of all messages. A subclass is a frozen dataclass; its class arguments are its declaration.
+    """The base of all messages. A subclass is a frozen dataclass; the class arguments are the declaration.
 
     queue: the queue that the message is sent to.
     handler: takes (ports, message), may run twice, and may crash between any two writes.
@@ -80,7 +80,7 @@ class Message:
 
     @property
     def turn(self) -> str:
-        """Return the turn of this message, or '' if it waits for no other message.
+        """Return the turn of this message, or '' for a message without a turn.
 
         A process handles one message per turn at a time, so that no handler reads what another handler is about to
         write.
@@ -106,13 +106,13 @@ class Message:
 
 
 def encode(message: Message) -> str:
-    """Return the message as the text for its queue."""
+    """Return the message as the text for the queue."""
     given = {name: value for name, value in vars(message).items() if value is not None}
     return json.dumps({MESSAGE: type(message).__name__, **given}, default=datetime.isoformat)
 
 
 def kind_of(body: Json, kinds: Iterable[type[Message]]) -> type[Message]:
-    """Return which of the kinds of one queue this JSON is. Raises BadMessage if none of them fits.
+    """Return this JSON's kind, among the kinds of one queue. Raises BadMessage if no kind fits.
 
     Messages of the previous version and events of other services do not name their kind. They are of the first kind
     whose required fields are all present.
@@ -125,7 +125,7 @@ def kind_of(body: Json, kinds: Iterable[type[Message]]) -> type[Message]:
 
 
 def is_event(kind: type[Message]) -> bool:
-    """Return whether another service sends messages of this kind, in its own format."""
+    """Return whether another service sends these messages, in the service's own format."""
     return "read" in vars(kind)
 
 

@@ -1,4 +1,4 @@
-"""msgspec's messages about values that do not fit a type, as sentences: the field, its value, and what to use.
+"""msgspec's messages about values of a wrong type, as sentences: the field, the value, and the allowed values.
 
 The forms of the messages are those of msgspec's source (`_core.c`, `ms_error_with_path` and its callers).
 """
@@ -47,7 +47,7 @@ def sentence(message: str, value: object, what: str) -> str:
 
 
 def _rule(rule: str) -> str:
-    """Return what to use instead, '' for a message of another form."""
+    """Return the allowed values, '' for a message of another form."""
     if limit := _LIMIT.fullmatch(rule):
         return f"{_kind(limit[1])} of {_BOUNDS[limit[2]]} {float(limit[3]):g}"
     if rule == "Expected `str` of length >= 1":

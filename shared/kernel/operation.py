@@ -1,4 +1,4 @@
-"""An operation of the HTTP API: one method of one path, who may call it, and the function that answers it.
+"""An operation of the HTTP API: one method of one path, the callers' role, and the answering function.
 
 A feature declares its operations in a Group, in its own folder; shared/api/registry.py names the groups. Everything
 else that mentions an operation is generated from the declaration: its Azure function, access control, the OpenAPI
@@ -30,8 +30,8 @@ ANYONE = ""  # no role, no key
 
 
 class Operation(NamedTuple):
-    """`name` is also the name of the Azure function. It never changes, because the host keeps its state under that
-    name.
+    """`name` is also the name of the Azure function, and never changes, because the host keeps the function's state
+    under this name.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Operation(NamedTuple):
 
 
 class OperationGroup(NamedTuple):
-    """The operations of one feature, which form one section of docs/api.md. `title` and `about` are Markdown."""
+    """The operations of one feature, as one section of docs/api.md. `title` and `about` are Markdown."""
 
     title: str
     operations: tuple[Operation, ...]

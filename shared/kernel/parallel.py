@@ -1,6 +1,4 @@
-"""Apply one function to many independent items: in turn, or in threads, so that a slow item does not delay the
-others.
-"""
+"""Apply one function to many independent items: in turn, or in threads, if a slow item must not delay the others."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def _decoder(kind: object) -> msgspec.json.Decoder[Any]:
 
 
 def schemas(kinds: Iterable[Any], ref_template: str) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:
-    """Return the JSON schemas of these types, and the schemas of the classes that they refer to."""
+    """Return the JSON schemas of these types, and of every class in these types."""
     import msgspec
 
     with _preparing:
@@ -104,7 +104,7 @@ def read_key(text: str | None) -> str | None:
 
 
 def read_json(data: bytes, what: str) -> Any:
-    """Decode JSON from bytes. An error's sentence begins with `what`."""
+    """Decode JSON from bytes. The sentence of an error begins with `what`."""
     try:
         value = json.loads(data, object_pairs_hook=_single, parse_constant=_no_constant)
     except _Refused as exc:
@@ -138,7 +138,7 @@ def read_yaml(data: bytes, what: str) -> tuple[Any, Lines]:
 
 
 def plain(value: Any, what: str) -> Any:
-    """Return the value if all of it is plain. Raises Impossible, a BadInput, with the path of the part that is not."""
+    """Return a plain value. Raises Impossible, a BadInput, with the path of a part of another type."""
     if fault := next(_faults(value, "", 1), None):
         path, why = fault
         raise Impossible(f"{what}{f': {path[:200]}' if path else ''} {why}", "unfit_value")
@@ -178,7 +178,7 @@ def _text_fault(value: Any, path: str) -> Iterator[tuple[str, str]]:
 
 
 class _Refused(Exception):
-    """JSON that Python accepts and Trainyard refuses."""
+    """Refused JSON, although Python accepts the text."""
 
 
 def _single(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

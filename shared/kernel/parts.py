@@ -97,7 +97,7 @@ class FeatureStore(Generic[P]):
 
 
 def part(kind: type[Any], required: bool = False, column: str = "") -> Any:
-    """A field that holds a part of this kind. Unless `required`, all fields of the part have defaults.
+    """A field for a part of this kind. Unless `required`, every field of the part has a default.
 
     With `column`, the part takes this one column of a table.
     """
@@ -119,7 +119,7 @@ def labeled(label: str, default: Any, *, listed: bool = False) -> Any:
 
 
 def of_features() -> Any:
-    """A field that holds the features' values, by their types."""
+    """A field for the features' values, by type."""
     return field(default_factory=dict, metadata={"features": True})
 
 
@@ -150,7 +150,7 @@ def _columns(kind: type[Any], within: str) -> list[Column]:
 
 
 def one_columns(kind: Any) -> tuple[OneColumn, ...]:
-    """Return the parts of a record class that take one column each."""
+    """Return the parts of a record class with one column each."""
     return _one_columns(kind)
 
 
@@ -183,10 +183,15 @@ def difference(before: R, after: R) -> dict[str, Any]:
 
 def from_columns(kind: type[R], values: Mapping[str, Any]) -> R:
     """Build a record from these columns, with defaults for the rest. Raises TypeError for an unknown column."""
-    grouped = in_parts(kind, values)
-    inner = {each.name: each.metadata["part"] for each in fields(kind) if "part" in each.metadata}  # type: ignore[arg-type]
+    grouped, inner = in_parts(kind, values), _inner(kind)  # type: ignore[arg-type]
     own = grouped.pop("", {})
     return kind(**own, **{name: inner[name](**its) for name, its in grouped.items()})
+
+
+@cache
+def _inner(kind: Any) -> dict[str, type[Any]]:
+    """Return the types of a record's parts, by field."""
+    return {each.name: each.metadata["part"] for each in fields(kind) if "part" in each.metadata}
 
 
 def in_parts(kind: type[Any], values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -196,5 +201,6 @@ def in_parts(kind: type[Any], values: Mapping[str, Any]) -> dict[str, dict[str, 
         raise TypeError(f"{kind.__name__} has no field {', '.join(sorted(unknown))}")
     grouped: dict[str, dict[str, Any]] = {}
     for name, value in values.items():
-        grouped.setdefault(columns_by_name[name].part, {})[columns_by_name[name].field] = value
+        place = columns_by_name[name]
+        grouped.setdefault(place.part, {})[place.field] = value
     return grouped

@@ -1,4 +1,4 @@
-"""A person who acts: requests a run, leases nodes, writes a note, removes something."""
+"""A person who acts: requests a run, leases nodes, writes a note, or removes data."""
 
 from __future__ import annotations
 

@@ -37,4 +37,4 @@ class StoragePorts(Protocol):
     def rules(self) -> Rules: ...
 
     def happened(self, fact: Fact) -> None:
-        """State a fact. Returns when all its consequences are done or queued."""
+        """State a fact. Returns after each consequence is done or queued."""

@@ -134,7 +134,7 @@ class Settings:
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Settings:
-        """Read all settings. Raises BadSetting that names the first missing or invalid one."""
+        """Read every setting. Raises BadSetting with the name of the first missing or invalid setting."""
         endpoint = _https(env, "TRAINYARD_TOPIC_ENDPOINT")
         if (auth := env.get("TRAINYARD_AUTH") or "keys") not in ("keys", "entra"):
             raise BadSetting(f"TRAINYARD_AUTH has value {auth!r}. Choose keys or entra.")

@@ -17,7 +17,7 @@ from shared.kernel.message import Message
 
 @dataclass(frozen=True)
 class Blob:
-    """One blob in a listing. `md5` is lower-case hex, or empty if the service does not know it."""
+    """One blob in a listing. `md5` is lower-case hex, or empty if unknown to the service."""
 
     name: str
     etag: str
@@ -29,7 +29,7 @@ class Blob:
 
 @dataclass(frozen=True)
 class Sent:
-    """A message on its queue, as its sender can address it."""
+    """A message on its queue, addressable by the sender."""
 
     id: str
     receipt: str
@@ -39,9 +39,7 @@ class Queues(Protocol):
     """Storage queues with JSON messages. Delivery is at least once and unordered."""
 
     def send(self, message: Message, delay: float = 0.0) -> Sent:
-        """Put a message in its queue, invisible for `delay` seconds (at most 7 days; longer delays are shortened to
-        that).
-        """
+        """Put a message in its queue, invisible for `delay` seconds (longer delays are shortened to 7 days)."""
 
     def put(self, queue: str, text: str) -> None:
         """Put a text in a queue unchanged: an event of another service, or a message from elsewhere."""
@@ -55,8 +53,8 @@ class Queues(Protocol):
         """Return the approximate number of messages in each queue; 0 for a queue that does not exist."""
 
     def ages(self, queues: Iterable[str]) -> dict[str, float]:
-        """Return the age in seconds of the first visible message of each queue, including the delay it was sent with; 0
-        for a queue without one.
+        """Return the age in seconds of the first visible message of each queue, including the message's delay; 0 for an
+        empty queue.
         """
 
     def give_back(self, source: str, target: str, limit: int) -> int:
@@ -73,7 +71,7 @@ class Queues(Protocol):
         """
 
     def peek(self, queue: str, limit: int = 32) -> list[str]:
-        """Return the texts of the first messages without receiving them. Empty for a queue that does not exist."""
+        """Return the texts of the first messages without receiving the messages. Empty for a missing queue."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +101,7 @@ class FolderPage:
 
 
 class Blobs(Protocol):
-    """Blobs of the storage account that drops, jobs and archives share."""
+    """The blobs of the shared storage account of drops, jobs and archives."""
 
     def list(self, place: Place) -> Iterator[Blob]:
         """Yield every blob under the place, sorted by name, page by page, with metadata. Empty if the container does
@@ -111,12 +109,12 @@ class Blobs(Protocol):
         """
 
     def paged(self, place: Place, token: str = "", page: int = 5000) -> Iterator[tuple[str, Blob]]:
-        """Like `list`, with each blob's page token; a page has at most `page` blobs. A listing that starts from a token
-        starts with that page, in its current state.
+        """Like `list`, with each blob's page token; a page has at most `page` blobs. A listing from a token starts with
+        the token's page, in its current state.
         """
 
     def first(self, place: Place) -> Blob | None:
-        """Return the first blob under the place by name, or None. Costs one request, however many blobs there are."""
+        """Return the first blob under the place by name, or None. Costs one request for any number of blobs."""
 
     def folders(self, place: Place, token: str = "", limit: int = 5000) -> FolderPage:
         """Return up to `limit` names of the folders and blobs directly under the place, sorted. Costs one request.
@@ -139,34 +137,34 @@ class Blobs(Protocol):
         """Return the last `size` bytes as text; '' if the blob does not exist."""
 
     def write(self, container: str, name: str, data: bytes, content_type: str) -> Blob:
-        """Write the whole blob, overwriting an existing one. Creates the container if needed."""
+        """Write the whole blob. An existing blob is overwritten, a missing container created."""
 
     def write_once(self, container: str, name: str, data: bytes, content_type: str) -> None:
         """Write the blob unless a blob of this name exists. Creates the container if needed."""
 
     def copy(self, copies: Iterable[Copy], concurrency: int = 16) -> Iterator[Blob]:
-        """Copy on the server, and yield each finished copy in its current state, unordered.
+        """Copy on the server. Yield each finished copy in its current state, unordered.
 
         A copy carries its source's etag in the metadata `source_etag`. A copy that already exists with this etag is not
         made again. Raises NotFound if a source no longer exists. The bytes never pass through this process.
         """
 
     def remove(self, container: str, names: Iterable[str]) -> None:
-        """Delete these blobs. A blob that does not exist is skipped."""
+        """Delete these blobs. A missing blob is skipped."""
 
     def remove_listed(self, container: str, blobs: Iterable[Blob]) -> None:
-        """Delete these blobs as they were listed: a blob that was written since stays, and one that is gone is
-        skipped.
-        """
+        """Delete these blobs in their listed state: a blob with a later write stays, and a missing blob is skipped."""
 
     def read_url(self, container: str, name: str, seconds: float) -> str:
         """Return a URL that reads only this blob, without a credential, for `seconds`. The blob need not exist yet."""
 
     def write_url(self, container: str, name: str, seconds: float) -> str:
-        """Return a URL that writes only this blob for `seconds`, whole or in blocks, and lists its blocks."""
+        """Return a URL for writing only this blob within `seconds`, whole or in blocks, and for listing the blob's
+        blocks.
+        """
 
     def create_url(self, container: str, name: str, seconds: float, replace: bool = False) -> str:
-        """Return a URL that creates only this blob, without a credential, for `seconds`.
+        """Return a URL for creating only this blob, without a credential, within `seconds`.
 
         The URL can't overwrite an existing blob unless `replace` is true.
         """

@@ -11,7 +11,7 @@ LONGEST = 80  # characters of a name that are compared and shown
 
 
 def nearest(name: str, choices: Iterable[str]) -> str:
-    """Return the choice that was probably meant, or ''."""
+    """Return the probably intended choice, or ''."""
     import difflib  # imported here because only mistakes need it
 
     matches = difflib.get_close_matches(name[:LONGEST].lower(), list(choices), n=1, cutoff=0.6)
@@ -25,14 +25,14 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
 
 
 def there_are(choices: Iterable[str]) -> str:
-    """Return `a, b, c`, shortened if there are many; `none` if there are no choices."""
+    """Return `a, b, c`, shortened for many choices; `none` without choices."""
     names = sorted(choices)
     rest = f" and {len(names) - MOST_SHOWN} more" if len(names) > MOST_SHOWN else ""
     return ", ".join(names[:MOST_SHOWN]) + rest or "none"
 
 
 def chosen(what: str, name: str, choices: Iterable[str]) -> str:
-    """Return the name if it is one of the choices. Raises Impossible with the nearest choice and code
+    """Return the name if the choices contain it. Raises Impossible with the nearest choice and code
     `unknown_<what>`.
     """
     names = sorted(choices)

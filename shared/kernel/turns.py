@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 
 class Turns:
-    """Polls a source that had something at its last poll each time, and every other source once per `every` rounds."""
+    """Polls a source with content at the last poll each time, and every other source once per `every` rounds."""
 
     def __init__(self, every: int) -> None:
         self._every = every
@@ -14,7 +14,7 @@ class Turns:
         self._empty: set[str] = set()
 
     def next(self, names: Iterable[str]) -> list[str]:
-        """Return the names to poll this round: all of them in the first round."""
+        """Return the names to poll this round. The first round has every name."""
         self._time += 1
         turn = self._time % self._every
         return [name for place, name in enumerate(names) if name not in self._empty or place % self._every == turn]

@@ -1,4 +1,4 @@
-"""A record together with its etag."""
+"""A record together with an etag."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Stored(Generic[T]):
-    """A record as it was read, with the etag that guards its next write."""
+    """A record in the state of the read, and the etag for the next write."""
 
     value: T
     etag: str

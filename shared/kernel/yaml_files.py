@@ -1,4 +1,4 @@
-"""Read YAML files of the deployment as fast as possible, because the app reads all of them at startup."""
+"""Read YAML files of the deployment as fast as possible, because the app reads every file at startup."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""All messages of the system: their kinds, the handling of poison messages, and replay."""
+"""The messages of the system: kinds, poison messages, and replay."""

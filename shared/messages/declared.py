@@ -1,4 +1,4 @@
-"""All messages, gathered from the folders that declare them, and how a message is decoded and handled.
+"""All messages, gathered from the declaring folders; decoding and handling of a message.
 
 The triggers need the names of the queues while the host indexes the app. The messages' modules are imported with the
 first message, because their classes take a twelfth of a cold start; a test compares QUEUES with the declarations.

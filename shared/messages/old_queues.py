@@ -1,4 +1,4 @@
-"""Move the messages that the previous version left in queues that this version no longer has.
+"""Move the messages of the previous version from queues without a place in this version.
 
 An upgrade needs no step of its own: the first reconcile of a new process looks into every old queue, and later rounds
 look into them by turns, because messages may be hidden for a while. The messages of the old poison queues are tried

@@ -1,4 +1,4 @@
-"""Poison messages, which failed too often: handle each one as its kind declares.
+"""Poison messages, which failed too often: handle each message by the declaration of its kind.
 
 A long outage leaves many of them. Poison messages that are done are deleted, so that only those that need a person
 remain. A message that no timer sends again goes back to its queue, as long as it is news.
@@ -38,7 +38,7 @@ def poisoned(queues: Queues, memory: Memory) -> list[str]:
 
 
 def clear(ports: StoragePorts, queues: Iterable[str]) -> None:
-    """Delete the poison messages of these queues that are done, and send back those that are news."""
+    """Delete the finished poison messages of these queues, and send news back to its queue."""
     for queue in queues:
         ports.queues.clear(f"{queue}{POISON}", partial(_leaves, ports, queue), MOST)
 
@@ -53,7 +53,7 @@ def is_done(ports: StoragePorts, queue: str, text: str) -> bool:
 
 
 def _leaves(ports: StoragePorts, queue: str, text: str) -> bool:
-    """Return whether to delete the poison message: it is done, or was sent back to its queue."""
+    """Return whether to delete the poison message: the message is done, or was sent back."""
     return is_done(ports, queue, text) or _goes_back(ports, queue, text)
 
 
@@ -81,7 +81,7 @@ def state_poison(ports: StoragePorts, queues: Iterable[str]) -> None:
 
 
 def keep_poison(queues: Queues) -> None:
-    """Rewrite the poison messages so that they never expire. Messages that the host puts there expire after a week."""
+    """Rewrite the poison messages without an expiry. The host's own poison messages expire after a week."""
     counts = queues.counts(f"{queue}{POISON}" for queue in QUEUES)
     for poison, count in counts.items():
         if count:

@@ -1,4 +1,4 @@
-"""Replay to a queue its poison messages, and the events that Event Grid could not deliver to it.
+"""Replay to a queue the queue's poison messages, and events undeliverable to Event Grid.
 
 A message is written to its queue before it is deleted from its old place, so a crash can repeat a message but not lose
 one; every handler tolerates repeats. A message that fails again becomes poison again.
@@ -68,14 +68,14 @@ def _dead_letters(blobs: Blobs, queues: Queues, queue: str, dry_run: bool) -> tu
 
 
 def _files(blobs: Blobs) -> Iterator[tuple[str, str]]:
-    """Yield the dead-letter files, each with the queue that it was meant for, '' for none."""
+    """Yield the dead-letter files, each with the intended queue, '' for none."""
     for blob in list(blobs.list(Place(DEAD_LETTERS, ""))):
         folders = blob.name.upper().split("/")
         yield blob.name, next((queue for queue in QUEUES if queue.upper() in folders), "")
 
 
 def _events(blobs: Blobs, name: str) -> list[dict[str, Any]] | None:
-    """Return the events as they were sent; None if the file holds anything else, and [] if it was deleted meanwhile."""
+    """Return the events in the sent form; None for a file with other content, [] for a meanwhile deleted file."""
     try:
         content = read_json(blobs.read(DEAD_LETTERS, name, LONGEST), "A dead letter")
     except NotFound:

@@ -1,4 +1,4 @@
-"""The bill of materials of a model: CycloneDX 1.6 with a machine-learning-model, its data and its packages. Pure.
+"""The bill of materials of a model: CycloneDX 1.6 with a machine-learning-model, data and packages. Pure.
 
 The library writes everything that it has classes for. The model card, for which it has no class yet, is added to the
 JSON.
@@ -35,7 +35,7 @@ def bom(evidence: Evidence, name: str, number: int, asked: ChangeRequest) -> byt
 
 
 def components(document: Json, kind: str) -> list[Json]:
-    """Return the components of one type, such as library."""
+    """Return the components of one type, for example library."""
     return [each for each in document.get("components", []) if each.get("type") == kind]
 
 
@@ -70,7 +70,7 @@ def _model(evidence: Evidence, name: str, number: int) -> Component:
 
 
 def _data(evidence: Evidence) -> Iterator[Component]:
-    """Yield the drop, with its files as subcomponents, each with its SHA-256 or MD5."""
+    """Yield the drop, with the files as subcomponents, each with SHA-256 or MD5."""
     from cyclonedx.model import HashAlgorithm, HashType
     from cyclonedx.model.component import Component, ComponentType
 

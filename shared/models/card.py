@@ -14,7 +14,7 @@ MOST_PACKAGES = 40
 
 
 def card(provenance: Json, bom: Json) -> str:
-    """Return the card. Every fact in it comes from the two documents, which are signed together with it."""
+    """Return the card. Every fact of the card comes from the two documents; one signature covers all three."""
     predicate = provenance["predicate"]
     model, run = predicate["trainyard_model"], predicate["trainyard_run"]
     build = predicate["buildDefinition"]
@@ -101,5 +101,5 @@ def _table(head: tuple[str, ...], rows: Any) -> list[str]:
 
 
 def _cell(value: Any) -> str:
-    """Escape a value for one table cell, so that it can neither end the row nor add markup."""
+    """Escape a value for one table cell: the value must neither end the row nor add markup."""
     return " ".join(str(value).split()).replace("|", "\\|").replace("<", "&lt;").replace("`", "'")

@@ -59,7 +59,7 @@ def is_challenger(routes: Routes, run: Run) -> bool:
 
 
 def is_decided(ports: ModelPorts, message: Challenge) -> bool:
-    """Return whether the run was judged, or its route no longer names a model."""
+    """Return whether the run was judged, or the run's route no longer names a model."""
     run = _run(ports.runs, message.run)
     if run is None or not is_challenger(ports.routes, run):
         return True
@@ -80,7 +80,7 @@ def _run(runs: Runs, name: str) -> Run | None:
 
 
 def challenge(ports: ModelPorts, message: Challenge) -> None:
-    """Promote the run if it beats the champion, otherwise record and state that it lost.
+    """Promote the run if it beats the champion; otherwise record and state the loss.
 
     A run is judged once: a repeat changes nothing, even after somebody moved the alias back. If the alias moves while
     the run is judged, the run is judged again, by the new champion.
@@ -112,7 +112,7 @@ def _rule(routes: Routes, run: Run) -> RouteModel | None:
 
 
 def _decision(models: Models, rule: RouteModel, run: str) -> Change | None:
-    """Return the line of the history that says how the run was judged, or that it ever had the alias."""
+    """Return the line of the history with the verdict on the run, or with the run's earlier alias."""
     version = promote.version_of_run(models, rule.name, run)
     for line in models.history(rule.name, REMEMBERED):
         if line.alias != rule.alias:
@@ -125,7 +125,7 @@ def _decision(models: Models, rule: RouteModel, run: str) -> Change | None:
 
 
 def _state(ports: StoragePorts, rule: RouteModel, run: Run, line: Change) -> None:
-    """State the decision again, in case a crash after its write prevented that."""
+    """State the decision again, in case of a crash between the write and the statement."""
     fact = ChallengeLost(rule.name, run.name, line.why) if line.what is ChangeKind.LOST else AliasMoved(line)
     ports.happened(fact)
 

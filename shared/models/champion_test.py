@@ -1,5 +1,5 @@
-"""Test the champion on its challenger's data: a run of the challenger's job, with its code and environment, that starts
-from the champion's model and only tests it.
+"""Test the champion on the challenger's data: a run of the challenger's job, with the challenger's code and
+environment, starts from the champion's model and only tests.
 
 The test has an experiment of its own, so that `mnist@latest` and `mnist@best:accuracy` never resolve to it.
 """
@@ -33,7 +33,7 @@ def challenger_of(run: Run) -> str:
 
 
 def test_of(ports: DropPorts, champion: Version, challenger: Run, parameters: dict[str, Any]) -> Run:
-    """Return the run that tests the champion on the challenger's data. A repeat returns the same run.
+    """Return the run for testing the champion on the challenger's data. A repeat returns the existing run.
 
     Raises Conflict if the data changed since or the budget is used up, Impossible if the model no longer exists.
     """

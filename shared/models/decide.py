@@ -30,14 +30,14 @@ class OtherChampion(Exception):
 
 
 def with_version(model: Model, number: int, asked: ChangeRequest, goals: Mapping[str, str] | None = None) -> Changed:
-    """Return the model with its next version. A goal that the model has stays."""
+    """Return the model with a next version. An existing goal stays."""
     model = replace(model, latest=number, goals={**(goals or {}), **model.goals})
     after, change = _with_change(model, asked, ChangeKind.VERSION, after=number)
     return after, [change]
 
 
 def pointed(model: Model, number: int, alias: str, asked: ChangeRequest) -> Changed:
-    """Return the model with its alias on this version. Nothing changes if the alias is already there."""
+    """Return the model with the alias on this version. An alias already on this version stays unchanged."""
     old = model.aliases.get(alias)
     if old and old.number == number:
         return model, []
@@ -49,9 +49,7 @@ def pointed(model: Model, number: int, alias: str, asked: ChangeRequest) -> Chan
 
 
 def pointed_from(model: Model, number: int, alias: str, judged: Alias | None, asked: ChangeRequest) -> Changed:
-    """Return the model with its alias on this version. Raises OtherChampion unless the alias stands as it was judged:
-    on the same version, since the same move.
-    """
+    """Return the model with the alias on this version. Raises OtherChampion if the alias moved since the judgment."""
     if model.aliases.get(alias) != judged:
         raise OtherChampion
     return pointed(model, number, alias, asked)
@@ -67,8 +65,8 @@ def kept(model: Model, alias: str, judged: Alias | None, run: str, asked: Change
 
 
 def undone(model: Model, alias: str, asked: ChangeRequest) -> Changed:
-    """Return the model with its alias on the previous version, or without the alias if there was none. Raises
-    NotFound.
+    """Return the model with the alias on the previous version, or without the alias if no previous version exists.
+    Raises NotFound.
     """
     if not (old := model.aliases.get(alias)):
         raise NotFound(

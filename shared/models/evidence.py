@@ -1,4 +1,4 @@
-"""Gather and hash the evidence of how a run's model was made, from its archive, its drop and its record."""
+"""Gather and hash the evidence of the making of a run's model, from the archive, the drop and the run's record."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MOST_MODEL_BYTES = 32 << 30  # as much as can be hashed in the 230 seconds that 
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A file of the archive, by its name there."""
+    """A file of the archive, by name."""
 
     name: str
     size: int
@@ -39,7 +39,8 @@ class ModelFile:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Everything that a proof contains. `unhashed` says why the drop's files have no SHA-256, '' if they have.
+    """The contents of a proof. `unhashed` explains missing SHA-256 hashes of the drop's files; '' if no hash is
+    missing.
 
     `maker` is the run whose training made the model: the best trial of a sweep, otherwise the run itself.
     """
@@ -102,7 +103,7 @@ def model_digests(blobs: Blobs, each: Each, run: Run) -> dict[str, str]:
 
 
 def node_facts(blobs: Blobs, run: Run) -> dict[str, Any]:
-    """Return what the run's trainer recorded of its node: processor and packages; {} if nothing."""
+    """Return the trainer's record of the node: processor and packages; {} without a record."""
     return read_node_facts(blobs, archive_folder(run), _rows(blobs, archive_folder(run)))
 
 
@@ -156,7 +157,7 @@ def _parent(models: Models, run: Run) -> tuple[str, str]:
 
 
 def _continued(runs: Runs, run: Run) -> tuple[str, ...]:
-    """Return the runs that the run continued, one after the other, the latest first."""
+    """Return the chain of continued runs, the latest first."""
     names: list[str] = []
     while run.asked.continues and run.asked.continues not in names:
         names.append(run.asked.continues)

@@ -17,7 +17,7 @@ class AliasMoved(Fact):
 
 @dataclass(frozen=True)
 class ChallengeLost(Fact):
-    """A run did not beat the champion of its route's model."""
+    """A run did not beat the champion of the model of the run's route."""
 
     model: str
     run: str

@@ -159,7 +159,7 @@ def _has_offsets(tensor: object) -> bool:
 
 
 def _is_onnx(file: IO[bytes], size: int) -> bool:
-    """Whether the file is a ModelProto from its first byte to its last, with a graph."""
+    """Whether the file is a ModelProto with a graph, from the first byte to the last."""
     at, fields, read = 0, set(), _Varints(file)
     while at < size:
         file.seek(at)
@@ -193,7 +193,7 @@ class _Varints:
 
 
 class _BlobFile(io.RawIOBase):
-    """A blob as a file that can be searched."""
+    """A blob as a seekable file."""
 
     def __init__(self, blobs: Blobs, name: str, size: int) -> None:
         self._blobs, self._name, self._size, self._at = blobs, name, size, 0

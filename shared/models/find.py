@@ -1,4 +1,4 @@
-"""Resolve a name such as `churn@production`, `churn@4` or `churn/4` to a version."""
+"""Resolve a name, for example `churn@production`, `churn@4` or `churn/4`, to a version."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ def version_of(models: Models, name: str, which: str) -> Version:
 
 
 def run_of(models: Models, text: str) -> str | None:
-    """Return the run of the version that a name such as `churn@production` means; None for a name that is not a
-    model's.
+    """Return the run of the version behind a name, for example `churn@production`; None if no model has the name.
 
     Raises NotFound for a model without such a version.
     """
@@ -43,7 +42,7 @@ def version_named(models: Models, name: str, number: int) -> Version:
 
 
 def model_named(models: Models, name: str) -> Model:
-    """Return the model. Raises NotFound with the names of the other models."""
+    """Return the model. Raises NotFound with the other models' names."""
     if stored := models.get(name):
         return stored.value
     names = [model.name for model in models.all()]
@@ -51,5 +50,5 @@ def model_named(models: Models, name: str) -> Model:
 
 
 def aliases_of(model: Model, number: int) -> list[str]:
-    """Return the aliases that point at this version."""
+    """Return the aliases of this version."""
     return sorted(name for name, alias in model.aliases.items() if alias.number == number)

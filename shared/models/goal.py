@@ -17,7 +17,7 @@ HOW = (
 
 
 def goal_for(rule: RouteModel, run: Run, model: Model | None) -> Goal:
-    """Return the goal: that of the model's versions so far; else as the route, the sweep, the trainer or the name says.
+    """Return the goal: of the model's existing versions; else from the route, the sweep, the trainer or the name.
 
     Raises Impossible if nobody says it, or if the route says another than the model's versions were compared by.
     """
@@ -36,14 +36,14 @@ def goal_for(rule: RouteModel, run: Run, model: Model | None) -> Goal:
 
 
 def value_of(metric: str, run: Run) -> float | None:
-    """Return the metric's value of the model that the run left; None if the run has no such metric."""
+    """Return the metric's value of the run's saved model; None if the run has no such metric."""
     values = run.measured.of_model
     name = metric_named(metric, values)
     return values[name] if name else None
 
 
 def whose_word(metric: str, run: Run) -> str:
-    """Return who said the value: the trainer, or nobody, so that it is the last value of the training."""
+    """Return the source of the value: the trainer, or nobody (the value is then the last of the training)."""
     return run.measured.said_by(metric_named(metric, run.measured.of_model))
 
 

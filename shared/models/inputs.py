@@ -22,7 +22,7 @@ FROM_MODEL = "from_model"  # the input with the parent's model, which is a depen
 
 @dataclass(frozen=True)
 class NamedData:
-    """Data that a job names: the input's name (with its step's), the place as written, the files with their SHA-256.
+    """Data named by a job: the input's name (with the step's name), the place as written, the files with SHA-256.
 
     `not_known` says why there are no hashes, or why the files may not be those of the training; '' for neither.
     """
@@ -34,12 +34,12 @@ class NamedData:
 
 
 def named_data(ports: ModelPorts, run: Run) -> tuple[NamedData, ...]:
-    """Return the inputs of the run's job, and of its steps, that lie outside of the run's drop."""
+    """Return the inputs of the run's job and steps outside of the run's drop."""
     return tuple(_read(ports, name, where, run.created_at) for name, where in places(run))
 
 
 def places(run: Run) -> Iterator[tuple[str, Where]]:
-    """Yield the name and the place of each such input, each place once."""
+    """Yield the name and the place of each input outside of the drop, each place once."""
     seen = set[str]()
     for name, where in _all(run.asked.request):
         if name.endswith(FROM_MODEL) or _is_in_drop(where, run.asked.drop) or place_text(where) in seen:
@@ -49,7 +49,7 @@ def places(run: Run) -> Iterator[tuple[str, Where]]:
 
 
 def listed(ports: ModelPorts, where: Where) -> list[Blob]:
-    """Return the files at the place. Raises TrainyardError if nobody can list them, or if they are too many."""
+    """Return the files at the place. Raises TrainyardError if nobody can list the files, or for too many files."""
     place = ports.jobs.place(where)
     return list(islice(ports.blobs.list(place), MOST_DATA_FILES + 1))
 

@@ -15,7 +15,7 @@ class Challenge(
     done="shared.models.challenge:is_decided",
     news_since="shared.models.challenge:archived_at",
 ):
-    """Compare a run whose route names a model with that model's champion."""
+    """Compare a run with the champion of the model of the run's route."""
 
     run: str
 

@@ -1,4 +1,4 @@
-"""Models: a name, its versions, and the aliases that point at them.
+"""Models: a name, versions, and aliases of versions.
 
     run --promote--> version 4 of churn <--alias-- production
 
@@ -24,7 +24,7 @@ TAKEN = ("latest", "best")  # reserved words that select a run, as in mnist@late
 
 
 class ChangeKind(StrEnum):
-    """What a line of the history tells."""
+    """The kind of a line of the history."""
 
     VERSION = "version"  # a version was made
     ALIAS = "alias"  # an alias was moved
@@ -47,7 +47,7 @@ class Alias(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True)
 class Model:
-    """A name with its aliases. `latest` counts all versions ever made, `changes` the lines of the history.
+    """A name with aliases. `latest` counts all versions ever made, `changes` the lines of the history.
 
     `goals` are the directions of the metrics by which versions were compared: they hold for all its versions.
     """
@@ -109,7 +109,7 @@ class Change:
 
 
 def check_name(name: str) -> str:
-    """Return the name if it is a valid model name. Raises Impossible."""
+    """Return a valid model name unchanged. Raises Impossible."""
     if not NAME.fullmatch(name):
         raise Impossible(
             f"{name[:80]!r} can't name a model: use a small letter, then up to 62 small letters, digits and dashes, "
@@ -120,7 +120,7 @@ def check_name(name: str) -> str:
 
 
 def check_alias(alias: str) -> str:
-    """Return the alias if it is a valid alias. Raises Impossible."""
+    """Return a valid alias unchanged. Raises Impossible."""
     if not ALIAS.fullmatch(alias) or alias in TAKEN:
         taken = f"; {' and '.join(TAKEN)} are reserved for runs" if alias in TAKEN else ""
         raise Impossible(

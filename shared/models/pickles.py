@@ -1,4 +1,4 @@
-"""What a pickle imports, read without loading the pickle. `torch.load(weights_only=True)` allows what SAFE allows.
+"""The imports of a pickle, read without loading the pickle. `torch.load(weights_only=True)` allows the imports of SAFE.
 
 A file may hold several pickles, one after the other: what `torch.save` wrote before PyTorch 1.6 holds five, then raw
 numbers. Every pickle of a file is read, because a loader may read each of them.
@@ -28,7 +28,7 @@ class NotAPickle(Exception):
 
 
 def why_unsafe(data: bytes) -> str:
-    """Return why loading these pickles may run code, '' if they hold tensors and plain values alone.
+    """Return why loading these pickles may run code; '' for pickles of only tensors and plain values.
 
     Raises NotAPickle.
     """
@@ -49,7 +49,7 @@ def why_unsafe(data: bytes) -> str:
 
 
 class _Pickle:
-    """One pickle of a file; `value` is the last number or text that was pushed."""
+    """One pickle of a file; `value` is the last pushed number or text."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file

@@ -15,7 +15,7 @@ from shared.removals.ports import RemovalPorts
 
 @dataclass(frozen=True)
 class Write:
-    """What one change of a model writes, all or nothing."""
+    """The rows of one change of a model, written in one transaction."""
 
     model: Model
     changes: list[Change]
@@ -26,13 +26,13 @@ class Models(Protocol):
     """Models, their versions and histories."""
 
     def get(self, name: str) -> Stored[Model] | None:
-        """Return the model, or None if no run was promoted to it."""
+        """Return the model, or None without a promoted run."""
 
     def all(self) -> list[Model]:
-        """Return all models, sorted by name."""
+        """Return every model, sorted by name."""
 
     def write(self, before: Stored[Model] | None, write: Write) -> None:
-        """Write the model over the one that was read (None: a new model), its new history lines, and a version.
+        """Write the model over the read model (None: a new model), with new history lines and a version.
 
         Raises Changed, and writes nothing, if someone else wrote the model since.
         """
@@ -44,7 +44,7 @@ class Models(Protocol):
         """Return up to `limit` versions, newest first, without released ones."""
 
     def kept(self) -> Iterator[Version]:
-        """Yield the versions of all models, without released ones."""
+        """Yield the kept versions of every model. Released versions are left out."""
 
     def set_asset(self, version: Version, asset: str) -> None:
         """Record the version's id in Azure ML's registry. A repeat changes nothing."""
@@ -60,7 +60,7 @@ class Models(Protocol):
 
 
 class Signer(Protocol):
-    """A key that signs with ECDSA on P-256 and SHA-256."""
+    """A key for signatures with ECDSA on P-256 and SHA-256."""
 
     def public_key(self) -> bytes:
         """Return the public key as PEM."""
@@ -76,7 +76,9 @@ class Registry(Protocol):
         """Return the URI of the workspace."""
 
     def register(self, version: Version, files: Location, description: str) -> str:
-        """Register the version with its files at this place, and return its id. A repeat only reads the id."""
+        """Register the version with the files at this place, and return the version's id. A repeat only reads the
+        id.
+        """
 
 
 class ModelPorts(RemovalPorts, Protocol):

@@ -125,12 +125,14 @@ def keep(ports: ModelPorts, name: str, alias: str, judged: Judged, run: str, ask
 
 
 def undo(ports: ModelPorts, name: str, alias: str, asked: ChangeRequest) -> Model:
-    """Point an alias at its previous version. A repeat goes one version further back."""
+    """Point an alias at the alias's previous version. A repeat goes one version further back."""
     return _changed(ports, name, alias, lambda model: undone(model, alias, asked))
 
 
 def let_go(models: Models, clock: Clock, name: str, number: int, asked: ChangeRequest) -> Version:
-    """Release a version, so that its run and its data may be removed. Raises Conflict while an alias points at it."""
+    """Release a version: retention may then remove the run and the data. Raises Conflict while an alias points at the
+    version.
+    """
 
     def write(stored: Stored[Model]) -> Version:
         version = version_named(models, name, number)
@@ -194,7 +196,7 @@ def version_of_run(models: Models, name: str, run: str) -> Version | None:
 
 
 def _checked(blobs: Blobs, evidence: Evidence, allow_code: bool) -> Evidence:
-    """Raise Impossible if a file runs code when it is loaded."""
+    """Raise Impossible if loading a file runs code."""
     folder = archive_folder(evidence.run)
     for file in evidence.files:
         if not allow_code and (why := file_content.why_unsafe(blobs, f"{folder}/{file.name}", file.size)):
@@ -228,7 +230,7 @@ def _make(
 
 
 def _prove(ports: ModelPorts, evidence: Evidence, name: str, number: int, asked: ChangeRequest) -> Version:
-    """Write the proof and return the version that it describes. Raises Conflict if the signing key was withdrawn."""
+    """Write the proof and return the described version. Raises Conflict if the signing key was withdrawn."""
     record_key(ports.models, ports.signer, asked.at)
     statement = provenance(evidence, name, number, asked)
     materials = bom(evidence, name, number, asked)
@@ -283,7 +285,7 @@ def _still_there(ports: ModelPorts, version: Version, asked: ChangeRequest) -> N
 
 
 def _register(ports: ModelPorts, version: Version, run: Run) -> None:
-    """Register the version in Azure ML. If that fails the version stays valid, and its next promotion retries."""
+    """Register the version in Azure ML. After a failure the version stays valid, and the next promotion retries."""
     if version.asset:
         return
     try:
@@ -310,7 +312,7 @@ def _changed(ports: ModelPorts, name: str, alias: str, move: Move) -> Model:
 
 
 def _write(models: Models, before: Stored[Model] | None, write: Write) -> None:
-    """Write the change. A retry that finds its own write succeeds. Raises Changed if someone else was first."""
+    """Write the change. A retry after its own write succeeds. Raises Changed after another writer's change."""
     try:
         models.write(before, write)
     except Changed:

@@ -22,9 +22,7 @@ BUILD_TYPE = "urn:trainyard:training:v1"
 
 
 def provenance(evidence: Evidence, name: str, number: int, asked: ChangeRequest) -> Json:
-    """Return the statement. Its subjects are the model's files; its predicate describes everything they were made
-    from.
-    """
+    """Return the statement. The subjects are the model's files; the predicate describes the sources of the files."""
     run = evidence.run
     return {
         "_type": STATEMENT,
@@ -132,7 +130,7 @@ def _run_facts(evidence: Evidence) -> Json:
 
 
 def _of_features(run: Run) -> Json:
-    """Return what features tell of the run, as answers show it: steps, members, the trials of a sweep."""
+    """Return the features' views of the run, in the form of answers: steps, members, the trials of a sweep."""
     told = {part.name: plain_part(run, part) for part in parts()}
     return {name: value for name, value in told.items() if value}
 

@@ -1,4 +1,4 @@
-"""Train a version again from its recorded parts, and compare the results."""
+"""Train a version again from the recorded parts, and compare the results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ REPRODUCES = "trainyard.reproduces"  # the tag of a job that reproduces another 
 
 @dataclass(frozen=True)
 class Comparison:
-    """How a reproduction's model compares: whether all weights are equal, which files differ, and other differences."""
+    """The comparison with a reproduction's model: whether the weights are equal, different files, and other
+    differences.
+    """
 
     equal: bool
     weights: dict[str, bool]  # per file of weights: whether it is equal
@@ -44,7 +46,7 @@ class Comparison:
 
 
 def reproduce(ports: ModelPorts, version: Version, by: Person) -> Run:
-    """Return a run with the version's job, code and environment, on the same data.
+    """Return a run with the version's job, code and environment, on the version's data.
 
     A repeat returns the same run, or a new one if that run failed or was canceled. Raises Conflict for data that are
     gone or have changed, and Impossible for a parent model that no longer exists.
@@ -87,7 +89,7 @@ def reproduce(ports: ModelPorts, version: Version, by: Person) -> Run:
 
 
 def _next_name(runs: Runs, version: Version) -> str:
-    """Return the name of the reproduction that is in progress or completed, else of the next one."""
+    """Return the name of the reproduction in progress or completed, else of the next reproduction."""
     for number in count():
         name = asked_run_name("reproduce", f"{version} {version.digest}" + (f" {number}" if number else ""))
         try:
@@ -100,9 +102,7 @@ def _next_name(runs: Runs, version: Version) -> str:
 
 
 def as_it_ran(jobs: Jobs, run: Run, job: JobSpec) -> JobSpec:
-    """Return the job with the code and environment that the run used. Raises Impossible if the run does not name its
-    code.
-    """
+    """Return the job with the run's code and environment. Raises Impossible for a run without named code."""
     if uses_own_code(job):
         if not run.jobs.code:
             raise Impossible(f"Run {run.name} does not say which code it ran.", "no_code")
@@ -171,7 +171,7 @@ def _differences(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
 
 
 def _metrics(first: Run, run: Run) -> list[str]:
-    """Return the run's most informative metric if it differs; other metrics measure time and memory."""
+    """Return the run's headline metric if different; other metrics measure time and memory."""
     name, then = best_metric(first) or ("", 0.0)
     then, now = (each.measured.of_model.get(name, then) for each in (first, run))
     return [f"{name} was {then:g}, now {now:g}."] if now != then else []

@@ -1,4 +1,4 @@
-"""One signature over all files of a model, in the format of OpenSSF Model Signing 1.0. Pure except for the signer's
+"""One signature over the files of a model, in the format of OpenSSF Model Signing 1.0. Pure except for the signer's
 call.
 
 The signature is a Sigstore bundle around a DSSE envelope around an in-toto statement, whose predicate lists each file

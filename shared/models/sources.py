@@ -27,14 +27,14 @@ OF_UPLOAD = "SHA-256 over, for each file in the order of paths: path, a zero byt
 
 
 def resources(evidence: Evidence) -> list[Json]:
-    """Return all resources, each with its digest where one is known."""
+    """Return the resources, each with its digest if known."""
     data = [_file(blob, sha256, Location(DROPS_STORE, quote(blob.name))) for blob, sha256 in evidence.data]
     made_by = [*_code(evidence), *_environments(evidence), *_packages(evidence)]
     return [*data, *_inputs(evidence), *made_by, *_parents(evidence)]
 
 
 def not_known(evidence: Evidence) -> list[str]:
-    """Return a sentence for each fact that this proof can't tell."""
+    """Return a sentence for each fact missing from this proof."""
     return [*_unknown_data(evidence), *_unknown_code(evidence), *_unknown_result(evidence)]
 
 
@@ -75,13 +75,13 @@ def _unknown_result(evidence: Evidence) -> Iterator[str]:
 
 
 def jobs_of(evidence: Evidence) -> list[tuple[str, JobSpec]]:
-    """Return the jobs that ran, by the step's name; '' for a run that has one job, or members of one job."""
+    """Return the finished jobs, by step name; '' for a run of one job, or of members of one job."""
     request = evidence.maker.asked.request
     return [(step.name, step.job) for step in steps(request)] or [("", request)]
 
 
 def packages(node: Json) -> dict[str, str]:
-    """Return the packages that a node recorded, with their versions."""
+    """Return a node's recorded packages, with versions."""
     versions = node.get("packages")
     return {str(name): str(version) for name, version in versions.items()} if isinstance(versions, dict) else {}
 
@@ -114,7 +114,7 @@ def _inputs(evidence: Evidence) -> Iterator[Json]:
 
 
 def _code(evidence: Evidence) -> Iterator[Json]:
-    """Yield the code of the job, or of each step, with its digest and how it is computed."""
+    """Yield the code of the job, or of each step, with the digest and the digest's method."""
     source = source_of(evidence.run.asked.request)
     for name, job in jobs_of(evidence):
         sent = digest_in(job.code)

@@ -1,4 +1,4 @@
-"""Explain why a version is what it is: check each link from the dropped data to the weights now."""
+"""Explain a version: check each link from the dropped data to the current weights."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ GOOD, BAD, UNKNOWN = "good", "bad", "unknown"
 
 @dataclass(frozen=True)
 class Link:
-    """One link of the chain: what it is, whether it holds (good, bad, unknown), and a sentence."""
+    """One link of the chain: a name, a state (good, bad, unknown), and a sentence."""
 
     link: str
     state: str
@@ -75,7 +75,7 @@ def chain(ports: ModelPorts, version: Version) -> list[Link]:
 
 
 def data_changes(ports: DropPorts, run: Run) -> str:
-    """Return how the drop's data differ from the data that the run was made for; '' if they are equal."""
+    """Return the differences between the drop's data and the run's recorded data; '' for equal data."""
     before = listing_of(ports, run)
     if before is None:
         return ""
@@ -97,7 +97,9 @@ def data_changes(ports: DropPorts, run: Run) -> str:
 
 
 def input_changes(ports: ModelPorts, version: Version, run: Run) -> str:
-    """Return how data that the job names, beside a drop, differ from those in the proof; '' if they are equal."""
+    """Return the differences between the job's data outside of the drop and the data in the proof; '' for equal
+    data.
+    """
     proof = read_json(ports.blobs.read(OUTPUT_CONTAINER, f"{version.proof}/{PROVENANCE}", PROOF_LIMIT), PROVENANCE)
     rows = proof["predicate"]["buildDefinition"]["resolvedDependencies"]
     for _, where in places(run):
@@ -147,7 +149,7 @@ def _signed(keys: KnownKeys, blobs: Blobs, version: Version) -> tuple[dict[str, 
 
 
 def _weights(blobs: Blobs, run: Run, signed: dict[str, str]) -> Link:
-    """Check that the archive holds what its manifest lists. Only `verify` reads the bytes."""
+    """Check the archive against its manifest. Only `verify` reads the bytes."""
     if run.removed.at is not None:
         return Link("weights", BAD, f"Removed at {run.removed.at:%Y-%m-%d %H:%M} UTC.")
     folder = archive_folder(run)

@@ -1,1 +1,1 @@
-"""Money: what nodes cost, who pays, and what a project may spend."""
+"""Money: node costs, payers, and project budgets."""

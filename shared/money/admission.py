@@ -1,4 +1,4 @@
-"""Decide before a run starts: what it will cost, who pays, and whether the budget allows it."""
+"""Decide before a run starts: the cost, the payer, and whether the budget allows the run."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class BudgetAdmission:
 
 
 def project_of(routes: Routes, money: Policy, tags: Any, route: str) -> str:
-    """Return the project named by a job's tags or its route, '' if neither names one.
+    """Return the project of a job's tags or route; '' without a project.
 
     Raises Impossible for a tag that names a project without a budget, if any budgets are set: otherwise a tag could
     bypass the budgets.
@@ -80,7 +80,7 @@ def project_of(routes: Routes, money: Policy, tags: Any, route: str) -> str:
 
 
 def priced(ports: MoneyPorts, run: Run) -> Run:
-    """Return the run with its price, estimated cost and greatest cost, as far as they are known now.
+    """Return the run with price, estimated cost and greatest cost, as far as known now.
 
     A run that already has a price keeps it. The payer is the run's own project, else the project of its tags or route,
     else its cluster's project.
@@ -117,7 +117,7 @@ def priced(ports: MoneyPorts, run: Run) -> Run:
 
 
 def _with_most(ports: MoneyPorts, run: Run) -> Run:
-    """Return a sweep with the greatest cost of all its trials, if the price is known."""
+    """Return a sweep with the greatest cost of all trials, if the price is known."""
     try:
         cluster = _cluster(ports, run.asked.request.cluster)
     except TrainyardError:
@@ -127,8 +127,8 @@ def _with_most(ports: MoneyPorts, run: Run) -> Run:
 
 
 def _with_limit(money: Policy, run: Run) -> Run:
-    """Return a run whose cluster a feature chooses with its budget's limit per run, if that is below its greatest
-    cost.
+    """Return a run on a feature's choice of cluster with the budget's limit per run, if the limit is below the run's
+    greatest cost.
     """
     budget = money.budgets.get(run.money.project)
     limited = run.is_steered and budget and budget.run is not None and budget.run < (run.money.greatest or 0.0)
@@ -136,7 +136,7 @@ def _with_limit(money: Policy, run: Run) -> Run:
 
 
 def admit(ports: MoneyPorts, run: Run) -> None:
-    """Reserve the run's greatest cost in its project's budget. A repeat changes nothing.
+    """Reserve the run's greatest cost in the project's budget. A repeat changes nothing.
 
     Raises Conflict, which says what to do, if the budget does not allow the run. Two concurrent admissions are decided
     one after the other, because the account is written under its etag.
@@ -193,7 +193,7 @@ def clusters(ports: ClusterPorts) -> dict[str, Cluster]:
 
 
 def _cluster(ports: ClusterPorts, name: str) -> Cluster | None:
-    """Return the cluster, at most minutes old. A cluster that is missing may be new, so the list is read again."""
+    """Return the cluster, at most minutes old. A missing cluster may be new, so the list is read again."""
     if known := clusters(ports).get(name):
         return known
     recent = ports.memory.answer(replace(CLUSTERS, max_age=NEW_CLUSTER), ports.clock(), ports.clusters.list)

@@ -45,7 +45,7 @@ class CostsQuery(Struct):
 
 
 class CostLine(Struct):
-    """Dollars by what they paid for. What no run, project or owner explains has the key ''."""
+    """Dollars by payer. Costs without a run, project or owner have the key ''."""
 
     key: Annotated[
         str, Meta(description="For an owner, the object id in Entra ID, or else the name that the owner gave.")
@@ -91,7 +91,7 @@ class CostDay(Struct):
 
 
 class BudgetState(Struct):
-    """A project's budget. `kept_back` is what its runs that go on may still cost."""
+    """A project's budget. `kept_back` is the possible further cost of the project's live runs."""
 
     project: str
     month: float | None
@@ -102,7 +102,7 @@ class BudgetState(Struct):
 
 
 class CostGap(Struct):
-    """A closed day of a cluster whose record can't be read: what it cost is in no line, no total and no budget."""
+    """A closed day of a cluster with an unreadable record. Totals and budgets leave out the costs of this day."""
 
     day: str
     cluster: str

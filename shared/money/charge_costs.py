@@ -45,7 +45,9 @@ LEAST_CHANGE = 0.01  # share of a run's cost; a smaller change is not worth a wr
 
 @dataclass
 class Done:
-    """What this process has done: when it read the prices of each size, and when it last charged all runs."""
+    """The latest work of this process: the time of reading the prices of each size, and the time of the last
+    charges.
+    """
 
     asked_at: dict[str, datetime] = field(default_factory=dict)
     charged_at: datetime = NEVER
@@ -55,7 +57,7 @@ DONE = Topic[Done]("books done")
 
 
 def keep_books(ports: MoneyPorts) -> None:
-    """Refresh prices, then charge the nodes' costs up to now. A part that fails does not stop the other.
+    """Refresh prices, then charge the nodes' costs up to now. A failure of the first part does not stop the second.
 
     Raises the first error at the end, so that the timer's execution counts as failed.
     """

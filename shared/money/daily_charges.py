@@ -39,14 +39,14 @@ MOST_DAYS = 800  # closed days that a process caches: two years of reports
 
 @dataclass
 class Seen:
-    """What this process has seen: each cluster's first day, and old runs that were still waiting or running."""
+    """This process's memory: each cluster's first day, and old runs in a waiting or running state."""
 
     first: dict[str, datetime] = field(default_factory=dict)
     old: set[str] = field(default_factory=set)
 
 
 def _is_whole(charges: list[Day] | None) -> bool:
-    """Return whether the day is closed and each part of its record was readable."""
+    """Return whether the day is closed and each part of the day's record was readable."""
     return charges is not None and not any(day.problem for day in charges)
 
 
@@ -68,7 +68,7 @@ class ChargeInputs:
 
 @dataclass(frozen=True)
 class Charged:
-    """The charges of some days, and the runs that may have had nodes on the open days among them."""
+    """The charges of some days, and the runs with possible nodes on the open days."""
 
     days: list[Day]
     runs: dict[str, Run]
@@ -96,7 +96,7 @@ def charged(ports: MoneyPorts, since: datetime, until: datetime, samples: Sample
 
 
 def close_days(ports: MoneyPorts, samples: Sampled | None = None) -> list[str]:
-    """Close each day that ended at least CLOSED_AFTER ago. Return the days that were closed now."""
+    """Close each day with an end at least CLOSED_AFTER ago. Return the newly closed days."""
     now, samples = ports.clock(), samples or Sampled(ports.samples)
     facts, closed, first = None, [], _first_days(ports.memory, samples)
     for begin in _days(max(now - KEPT, min(first.values(), default=now) - HOLDS), now - DAY - CLOSED_AFTER):
@@ -127,7 +127,7 @@ def _days(since: datetime, until: datetime) -> Iterator[datetime]:
 
 
 def _kept_day(ports: MoneyPorts, day: str) -> list[Day] | None:
-    """Return a closed day. The process caches it, unless a part of it is unreadable."""
+    """Return a closed day. The process caches the day, unless a part is unreadable."""
     return ports.memory.answer(CLOSED_DAYS, ports.clock(), lambda: ports.books.day(day), day)
 
 
@@ -148,7 +148,7 @@ def _hold(lease: Lease) -> LeasedNodes:
 
 
 def _runs(ports: RunPorts, since: datetime) -> Iterator[Run]:
-    """Yield the runs that may have had nodes after `since`.
+    """Yield the runs with possible nodes after `since`.
 
     These are the runs created at most a time limit plus QUEUED before `since`, and older runs that this process has
     seen waiting or running. A run that waited longer and ended just when the process was replaced is missed: its cost
@@ -182,7 +182,7 @@ def _counts(samples: Sampled, first: dict[str, datetime], since: datetime, now: 
 
 
 def _day_of_all(facts: ChargeInputs, counts: Counts, since: datetime, until: datetime) -> list[Day]:
-    """Return the charges of each cluster that had a node, or may have had one while nobody counted."""
+    """Return the charges of each cluster with a node, or with possible nodes during a gap in the counts."""
     paid_by_cluster = {name: paid(its, facts.uses.get(name, ()), since, until) for name, its in counts.items()}
     return [_day(facts, cluster, had, until) for cluster, had in paid_by_cluster.items() if had]
 

@@ -1,4 +1,4 @@
-"""Decide what a run may cost, whether its project can afford the run, and what happens when a budget is used up."""
+"""Decide a run's greatest cost, whether the project can afford the run, and the consequences of a used-up budget."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Consequence:
 
 
 def quote(run: Run, price: float | None, seconds_before: list[float]) -> Quote:
-    """Estimate what the run will cost. `seconds_before` are the durations in seconds of earlier runs of its kind.
+    """Estimate the run's cost. `seconds_before` are the durations in seconds of earlier runs of this kind.
 
     The greatest cost covers the time limit plus the allowance, on all nodes; for a pipeline, the sum over its steps. A
     preempted job that restarts does so within its limit.
@@ -52,7 +52,7 @@ def quote(run: Run, price: float | None, seconds_before: list[float]) -> Quote:
 
 
 def most_of_sweep(run: Run, price: float) -> float:
-    """Return the greatest cost in dollars of all trials of a sweep, each up to its time limit.
+    """Return the greatest cost in dollars of a sweep's trials, each up to the trial's time limit.
 
     A sweep with a budget costs at most the budget plus the allowance of the trials that run when the budget is reached.
     """
@@ -124,7 +124,7 @@ def of_month(account: Account, now: datetime) -> Account:
 
 @dataclass(frozen=True)
 class Spent:
-    """What the ledger knows of a project: this month's total, and each run's total over all months, with the run's
+    """The ledger's figures of a project: this month's total, and each run's total over all months, with the run's
     end.
     """
 
@@ -152,9 +152,7 @@ def update_account(account: Account, spent: Spent, now: datetime) -> Account:
 
 
 def consequences(budget: Budget, account: Account, now: datetime) -> tuple[Account, list[Consequence]]:
-    """Return the consequences of what was spent, and the account that records which of them were announced, and
-    when.
-    """
+    """Return the consequences of the spending, and the account with the announced consequences and their times."""
     month = f"{account.project}/{_words(account.month)}"
     words = f"Project {account.project} has spent ${account.spent:.2f}"
     marks = _Marks(account.warned_at, account.reached_at)

@@ -29,7 +29,7 @@ _SECOND = timedelta(seconds=1)
 
 @dataclass(frozen=True)
 class LeasedNodes:
-    """A lease: the nodes of a cluster that it keeps warm, and for how long."""
+    """A lease: the number of warm nodes of a cluster, and the duration."""
 
     lease: str
     cluster: str
@@ -52,7 +52,7 @@ class Share:
 
 
 class Users:
-    """The runs of a cluster, oldest first, to charge many stretches of its time."""
+    """The runs of a cluster, oldest first, for charging many stretches of time."""
 
     def __init__(self, uses: Iterable[ClusterUse]) -> None:
         ordered = sorted(uses, key=lambda use: (use.created, use.run))
@@ -81,7 +81,7 @@ class _Tail:
 
 @dataclass(frozen=True)
 class _There:
-    """Everyone that may want a node during a stretch, in order."""
+    """The possible users of a node during a stretch, in order."""
 
     ran: list[ClusterUse]
     waited: list[ClusterUse]
@@ -128,7 +128,7 @@ def _charge(had: NodeSpan, there: _There) -> Iterator[Share]:
 
 
 def _oldest_waiting(had: NodeSpan, waited: list[ClusterUse]) -> Iterator[ClusterUse]:
-    """Yield the oldest waiting runs that could get a node; none is left for the runs after them."""
+    """Yield the oldest waiting runs with a chance of a node; later runs get none."""
     left = had.nodes
     for use in waited:
         if use.created >= had.end or left <= 0:

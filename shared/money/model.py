@@ -1,4 +1,4 @@
-"""Money: what a run will cost and did cost, what a budget reserves, and the rows of the ledger."""
+"""Money: the expected and the actual cost of a run, the reserve of a budget, and the rows of the ledger."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 @dataclass(frozen=True)
 class Quote:
-    """A run's estimated cost, and the greatest cost that its limits allow, in dollars. `why` explains a None.
+    """A run's estimated cost, and the greatest cost within the run's limits, in dollars. `why` explains a None.
 
     `price` is dollars per node hour.
     """
@@ -37,7 +37,7 @@ class Reserved(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True)
 class Account:
-    """The state of a project's budget: what the ledger says was spent in `month`, and what is reserved for its runs.
+    """The state of a project's budget: the ledger's spending in `month`, and the reserve for the project's runs.
 
     `warned_at` and `reached_at` say when `warn` percent and all of the month's amount were spent.
     """
@@ -51,7 +51,7 @@ class Account:
 
     @property
     def committed(self) -> float:
-        """Return the dollars already spent plus those that the reserved runs may still spend."""
+        """Return the spent dollars plus the possible further dollars of the reserved runs."""
         return self.spent + sum(max(0.0, kept.most - kept.spent) for kept in self.reserved.values())
 
 
@@ -73,7 +73,7 @@ class Row(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True)
 class Day:
-    """One cluster on one day in UTC (20260131): its charges, and what the alternatives would have cost.
+    """One cluster on one day in UTC (20260131): the charges, and the costs of the alternatives.
 
     `peak` is the largest number of nodes; `price` is dollars per node hour, 0 if unknown. `default_seconds` are the
     node seconds if only Azure ML had released nodes, after its default of 120 s. `began` is when the day's first node
@@ -94,5 +94,5 @@ class Day:
 
 
 def month_of(at: datetime) -> str:
-    """Return the month of a moment in UTC, such as 202601."""
+    """Return the month of a moment in UTC, for example 202601."""
     return f"{at.astimezone(UTC):%Y%m}"

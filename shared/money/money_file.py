@@ -26,7 +26,7 @@ _SHIPPED = Path(__file__).with_name("prices.csv")
 
 
 def load(file: Path, region: str = "") -> Policy:
-    """Read the money file. Its prices override the prices that ship with the app. A missing file means no budgets.
+    """Read the money file. Prices of the file override the app's prices. A missing file means no budgets.
 
     `region` is the deployment's region, used if the file names none. Raises BadSetting with the file, the key and the
     allowed values.

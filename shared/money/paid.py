@@ -45,7 +45,7 @@ class Paid:
 
 
 def paid(samples: Iterable[Sample], uses: Iterable[ClusterUse], since: datetime, until: datetime) -> list[Paid]:
-    """Return what a cluster had between two moments, from its counts (oldest first) and the runs that used it.
+    """Return a cluster's nodes between two moments, from the counts (oldest first) and the runs on the cluster.
 
     The counts must begin with the last one before `since`, and end with the first one after `until`, if there are such.
     Before the first count the cluster is assumed to have no nodes.
@@ -75,7 +75,7 @@ class _Known:
 
 @dataclass(frozen=True)
 class _Between:
-    """The time from one count to the next. The runs that began before have at most `counted` nodes.
+    """The time between two successive counts. The earlier runs have at most `counted` nodes.
 
     In a gap, only the runs that still ran at `lasting` are sure to have run all the time.
     """
@@ -103,7 +103,7 @@ def _intervals(counts: list[Sample], since: datetime, until: datetime) -> Iterat
 
 
 def _between_two(count: Sample, after: Sample) -> tuple[_Known, ...]:
-    """Return what two successive counts say about the time between them."""
+    """Return the evidence of two successive counts about the time in between."""
     most = max(_maximum(count), _maximum(after) if after.maximum else 0)
     if after.at - count.at <= HOLDS:
         return (_Known(count.at, after.at, count.nodes, most),)
@@ -121,7 +121,7 @@ def _between_two(count: Sample, after: Sample) -> tuple[_Known, ...]:
 
 
 def _maximum(count: Sample) -> int:
-    """Return the most nodes that the cluster may have had after this count."""
+    """Return the greatest possible number of the cluster's nodes after this count."""
     return max(count.maximum or NO_LIMIT, count.nodes)
 
 
@@ -138,7 +138,7 @@ class _Nodes:
 
 
 class _Running:
-    """The runs of a cluster by the times at which they ran."""
+    """The runs of a cluster by their running times."""
 
     def __init__(self, uses: Iterable[ClusterUse]) -> None:
         ran = ((spell, before, use) for use in uses for before, spell in pairwise((None, *use.ran)) if spell)
@@ -150,7 +150,7 @@ class _Running:
         return self._all.at(at)
 
     def throughout(self, begin: datetime, end: datetime) -> int:
-        """Return the nodes of the runs that began before this interval and ended after it."""
+        """Return the nodes of the runs from before the start until after the end of this interval."""
         return sum(spell.nodes for spell, _, _ in self._starts if spell.begin < begin and spell.end >= end)
 
     def moments(self, begin: datetime, end: datetime) -> list[datetime]:
@@ -159,7 +159,7 @@ class _Running:
         return moments[bisect_left(moments, begin) : bisect_left(moments, end)]
 
     def began(self, begin: datetime, end: datetime) -> Iterator[_Began]:
-        """Yield each spell that started in this interval, with its waits for nodes before."""
+        """Yield each spell with a start in this interval, and the run's earlier waits for nodes."""
         for spell, before, use in self._starts[bisect_left(self._begins, begin) : bisect_left(self._begins, end)]:
             since = max(begin, spell.begin - STARTING, before.end if before else begin)
             waited = (NodeSpan(wait.begin, wait.end, min(wait.nodes, spell.nodes)) for wait in use.waited)
@@ -168,7 +168,7 @@ class _Running:
 
 @dataclass(frozen=True)
 class _Began:
-    """A spell of a run that started after a count, and the run's waits for its nodes since this count."""
+    """A spell of a run with a start after a count, and the run's waits for nodes since this count."""
 
     ran: NodeSpan
     waited: tuple[NodeSpan, ...]
@@ -183,7 +183,7 @@ class _Began:
 
 
 def _had(between: _Between, running: _Running) -> Iterator[tuple[NodeSpan, int]]:
-    """Yield what the cluster had until the next count, and how many more nodes it may have had."""
+    """Yield the cluster's nodes until the next count, and the possible number of further nodes."""
     begin, end = between.known[0].begin, between.known[-1].end
     came = list(running.began(begin, end))
     if not came and len(between.known) == 1:

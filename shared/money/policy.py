@@ -1,4 +1,4 @@
-"""The contents of the money file: what each project may spend, and custom prices."""
+"""The contents of the money file: project budgets and custom prices."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Policy:
-    """The money file. `prices` are its own prices; `shipped` are the app's.
+    """The money file. `prices` come from the file; `shipped` come with the app.
 
     `standing` maps each cost that exists without nodes to dollars per month.
     """

@@ -15,10 +15,10 @@ class Books(Protocol):
     """The ledger's storage. tests/fakes/money.py and the adapter pass the same contract suite."""
 
     def account(self, project: str) -> Stored[Account] | None:
-        """Return the project's account, or None if it has none yet."""
+        """Return the project's account, or None."""
 
     def open_account(self, account: Account) -> None:
-        """Insert an account. Raises Changed if the project already has one."""
+        """Insert an account. Raises Changed if the project already has an account."""
 
     def write_account(self, before: Stored[Account], account: Account) -> None:
         """Replace the account. Raises Changed unless the row still has before.etag."""
@@ -32,18 +32,18 @@ class Books(Protocol):
         """Store a day's charges forever. A second call replaces the first."""
 
     def prices(self) -> list[Price]:
-        """Return the refreshed prices of every size that was ever refreshed."""
+        """Return the refreshed prices of every ever refreshed size."""
 
     def keep_prices(self, prices: list[Price]) -> None:
-        """Store these prices. They replace stored prices of the same size, tier and region."""
+        """Store these prices, over any stored prices of equal size, tier and region."""
 
 
 class RetailPrices(Protocol):
     """Azure's public price list."""
 
     def of(self, vm_size: str, region: str) -> list[Price]:
-        """Return the current prices of one size, at most one per tier. Raises Unavailable, or BadInput for a malformed
-        answer.
+        """Return the current prices of one size, at most one price per tier. Raises Unavailable, or BadInput for a
+        malformed answer.
         """
 
 

@@ -52,7 +52,7 @@ class Prices:
         return price or (self._below.find(vm_size, tier, region) if self._below else None)
 
     def over(self, below: Prices) -> Prices:
-        """Return these prices, with `below` for keys that are missing here."""
+        """Return these prices, with `below` for missing keys."""
         return Prices(self._by_key.values(), self._below.over(below) if self._below else below)
 
     def __len__(self) -> int:
@@ -64,7 +64,7 @@ def _key(vm_size: str, tier: str, region: str) -> tuple[str, str, str]:
 
 
 def read_csv(text: str) -> Prices:
-    """Parse prices.csv: columns vm_size, region, dedicated, low_priority; lines that start with # are comments."""
+    """Parse prices.csv: columns vm_size, region, dedicated, low_priority; # starts a comment line."""
     import csv  # not at a cold start
 
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
@@ -98,7 +98,7 @@ def read_retail(items: Iterable[Json], vm_size: str, region: str, now: datetime)
 
 
 def _retail(item: Json, region: str) -> Price | None:
-    """Return the price of an item; None unless it prices one hour of a Linux machine in this region."""
+    """Return the price of an item for one hour of a Linux machine in this region; None for any other item."""
     fits = item["type"] == "Consumption" and item["unitOfMeasure"] == "1 Hour" and item["armRegionName"] == region
     if not fits or "Windows" in item["productName"] or item["currencyCode"] != "USD":
         return None

@@ -1,4 +1,4 @@
-"""Report what was spent, by whom and on what, and what the alternatives would have cost. Pure."""
+"""Report the spending by person and purpose, and the costs of the alternatives. Pure."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _HOUR = 3600
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a report, in dollars by kind. `node_hours` counts all hours, `unpriced_hours` those without a price.
-    `unknown_hours` are further node hours, at most, of times in which nobody counted the nodes.
+    """One line of a report, in dollars by kind. `node_hours` counts every hour, `unpriced_hours` the hours without a
+    price. `unknown_hours` are the possible further node hours during gaps in the counts.
 
     For an owner, `key` is the object id in Entra ID and `name` the owner's latest name; without an id, `key` is the
     name that the owner gave. Only whole clusters have unknown hours, and savings against always-on and Azure ML's
@@ -100,8 +100,8 @@ def _line(key: str, rows: Iterable[Row], name: str = "") -> Line:
 
 
 def _with_others(line: Line, days: list[Day], until: datetime) -> Line:
-    """Return the line with its savings against keeping the maximum number of nodes up, and against Azure ML's
-    default, and its unknown hours.
+    """Return the line with the savings against the maximum number of nodes, and against Azure ML's default, and the
+    unknown hours.
     """
     line = replace(line, unknown_hours=sum(day.unknown_seconds for day in days) / _HOUR)
     if not all(day.price for day in days):
@@ -138,7 +138,7 @@ def _midnight(day: Day) -> datetime:
 
 
 def _at_most(lines: list[Line]) -> list[Line]:
-    """Return the first lines and one line for all others, so that the sum stays complete."""
+    """Return the first lines and a line for the rest, to keep the sum complete."""
     if len(lines) <= MOST_LINES:
         return lines
     kept, others = lines[: MOST_LINES - 1], lines[MOST_LINES - 1 :]

@@ -16,7 +16,7 @@ def start_of_day(at: datetime) -> datetime:
 
 
 class Sampled:
-    """The samples, cached per day. One request reads all samples of a day."""
+    """The samples, cached per day. One request reads the samples of a day."""
 
     def __init__(self, samples: Samples) -> None:
         self._samples = samples
@@ -24,7 +24,7 @@ class Sampled:
 
     @cached_property
     def clusters(self) -> list[str]:
-        """Return the clusters that have samples, including deleted clusters."""
+        """Return the clusters with samples, including deleted clusters."""
         return self._samples.clusters()
 
     def first_day(self, cluster: str) -> datetime | None:

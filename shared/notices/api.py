@@ -23,7 +23,7 @@ _KINDS = ", ".join(kind for kind in NoticeKind if kind is not NoticeKind.TEST)
 
 
 class SubscriptionRequest(Struct, forbid_unknown_fields=True):
-    """The notices that someone wants. Without route and experiment, the subscription covers all runs."""
+    """The notices for a subscriber. Without route and experiment, the subscription covers every run."""
 
     on: Annotated[list[str], Meta(min_length=1, max_length=10, description=f"Out of {_KINDS}.")]
     to: Annotated[str, Meta(min_length=3, max_length=2000, description="https://... or a mail address. A secret.")]

@@ -1,4 +1,4 @@
-"""Decide who is notified of what, and when a delivery is retried. No I/O."""
+"""Decide the receivers of a notice, and the time of a delivery's next try. No I/O."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def crossed(before: int, after: int) -> bool:
 
 
 def is_idle_too_long(idle: timedelta) -> bool:
-    """Return whether to notify that a cluster is idle: during _TELL_FOR, so that a sweep may crash without losing the
+    """Return whether to notify of an idle cluster: for _TELL_FOR, because a crash of one sweep must not lose the
     notice.
     """
     return IDLE_TOO_LONG <= idle < IDLE_TOO_LONG + _TELL_FOR

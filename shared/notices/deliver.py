@@ -51,7 +51,7 @@ def spread(ports: NoticePorts, message: Notify) -> None:
 
 
 def begin(queues: Queues, post: Post, subscription: Subscription, notice: Notice) -> None:
-    """Record the delivery and send its message. A repeat completes a call that crashed in between."""
+    """Record the delivery and send the delivery's message. A repeat completes a crashed call."""
     if not post.notices.insert(Delivery(subscription.id, notice)):
         stored = post.notices.delivery(subscription.id, notice.id)
         if stored is None or stored.value.state is not DeliveryState.PENDING or stored.value.tries:
@@ -60,7 +60,7 @@ def begin(queues: Queues, post: Post, subscription: Subscription, notice: Notice
 
 
 def deliver(ports: NoticePorts, message: DeliverNotice) -> None:
-    """Try a delivery once, if it is due and no other handler is trying it. Then it is done, or a retry is queued."""
+    """Try a due delivery once, unless another handler is trying. The delivery is then done, or a retry is queued."""
     post, subscription_id, event = ports.post, message.subscription, message.notice
     stored = post.notices.delivery(subscription_id, event)
     if stored is None or stored.value.state is not DeliveryState.PENDING:
@@ -135,7 +135,7 @@ def _send_message(queues: Queues, subscription: str, event: str, delay: float = 
 
 
 def is_spread(ports: EventPorts, message: Notify) -> bool:
-    """Return whether there are no subscriptions, or the event is old."""
+    """Return whether the event is old, or nobody subscribes."""
     nobody = ports.audience is not None and not ports.audience.anyone()
     return nobody or is_old(ports.clock(), message.at)
 

@@ -54,7 +54,7 @@ class Notice:
 
 @dataclass(frozen=True)
 class Subscription:
-    """A request for notices of these kinds, for all runs, one route or one experiment. `to` and `secret` are never
+    """A request for notices of these kinds, for every run, one route or one experiment. `to` and `secret` are never
     shown.
     """
 
@@ -71,7 +71,7 @@ class Subscription:
 
     @property
     def shown(self) -> str:
-        """Return the address without the part that would let others send to it."""
+        """Return the address without its secret part, which would allow sending."""
         return masked(self.to)
 
 
@@ -83,7 +83,7 @@ class DeliveryState(StrEnum):
 
 @dataclass(frozen=True)
 class Delivery:
-    """One notice on its way to one subscription. `next_at` is when the next try may start."""
+    """One notice for one subscription. `next_at` is the earliest time of the next try."""
 
     subscription: str
     notice: Notice

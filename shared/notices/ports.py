@@ -15,16 +15,16 @@ class Notices(Protocol):
     """The subscriptions, and one delivery per subscription and event."""
 
     def add(self, subscription: Subscription) -> None:
-        """Store a new subscription. Raises Changed if its id is taken."""
+        """Store a new subscription. Raises Changed for a taken id."""
 
     def get(self, subscription: str) -> Subscription | None:
         """Return the subscription, or None."""
 
     def all(self) -> list[Subscription]:
-        """Return all subscriptions by id. An unreadable subscription is skipped."""
+        """Return every subscription by id. An unreadable subscription is skipped."""
 
     def remove(self, subscription: str) -> bool:
-        """Delete the subscription; its deliveries stay. Return False if it did not exist."""
+        """Delete the subscription; the deliveries stay. Return False for a missing subscription."""
 
     def insert(self, delivery: Delivery) -> bool:
         """Insert a delivery. Return False, and change nothing, if this subscription already has a delivery of this
@@ -35,7 +35,7 @@ class Notices(Protocol):
         """Return the delivery of an event to a subscription, or None."""
 
     def update(self, stored: Stored[Delivery], **changes: Any) -> Stored[Delivery]:
-        """Merge these fields. Raises Changed if the delivery changed since it was read."""
+        """Merge these fields. Raises Changed if the delivery changed since the read."""
 
     def prune(self, before: datetime, limit: int) -> int:
         """Delete up to `limit` deliveries of events before `before`, across subscriptions. Return how many.
@@ -49,7 +49,7 @@ class Notices(Protocol):
 
 @dataclass(frozen=True)
 class Answer:
-    """An endpoint's answer: its status, and after how many seconds it asks to be tried again."""
+    """An endpoint's answer: the status, and the requested pause in seconds before the next try."""
 
     status: int
     retry_after: float = 0.0

@@ -1,4 +1,4 @@
-"""Render a notice as the bytes that each channel expects. Pure.
+"""Render a notice as the bytes for each channel. Pure.
 
 Webhooks are signed as https://www.standardwebhooks.com describes: each try has the same id, so that a receiver can
 recognize duplicates. Slack receives blocks, Teams an Adaptive Card (Workflows, "when a webhook request is received").
@@ -50,7 +50,7 @@ def mail(notice: Notice) -> tuple[str, str]:
 
 
 def one_line(text: str) -> str:
-    """Return the text without newlines, so that it can't start another header."""
+    """Return the text without newlines, because a newline would start another header."""
     return " ".join(text.split())[:200]
 
 
@@ -103,5 +103,5 @@ def _teams(notice: Notice) -> dict[str, Any]:
 
 
 def _no_markdown(text: str) -> str:
-    """Return the text without Markdown, so that a drop's name can't become a link."""
+    """Return the text without Markdown, because a drop's name must not become a link."""
     return text.replace("[", "(").replace("]", ")")

@@ -36,7 +36,7 @@ class SubscriptionSpec:
 def subscribe(
     ports: StoragePorts, post: Post, spec: SubscriptionSpec, owner: Person = NOBODY, key: str | None = None
 ) -> Subscription:
-    """Store a subscription. The same key returns the same subscription, as long as it exists.
+    """Store a subscription. A repeated key returns the existing subscription.
 
     Raises Impossible for invalid kinds or a bad address, without showing the address, and Conflict if the key was used
     for a different request. A webhook gets its own secret, which signs its notices.
@@ -66,20 +66,20 @@ def subscribe(
 
 
 def _same(made: Subscription, asked: Subscription) -> Subscription:
-    """Return the existing subscription if the same request made it. Raises Conflict."""
+    """Return the existing subscription of an equal request. Raises Conflict."""
     if replace(asked, created_at=made.created_at, secret=made.secret) != made:
         raise used_for_another(f"subscription {made.id}")
     return made
 
 
 def unsubscribe(post: Post, name: str) -> None:
-    """Delete the subscription. Its pending deliveries are abandoned."""
+    """Delete the subscription. Pending deliveries are abandoned."""
     if not post.notices.remove(name):
         raise _unknown(name)
 
 
 def send_test(ports: RunPorts, post: Post, name: str) -> str:
-    """Send a test notice to one subscription, whatever its kinds. Return the event's id."""
+    """Send a test notice to one subscription of any kind. Return the event's id."""
     subscription = known(post, name)
     subject = f"{name}/{ports.new_token()}"
     notice = compose(ports.runs, "Test", subject, ports.clock(), {"asked for": name})

@@ -13,7 +13,7 @@ from shared.runs.model import Run
 
 
 class StepAnswer(Struct):
-    """A step of a pipeline. `state`: waiting, skipped (it never began), or that of its job."""
+    """A step of a pipeline. `state`: waiting, skipped (never begun), or the state of the step's job."""
 
     step: str
     state: StepState

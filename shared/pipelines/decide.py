@@ -40,7 +40,7 @@ def _within(above: str, name: str) -> str:
 
 
 def with_statuses(steps: Sequence[Step], statuses: Iterable[StepStatus], ended: bool) -> tuple[Step, ...]:
-    """The current steps. `ended`: the pipeline has ended, so steps that have not started are skipped."""
+    """The current steps. `ended`: the pipeline has ended, and the waiting steps become skipped."""
     by_name = {each.name: each for each in statuses}
     return tuple(_with_status(step, by_name.get(step.name), ended) for step in steps)
 

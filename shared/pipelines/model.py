@@ -1,4 +1,4 @@
-"""The steps of a pipeline, as a run records them: one column of the run's row."""
+"""The steps of a pipeline in a run's record: one column of the run's row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import msgspec
 
 
 class StepState(StrEnum):
-    """What a step of a pipeline is: not begun, as its job is, or never begun because the pipeline ended before."""
+    """The state of a pipeline's step: not begun, the state of the job, or never begun because the pipeline ended
+    before.
+    """
 
     WAITING = "waiting"
     QUEUED = "queued"
@@ -22,7 +24,7 @@ class StepState(StrEnum):
 
 
 class Step(msgspec.Struct, frozen=True, array_like=True):
-    """One step of a pipeline: the names of the steps it needs, and its job. `why` explains a failure."""
+    """One step of a pipeline: the names of the preceding steps, and the job. `why` explains a failure."""
 
     name: str
     state: StepState

@@ -1,4 +1,4 @@
-"""A run that is a pipeline. Azure ML receives the whole pipeline and runs its graph; each step is a job in Azure ML."""
+"""A run of a pipeline. Azure ML receives the whole pipeline and runs the graph; each step is a job in Azure ML."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class PipelineJob(OneJob):
         return super().jobs(run) | {number: step.job for number, step in enumerate(steps_of(run), 1) if step.job}
 
     def uses(self, run: Run, now: datetime) -> list[ClusterUse]:
-        """The nodes of each step while it ran, on the step's cluster."""
+        """The nodes of each step during the step's run, on the step's cluster."""
         ran: dict[str, tuple[NodeSpan, ...]] = {run.asked.cluster: ()}
         for step in steps_of(run):
             cluster, end = step.cluster or run.asked.cluster, step.ended or end_of(run) or now
@@ -69,7 +69,7 @@ class PipelineJob(OneJob):
         return next((f"{step.name}/" for step in steps_of(run) if step.job == job), "")
 
     def ranks(self, run: Run) -> list[int] | None:
-        """The steps that have started, by their position in the file."""
+        """The started steps, by position in the file."""
         return [place for place, step in enumerate(steps_of(run)) if step.job]
 
     def log_of(self, run: Run, rank: int) -> tuple[str, int] | None:

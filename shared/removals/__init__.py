@@ -1,1 +1,1 @@
-"""Removals: what uses space, what a person or a route's retention deletes, and the record of each removal."""
+"""Removals: used space, deletions by a person or by a route's retention, and the record of each removal."""

@@ -1,4 +1,4 @@
-"""Runs that continue one another share checkpoints and metrics in the first run's folder: find who else needs them."""
+"""Successive runs share checkpoints and metrics in the first run's folder: find the other runs of the chain."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST = 1000  # runs; each costs one read
 
 
 def later(runs: Runs, run: Run) -> list[Run]:
-    """Return the runs that continue this run, in order."""
+    """Return the successors of this run, in order."""
     chain: list[Run] = []
     while len(chain) < _LONGEST and (following := _next(runs, (chain or [run])[-1])):
         chain.append(following)
@@ -23,7 +23,7 @@ def later(runs: Runs, run: Run) -> list[Run]:
 
 
 def earlier(runs: Runs, run: Run) -> list[Run]:
-    """Return the runs that this run continues, latest first."""
+    """Return the predecessors of this run, latest first."""
     chain: list[Run] = []
     while len(chain) < _LONGEST and (before := _get(runs, (chain or [run])[-1].asked.continues)):
         chain.append(before)
@@ -31,8 +31,7 @@ def earlier(runs: Runs, run: Run) -> list[Run]:
 
 
 def own_paths(runs: Runs, what: RemovalKind, run: Run) -> set[Location]:
-    """Return the output paths that a removal of this run deletes: its own outputs, and those that only this run still
-    needed.
+    """Return the output paths to delete with this run: the run's own outputs, and outputs needed only by this run.
 
     When checkpoints are removed, only later runs count as users, because earlier runs no longer need them.
     """

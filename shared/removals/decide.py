@@ -17,7 +17,7 @@ TOLD_BEFORE = timedelta(days=7)  # the plan shows what will be deleted within th
 
 @dataclass(frozen=True)
 class PlannedRemoval:
-    """What will be deleted, the earliest time, and the reason."""
+    """A coming removal: the object, the earliest time, and the reason."""
 
     what: RemovalKind
     name: str
@@ -42,7 +42,7 @@ def of_run(run: Run, rules: Retention) -> Iterator[PlannedRemoval]:
 
 
 def of_drop(drop: Drop, rules: Retention) -> PlannedRemoval | None:
-    """Return when the drop will be deleted, unless a run keeps its data (`keeps_data`)."""
+    """Return the time of the drop's deletion, unless a run keeps the data (`keeps_data`)."""
     if not rules.drops or drop.state is not DropState.SEALED or drop.sealed_at is None:
         return None
     at = drop.sealed_at + timedelta(days=rules.drops)

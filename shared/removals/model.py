@@ -1,4 +1,4 @@
-"""What can be removed, and the record of a removal: who, when, why, and how much."""
+"""Removable objects, and the record of a removal: who, when, why, and how much."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class RemovalKind(StrEnum):
 
 @dataclass(frozen=True)
 class Reach:
-    """The blobs that a removal may delete: those that were there when the removal was requested.
+    """The blobs within a removal's reach: the existing blobs at the time of the request.
 
     A blob of the drop, or in one of `places`, is in reach if it was last written by `written_by`, or has the etag that
     the list in the folder `listing` of the output container names. `token` identifies the opening of the drop: the
@@ -33,8 +33,7 @@ class Reach:
 
 @dataclass(frozen=True)
 class Removal:
-    """A requested removal, and what it may delete. `by` is the requester, `by_id` the requester's object id in Entra
-    ID.
+    """A requested removal, and the reach. `by` is the requester, `by_id` the requester's object id in Entra ID.
 
     `done_at` is when the removal was complete. `reach` is None in records of the previous version.
     """

@@ -1,4 +1,4 @@
-"""Ports for the records of removals, and for what models need."""
+"""Ports for the records of removals, and for the needs of models."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from shared.removals.model import Removal, RemovalKind
 
 
 class Named(Protocol):
-    """What the versions of models need. Implemented by models."""
+    """The needs of models' versions. Implemented by models."""
 
     def needing_run(self, run: str) -> list[str]:
-        """Return the versions that are this run's model, as `churn/4`."""
+        """Return the versions made from this run, as `churn/4`."""
 
     def needing_drop(self, drop: DropKey) -> list[str]:
-        """Return the versions that trained on this drop, its whole route, or something in the drop."""
+        """Return the versions trained on this drop, on the whole route, or on a part of the drop."""
 
 
 class Removals(Protocol):
     """One permanent record per removal."""
 
     def put(self, removal: Removal) -> None:
-        """Write the record, replacing a record with the same object and time."""
+        """Write the record, over a record with this object and time."""
 
     def get(self, what: RemovalKind, name: str, asked_at: datetime) -> Removal | None:
         """Return the record, or None."""
@@ -34,7 +34,7 @@ class Removals(Protocol):
 
 
 class RemovalPorts(DropPorts, Protocol):
-    """The ports of drops, the removals, and what models need."""
+    """The ports of drops, removals, and the needs of models."""
 
     @property
     def named(self) -> Named: ...

@@ -1,4 +1,4 @@
-"""Compute the reach of a removal when it is requested, and list the blobs that are in reach when it is carried out.
+"""Compute the reach of a removal at the request, and list the blobs in reach when the removal is carried out.
 
 This is the only module of removals that lists blobs, and it lists them through a `Reach`, so a removal can't delete
 anything that was uploaded or written after its request (docs/adr/0075-a-removal-carries-its-reach.md).
@@ -47,7 +47,7 @@ def of_run(runs: Runs, jobs: Jobs, what: RemovalKind, run: Run, asked_at: dateti
 
 
 def in_reach(blobs: Blobs, reach: Reach, drop: DropKey | None) -> Iterator[tuple[str, Iterator[Blob]]]:
-    """Yield each place of the removal: its container, and the blobs that the removal may delete there."""
+    """Yield each place of the removal: the container, and the blobs to delete there."""
     listed = kept_listing(blobs, reach.listing) if reach.listing else None
     etags = {blob.name: blob.etag.strip('"') for blob in listed or ()}
 
@@ -68,7 +68,7 @@ def kept_with_drop(run: Run) -> tuple[str, ...]:
 
 
 def _folders(runs: Runs, jobs: Jobs, what: RemovalKind, run: Run) -> Iterator[Place]:
-    """Yield the places that this removal of a run deletes. Places that a continuing run needs stay."""
+    """Yield the places to delete with this run. The places of a continuing run stay."""
     if what is RemovalKind.RUN:
         yield Place(OUTPUT_CONTAINER, f"{archive_folder(run)}/")
     own = own_paths(runs, what, run)

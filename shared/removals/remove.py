@@ -1,4 +1,4 @@
-"""Remove runs and drops: request a removal, and carry it out.
+"""Remove runs and drops: request a removal, and carry out a removal.
 
 A request marks the run or the drop, writes the record with the removal's reach, and sends a message. The handler may
 crash and be repeated, because deleting a missing blob does nothing. A removal is in force while the mark is there. A
@@ -47,7 +47,7 @@ PATIENCE = timedelta(
 
 @dataclass(frozen=True)
 class RemovalRequest:
-    """Who requests a removal, and why."""
+    """The requester of a removal, and the reason."""
 
     by: Person = NOBODY
     why: str = "RemovalRequest for."
@@ -57,7 +57,8 @@ class RemovalRequest:
 
 
 def remove_run(ports: RemovalPorts, removals: Removals, name: str, asked: RemovalRequest) -> Removal:
-    """Request the removal of everything that the run left. The run's record stays. A repeat returns the same removal.
+    """Request the removal of everything left by the run, except the run's record. A repeat returns the existing
+    removal.
 
     Raises Conflict while the run, or a run that continues it, has not ended.
     """
@@ -65,7 +66,7 @@ def remove_run(ports: RemovalPorts, removals: Removals, name: str, asked: Remova
     now = ports.clock()
 
     def mark(stored: Stored[Run]) -> tuple[Stored[Run], datetime | None]:
-        """Return the run marked as removed, and when it was marked before."""
+        """Return the run marked as removed, and the time of an earlier mark."""
         _check_needless(ports.runs, ports.named, stored.value)
         if earlier := stored.value.removed.at:
             return stored, earlier
@@ -84,7 +85,7 @@ def remove_run(ports: RemovalPorts, removals: Removals, name: str, asked: Remova
 
 
 def _check_needless(runs: Runs, named: Named, run: Run) -> None:
-    """Raise Conflict while the run, or a run that continues it, has not ended, or a model needs the run."""
+    """Raise Conflict while the run or a continuing run has not ended, or a model needs the run."""
     if not is_over(run) or (run.archive.at is None and run.archiving.gave_up_at is None):
         raise Conflict(
             f"Run {run.name} is {run.progress.state} and not archived. Cancel it, or wait for its end.", "not_final"
@@ -96,7 +97,7 @@ def _check_needless(runs: Runs, named: Named, run: Run) -> None:
 
 
 def _ask_again(queues: Queues, removals: Removals, removal: Removal) -> Removal:
-    """Return the earlier removal, and resend its message while it is not done."""
+    """Return the earlier removal, and resend the message of an unfinished removal."""
     known = removals.get(removal.what, removal.name, removal.asked_at)
     if known and known.done_at is None:
         _send(queues, known)
@@ -142,7 +143,9 @@ def clear(ports: RemovalPorts, removals: Removals, what: RemovalKind, name: str,
 
 
 def _check_unused(named: Named, runs: Runs, what: RemovalKind, name: str) -> None:
-    """Raise Conflict if a run starts from these copies, or continues from these checkpoints, or a model needs them."""
+    """Raise Conflict if a run starts from these copies, a run continues from these checkpoints, or a model needs the
+    copies or checkpoints.
+    """
     if what is RemovalKind.CHECKPOINTS:
         users = (run for run in _live(runs) if run.asked.continues == name)
     else:
@@ -166,7 +169,7 @@ def _check_unnamed(versions: list[str], what: str) -> None:
 
 
 def carry_out(ports: RemovalPorts, message: CarryOutRemoval) -> None:
-    """Carry out a removal and record that it is done. After PATIENCE, a new message continues the rest."""
+    """Carry out a removal and record the completion. After PATIENCE, a new message continues the rest."""
     removals, what, name = ports.removals, message.what, message.name
     removal = removals.get(what, name, message.asked_at)
     if removal is None or removal.done_at is not None:
@@ -232,7 +235,7 @@ def _is_in_force(drops: Drops, runs: Runs, removal: Removal) -> bool:
 
 
 def _reach_now(ports: DropPorts, removal: Removal) -> Reach:
-    """Return the reach of a removal that the previous version recorded and that is still in force."""
+    """Return the reach of a removal that the previous version recorded, if the removal is still in force."""
     if removal.what is not RemovalKind.DROP:
         run = ports.runs.get(removal.name).value
         return of_run(ports.runs, ports.jobs, removal.what, run, removal.asked_at)
@@ -253,9 +256,7 @@ def _going(runs: Runs, blobs: Blobs, removal: Removal, reach: Reach) -> Iterator
 
 
 def _forget_drop(ports: DropPorts, key: DropKey, reach: Reach) -> None:
-    """Delete the drop's record, its generations and their listings. A drop that was uploaded to meanwhile stays, and
-    may be sealed again.
-    """
+    """Delete the drop's record, generations and listings. A drop with a new upload stays, and may be sealed again."""
     stored = ports.drops.get(key)
     if stored is None:
         return
@@ -284,7 +285,9 @@ def mark_cleared(runs: Runs, clock: Clock, name: str, what: RemovalKind, cleared
 
 
 def _live(runs: Runs) -> Iterator[Run]:
-    """Yield the runs that have not ended. States are read in their order, so a run that changes state is not missed."""
+    """Yield the unfinished runs. States are read in the order of a run's life: a run never moves past the reading
+    unseen.
+    """
     for state in RunState:
         if state not in (*FINAL, RunState.BROKEN):
             yield from in_state(runs, state)

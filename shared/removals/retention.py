@@ -32,12 +32,12 @@ PAGE = 1000
 
 
 def plan(ports: RemovalPorts) -> list[PlannedRemoval]:
-    """Return what will be deleted within a week, soonest first."""
+    """Return the deletions of the coming week, soonest first."""
     return sorted(_going(ports, ports.clock() + TOLD_BEFORE), key=lambda going: going.at)
 
 
 def enforce(ports: RemovalPorts, removals: Removals) -> list[PlannedRemoval]:
-    """Request the removals that are due, and return them. A removal that is refused now is retried in the next pass."""
+    """Request the due removals, and return them. The next pass retries a refused removal."""
     done = []
     for going in _going(ports, ports.clock()):
         request = RemovalRequest(Person("retention"), going.why)
@@ -55,7 +55,7 @@ def enforce(ports: RemovalPorts, removals: Removals) -> list[PlannedRemoval]:
 
 
 def _going(ports: RemovalPorts, by: datetime) -> Iterator[PlannedRemoval]:
-    """Yield what will be deleted by then: first of each run, then the drops that no run keeps."""
+    """Yield the deletions until then: first from each run, then drops without a keeping run."""
     rules = {route.name: route.retention for route in ports.routes.values()}
     if not any(each.checkpoints or each.copies or each.drops for each in rules.values()):
         return

@@ -57,7 +57,7 @@ def _sizes(jobs: Jobs, blobs: Blobs) -> Iterator[tuple[str, str, int]]:
 
 
 def _folders_of_jobs(jobs: Jobs) -> Place:
-    """Return the place that contains the folders of all jobs, named by job."""
+    """Return the place of the folders of all jobs, named by job."""
     any_job = "job"
     folder = jobs.folder(any_job).place
     return Place(folder.container, folder.prefix.rpartition(any_job)[0])

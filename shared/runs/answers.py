@@ -34,7 +34,7 @@ Accepted = defstruct("Accepted", said_before_start(), bases=(_Accepted,), module
 
 
 def accepted(run: Run) -> Reply:
-    """Response 202 for a new run, with the run's address and its possible cost."""
+    """Response 202 for a new run, with the run's address and possible cost."""
     body: dict[str, Any] = {"run": run.name, "state": run.progress.state}
     body |= {"estimated_cost": run.money.estimated, "greatest_cost": run.money.greatest, **before_start(run)}
     return Reply(body, 202, {"Location": f"/api/runs/{run.name}"})

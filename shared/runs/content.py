@@ -1,4 +1,4 @@
-"""The content of a drop's folder: its blobs, and the survey that one listing yields."""
+"""The content of a drop's folder: blobs, and the survey from one listing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 def in_time(blobs: Iterable[T], clock: Callable[[], datetime]) -> Iterator[T]:
-    """The same blobs. Raises ListingTooLong when the listing takes longer than PATIENCE."""
+    """Yield the blobs unchanged. Raises ListingTooLong when the listing takes longer than PATIENCE."""
     until = clock() + PATIENCE
     for number, blob in enumerate(blobs):
         if number % _LOOKED_EVERY == 0 and clock() > until:
@@ -84,7 +84,7 @@ class Survey:
 
 @dataclass
 class SoFar:
-    """The survey of the blobs listed so far, after a multiple of MANY, so that another process can continue.
+    """The survey of the listed blobs, after a multiple of MANY, for another process to continue.
 
     `chain` hashes the fingerprints of each MANY blobs, counted without `_SUCCESS`. `page` is the token of the page that
     contains `last`, a blob's name.

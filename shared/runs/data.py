@@ -78,7 +78,7 @@ def keep_listing(blobs: Blobs, folder: str, listing: PackedListing) -> None:
 
 
 def compare_at_step(ports: RunPorts, run: Run, moved: Collection[str]) -> Run:
-    """The run with a note about its data, before the step is written. `moved`: jobs that got or lost nodes.
+    """The run with a note about the run's data, before the write of the step. `moved`: jobs with new or lost nodes.
 
     A comparison that takes long is left to a message, and at the end of the run to the archive.
     """
@@ -91,7 +91,7 @@ def compare_at_step(ports: RunPorts, run: Run, moved: Collection[str]) -> Run:
 
 
 def change_on_nodes(ports: RunPorts, run: Run, jobs: Collection[str]) -> Run | None:
-    """The run with a note about its data. `jobs`: the names of the jobs that just started or lost their nodes.
+    """The run with a note about the run's data. `jobs`: the names of the jobs with newly started or lost nodes.
 
     None if the comparison takes long or is not possible now.
     """
@@ -166,7 +166,7 @@ def _doubting(run: Run, noted: Run) -> Run:
 
 
 def _noted(run: Run, verdict: DataVerdict | None) -> Run:
-    """The run with this verdict on its data. An earlier, more severe verdict stays."""
+    """The run with this verdict on the run's data. An earlier, more severe verdict stays."""
     order, noted = list(TrainedOn), _known(run)
     if verdict is None or (noted and order.index(verdict.trained_on) <= order.index(noted)):
         return run
@@ -197,7 +197,7 @@ def _compared(ports: RunPorts, run: Run, jobs: Collection[str] | None, blobs: It
 
 
 def _may_read_before(run: Run) -> bool:
-    """Whether Azure ML may copy the job's data to its nodes before it reports the job as started."""
+    """Whether Azure ML may copy the job's data to the nodes before reporting the job as started."""
     inputs = [given for given in run.asked.request.inputs.values() if isinstance(given, DataInput)]
     return any("download" in given.mode for given in inputs if below_drops(given.path))
 
@@ -215,7 +215,7 @@ def _differences(datasets: Datasets, blobs: Blobs, run: Run, collected: Iterable
 
 
 def _gone_again(datasets: Datasets, run: Run) -> list[ChangedFile]:
-    """A difference for content that was added since and is deleted again: a job may have read it."""
+    """A difference for content with a later addition and deletion: a job may have read the content."""
     now = datasets.of(DropKey.of(run.asked.drop))
     later = now is not None and 0 < run.asked.generation < now.generation
     if now and later:

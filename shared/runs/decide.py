@@ -73,14 +73,14 @@ def overdue(run: Run, now: datetime) -> str | None:
 
 
 def preemptions(run: Run, since: datetime) -> int:
-    """How often the run lost its nodes since `since`."""
+    """The number of times that the run lost its nodes since `since`."""
     steps = pairwise(run.progress.history)
     lost = [b.at for a, b in steps if a.state is RunState.RUNNING and b.state is RunState.QUEUED]
     return sum(at >= since for at in lost)
 
 
 def failing_log(tails: Mapping[str, str], lines: int) -> tuple[str, str]:
-    """Choose the log that explains a failure among the tails of several ranks: its name and its last lines.
+    """Choose the log with the explanation of a failure among the tails of several ranks: the log's name and last lines.
 
     Preferred are ranks that raised an exception other than a connection error, because a connection error only shows
     that a peer failed. Next come ranks that raised a connection error, then the first rank with any log.
@@ -122,7 +122,7 @@ WHEN = ("time", "step", "epoch")  # columns that say when a row was written; not
 
 @dataclass(frozen=True)
 class Folded:
-    """The last and the best value of each metric, and the step of the best, where its row names one."""
+    """The last and the best value of each metric, and the step of the best value, if the row names a step."""
 
     last: dict[str, float] = field(default_factory=dict)
     best: dict[str, float] = field(default_factory=dict)

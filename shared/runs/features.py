@@ -1,4 +1,4 @@
-"""What features add to runs.
+"""The additions of features to runs.
 
 Each feature declares its additions in `feature.py`; shared/features.py lists the features.
 
@@ -63,7 +63,7 @@ class RunFinding:
 
 @dataclass(frozen=True)
 class Closing:
-    """A complete drop that is about to be sealed.
+    """A complete drop just before sealing.
 
     `folder` will have the generation's list of blobs; `listing` is this list, packed (shared/runs/data.py), None for a
     drop of too many blobs. `own_job`: the drop's job file has a job of its own, which is not the route's.

@@ -70,7 +70,7 @@ class CheckHour(
     handler="shared.runs.progress.hourly_reconcile:reconcile_hour",
     done="shared.runs.done:is_hour_over",
 ):
-    """Reconcile the runs created in one hour, in case events were lost."""
+    """Reconcile the runs of one hour of creation, in case of lost events."""
 
     hour: str
 

@@ -1,4 +1,4 @@
-"""The record of a run, its states, and the legal transitions between the states.
+"""The record of a run, the states, and the legal transitions.
 
 TRANSITIONS below is the complete table of legal transitions. A transition that is missing from the table is illegal and
 changes nothing, so a late or repeated event can be applied safely. This module is pure: no clock, no service.
@@ -120,7 +120,7 @@ class Cost(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True)
 class Requested:
-    """The request: the job and its origin. Written once, when the run is recorded.
+    """The request: the job and the origin. Written once, when the run is recorded.
 
     `request` is the job before its code and environment have ids. `drop` and `route` are empty for a run that was
     requested without a drop or a route. `digest` is the digest of the request, or of the text from which the run's name
@@ -149,7 +149,7 @@ class Requested:
 
 @dataclass(frozen=True)
 class Progress:
-    """The state of the run and its history. Transitions write this part."""
+    """The state of the run, and the history. Transitions write this part."""
 
     state: RunState = RunState.RECEIVED
     history: tuple[Moment, ...] = ()
@@ -160,7 +160,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class CheckedData:
-    """Whether the run trained on its recorded data. The data check writes this part.
+    """Whether the run trained on the recorded data. The data check writes this part.
 
     `trained_on` is a value of trained_on.TrainedOn, '' until known. `note` explains `trained_on`; the note is empty for
     `recorded`.
@@ -213,7 +213,7 @@ class Archive:
 
 @dataclass(frozen=True)
 class Archiving:
-    """Attempts to archive the run that failed. The hourly reconcile writes `tries` and `gave_up_at`."""
+    """Failed attempts to archive the run. The hourly reconcile writes `tries` and `gave_up_at`."""
 
     tries: int = column("archive_tries", 0)
     error: str = column("archive_error", "")  # why the last attempt failed
@@ -316,15 +316,15 @@ class Run:
         return bool(self.moves.places)
 
     def feature(self, kind: type[P]) -> P | None:
-        """The part that a feature added to the run; None if the run has no such part."""
+        """The part of a feature in the run; None without such a part."""
         value: P | None = self.features.get(kind)
         return value
 
     def having(self, *values: object) -> Run:
-        """The run with these feature parts; each part replaces an existing part of the same type."""
+        """The run with these feature parts. Each part replaces an existing part of the part's type."""
         return replace(self, features={**self.features, **{type(value): value for value in values}})
 
     @classmethod
     def of(cls, **values: Any) -> Run:
-        """Build a run from its column values."""
+        """Build a run from the values of the columns."""
         return from_columns(cls, values)

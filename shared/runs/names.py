@@ -12,7 +12,7 @@ RUN_NAME = re.compile(r"[a-z][a-z0-9-]{2,62}")
 
 
 def asked_run_name(kind: str, what: str, route: str = "") -> str:
-    """The name of a requested run: `run-<16 hex digits>`, the same for the same kind and text.
+    """The name of a requested run: `run-<16 hex digits>`. Equal kinds and texts give equal names.
 
     The name does not depend on the request, so another request with the same Idempotency-Key finds the first request's
     run. A run that is made from another run, or from a drop, starts with the route's name instead of `run`.
@@ -27,7 +27,8 @@ def _slug(route: str) -> str:
 
 
 def run_name(drop: DropKey, fingerprint: str) -> str:
-    """The name of the run, and of its Azure ML job, for this content of this drop. Always the same name.
+    """The name of the run, and of the run's Azure ML job, for this content of this drop. Equal content gives equal
+    names.
 
     `<route>-<16 hex digits>`, where the route keeps only letters, digits and dashes. With 64 bits, two of a million
     drops get the same name with a probability of 3e-8.
@@ -57,7 +58,7 @@ def hour_of(at: datetime) -> str:
 
 
 def start_of_hour(hour: str) -> datetime:
-    """The start of an hour in this format. Raises ValueError for other text."""
+    """The start of an hour in this format. Raises ValueError for any other text."""
     return datetime.strptime(hour, "%Y%m%dT%H").replace(tzinfo=UTC)
 
 

@@ -1,4 +1,4 @@
-"""When a run waited for nodes and when it had them, according to the run's record. Pure."""
+"""The times of a run's waits for nodes and of its use of nodes, from the run's record. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class NodeSpan:
 
 @dataclass(frozen=True)
 class ClusterUse:
-    """A run's use of one cluster: when the run waited for nodes, and when it ran.
+    """A run's use of one cluster: the waits for nodes, and the running times.
 
     `ended` is None until the run ends.
     """
@@ -42,7 +42,7 @@ class ClusterUse:
 
 
 def use_of_one_job(run: Run, now: datetime) -> ClusterUse:
-    """The use of the cluster by a run of one job until now: all of the run's nodes whenever the job ran.
+    """The use of the cluster by a run of one job until now: the run's nodes during the job's running times.
 
     A completed run that was never observed running counts as running for a moment at its end.
     """
@@ -65,7 +65,7 @@ def use_of_one_job(run: Run, now: datetime) -> ClusterUse:
 
 
 def worked_seconds(uses: Iterable[ClusterUse], nodes: int) -> float:
-    """The seconds that `nodes` nodes would need for the same node-seconds as these uses."""
+    """The seconds of `nodes` nodes for the node-seconds of these uses."""
     spells = (spell for use in uses for spell in use.ran)
     return sum(spell.nodes * (spell.end - spell.begin).total_seconds() for spell in spells) / nodes
 
@@ -90,7 +90,7 @@ def _within(spells: Iterable[NodeSpan], begin: datetime, end: datetime) -> tuple
 
 
 def end_of(run: Run) -> datetime | None:
-    """When the run ended; None if it has not ended."""
+    """The end of the run; None for an unfinished run."""
     return run.progress.history[-1].at if run.progress.state in FINAL and run.progress.history else None
 
 

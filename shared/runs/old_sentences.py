@@ -1,4 +1,4 @@
-"""Facts that rows of the previous version store only in sentences, parsed from these sentences.
+"""Facts parsed from sentences. Rows of the previous version store these facts only in sentences.
 
 This is the only module that parses our own sentences. Delete it together with support for such rows. Pure.
 """
@@ -15,7 +15,7 @@ _EVICTED = re.compile(r"evicted member \d+ \(")
 
 
 def exit_code(why: str) -> int:
-    """The exit code of a member's process, from the reason of its failure; 0 without one."""
+    """The exit code of a member's process, from the reason of the failure; 0 without an exit code."""
     match = _EXIT_CODE.search(why)
     return int(match[1]) if match else 0
 

@@ -42,22 +42,29 @@ class RunFields(StrEnum):
     """The fields of the runs of a page. The other fields have their defaults; requests are in no page."""
 
     ALL = "all"
+    ENTRY = "entry"  # a run in the API's list
     ROW = "row"  # a row of a table that people see
     NODES = "nodes"  # which nodes the run waits for, uses, and pays for
 
+    @property
+    def marked(self) -> bool:
+        """Whether the page has a mark: rows are followed, and reading when each was written takes time."""
+        return self in (RunFields.ALL, RunFields.ROW)
 
-_OF_BOTH = {"name", "cluster", "cost", "created_at", "drop", "experiment", "fingerprint", "history", "nodes", "owner"}
-_OF_BOTH |= {"owner_id", "route", "state", "tags"}
+
+_OF_EACH = {"name", "cluster", "created_at", "drop", "experiment", "fingerprint", "history", "nodes", "owner"}
+_OF_EACH |= {"owner_id", "route", "state", "tags"}
+_ENTRY = {"archived_at", "parameters", "removed_at"}
+_ENTRY |= {"best_metrics", "best_steps", "last_metrics", "saved_metrics", "goals"}
 _SOME = {
-    RunFields.ROW: _OF_BOTH
-    | {"archived_at", "parameters", "removed_at"}
-    | {"best_metrics", "best_steps", "last_metrics", "saved_metrics", "goals"},
-    RunFields.NODES: _OF_BOTH | {"job", "job_number", "kind", "places", "price", "project", "resubmit"},
+    RunFields.ENTRY: _OF_EACH | _ENTRY,
+    RunFields.ROW: _OF_EACH | _ENTRY | {"cost"},
+    RunFields.NODES: _OF_EACH | {"cost", "job", "job_number", "kind", "places", "price", "project", "resubmit"},
 }
 
 
 def read_columns(which: RunFields) -> frozenset[str]:
-    """Return the columns of a run that a page with these fields reads. Except ROW, it also has the features' parts."""
+    """Return the columns of a run that a page with these fields reads. ALL and NODES also have the features' parts."""
     if which is RunFields.ALL:
         return frozenset(columns(Run)) - {"request"}
     listed = {name for name, each in columns(Run).items() if each.listed} if which is RunFields.ROW else set()
@@ -68,7 +75,8 @@ def read_columns(which: RunFields) -> frozenset[str]:
 class RunPage:
     """A page of runs, the token of the next page, and the number of runs that were examined.
 
-    `mark` is the starting point for `changed`: how far back the page reaches, and which write was the latest.
+    `mark` is the starting point for `changed`: how far back the page reaches, and which write was the latest. Only a
+    page with all fields, or with those of a row, has one.
     """
 
     runs: list[Run]

@@ -33,7 +33,7 @@ class TrainedOn(StrEnum):
 
 @dataclass(frozen=True)
 class ChangedFile:
-    """A file that was written, added or deleted since it was recorded.
+    """A file with a write, addition or deletion since the record.
 
     `written` is the time of the last write, None if the file is deleted. `same`: whether the bytes are the same; None
     if unknown.
@@ -44,13 +44,13 @@ class ChangedFile:
     same: bool | None = None
 
     def in_place(self, then: datetime) -> bool:
-        """Whether the current content was already in place at `then`."""
+        """Whether the current content already existed at `then`."""
         return self.written is not None and self.written + CLOCKS <= then
 
 
 @dataclass(frozen=True)
 class DataVerdict:
-    """The verdict, and an explanation for people, '' if all data is as recorded."""
+    """The verdict, and an explanation for people; '' if the data is as recorded."""
 
     trained_on: TrainedOn
     why: str = ""
@@ -75,7 +75,7 @@ def _same_bytes(before: Blob, now: Blob) -> bool | None:
 
 
 def judge(drop: str, found: Sequence[ChangedFile], jobs: Sequence[JobTimes], made: datetime) -> DataVerdict:
-    """The verdict on these differences for a run that was made at `made` and had these jobs.
+    """The verdict on these differences for a run from `made` with these jobs.
 
     Jobs that never started don't count. One job that read other data is proof, however unclear the other jobs and
     files.

@@ -93,7 +93,7 @@ def add_schedule(
     by: Person,
     admit_code: Callable[[], None],
 ) -> Annotated[Reply, {200: Preview, 201: Added}]:
-    """Add a schedule. The answer says what would keep its run from starting now."""
+    """Add a schedule. The answer names obstacles to starting the schedule's run now."""
     if body.run.job is not None:  # a job's command is code
         admit_code()
     spec = body.spec(by)

@@ -19,7 +19,7 @@ def from_here(schedule: Schedule, files: int, now: datetime) -> Schedule:
 
 
 def count(drops: Drops, schedule: Schedule, now: datetime) -> Schedule:
-    """Return the schedule with the files that arrived since the last count. Reads one range of closings."""
+    """Return the schedule with the files since the last count. Reads one range of closings."""
     if schedule.counted_until is None:  # written by a version that does not record closings
         return _recounted(drops, schedule, now)
     if schedule.counted_for is None:  # written by a version that counted only closings
@@ -45,7 +45,7 @@ def _by_closings(drops: Drops, schedule: Schedule, now: datetime) -> Schedule:
 
 
 def files_in(drops: Drops, route: str) -> int:
-    """Return how many files the route's drops held when they last closed."""
+    """Return the number of files in the route's drops at the drops' last closing."""
     total, after = 0, None
     while True:
         page = drops.listed(route, after, PAGE)

@@ -24,7 +24,7 @@ _FORM = 'five fields: minute, hour, day, month, weekday, such as "0 6 * * 1" for
 
 @dataclass(frozen=True)
 class DueFiring:
-    """A firing that is due, and why it starts no run; '' if it starts one."""
+    """A due firing, and why the firing starts no run; '' for a firing with a run."""
 
     at: datetime
     skip: str = ""
@@ -56,7 +56,7 @@ def next_instants(schedule: Schedule, after: datetime, count: int) -> list[datet
 
 
 def due(schedule: Schedule, now: datetime) -> list[DueFiring]:
-    """Return the instants since the last decided one, oldest first, each with its outcome.
+    """Return the instants since the last decision, oldest first, each with the outcome.
 
     An instant that is on time starts a run. Of the missed instants, `skip` starts none, `latest` starts the last of all
     due instants, and `all` starts each.
@@ -80,7 +80,7 @@ def _span(time: timedelta) -> str:
 
 
 def order_of(at: datetime) -> int:
-    """Id of a firing within its schedule: its Unix time in milliseconds."""
+    """Id of a firing within the schedule: the Unix time in milliseconds."""
     return int(at.timestamp() * 1000)
 
 

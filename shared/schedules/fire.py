@@ -1,4 +1,4 @@
-"""Check a schedule: decide the instants that are due, and make their runs.
+"""Check a schedule: decide the due instants, and make the instants' runs.
 
 Each schedule has its own next check, a delayed message; the reconcile timer sends another if the message is lost. A
 check may run twice, or crash anywhere: an instant's row is written first and never decided again, and the run's name is
@@ -84,7 +84,7 @@ def queue_check(queues: Queues, clock: Clock, name: str, at: datetime | None) ->
 
 
 def ask_for_overdue(queues: Queues, clock: Clock, schedules: Schedules) -> None:
-    """Queue a check of each overdue schedule, and of each schedule that counts files."""
+    """Queue a check of each overdue schedule, and of each file-counting schedule."""
     now = clock()
     for schedule in schedules.all():
         overdue = schedule.next_at is not None and schedule.next_at < now - PATIENCE
@@ -93,14 +93,14 @@ def ask_for_overdue(queues: Queues, clock: Clock, schedules: Schedules) -> None:
 
 
 def _decide(ports: SchedulePorts, schedules: Schedules, schedule: Schedule, each: DueFiring) -> Firing:
-    """Return the decision for one firing: the recorded decision, else one computed now."""
+    """Return the decision for one firing: the recorded decision, else a new decision."""
     why = each.skip or _overlap(ports.runs, schedule)
     firing = Firing(schedule.id, order_of(each.at), each.at, ports.clock(), Outcome.STARTED)
     return _carry_out(ports, schedules, schedule, _written(ports, schedules, schedule, firing, why))
 
 
 def _written(ports: SchedulePorts, schedules: Schedules, schedule: Schedule, firing: Firing, why: str) -> Firing:
-    """Return the recorded firing, with the current meaning of the names in its request."""
+    """Return the recorded firing, with the current meaning of the names in the request."""
     try:
         names = Meant(why_not=why) if why else meant(ports, _request(schedule), since(schedule))
     except (BadInput, Conflict, NotFound, msgspec.ValidationError) as exc:
@@ -138,7 +138,7 @@ def _failed(ports: StoragePorts, schedules: Schedules, schedule: Schedule, firin
 
 
 def _overlap(runs: Runs, schedule: Schedule) -> str:
-    """Return why the schedule's last run keeps this one from starting; '' if it does not."""
+    """Return why the schedule's last run keeps this firing from starting; '' for a firing that may start."""
     if schedule.overlap is Overlap.ALLOW or not schedule.last_run:
         return ""
     try:
@@ -151,7 +151,7 @@ def _overlap(runs: Runs, schedule: Schedule) -> str:
 
 
 def _carry_out(ports: RunPorts, schedules: Schedules, schedule: Schedule, firing: Firing) -> Firing:
-    """Make the run of a firing that starts one. A repeat finds the same run."""
+    """Make the run of a firing with a run. A repeat finds the existing run."""
     if firing.outcome is not Outcome.STARTED:
         return firing
     try:

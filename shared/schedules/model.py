@@ -13,7 +13,7 @@ from typing import Any
 
 
 class CatchUp(StrEnum):
-    """What to do with firings that were missed."""
+    """The treatment of missed firings."""
 
     SKIP = "skip"  # none of them
     LATEST = "latest"  # only the last one
@@ -21,7 +21,7 @@ class CatchUp(StrEnum):
 
 
 class Overlap(StrEnum):
-    """What to do with a firing while the schedule's last run goes on."""
+    """The treatment of a firing during the schedule's last run."""
 
     SKIP = "skip"
     ALLOW = "allow"
@@ -98,5 +98,5 @@ class Firing:
 
 
 def firing_key(schedule: str, order: int) -> str:
-    """Return the Idempotency-Key of the run that this firing makes."""
+    """Return the Idempotency-Key of this firing's run."""
     return f"schedule {schedule} {order}"

@@ -33,7 +33,9 @@ MOST_DROPS = 100  # per run; the next run receives the rest
 
 @dataclass(frozen=True)
 class Meant:
-    """What the names mean now: changes of the request, and until when its new drops closed; or why nothing starts."""
+    """The current meaning of the names: changes of the request, and the latest closing of the new drops; or why nothing
+    starts.
+    """
 
     changes: dict[str, Any] = field(default_factory=dict)
     drops_until: datetime | None = None
@@ -41,7 +43,7 @@ class Meant:
 
 
 def meant(ports: SchedulePorts, request: RunRequest, since: datetime | None) -> Meant:
-    """Return what the request's names mean now. Drops that closed after `since` are new; with None, all drops are.
+    """Return the current meaning of the request's names. New drops closed after `since`; with None, every drop is new.
 
     Raises NotFound or Impossible for a name without a meaning.
     """

@@ -43,14 +43,14 @@ class ScheduleSpec:
 
 
 def preview(ports: SchedulePorts, spec: ScheduleSpec) -> dict[str, Any]:
-    """Return the schedule's next instants, and the job that it would send now. Makes nothing."""
+    """Return the schedule's next instants, and the job that the schedule would send now. Creates nothing."""
     schedule = _made(ports, spec)
     instants_ahead = next_instants(schedule, ports.clock(), SHOWN)
     return {"next": [at.isoformat() for at in instants_ahead], **_tried(ports, spec.request)}
 
 
 def add(ports: SchedulePorts, schedules: Schedules, spec: ScheduleSpec, key: str | None = None) -> Schedule:
-    """Store a schedule. The same key returns the same schedule, as long as it exists.
+    """Store a schedule. A repeated key returns the existing schedule.
 
     Raises Impossible if its request can never start a run, Conflict if the key was used for a different request.
     """
@@ -71,7 +71,7 @@ def add(ports: SchedulePorts, schedules: Schedules, spec: ScheduleSpec, key: str
 
 
 def _same(schedule: Schedule, spec: ScheduleSpec) -> Schedule:
-    """Return the existing schedule if this spec made it. Raises Conflict."""
+    """Return an existing schedule made from this spec. Raises Conflict."""
     asked = (as_given(spec.request), spec.cron, spec.timezone, spec.route, spec.new_files, spec.catch_up, spec.overlap)
     made = (schedule.request, schedule.cron, schedule.timezone, schedule.route, schedule.new_files, schedule.catch_up)
     if (*made, schedule.overlap) != asked or (schedule.owner, schedule.owner_id) != (spec.owner, spec.owner_id):
@@ -80,7 +80,7 @@ def _same(schedule: Schedule, spec: ScheduleSpec) -> Schedule:
 
 
 def why_not_now(ports: SchedulePorts, request: RunRequest) -> list[Reason]:
-    """Return what would keep a run of this request from starting now, such as missing data."""
+    """Return the obstacles to starting a run of this request now, for example missing data."""
     reasons: list[Reason] = _tried(ports, request)["reasons"]
     return reasons
 
@@ -125,7 +125,7 @@ def remove(schedules: Schedules, name: str) -> None:
 
 
 def _made(ports: DropPorts, spec: ScheduleSpec) -> Schedule:
-    """Return the schedule that the spec describes, without an id. Raises Impossible."""
+    """Return the schedule described by the spec, without an id. Raises Impossible."""
     if bool(spec.cron) == bool(spec.new_files):
         raise Impossible("Give either cron or new_files: when is it to run?", "bad_schedule")
     if spec.new_files and spec.route not in ports.routes:
@@ -162,5 +162,5 @@ def _first(schedule: Schedule, now: datetime) -> datetime | None:
 
 
 def unknown(name: str) -> NotFound:
-    """Return the error for a schedule that does not exist."""
+    """Return the error for a missing schedule."""
     return NotFound(f"There is no schedule {name[:80]!r}; `schedule list` shows the existing ones.")

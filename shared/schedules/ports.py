@@ -1,4 +1,4 @@
-"""Ports for schedules and their firings, and for what versions of models mean."""
+"""Ports for schedules and firings, and for the meaning of models' versions."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ class Schedules(Protocol):
     """The schedules, and one row per firing."""
 
     def add(self, schedule: Schedule) -> None:
-        """Store a new schedule. Raises Changed if its id is taken."""
+        """Store a new schedule. Raises Changed for a taken id."""
 
     def get(self, schedule: str) -> Stored[Schedule] | None:
         """Return the schedule, or None."""
 
     def all(self) -> list[Schedule]:
-        """Return all schedules by id. An unreadable schedule is skipped."""
+        """Return every schedule by id. An unreadable schedule is skipped."""
 
     def update(self, stored: Stored[Schedule], **changes: Any) -> Stored[Schedule]:
-        """Merge these fields. Raises Changed if the schedule changed since it was read, or no longer exists."""
+        """Merge these fields. Raises Changed if the schedule changed since the read, or no longer exists."""
 
     def remove(self, schedule: str) -> bool:
-        """Delete the schedule; its firings stay. Return False if it did not exist."""
+        """Delete the schedule; the firings stay. Return False for a missing schedule."""
 
     def claim(self, firing: Firing) -> Firing:
-        """Record the decision for this firing, once. Return the earlier record if there is one."""
+        """Record the decision for this firing, once. Return an earlier record, if any."""
 
     def finish(self, firing: Firing) -> None:
         """Replace the firing's outcome."""
@@ -41,7 +41,7 @@ class Versions(Protocol):
     """Names of model versions."""
 
     def run_of(self, text: str) -> str | None:
-        """Return the run of the version that `churn@production` means now; None if there is no such model.
+        """Return the run of the version that `churn@production` means now; None for an unknown model.
 
         Raises NotFound for a model without such a version.
         """

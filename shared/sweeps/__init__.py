@@ -1,1 +1,1 @@
-"""Sweeps: many trials of one training, drawn from a search space. Each trial is a run, and so is the sweep."""
+"""Sweeps: many trials of one training, drawn from a search space. The sweep and each trial are runs."""

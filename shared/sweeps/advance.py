@@ -1,4 +1,4 @@
-"""Check a sweep: learn from its trials, stop trials that lost, start new trials, and end the sweep.
+"""Check a sweep: learn from the trials, stop losing trials, start new trials, and end the sweep.
 
 The study is a write-ahead mark. Drawn values are committed first, on top of exactly the state that was read. The
 trial's run is recorded afterwards, under a name derived from the trial's number. Of two concurrent checks only one can
@@ -67,7 +67,7 @@ def advance_sweep(ports: RunPorts, message: CheckSweep) -> None:
 
 
 def _end_stragglers(ports: RunPorts, studies: Studies, parent: Run, sweep: Sweep) -> None:
-    """Stop trials that another check started while the sweep ended."""
+    """Stop trials of another check, started during the end of the sweep."""
     for trial in studies.open(parent.name, sweep).trials:
         if trial.is_live:
             try:
@@ -151,7 +151,7 @@ class _SweepCheck:
         return _cost(run, workload(run).uses(run, self.ports.clock()))
 
     def _beyond(self, trials: list[Trial]) -> float:
-        """What the books charged trials after their end, for nodes that waited and idled."""
+        """The books' charges to trials after the trials' end, for waiting and idle nodes."""
         ended = {trial_run(self.parent.name, trial.number): trial.dollars for trial in trials}
         extra, token = 0.0, ""
         while True:
@@ -173,7 +173,7 @@ class _SweepCheck:
         return ""
 
     def _end_trials(self, trials: list[Trial], runs: dict[int, Run | None], closing: str) -> None:
-        """Cancel the runs of trials that lost, or of all trials when the sweep ends."""
+        """Cancel the runs of losing trials, or of every trial at the end of the sweep."""
         ends = dict.fromkeys(runs, closing) if closing else losers(self.sweep, trials)
         for number, why in ends.items():
             run = runs.get(number)
@@ -235,7 +235,7 @@ def _stopped(run: Run) -> bool:
 
 
 def _cost(run: Run, uses: list[ClusterUse]) -> float:
-    """The run's cost: from the books or, until they have it, from the price."""
+    """The run's cost: from the books or, before the books have the cost, from the price."""
     spells = [
         spell for use in uses for spell in ((*use.waited, *use.ran) if workload(run).pays_while_waiting else use.ran)
     ]

@@ -1,4 +1,4 @@
-"""Checks that reject a sweep before it is recorded."""
+"""Checks for rejecting a sweep before the sweep is recorded."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def to_start(sweep: Sweep, trials: Sequence[Trial], possible: int) -> int:
 
 
 def _up(sweep: Sweep, trial: Trial, interval: int | None = None) -> float:
-    """The trial's best value up to an interval, with its sign chosen so that higher is better."""
+    """The trial's best value up to an interval, signed so that a higher value is better."""
     best = trial.best(sweep.maximize, interval)
     assert best is not None
     return best if sweep.maximize else -best
@@ -73,7 +73,7 @@ def _why_lost(sweep: Sweep, stopping: Stopping, trial: Trial, trials: Sequence[T
 
 
 def _asha(sweep: Sweep, stopping: Stopping, trials: Sequence[Trial]) -> dict[int, str]:
-    """The running trials that lost under asha, each with the reason."""
+    """The running trials with a loss under asha, each with the reason."""
     length, trusted = whole_length(trials), trust(sweep, trials)
     standing: dict[int, list[float]] = {}
     ends: dict[int, str] = {}

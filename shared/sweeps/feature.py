@@ -1,4 +1,4 @@
-"""Sweeps: many trials of one training. The sweep is a run, and so is each trial.
+"""Sweeps: many trials of one training. The sweep and each trial are runs.
 
 look.py advances a sweep, decide.py and sampling.py make the decisions, parent.py is the kind of the sweep's own run,
 and trial_run.py makes the runs of the trials.

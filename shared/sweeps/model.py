@@ -1,4 +1,4 @@
-"""The trials of a sweep: their drawn values, and the metric values that they reported."""
+"""The trials of a sweep: drawn values, and reported metric values."""
 
 from __future__ import annotations
 

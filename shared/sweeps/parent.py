@@ -1,4 +1,4 @@
-"""The kind of run that is a sweep. A sweep has no job: its trials are runs, and the trials have the nodes and the cost.
+"""The kind of run of a sweep. A sweep has no job: the trials are runs, with the nodes and the cost.
 
 The sweep's run has the values common to all trials and, at the end, the archive of the best trial.
 """
@@ -25,7 +25,7 @@ class SweepParent(Workload):
         return job.sweep is not None
 
     def begun(self, run: Run, new: NewRun) -> Run:
-        """The new run, with only the parameters that are the same in all trials, and without nodes."""
+        """The new run, with only the parameters common to all trials, and without nodes."""
         space = new.job.sweep.space if new.job.sweep else {}
         parameters = {name: value for name, value in new.job.values.items() if name not in space}
         return replace(run, asked=replace(run.asked, parameters=parameters)).having(SweepSummary())
@@ -37,7 +37,7 @@ class SweepParent(Workload):
         return []
 
     def job_spec(self, run: Run, _job: str, _rendezvous: str, _now: datetime) -> JobSpec:
-        """The job of a trial, before its values are drawn."""
+        """The job of a trial, before drawing the values."""
         return replace(run.asked.request, sweep=None)
 
     def submit(self, _ports: StoragePorts, _run: Run) -> Submitted:
@@ -63,7 +63,7 @@ class SweepParent(Workload):
         return []
 
     def log_of(self, run: Run, rank: int) -> tuple[str, int] | None:
-        """The log of the best trial, once it is known."""
+        """The log of the best trial, if a best trial is known."""
         best = self.archived_run(run)
         return (best, rank) if best != run.name else None
 

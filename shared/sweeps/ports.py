@@ -25,24 +25,24 @@ class Journal(Protocol):
 
 
 class Study(Protocol):
-    """A sweep's trials as they were read, and changes that become visible at `commit`."""
+    """A sweep's trials in the state of the read, and changes until `commit` makes them visible."""
 
     @property
     def trials(self) -> list[Trial]:
-        """All trials, by number, including the changes."""
+        """Every trial, by number, including the changes."""
 
     @property
     def room(self) -> int:
         """How many more changes fit into the commit."""
 
     def add(self, drawn: Draw) -> int:
-        """Add a trial with its drawn values, and return its number."""
+        """Add a trial with the drawn values, and return the trial's number."""
 
     def add_values(self, number: int, values: Sequence[float]) -> None:
         """Add values of a running trial's metric."""
 
     def end(self, number: int, state: TrialState, value: float | None, dollars: float = 0.0) -> None:
-        """End a trial, with its best value and its cost in dollars. Counts as two changes."""
+        """End a trial, with the best value and the cost in dollars. Counts as two changes."""
 
     def commit(self) -> None:
         """Write all changes together. Raises Changed, and writes none, if another write came after the study was read.
@@ -55,7 +55,7 @@ class Studies(Protocol):
     """The studies of sweeps, by the sweeps' names."""
 
     def open(self, name: str, sweep: Sweep) -> Study:
-        """The current study; a new study has no trials. Reads one partition, or only its new part."""
+        """The current study; a new study has no trials. Reads one partition, or only the partition's new part."""
 
     def trials(self, name: str, sweep: Sweep) -> list[Trial]:
         """The current trials of the study, read-only."""

@@ -9,12 +9,12 @@ from shared.sweeps.model import SweepSummary, TrialOf
 
 
 def check_sweep(ports: RunPorts, fact: runs.RunSubmitted | runs.CancelCarriedOut | runs.RunReconciled) -> None:
-    """Check a sweep that starts, should end, or may have lost its next check."""
+    """Check a sweep at its start, at its due end, or after a lost check."""
     if standing := fact.run.feature(SweepSummary):
         ports.queues.send(CheckSweep(fact.run.name, standing.look))
 
 
 def check_sweep_of_trial(ports: RunPorts, fact: runs.RunStarted | runs.RunEnded) -> None:
-    """Check the sweep of a trial after a fact. The check has no number, so it queues no further check."""
+    """Check the sweep of a trial after a fact. The check has no number, and so queues no further check."""
     if trial := fact.run.feature(TrialOf):
         ports.queues.send(CheckSweep(trial.sweep))

@@ -1,4 +1,4 @@
-"""Draw the values of a sweep's next trial. The same trials give the same draw. Pure.
+"""Draw the values of a sweep's next trial. Equal trials give equal draws. Pure.
 
 Bayesian sampling learns with tpe.py. Under asha, values at different intervals can't be compared, so the model learns
 from the completed trials or, while these are few, from the highest rung that enough trials have reached and that can be
@@ -26,7 +26,7 @@ Draw = dict[str, Drawn]
 
 
 def possible(sweep: Sweep) -> int:
-    """The number of distinct trials that the sampling can draw."""
+    """The number of distinct trials within the reach of the sampling."""
     if sweep.sampling != GRID:
         return sweep.most_trials
     return math.prod(len(parameter.values) for parameter in sweep.space.values())
@@ -54,7 +54,7 @@ def values(sweep: Sweep, drawn: Draw) -> Draw:
 
 
 def scores(sweep: Sweep, trials: Sequence[Trial]) -> list[tuple[Trial, float]]:
-    """The trials from which the model learns, each with its best value."""
+    """The trials for learning, each with the best value."""
     ended = [trial for trial in trials if trial.told and trial.state is not TrialState.RUNNING]
     if sweep.stopping is None or sweep.stopping.kind != ASHA:
         return _best_values(sweep, ended)
@@ -101,7 +101,7 @@ def choices(sweep: Sweep) -> list[int]:
 
 
 def place_of(parameter: Parameter, value: Drawn) -> float:
-    """The share of the parameter's range, on its scale, that lies below a drawn value."""
+    """The share of the parameter's range below a drawn value, on the parameter's scale."""
     if parameter.kind == CHOICE:
         return tpe.middle_of(parameter.values.index(value), len(parameter.values))
     low, high = _ends(parameter)

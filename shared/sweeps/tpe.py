@@ -57,7 +57,7 @@ def middle_of(place: int, count: int) -> float:
 
 
 class Density:
-    """A mixture of one kernel for each point, and one uniform component of the same weight."""
+    """A mixture of a kernel for each point, and a uniform component with the weight of a kernel."""
 
     def __init__(self, points: Sequence[Point], choices: Sequence[int]) -> None:
         self._points, self._choices = points, choices
@@ -96,6 +96,6 @@ class Density:
         return min(max(at, 0.0), math.nextafter(1.0, 0.0))
 
     def _height(self, center: float) -> float:
-        """The kernel's density at its center: that of the normal distribution, truncated to the unit interval."""
+        """The kernel's density at the center: a normal distribution, truncated to the unit interval."""
         inside = _NORMAL.cdf((1 - center) / self._width) - _NORMAL.cdf(-center / self._width)
         return 1 / (math.sqrt(2 * math.pi) * self._width * inside)

@@ -1,4 +1,4 @@
-"""The run of a trial: the sweep's job with the trial's drawn values. Its name ensures that it is recorded only once."""
+"""The run of a trial: the sweep's job with the trial's drawn values. The name of the run prevents a second record."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def rungs(stopping: Stopping, reached: int) -> Iterator[int]:
 
 
 def whole_length(trials: Sequence[Trial]) -> int:
-    """The number of values that a whole training tells; 0 before one of the sweep's own trials is completed."""
+    """The number of values of a whole training; 0 before the first completed trial of the sweep."""
     return max((len(trial.told) for trial in trials if _is_complete(trial)), default=0)
 
 
@@ -73,7 +73,9 @@ def in_words(sweep: Sweep, trials: Sequence[Trial]) -> str:
 
 
 def is_witness(stopping: Stopping, trusted: dict[int, float], trial: Trial) -> bool:
-    """Whether a trial runs to the end whatever it tells: the first, and then more of them while trust is low."""
+    """Whether a trial runs to the end whatever values it reports: the first trial, and more trials while trust is
+    low.
+    """
     second = (stopping.delay or FIRST_RUNG) * stopping.eta
     known = [trusted[rung] for rung in trusted if rung <= second]
     every = WITNESSES if not known or known[-1] >= TRUSTED else MORE_WITNESSES
@@ -82,7 +84,7 @@ def is_witness(stopping: Stopping, trusted: dict[int, float], trial: Trial) -> b
 
 @cache
 def part_to_stop(correlation_20ths: int, share_percent: int, good_of: int) -> float:
-    """The part of the trials at a rung to stop, so that most good trials are found for the epochs spent.
+    """The part of the trials to stop at a rung, to find most good trials for the spent epochs.
 
     Final values are taken as normal, with this correlation to the values at the rung, which lies at this share of a
     whole training. A good trial is the best of `good_of`. Stopping the part c costs the share for each trial and the
@@ -104,13 +106,13 @@ def part_to_stop(correlation_20ths: int, share_percent: int, good_of: int) -> fl
 
 
 def percentile(ascending: Sequence[float], value: float) -> float:
-    """The share of the other values that are below this one, which is one of them. Ties count half."""
+    """The share of the other values below this value, in `ascending` with this value included. Ties count half."""
     between = bisect_left(ascending, value) + bisect_right(ascending, value) - 1
     return between / 2 / (len(ascending) - 1) if len(ascending) > 1 else 1.0
 
 
 def rank_correlation(ones: Sequence[float], others: Sequence[float]) -> float:
-    """Spearman's rank correlation; 0 for fewer than two pairs, or where all values of one side are equal."""
+    """Spearman's rank correlation; 0 for fewer than two pairs, or for a side of equal values."""
     try:
         return correlation(_ranks(ones), _ranks(others))
     except StatisticsError:

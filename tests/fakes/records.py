@@ -95,7 +95,7 @@ class FakeDrops:
 
     def listed(self, route: str | None = None, after: DropKey | None = None, limit: int = 1000) -> list[Drop]:
         keys = [key for key in sorted(self.rows) if route in (None, key.route) and (after is None or key > after)]
-        return [self.rows[key].value for key in keys[:limit]]
+        return [replace(self.rows[key].value, request=JobSpec()) for key in keys[:limit]]
 
     def added(self, route: str, since: datetime, until: datetime) -> int:
         return sum(files for of, at, files in self.closings if of == route and since <= at < until)
@@ -195,7 +195,7 @@ class FakeRuns:
             if tagged and holds and all(want in ("", flat(run)[name]) for name, want in _equalities(run_filter)):
                 found.append(_with_only(run, fields))
         more = bool(ahead) and last is not ahead[-1]
-        mark = f"{self._written()}_{_age(found[-1])[0]}_{found[-1].name}" if found else ""
+        mark = f"{self._written()}_{_age(found[-1])[0]}_{found[-1].name}" if found and fields.marked else ""
         return RunPage(found, f"{_age(last)[0]}_{last.name}" if more else "", len(ahead[: self.SEEN]), mark)
 
     def changed(self, run_filter: RunFilter, mark: str) -> RunChanges | None:
@@ -259,7 +259,9 @@ def _equalities(run_filter: RunFilter) -> list[tuple[str, str]]:
 def _with_only(run: Run, fields: RunFields) -> Run:
     """The run with these fields alone, as a page has it."""
     values = {name: value for name, value in flat(run).items() if name in read_columns(fields)}
-    return replace(from_columns(Run, values), features={} if fields is RunFields.ROW else run.features)
+    return replace(
+        from_columns(Run, values), features=run.features if fields in (RunFields.ALL, RunFields.NODES) else {}
+    )
 
 
 def _age(run: Run) -> tuple[int, str]:

@@ -68,3 +68,19 @@ def test_a_run_without_measurements_has_no_such_part(lab: Lab) -> None:
     expect(page.locator("#part-nodes, .facts div:has-text('Nodes used')")).to_have_count(0)
     assert lab.faults == []
     page.close()
+
+
+def test_an_address_that_changes_before_the_page_listens_is_shown(lab: Lab) -> None:
+    """The address changes once the first view is drawn, and no event says so: the page listens only afterwards."""
+    context = lab.context()
+    context.add_init_script(
+        """new MutationObserver((_, seen) => {
+            if (!document.getElementById("content")) return;
+            seen.disconnect();
+            history.replaceState(null, "", "#/storage");
+        }).observe(document, { childList: true, subtree: true });"""
+    )
+    page = lab.page("schedules", context)
+    expect(page.locator("main h1")).to_have_text("Storage")
+    assert lab.faults == []
+    context.close()

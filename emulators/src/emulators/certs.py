@@ -1,4 +1,4 @@
-"""One certificate authority per machine for the parts that Azure's clients insist on reaching over HTTPS."""
+"""One certificate authority per machine for the parts behind HTTPS: Azure's clients insist on HTTPS."""
 
 from __future__ import annotations
 

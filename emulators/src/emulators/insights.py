@@ -1,4 +1,4 @@
-"""A local ingestion endpoint that stands in for Application Insights. It accepts and keeps what exporters send.
+"""A local ingestion endpoint in place of Application Insights. The endpoint accepts and keeps exporters' items.
 
 Exporters send telemetry items to `<IngestionEndpoint>v2/track` or `.../v2.1/track`: a JSON array, or one JSON object on
 each line, possibly compressed. The answer is Azure's, and accepts all items.
@@ -53,7 +53,7 @@ class Ingestion:
         return found
 
     def add(self, body: bytes) -> int:
-        """Add the items in the body. Return how many they are."""
+        """Add the items in the body. Return the number of items."""
         text = body.decode().strip()
         found = json.loads(text) if text.startswith("[") else [json.loads(line) for line in text.splitlines()]
         self.items += found

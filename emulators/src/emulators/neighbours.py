@@ -1,4 +1,4 @@
-"""Protection from other users of this machine, because all of them can connect to a port of 127.0.0.1.
+"""Protection from other users of this machine, because every user can connect to a port of 127.0.0.1.
 
 Linux reports the user of a local connection: in answer to a query for one connection (sock_diag(7)), or in the lists of
 all connections, /proc/net/tcp and tcp6, which take a millisecond for a thousand. Other systems do not report the user,
@@ -43,7 +43,7 @@ def is_ours(peer: Address, here: Address) -> bool:
 
 
 def _asked(peer: Address, here: Address) -> tuple[int, int] | None:
-    """Query the user and the inode of the client's socket; None if there is no such connection."""
+    """Query the user and the inode of the client's socket; None for an unknown connection."""
     ends = _ENDS.pack(peer[1], here[1], socket.inet_aton(peer[0]), socket.inet_aton(here[0])) + _ANY
     body = _ASKED.pack(socket.AF_INET, socket.IPPROTO_TCP, 0, 0, 0xFFFFFFFF) + ends
     head = _HEADER.pack(_HEADER.size + len(body), _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST, 1, 0)

@@ -13,8 +13,8 @@ LOCAL_NAMES = {"127.0.0.1", "localhost", "::1"}
 
 
 def refusal(host: str, scheme: str, origin: str | None, site: str | None) -> str | None:
-    """Return the reason why a request with these headers (Host, Origin, Sec-Fetch-Site) is refused, or None if it
-    may pass.
+    """Return the reason for refusing a request with these headers (Host, Origin, Sec-Fetch-Site), or None for an
+    allowed request.
 
     Programs send neither Origin nor Sec-Fetch-Site. A page sends its Origin with every request that can change
     something, and current browsers send Sec-Fetch-Site with all others.

@@ -14,7 +14,7 @@ PRIVATE_UMASK = -1 if IS_WINDOWS else 0o077
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace the file in one step. Only its owner can read the file, from the first byte on."""
+    """Replace the file in one step. Only the owner can read the file, from the first byte on."""
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     with open(scratch, "w", encoding="utf-8", opener=_private) as out:  # Path.open takes no opener
         out.write(text)
@@ -22,7 +22,7 @@ def write_private(path: Path, text: str) -> None:
 
 
 def private_append(path: Path) -> BinaryIO:
-    """Open a log for appending, and make it readable by its owner only."""
+    """Open a log for appending, readable by the owner only."""
     out = open(path, "ab", opener=_private)  # noqa: SIM115
     if not IS_WINDOWS:
         os.fchmod(out.fileno(), 0o600)
@@ -30,8 +30,9 @@ def private_append(path: Path) -> BinaryIO:
 
 
 def private_folder(path: Path) -> None:
-    """Create the folder if it is missing, and close it to other users. Raises PermissionError if it belongs to
-    another user."""
+    """Create a missing folder, and close the folder to other users. Raises PermissionError for another user's
+    folder.
+    """
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.chmod(0o700)
 
@@ -41,14 +42,13 @@ def _private(path: str, flags: int) -> int:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove the folder and its content, including write-protected parts. Anything that can't be removed stays,
-    without an error."""
+    """Remove the folder and the content, including write-protected parts. Undeletable files stay, without an error."""
     unlock(folder)
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def unlock(folder: Path) -> None:
-    """Allow the owner to write to the folder and to all folders in it."""
+    """Allow the owner to write to the folder and to every folder inside."""
     for path, _, _ in os.walk(folder):
         with contextlib.suppress(OSError):
             Path(path).chmod(0o700)

@@ -36,12 +36,12 @@ def free_port() -> int:
 
 
 class PartFailed(RuntimeError):
-    """A part ended, or stayed silent, before it was ready. The message holds the end of its log."""
+    """A part ended, or stayed silent, before the ready line. The message holds the end of the part's log."""
 
 
 @dataclass
 class Part:
-    """A running part. `info` is its ready line; its standard error goes to `log`."""
+    """A running part. `info` is the ready line; the standard error goes to `log`."""
 
     name: str
     process: subprocess.Popen[str]
@@ -52,7 +52,9 @@ class Part:
         return self.process.poll() is None
 
     def stop(self, grace: float = 15.0) -> int:
-        """End the part: SIGTERM, then SIGKILL after `grace` seconds. Twice is once. Returns its exit status."""
+        """End the part: SIGTERM, then SIGKILL after `grace` seconds. A second call does nothing. Returns the exit
+        status.
+        """
         if self.alive():
             self.process.terminate()
             try:
@@ -106,7 +108,7 @@ def _ready_line(part: Part, timeout: float) -> dict[str, Any]:
 
 
 def _drain(process: subprocess.Popen[str], log: Path) -> None:
-    """Keep the pipe empty: a part that prints after it is ready must never block on a full pipe."""
+    """Keep the pipe empty: a part with output after the ready line must never block on a full pipe."""
     with contextlib.suppress(ValueError), log.open("a") as out:
         assert process.stdout is not None
         for line in process.stdout:
@@ -121,7 +123,7 @@ def tail(path: Path, size: int = 4000) -> str:
 
 
 async def serve_until_stopped(**info: Any) -> None:
-    """Print the ready line, and return on SIGTERM or Ctrl-C, or when the process that started this one is gone."""
+    """Print the ready line, and return on SIGTERM or Ctrl-C, or after the end of the starting process."""
     await serve_until(asyncio.Event(), **info)
 
 
@@ -142,7 +144,7 @@ async def serve_until(ended: asyncio.Event, /, **info: Any) -> None:
 
 
 def _stop_signal() -> asyncio.Event:
-    """Return an event that SIGTERM and Ctrl-C set."""
+    """Return an event set by SIGTERM and Ctrl-C."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for sig in (signal.SIGTERM, signal.SIGINT):
@@ -164,8 +166,7 @@ def heed_ctrl_c() -> None:
 
 
 def wait_for(condition: Callable[[], T | None], timeout: float, what: str, every: float = 0.05) -> T:
-    """Call `condition()` repeatedly until it returns a true value, and return the value. Raises TimeoutError,
-    naming `what`."""
+    """Call `condition()` repeatedly until a true value, and return the value. Raises TimeoutError with `what`."""
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
         if result := condition():

@@ -60,7 +60,7 @@ class Listener:
         self._server.close()
 
     async def close(self) -> None:
-        """End all connections, after a second for requests that are under way. Twice is once."""
+        """End every connection, after a second for unfinished requests. A second call does nothing."""
         self._server.close()
         await self._runner.cleanup()
 
@@ -80,7 +80,7 @@ class Doors:
         return _Door(self)
 
     def let_in(self, transport: asyncio.Transport) -> None:
-        """Hand a connection to the server, or end it."""
+        """Hand a connection to the server, or end the connection."""
         ends = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
         if None in ends or not is_ours(*ends) or not self._made_room():
             transport.abort()
@@ -108,7 +108,7 @@ class Doors:
 
 
 def _is_idle(connection: RequestHandler) -> bool:
-    """Return whether a connection waits for its next request, or for the rest of that request's headers."""
+    """Return whether a connection waits for the next request, or for the rest of a request's headers."""
     return connection._waiter is not None and not connection._waiter.done()
 
 

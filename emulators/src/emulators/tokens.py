@@ -1,4 +1,4 @@
-"""Entra ID tokens between the emulators: one emulator issues them, and others that have the same key accept them.
+"""Entra ID tokens between the emulators: one emulator issues tokens, and other emulators with the key accept them.
 
 https://learn.microsoft.com/entra/identity-platform/access-token-claims-reference describes the claims. Azure signs with
 a key pair; here both sides share a secret from their configurations, which no job can see.

@@ -78,11 +78,11 @@ class Running:
         }
 
     def failed(self) -> list[str]:
-        """Return the names of the parts that have ended by themselves."""
+        """Return the names of the parts ended without a stop."""
         return [name for name, part in self.parts.items() if not part.alive()]
 
     def stop(self) -> None:
-        """Stop all, the storage last. Twice is once."""
+        """Stop every part, the storage last. A second call does nothing."""
         with contextlib.suppress(FileNotFoundError):
             (self.home / RECORD).unlink()
         for name in ("azureml", "eventgrid", "storage"):
@@ -100,7 +100,7 @@ TOPICS = ("storage", "workspace", "custom")
 
 
 def start(home: Path, options: Options | None = None) -> Running:
-    """Start everything on the state under `home`; it answers at the addresses of the last start if they are free.
+    """Start everything on the state under `home`, at the addresses of the last start if they are free.
 
     Raises PartFailed, with the end of its log, if a part does not start; nothing is left running then.
     """
@@ -184,7 +184,7 @@ def _configs(home: Path, options: Options, ports: Mapping[str, int], key: str, t
 
 
 def _topics(options: Options, key: str) -> list[Json]:
-    """Return the topics of TOPICS, each with the source of its events."""
+    """Return the topics of TOPICS, each with the source of the events."""
     group = f"/subscriptions/{options.subscription_id}/resourceGroups/{options.resource_group}/providers"
     account = f"{group}/Microsoft.Storage/storageAccounts/{keys.ACCOUNT}"
     workspace = f"{group}/Microsoft.MachineLearningServices/workspaces/{options.workspace}"
@@ -201,7 +201,7 @@ def _connection_string(key: str, blobs: str, queues: str, tables: str) -> str:
 
 
 def _ports(home: Path) -> dict[str, int]:
-    """Return a free port for each part, known before any part starts: those of the last start if they are free."""
+    """Return a free port for each part, before the start of any part: the ports of the last start if free."""
     file = home / "ports.json"
     saved = json.loads(file.read_text()) if file.exists() else {}
     with contextlib.ExitStack() as stack:

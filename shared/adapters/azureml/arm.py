@@ -115,7 +115,7 @@ class Arm:
         return self._send("POST", self._url(path), body)
 
     def get_with_etag(self, path: str) -> tuple[Json, str]:
-        """Return the resource and its etag, '' if the service gives none."""
+        """Return the resource and its etag ('' without an etag)."""
         headers: dict[str, str] = {}
         answer = self._send("GET", self._url(path), received=headers)
         return answer, headers.get("etag", "")
@@ -128,8 +128,8 @@ class Arm:
         self._send("PATCH", self._url(path), body, headers={"If-Match": etag} if etag else None)
 
     def run_details(self, run: str) -> Json:
-        """Return run history's record of a job: its error, its logs' URLs. Azure publishes no contract for this
-        record.
+        """Return run history's record of a job: the job's error, and the URLs of the job's logs. Azure publishes no
+        contract for this record.
         """
         return self._send("GET", f"{self._history()}/runs/{run}/details", client=self._data_client)
 
@@ -168,7 +168,7 @@ class Arm:
         return answer
 
     def preflight(self, job: Json) -> Json:
-        """Return the workspace's own check of a job before it is sent. Azure has no such check and gives {}.
+        """Return the workspace's own check of a job before the submission. Azure has no preflight and gives {}.
 
         A local workspace names its check in its discovery document, because it can't build every environment.
         """
@@ -181,11 +181,11 @@ class Arm:
         return f"{self._services('history')}/history/v1.0{self.workspace_id}"
 
     def _services(self, name: str) -> str:
-        """Return the URL of a workspace service other than Resource Manager."""
+        """Return the URL of a workspace service. Resource Manager is not one of these services."""
         return str(self._discovery().get(name) or self._discovery()["api"]).rstrip("/")
 
     def _discovery(self) -> Json:
-        """Return the URLs of the workspace's services. They never change, so they are read only once."""
+        """Return the URLs of the workspace's services. Service URLs never change, so only the first call reads them."""
         with self._lock:
             if not self._discovered:
                 self._discovered = self._send("GET", self.get()["properties"]["discoveryUrl"], client=self._data_client)

@@ -1,4 +1,4 @@
-"""A circuit breaker: calls to a service that does not answer fail fast.
+"""A circuit breaker: calls to an unresponsive service fail fast.
 
 After several calls in a row without an answer, calls fail at once for a while, with the time of the outage in the
 error, so that threads stay free for work without that service. Then one call tries again; its answer closes the circuit

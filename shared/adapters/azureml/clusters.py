@@ -124,7 +124,7 @@ def _cluster(resource: dict[str, Any]) -> Cluster:
 
 
 def _instance(resource: dict[str, Any]) -> Cluster:
-    """Return a compute instance as a cluster of one node, which costs money unless it is stopped."""
+    """Return a compute instance as a cluster of one node. A running compute instance costs money."""
     compute = resource["properties"].get("properties") or {}
     on = 0 if str(compute.get("state") or "") in _OFF else 1
     return Cluster(

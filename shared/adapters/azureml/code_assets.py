@@ -31,7 +31,7 @@ class AssetIds(Protocol):
 
 
 class WorkspaceBlobs(Protocol):
-    """The blobs of the storage account that the workspace uses."""
+    """The blobs of the workspace's storage account."""
 
     @property
     def url(self) -> str: ...
@@ -40,9 +40,7 @@ class WorkspaceBlobs(Protocol):
 
 
 class AzureMLAssets:
-    """Registers assets. A known asset is not looked up in Azure ML again, so do not delete it there while routes use
-    it.
-    """
+    """Registers assets. A known asset is not looked up in Azure ML again: never delete an asset in use by a route."""
 
     def __init__(self, connection: Connection, store: AssetIds, files: WorkspaceBlobs) -> None:
         self._connection = connection
@@ -125,8 +123,8 @@ def _code_path(digest: str) -> str:
 
 
 def environment_body(file: Path) -> dict[str, Any] | None:
-    """Return the body of an environment with an image and a conda file, as azure-ai-ml writes it; None for any
-    other.
+    """Return the body of an environment with an image and a conda file, as azure-ai-ml writes it. None for environments
+    of another form.
     """
     described = yaml.safe_load(file.read_text("utf-8"))
     if set(described) - {"$schema", "name", "description"} != {"image", "conda_file"}:

@@ -27,7 +27,7 @@ _KINDS = {ours: theirs for theirs, ours in KINDS.items()}
 
 
 def document(job: JobSpec) -> Json:
-    """Return the job's YAML document as a mapping. Reading it returns the same JobSpec."""
+    """Return the job's YAML document as a mapping. Reading the document returns an equal JobSpec."""
     flat: Json = {"$schema": SCHEMA} if job.kind == COMMAND else {}
     flat |= {path: getattr(job, field) for table in (TEXTS, NUMBERS) for path, field in table.items()}
     flat["command"] = command_text(job.command)

@@ -1,4 +1,4 @@
-"""Translate Azure ML's messages about failed jobs and allocations into codes. All other code uses the codes.
+"""Translate Azure ML's messages about failed jobs and allocations into codes. Other modules use only the codes.
 
 Each rule has a message as Azure wrote it and the place where it was published. tests/shared/adapters checks each rule
 against its own message and against all others.

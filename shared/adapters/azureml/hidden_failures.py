@@ -1,4 +1,4 @@
-"""Remember the service's failures that azure-ai-ml turns into errors of its own.
+"""Remember the service's failures behind azure-ai-ml's own errors.
 
 MLClient checks a pipeline's computes by requests, and catches every exception of these checks: it keeps the text and
 raises a ValidationException without the exception behind it (azure-ai-ml 1.35, `JobOperations._validate`). So a

@@ -1,4 +1,4 @@
-"""A command job for Resource Manager: the same body that azure-ai-ml makes, without azure-ai-ml.
+"""A command job for Resource Manager, equal to azure-ai-ml's body, without importing azure-ai-ml.
 
 That package takes seconds to import, and 20 ms and five processes per job (it asks git for this folder's commit). So
 this module writes the jobs that templates, routes and job files usually make. For any other job `job_body` returns
@@ -115,7 +115,7 @@ def _data(value: Any, key: str) -> Json:
 
 
 def _check_command(command: str, names_by_group: Mapping[str, Json]) -> None:
-    """Raise _Unusual for a command with a name that the job lacks (the SDK words that error), or with other
+    """Raise _Unusual for a command with a name unknown to the job (the SDK words this error), or with other
     brackets.
     """
     _need(all(name in names_by_group[group] for group, name in _VALUE_OF.findall(command)))

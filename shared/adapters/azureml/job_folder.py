@@ -21,6 +21,6 @@ def job_folder(container: str, name: str) -> JobFolder:
 
 
 def rank_of(log: str) -> int | None:
-    """Return the rank whose log this file is; None for any other file."""
+    """Return the rank of a log file; None for other files."""
     match = _RANK.fullmatch(log)
     return int(match[1] or 0) if match else None

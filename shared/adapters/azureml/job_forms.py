@@ -1,4 +1,4 @@
-"""How each kind of job is sent to Azure ML. A new kind is one class and one entry in FORMS."""
+"""The form in which each kind of job is sent to Azure ML. A new kind is one class and one entry in FORMS."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Checks(Protocol):
         """Return the resource at this path; None if it does not exist."""
 
     def preflight(self, job: Json) -> Json:
-        """Return what the workspace lacks for this job, as `refusals`."""
+        """Return the workspace's reasons against this job, as `refusals`."""
 
 
 class JobForm(Protocol):
@@ -35,13 +35,13 @@ class JobForm(Protocol):
         """
 
     def refused_before_sending(self, job: JobSpec) -> list[Problem]:
-        """Return what must not reach the SDK, such as a path that the SDK would read on this machine."""
+        """Return the parts of a job that must not reach the SDK, such as a path to read on this machine."""
 
     def sendable(self, job: JobSpec, register: Register, workspace_id: str) -> Json:
         """Return the document to send."""
 
     def lacks(self, job: JobSpec, workspace: Checks) -> list[str]:
-        """Return what the workspace lacks for this job."""
+        """Return the job's needs that the workspace can't meet."""
 
 
 class CommandForm:
@@ -83,7 +83,7 @@ def form_of(job: JobSpec) -> JobForm:
 
 
 def _step_lacks(step: WrittenStep, workspace: Checks) -> Iterator[str]:
-    """Yield what keeps a step from running: a missing registered component, or what its job lacks."""
+    """Yield the reasons why a step can't run: a missing registered component, or the needs of the step's job."""
     if step.component and not pipelines.has_component(workspace.find, step.component):
         yield f"component {place_text(step.component)} is not in the workspace."
     elif "//registries/" in (component := place_text(step.component)):

@@ -1,4 +1,4 @@
-"""Azure ML jobs. A job has its run's name, so a second submission of a run is the same job."""
+"""Azure ML jobs. A job has the name of its run, so a second submission of a run creates no second job."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ class AzureMLJobs:
         return replace(status, error=message, failure=failure_of(message))
 
     def _container(self, datastore: str) -> str:
-        """Return the datastore's container. Datastores never change, so it is read only once."""
+        """Return the datastore's container. Datastores never change, so each is read only once."""
         with self._lock:
             name = self._containers.get(datastore)
         if name := name or self._store.get(
@@ -251,5 +251,5 @@ def _listed_status(job: dict[str, Any]) -> JobStatus:
 
 
 def _compute_name(job: dict[str, Any]) -> str:
-    """Return the name of a job's compute from its resource id; '' for a job without one (serverless)."""
+    """Return the name of a job's compute from the compute's resource id; '' for a job without compute (serverless)."""
     return str(job["properties"].get("computeId") or "").rpartition("/")[2]

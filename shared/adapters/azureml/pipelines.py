@@ -1,4 +1,4 @@
-"""A pipeline for Azure ML, and the state of its steps: the other adapters' work for one job, for each step."""
+"""A pipeline for Azure ML, and the state of its steps: for each step, the work of the adapters for single jobs."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def has_component(find: Callable[[str], Json | None], named: str | Asset) -> boo
 def step_statuses(
     children_of: Callable[[str], Iterable[Json]], job: str, pipelines: Collection[str], above: str = ""
 ) -> Iterator[StepStatus]:
-    """Yield the started steps from run history's children of a pipeline, newest first; then the steps within those.
+    """Yield the started steps from run history's children of a pipeline, newest first; inner steps follow.
 
     `pipelines` are the steps that are pipelines according to the job; steps further in are found from their runs.
     """
@@ -122,7 +122,7 @@ def _step_status(name: str, run: Json) -> StepStatus:
 
 
 def pipelines_in(answer: Json) -> set[str]:
-    """Return the steps of a pipeline that are pipelines, from Resource Manager's JSON."""
+    """Return a pipeline's nested pipelines, from Resource Manager's JSON."""
     jobs = answer["properties"].get("jobs") or {}
     return {name for name, body in jobs.items() if str(body.get("type")).lower() == PIPELINE}
 

@@ -28,7 +28,7 @@ Job = dict[str, Any]
 
 
 def load(job: Job, workspace_id: str) -> Any:
-    """Return the SDK's job. Raises what the SDK raises; call `local_files` first."""
+    """Return the SDK's job. The SDK's own errors pass through; call `local_files` first."""
     import yaml
 
     made = {**job, **({"code": full_code(str(job["code"]), workspace_id)} if job.get("code") else {})}
@@ -38,7 +38,9 @@ def load(job: Job, workspace_id: str) -> Any:
 
 
 def _with_pipelines_as_files(job: Job, folder: Path) -> Job:
-    """Write each nested pipeline to a file and return the job that refers to it: the SDK accepts no other form."""
+    """Write each nested pipeline to a file and return a job with references to these files: the SDK accepts no other
+    form.
+    """
     import yaml
 
     if not isinstance(steps := job.get("jobs"), dict):
@@ -56,7 +58,7 @@ def _with_pipelines_as_files(job: Job, folder: Path) -> Job:
 
 
 def problems(job: Job) -> list[Problem]:
-    """Return all problems that the schema finds. The job's `code` may still be an unregistered folder."""
+    """Return every problem found by the schema. The job's `code` may still be an unregistered folder."""
     if crowded := list(_crowded(job, "")):  # the schema takes a second per 500 unknown keys
         return crowded
     if file_problems := list(local_files({**job, "code": ""})):

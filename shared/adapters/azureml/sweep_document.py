@@ -1,5 +1,5 @@
-"""A sweep in Azure ML's schema, with Trainyard's additions: asha, eta and a budget. Reading it returns the same
-sweep.
+"""A sweep in Azure ML's schema, with Trainyard's additions: asha, eta and a budget. Reading the document returns an
+equal sweep.
 """
 
 from __future__ import annotations

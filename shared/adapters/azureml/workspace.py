@@ -50,7 +50,7 @@ class Connection:
 
     @property
     def ml(self) -> Any:
-        """Return the MLClient. It has no type here, because naming one would import the SDK."""
+        """Return the MLClient. The annotation is Any, because naming the type would import the SDK."""
         with self._lock:
             return self._ml
 
@@ -138,7 +138,7 @@ def _any_error() -> tuple[type[Exception], ...]:
 
 
 def causes(exc: BaseException | None) -> Iterator[BaseException]:
-    """Yield the exception, then the exception that it was raised from or during, and so on."""
+    """Yield the exception, then its cause or context, and the causes of the cause."""
     while exc is not None:
         yield exc
         exc = exc.__cause__ or exc.__context__

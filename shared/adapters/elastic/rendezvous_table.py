@@ -52,7 +52,7 @@ class TableRendezvous:
 
 
 def _read(row: Any) -> dict[str, Any]:
-    """Return the round in this row. A missing row, or one that nodes can't read either, holds none."""
+    """Return the round in this row. A missing row, or a row unreadable to nodes, holds no round."""
     try:
         found = json.loads(zlib.decompress(bytes(row["v0"]))) if row else NO_ROUND
     except (KeyError, ValueError, TypeError, zlib.error):

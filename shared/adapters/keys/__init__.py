@@ -1,1 +1,1 @@
-"""Keys that sign models: a file on a laptop, Key Vault in Azure."""
+"""Keys for signing models: a file on a laptop, Key Vault in Azure."""

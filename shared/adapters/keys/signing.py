@@ -22,7 +22,7 @@ _VAULT_KEY = re.compile(r"https://[\w.-]+(:\d+)?/keys/[\w-]+(/[0-9a-f]{32})?")
 
 
 def signer_of(setting: str) -> Signer:
-    """Return the signer that the setting names. Reads nothing and sends no request yet."""
+    """Return the signer named by the setting. Reads nothing and sends no request yet."""
     if not setting:
         return NoKey()
     return VaultKey(setting) if _VAULT_KEY.fullmatch(setting) else FileKey(Path(setting))

@@ -41,7 +41,7 @@ class TopicEvents:
             client.send(event, **_PATIENCE)
 
     def close(self) -> None:
-        """Close the connection, if there is one. The next event opens a new one."""
+        """Close the connection if it is open. The next event opens a new connection."""
         with self._lock:
             if client := self.__dict__.pop("_client", None):
                 client.close()

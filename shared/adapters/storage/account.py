@@ -25,7 +25,7 @@ _BLOB: dict[str, Any] = {**_RETRY, "max_single_get_size": _PIECE, "max_chunk_get
 
 @dataclass(frozen=True)
 class StorageClients:
-    """One client per service. They are safe to share between threads, and send no request when they are created."""
+    """One client per service. Clients are safe to share between threads, and creating a client sends no request."""
 
     blob: BlobServiceClient
     queue: QueueServiceClient
@@ -37,7 +37,7 @@ class StorageClients:
 
 
 def clients(storage: Storage) -> StorageClients:
-    """Create the clients. Without a connection string, all three share one DefaultAzureCredential."""
+    """Create the clients. Without a connection string, the three clients share one DefaultAzureCredential."""
     from azure.data.tables import TableServiceClient
     from azure.storage.blob import BlobServiceClient
     from azure.storage.queue import QueueServiceClient

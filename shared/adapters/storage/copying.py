@@ -1,5 +1,4 @@
-"""Copy many blobs inside one storage account: the service copies, so the bytes never pass through and memory stays
-flat.
+"""Copy many blobs inside one storage account. The service copies, so the bytes never pass through the app.
 
 This uses the asynchronous Copy Blob. The service lets the caller's key or identity read the source if both blobs are in
 one account, so no signed URL is needed (Copy Blob From URL and Put Blob From URL would need one, and the former is
@@ -36,8 +35,7 @@ _MADE_MEANWHILE = ("PendingCopyOperation", "BlobAlreadyExists", "TargetCondition
 
 
 class Copier:
-    """Copies in batches. Before each batch, one listing of the destination's folder finds the copies that exist
-    already.
+    """Copies in batches. Before each batch, one listing of the destination's folder finds the existing copies.
 
     An archive of up to BATCH blobs is listed once, a larger one once per batch. That costs one more request per BATCH
     existing blobs, compared with one request per copy.
@@ -48,8 +46,8 @@ class Copier:
         self._concurrency = min(concurrency, _CONNECTIONS)
 
     def run(self, copies: Iterable[Copy]) -> Iterator[Blob]:
-        """Make the copies, and yield each when it is complete. After a failure, start no more copies and raise its
-        error.
+        """Make the copies, and yield each completed copy. After a failure, start no more copies and raise the error of
+        the failure.
 
         Raises NotFound if a source no longer exists, Changed if it has another etag than `source.etag`, and Unavailable
         if a copy is still pending after PATIENCE seconds: the copy continues, and the next call waits for it again.
@@ -61,7 +59,7 @@ class Copier:
                 yield from pool.map(self._copied, batch, (existing.get((c.to_container, c.to_name)) for c in batch))
 
     def _there(self, batch: list[Copy]) -> dict[tuple[str, str], BlobProperties]:
-        """Return the batch's destinations that already exist."""
+        """Return the batch's existing destinations."""
         names = defaultdict(set)
         for copy in batch:
             names[copy.to_container].add(copy.to_name)
@@ -162,7 +160,7 @@ def blob_of(properties: BlobProperties) -> Blob:
 
 
 def bare_etag(etag: object) -> str:
-    """Return the etag as listings give it; other answers put it in quotes."""
+    """Return the etag without quotes, as listings give it."""
     return str(etag).strip('"')
 
 

@@ -40,8 +40,8 @@ class BlobListing:
         self._lock = threading.Lock()
 
     def blobs(self, container: str, prefix: str, page: int | None, marker: str) -> Iterator[tuple[str, Blob]]:
-        """Yield all blobs whose names start with `prefix`, by name, starting with the page of this marker; each with
-        the marker of its page.
+        """Yield the blobs with names that start with `prefix`, by name, starting with the page of this marker; each
+        blob with the marker of its page.
 
         Raises what azure.core raises.
         """
@@ -101,7 +101,7 @@ class BlobListing:
 
 
 class _ListedPage:
-    """One page's XML, parsed piece by piece. `marker` is known at its end."""
+    """The XML of one page, parsed piece by piece. `marker` is known at the end of the page."""
 
     def __init__(self) -> None:
         self.marker = ""

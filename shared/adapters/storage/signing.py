@@ -1,4 +1,4 @@
-"""URLs that read or write one blob for a limited time, signed with the account's key or by the app's own identity.
+"""URLs for reading or writing one blob for a limited time, signed with the account's key or by the app's own identity.
 
 With an identity, the service issues a user delegation key, which signs any number of URLs until it expires. It is
 requested once in some hours, so a URL usually costs no request.
@@ -46,7 +46,7 @@ class AddressSigner:
         return self._signed(container, name, seconds, BlobSasPermissions(read=True, create=True, write=True))
 
     def create_url(self, container: str, name: str, seconds: float, replace: bool = False) -> str:
-        """Return a URL that only allows creating the blob; with `replace` also overwriting it."""
+        """Return a URL for creating the blob. With `replace`, the URL also allows overwriting."""
         from azure.storage.blob import BlobSasPermissions
 
         return self._signed(container, name, seconds, BlobSasPermissions(create=True, write=replace))
@@ -74,7 +74,7 @@ class AddressSigner:
         return {"user_delegation_key": self._delegated(ends)}
 
     def _delegated(self, ends: datetime) -> UserDelegationKey:
-        """Return a key that expires after the signature it is for."""
+        """Return a delegation key with a later expiry than the signature."""
         with self._lock:
             if self._key is None or ends + MARGIN > self._key_ends:
                 now = datetime.now(UTC)

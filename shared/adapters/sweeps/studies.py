@@ -62,7 +62,7 @@ class _Record:
 
 
 class _Replay:
-    """The trials of the study with this name, after the logs that were applied."""
+    """The trials of the study with this name, after the applied logs."""
 
     def __init__(self, name: str) -> None:
         self._name, self.id = name, -1
@@ -76,7 +76,7 @@ class _Replay:
         return self.id >= 0
 
     def apply(self, log: Log) -> None:
-        """Apply one log. Changes of trials that have ended are void, as in Optuna."""
+        """Apply one log. Changes of ended trials are void, as in Optuna."""
         kind = log["op_code"]
         if kind == CREATE_STUDY and log["study_name"] not in self._studies:
             self._studies.append(log["study_name"])
@@ -115,7 +115,7 @@ def _change(record: _Record, log: Log) -> None:
 
 
 def _outer(space: str, value: float) -> Drawn:
-    """The value that a number of the journal stands for: that of a choice is an index."""
+    """The value for a number of the journal: the number itself, or the choice at this index."""
     read = json.loads(space)
     if read["name"] == "CategoricalDistribution":
         choice: Drawn = read["attributes"]["choices"][int(value)]
@@ -171,7 +171,7 @@ class JournalStudies:
         return study
 
     def _keep(self, study: JournalStudy) -> None:
-        """Cache the study. Only a study whose drafts were written equals its journal."""
+        """Cache the study. Only a study without unwritten drafts equals its journal."""
         with self._lock:
             self._open[study.name] = study
             while len(self._open) > MOST_OPEN:
@@ -195,7 +195,7 @@ class JournalStudy:
                 self._draft(SET_STUDY_ATTRIBUTE, study_id=self._replay.id, system_attr=attribute)
 
     def refreshed(self) -> bool:
-        """Read what is new. Return False, and read nothing, for a study with drafts."""
+        """Read the new logs. Return False, and read nothing, for a study with drafts."""
         if self._drafts:
             return False
         for log in self._journal.read_logs(self._read):

@@ -67,7 +67,7 @@ class TableJournal:
         )
 
     def append_at(self, number: int, logs: list[Log]) -> None:
-        """Write these logs, at most 100, from this number on. Raises Changed, and writes none, if one of the numbers is
+        """Write these logs, at most 100, from this number on. Raises Changed, and writes nothing, if a number is
         taken.
         """
         rows = [self._row(at, log) for at, log in enumerate(logs, number)]

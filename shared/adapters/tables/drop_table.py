@@ -22,7 +22,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from shared.adapters.tables import keys, table
-from shared.adapters.tables.records import Row, from_row, readable, to_row
+from shared.adapters.tables.records import Row, column_names, from_row, readable, to_row
 from shared.adapters.tables.table import RowMissing, Table
 from shared.drops.model import Drop, DropState, Generation, generation_of, ran_as_single_file
 from shared.drops.ports import AlreadyAdded
@@ -39,6 +39,7 @@ _BATCH = 100  # rows per transaction
 _MET = 10_000  # drops cached as having a record, 2 MiB
 _LAST_GENERATION = 10**8 - 1
 _DIGITS = 14  # digits of the milliseconds since 1970
+_LISTED = ["RowKey", "route", "name", *column_names(Drop, skip=("key", "request"))]  # the columns that a list reads
 _COPIES = {DropState.OPEN: "o", DropState.SEALING: "o", DropState.REJECTED: "r"}
 
 
@@ -133,7 +134,7 @@ class TableDrops:
             keys.route_range(route) if route is not None else ("", "\x7f")
         )  # sorts after every character of a key
         low = f"d!{keys.drop_key(after)}\x20" if after else f"d!{low}"
-        return list(islice(self._drops(low, f"d!{high}", limit), limit))
+        return list(islice(self._drops(low, f"d!{high}", limit, _LISTED), limit))
 
     def added(self, route: str, since: datetime, until: datetime) -> int:
         low, high = (f"{_closings(route)}{_milliseconds(at)}" for at in (since, until))
@@ -196,9 +197,9 @@ class TableDrops:
     def move_cursor(self, walk: str, at: str) -> None:
         self._table.write(table.put({"PartitionKey": self._PARTITION, "RowKey": f"c!{keys.token(walk)}", "at": at}))
 
-    def _drops(self, low: str, high: str, page: int | None = None) -> Iterator[Drop]:
+    def _drops(self, low: str, high: str, page: int | None = None, columns: list[str] | None = None) -> Iterator[Drop]:
         """Yield the drops of a range of keys. An unreadable drop is shown as broken."""
-        for row in self._table.query(self._PARTITION, low, high, page and min(page, 1000)):
+        for row in self._table.query(self._PARTITION, low, high, page and min(page, 1000), columns):
             try:
                 yield _drop(row)
             except BadInput as exc:

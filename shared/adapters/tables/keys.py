@@ -55,10 +55,10 @@ def _encode_byte(byte: int) -> str:
 
 
 def newest_first(at: datetime, name: str = "") -> str:
-    """Return a key that sorts later times first, to the millisecond; `name` makes it unique."""
+    """Return a key for sorting later times first, to the millisecond; `name` makes the key unique."""
     return f"{_LAST_MILLISECOND - (at - EPOCH) // timedelta(milliseconds=1):014d}-{name}"
 
 
 def time_of(inverted: str) -> datetime:
-    """Return the time that the digits of such a key mean; the epoch for any other text."""
+    """Return the time of a key's digits; the epoch for any other text."""
     return LAST - timedelta(milliseconds=int(inverted)) if _DIGITS.fullmatch(inverted) else EPOCH

@@ -1,4 +1,5 @@
-"""Leases, in one partition of Azure Table Storage. Their ids begin with the time, so a period is a range of keys.
+"""Leases, in one partition of Azure Table Storage. The id of a lease begins with the time, so a period is a range of
+keys.
 
 key        row
 l!<id>     the lease

@@ -1,5 +1,4 @@
-"""Models, their versions and histories, in Azure Table Storage. All are in one partition, so that a change is one
-transaction.
+"""Models, versions and histories, in Azure Table Storage: one partition, so a change is one transaction.
 
 key                           row
 m!<model>                     the model with its aliases; its etag guards every change

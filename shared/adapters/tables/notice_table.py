@@ -114,7 +114,7 @@ class TableNotices:
         return len(rows)
 
     def _forget(self, partition: str, key: str, notice: str) -> None:
-        """Delete a delivery and the row that makes it unique. A delivery that another call deleted is skipped."""
+        """Delete a delivery and its uniqueness row. A delivery deleted by another call is skipped."""
         deletions = [table.delete(partition, key)]
         try:
             event = decode(notice, _Event).id

@@ -1,4 +1,4 @@
-"""Rows that this process read or wrote a moment ago, with their etags."""
+"""Recently read or written rows of this process, with their etags."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class RecentRows:
         return entry if entry and self._clock() - at <= SECONDS else None
 
     def merge(self, name: str, before: str, cells: Row, etag: str) -> None:
-        """Record that these cells were written over the row with the etag `before`. A cached row with another etag is
+        """Record these cells as written over the row with the etag `before`. A cached row with another etag is
         evicted.
         """
         entry = self.get(name)

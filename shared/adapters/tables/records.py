@@ -12,10 +12,9 @@ from __future__ import annotations
 import itertools
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, replace
 from datetime import UTC, datetime
-from enum import StrEnum
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args
@@ -108,9 +107,10 @@ def from_row(kind: type[R], row: Mapping[str, Any], parts: Parts = (), **other_v
     """Return the record of a row; `other_values` are fields without columns. Raises BadInput with the bad column's
     name.
     """
-    wanted = {name: each for name, each in columns(kind).items() if name not in other_values}
-    record = from_columns(kind, {**other_values, **_values(wanted, row)})
-    changes = {each.field: _checked(each.kind, each.column, row) for each in one_columns(kind) if _is_alone(each, row)}
+    wanted = columns(kind)
+    record = from_columns(kind, {**_values(wanted, row, other_values), **other_values})
+    alone = (each for each in one_columns(kind) if each.column in row and _is_alone(each, row))
+    changes: dict[str, Any] = {each.field: _checked(each.kind, each.column, row) for each in alone}
     if added := {each.kind: value for each in parts if (value := _part_value(each, row)) is not None}:
         changes["features"] = added
     return replace(record, **changes) if changes else record  # type: ignore[type-var]
@@ -128,10 +128,13 @@ def _part_value(part: FeaturePart[Any], row: Mapping[str, Any]) -> Any:
     return _checked(part.kind, part.in_column, row) if row.get(part.in_column) else None
 
 
-def _values(wanted: Mapping[str, Column], row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of the wanted columns that the row has."""
-    there = {name: each for name, each in wanted.items() if name in row or each.default is MISSING}
-    return {name: _checked(each.hint, name, row) for name, each in there.items()}
+def _values(wanted: Mapping[str, Column], row: Mapping[str, Any], skip: Collection[str] = ()) -> dict[str, Any]:
+    """Return the values of the wanted columns that the row has. A column without a default must be there."""
+    names = [name for name in row if name in wanted and name not in skip]  # a row of a list has a third of the columns
+    missing = [
+        name for name, each in wanted.items() if each.default is MISSING and name not in row and name not in skip
+    ]
+    return {name: _checked(wanted[name].hint, name, row) for name in (*names, *missing)}
 
 
 def _checked(hint: Any, name: str, row: Mapping[str, Any]) -> Any:
@@ -191,14 +194,15 @@ def _json_cells(name: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 def _value(hint: Any, name: str, row: Mapping[str, Any]) -> Any:
+    cell = row[name]
     if not _is_scalar(hint):
-        text = _text(name, row)
+        text = cell if type(cell) is str and len(cell) < _LIMIT else _text(name, row)
         if hint is JobSpec:
             return read_job(json.loads(text)) if text else JobSpec()
         return decode(text, hint) if text else None
-    cell = row[name]
-    cell = getattr(cell, "value", cell) if not isinstance(cell, StrEnum) else cell  # the SDK's EntityProperty
-    if cell == "" and _is_optional(hint):
+    if not isinstance(cell, str):
+        cell = getattr(cell, "value", cell)  # the SDK's EntityProperty
+    elif cell == "" and _is_optional(hint):
         return None
     return convert(cell, hint, strict=False)
 

@@ -1,4 +1,4 @@
-"""Removals, with who requested each and when, in Azure Table Storage: one partition, newest first."""
+"""Removals, each with its requester and time, in Azure Table Storage: one partition, newest first."""
 
 from __future__ import annotations
 

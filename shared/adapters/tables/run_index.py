@@ -13,7 +13,7 @@ from typing import Any
 from shared.adapters.tables import keys, table
 from shared.adapters.tables.records import Row, column_names, one_column_cells, part_cells, some_columns
 from shared.adapters.tables.table import Operation
-from shared.kernel.parts import columns
+from shared.kernel.parts import Column, columns
 from shared.runs.features import parts
 from shared.runs.model import LIVE, Run, RunState
 from shared.runs.ports import RunFields, RunFilter, read_columns
@@ -30,7 +30,7 @@ _COPIED = [each for each in columns(Run).values() if each.name != "request"]
 def _selected(which: RunFields) -> list[str]:
     """Return the columns of the table that a page with these fields reads."""
     skipped = tuple(columns(Run).keys() - read_columns(which))
-    return ["RowKey", *column_names(Run, skipped, () if which is RunFields.ROW else PARTS)]
+    return ["RowKey", *column_names(Run, skipped, () if which in (RunFields.ROW, RunFields.ENTRY) else PARTS)]
 
 
 SELECTED = {which: _selected(which) for which in RunFields}  # the columns that a page of these fields reads
@@ -125,9 +125,21 @@ def _head(entry: Entry, run: Run) -> Row:
 
 def _copy(run: Run) -> Row:
     """Return the listed columns without those at their defaults; empty for a run that is too long."""
-    values = {each.name: value for each in _COPIED if (value := each.of(run)) != each.default}
-    row = some_columns(Run, values) | one_column_cells(run) | part_cells(run, PARTS)
+    row = _cells(run, _COPIED)
     return row if _length(row.values()) <= _LONGEST_COPY else {}
+
+
+def new_cells(run: Run) -> Row:
+    """Return the columns of a new run without those at their defaults, which would take half of the time of a list.
+
+    A query compares `archived_at` with '', so each run has this column.
+    """
+    return {"archived_at": ""} | _cells(run, columns(Run).values())
+
+
+def _cells(run: Run, wanted: Iterable[Column]) -> Row:
+    values = {each.name: value for each in wanted if (value := each.of(run)) != each.default}
+    return some_columns(Run, values) | one_column_cells(run) | part_cells(run, PARTS)
 
 
 def _length(cells: Iterable[Any]) -> int:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from shared.adapters.tables import keys, table
 from shared.adapters.tables import run_index as index
 from shared.adapters.tables.recent_rows import RecentRows
-from shared.adapters.tables.records import Row, changed_columns, from_row, iso, to_row
+from shared.adapters.tables.records import Row, changed_columns, from_row, iso
 from shared.adapters.tables.table import RowMissing, Table, after_row
 from shared.jobs.spec import JobSpec
 from shared.kernel.errors import BadInput, Changed, Impossible, NotFound
@@ -62,7 +62,7 @@ class TableRuns:
         time_key = keys.newest_first(run.created_at, run.name)
         hour = table.put(self._key("h", hour_of(run.created_at)) | {"looked_at": ""})
         name = self._key("n", run.name) | {"time_key": time_key}
-        row = self._key("t", time_key) | to_row(run, parts=index.PARTS)
+        row = self._key("t", time_key) | index.new_cells(run)
         try:
             etags = self._table.write(table.create(name), table.create(row), hour, *index.made(run))
         except Changed:
@@ -128,16 +128,16 @@ class TableRuns:
         limit = min(limit, _PAGE)
         entry, enough = index.best_entry(run_filter), index.is_enough(run_filter)
         low, high = index.key_range(*entry) if entry else table.kind("t")
-        columns = [*index.SELECTED[fields], _TIME, *(index.COLUMNS if entry else [])]
+        columns = [*index.SELECTED[fields], *([_TIME] if fields.marked else []), *(index.COLUMNS if entry else [])]
         ask = _ask(low, _since(high, low, run_filter), columns)
         page, times = RunPage([], token), list[datetime]()
         for _ in range(1 if enough and not entry else _REQUESTS):
             size = limit - len(page.runs) if enough else _PAGE
             rows, page.token = self._table.page(ask, size, page.token)
-            times += map(table.written_at, rows)
+            times += map(table.written_at, rows) if fields.marked else ()
             if self._add_matching(rows, run_filter, limit, page) or not page.token:
                 break
-        if page.runs:
+        if page.runs and fields.marked:
             oldest = page.runs[-1]
             page.mark = _mark(f"t!{keys.newest_first(oldest.created_at, oldest.name)}", times)
         return page

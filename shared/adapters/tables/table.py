@@ -1,4 +1,4 @@
-"""One Azure table: reads, and writes that happen all together or not at all."""
+"""One Azure table: reads, and writes in transactions."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Table:
         yield from self.all(Ask(query, {"partition": partition, "low": low, "high": high}, columns), limit)
 
     def all(self, ask: Ask, limit: int | None = None) -> Iterator[TableEntity]:
-        """Yield all rows that match, in pages of `limit` (1,000 if None)."""
+        """Yield the matching rows, in pages of `limit` (1,000 if None)."""
         with translated(f"could not read table {self._name}"):
             try:
                 yield from self._client.query_entities(
@@ -101,7 +101,7 @@ class Table:
         return rows, _write_token(pages.continuation_token)
 
     def write(self, *operations: Operation) -> list[str]:
-        """Make these writes to one partition, all or none. Return the rows' new etags ('' for a deleted row).
+        """Write to one partition in one transaction. Return the rows' new etags ('' for a deleted row).
 
         Raises Changed if a row to create exists or a row to replace has another etag, RowMissing if it does not exist.
         """
@@ -144,7 +144,7 @@ def _write_token(token: dict[str, str] | None) -> str:
 
 
 def after_row(row: Row) -> str:
-    """Return the token of a page that starts after this row."""
+    """Return the token of the page after this row."""
     return _write_token({"After": str(row["RowKey"])})
 
 
@@ -192,12 +192,12 @@ def replace(row: Row, etag: str) -> Operation:
 
 
 def merge(row: Row, etag: str) -> Operation:
-    """Write these columns of an existing row and keep its other columns."""
+    """Write these columns of an existing row. The other columns stay."""
     return ("update", row, {"mode": "merge", **_if(etag)})
 
 
 def add(row: Row) -> Operation:
-    """Write these columns and keep the row's other columns. The row need not exist."""
+    """Write these columns and keep the row's other columns. A missing row is created."""
     return ("upsert", row, {"mode": "merge"})
 
 

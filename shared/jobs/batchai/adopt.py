@@ -45,7 +45,7 @@ class Order:
 
 
 def of_drop(document: Mapping[str, Any], around: Around, account: str) -> Written:
-    """The job of a drop's job.json. Raises BrokenJobFile for a file beside it that can't be read."""
+    """The job of a drop's job.json. Raises BrokenJobFile for an unreadable file beside job.json."""
     stores, folder = around.stores, around.folder
     beside = beside_a_drop(stores.blobs, folder, document, account) if folder else Beside(account=account)
     order = Order(document, beside, folder=folder, longest_seconds=around.limits.timeout_seconds)
@@ -127,7 +127,7 @@ def _named(stores: Stores, path: str, name: str, job: BatchJob) -> MountSource:
 
 
 def _source_at(stores: Stores, path: Location) -> MountSource:
-    """The source at this path, with whether it has files.
+    """The source at this path, and whether the source has files.
 
     A missing datastore has no files. A datastore in another account can't be checked.
     """

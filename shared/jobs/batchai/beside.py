@@ -26,7 +26,7 @@ def beside_a_request(given: BatchAI, account: str) -> Beside:
 
 
 def _scripts(blobs: Blobs, folder: Place, document: Mapping[str, Any]) -> dict[str, str]:
-    """The scripts beside the job.json, outside of a mount's folder. They are placed where the job expects them."""
+    """The scripts beside the job.json, outside of mounts. The scripts are placed at the paths in the job."""
     texts = {}
     for name in scripts_of(document):
         try:
@@ -37,7 +37,7 @@ def _scripts(blobs: Blobs, folder: Place, document: Mapping[str, Any]) -> dict[s
 
 
 def _read(blobs: Blobs, folder: Place, kind: str) -> dict[str, Any] | None:
-    """The document of this kind; None if it does not exist, or if the file has other content."""
+    """The document of this kind; None for a missing file, or for a file with other content."""
     name = f"{kind}.json"
     try:
         data = blobs.read(folder.container, folder.prefix + name, JOB_FILE_LIMIT)

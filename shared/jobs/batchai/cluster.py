@@ -19,7 +19,7 @@ _ANSWERED = (
 
 
 def read_node_setup(content: dict[str, Any], mounts: Mounts) -> None:
-    """Read only the cluster's mounts, and report the parts of its setup that a job would miss."""
+    """Read only the cluster's mounts, and report the missing parts of the cluster's setup."""
     unused = TranslationReport()
     _, properties = _properties(content, unused, "cluster")
     properties.report = mounts.report

@@ -1,4 +1,4 @@
-"""Detect the kind of a Batch AI document from its content, and find its fields. Pure."""
+"""Detect the kind of a Batch AI document from the content, and find the document's fields. Pure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def kind_of(content: Any) -> str:
 
 
 def scripts_of(content: Any) -> list[str]:
-    """The names of the scripts that a job uses, at most ten. A client may upload these scripts with the job."""
+    """The names of a job's scripts, at most ten. A client may upload these scripts with the job."""
     return list(dict.fromkeys(_SCRIPT.findall(json.dumps(content))))[:10]
 
 

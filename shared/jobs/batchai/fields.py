@@ -1,4 +1,4 @@
-"""A mapping from a document that tracks which keys were read, so that no key is silently ignored. Pure.
+"""A mapping from a document. The mapping tracks reads, to report every ignored key. Pure.
 
 Batch AI's own reader accepted keys in any case, and in Python's spelling (`process_count`). Published recipes rely on
 both, so this reader accepts them too. A key with the value null counts as missing.
@@ -16,7 +16,7 @@ _SHOWN = 60  # characters of a wrong value in a message
 
 
 class Fields:
-    """Reading a key records where its value ends up in the job; `finish` reports the keys that were not read."""
+    """Reading a key records the destination of the value in the job; `finish` reports the unread keys."""
 
     def __init__(self, content: Mapping[str, Any], path: str, report: TranslationReport) -> None:
         self.path, self.report = path, report
@@ -48,7 +48,7 @@ class Fields:
         return self._content[name]
 
     def peek(self, key: str) -> Any:
-        """The value, without marking the key as read: `finish` may still report it."""
+        """The value, without marking the key as read: `finish` may still report the key."""
         return self._content[self._names[_folded(key)]] if key in self else None
 
     def text(self, key: str, where: str = "", needed: bool = False) -> str:

@@ -1,4 +1,4 @@
-"""The context that a request gives for a Batch AI document."""
+"""The context of a Batch AI document, from the request."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class BatchAIOutput:
 
 @dataclass
 class BatchJob:
-    """The requested job, and the report about its translation."""
+    """The requested job, and the report about the translation."""
 
     report: TranslationReport
     start: Start
@@ -140,7 +140,7 @@ def _placement(job: BatchJob, outer: Fields, properties: Fields, project: Projec
 
 
 def _experiment(job: BatchJob, properties: Fields, project: Project) -> str:
-    """The experiment's name, with dashes for characters that Azure ML does not allow."""
+    """The experiment's name, with dashes for characters forbidden in Azure ML."""
     given = properties.text("experimentName", "experiment_name") or project.experiment
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", given).strip("-_")[:LONGEST_NAME]
     if name != given and name:
@@ -261,7 +261,7 @@ def _secrets(properties: Fields, report: TranslationReport) -> None:
 
 
 def _directories(job: BatchJob, properties: Fields) -> Iterator[MountPath]:
-    """The named directories, and the paths into mounts that they contain."""
+    """The named directories, and their paths into mounts."""
     for item in properties.items("inputDirectories"):
         name, path = (
             item.text("id", "AZ_BATCHAI_INPUT_<id>", needed=True),

@@ -1,4 +1,4 @@
-"""The file systems that a job or its cluster mounts, and the paths into them that the job names. Pure."""
+"""The mounted file systems of a job or a cluster, and the job's paths into mounts. Pure."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Mount:
 
 @dataclass(frozen=True)
 class MountPath:
-    """A path into a mount, as a field of the document names it."""
+    """A path into a mount, named by a field of the document."""
 
     root: str
     path: str
@@ -48,7 +48,7 @@ class MountPath:
 
 @dataclass(frozen=True)
 class MountUse:
-    """A mount and its use by the job: the paths that are read, and the folders that are written."""
+    """A mount and the job's use of it: the read paths, and the written folders."""
 
     mount: Mount
     reads: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class MountUse:
 
 @dataclass
 class Mounts:
-    """All mounts that a document declares. The placeholder of the storage account is replaced."""
+    """The mounts declared by a document. The placeholder of the storage account is replaced."""
 
     report: TranslationReport
     account: str
@@ -161,7 +161,7 @@ def references(texts: Iterable[tuple[str, str]], written: bool | None = None) ->
 
 
 def uses(mounts: Mounts, named: Iterable[MountPath]) -> list[MountUse]:
-    """Each mount with its use by the job. A mount that is only referred to is reported, and assumed to exist."""
+    """Each mount with the job's use. A mount without a declaration is reported, and assumed to exist."""
     by_mount: dict[Mount, MountUse] = {mount: MountUse(mount) for mount in mounts.mounted}
     for reference in named:
         mount = _mount_of(by_mount, reference)

@@ -99,7 +99,7 @@ def _without(line: str, words: list[_Word], index: int) -> ParsedCommand:
 
 
 def _values(words: list[_Word], place: int) -> list[str]:
-    """The words that belong to the option at this position."""
+    """The words of the option at this position."""
     text, following = words[place].text, [word.text for word in words[place + 1 : place + 3]]
     if text in _NONE or "=" in text:
         return []

@@ -1,4 +1,4 @@
-"""The reader of Batch AI's job.json. Its modules are imported when the first such document arrives."""
+"""The reader of Batch AI's job.json. The first Batch AI document imports the modules of the reader."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ _PASSWORD = re.compile(r"(://[^/\s:@\"']*:)[^/\s@\"']+(?=@)")
 
 
 def hidden(text: str) -> str:
-    """The text with the secrets in its addresses replaced: signatures, keys and passwords."""
+    """The text with the secrets of addresses replaced: signatures, keys and passwords."""
     return _PASSWORD.sub(r"\1...", _SIGNATURE.sub(r"\1...", text))
 
 
@@ -41,7 +41,7 @@ class TranslationReport:
         self._add(Finding(path, hidden(meant), hidden(instead), hidden(decide), lossy=True))
 
     def changed(self, path: str, meant: str, instead: str, decide: str = "") -> None:
-        """Report a field that is handled differently, or that had no effect in Batch AI either."""
+        """Report a field with a different effect than in Batch AI, or without effect in Batch AI too."""
         self._add(Finding(path, hidden(meant), hidden(instead), hidden(decide), lossy=False))
 
     def _add(self, finding: Finding) -> None:

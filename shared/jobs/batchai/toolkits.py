@@ -37,7 +37,7 @@ class Start:
 
 @dataclass(frozen=True)
 class _Block:
-    """The settings of one toolkit, and the number of its nodes."""
+    """The settings of one toolkit, and the number of nodes."""
 
     fields: Fields
     nodes: int

@@ -30,7 +30,7 @@ TEMPLATE = JobSpec(code="..")  # the trainers' snapshot, which has the launcher
 
 @dataclass(frozen=True)
 class MountSource:
-    """The place of a mount's files. `there`: whether files exist; None if that can't be checked."""
+    """The place of a mount's files. `there`: whether files exist; None without an answer."""
 
     path: Where
     there: bool | None = None
@@ -118,7 +118,7 @@ def _command_job(
 
 
 def _model_folder(job: BatchJob) -> tuple[Mount, str] | None:
-    """The first written folder whose name is that of a model folder."""
+    """The first written folder with the name of a model folder."""
     return next(((use.mount, path) for use in job.uses for path in use.writes if _MODELS.search(path)), None)
 
 

@@ -75,7 +75,7 @@ def path_of(place: str) -> str:
 
 
 def read_job(document: Mapping[str, Any]) -> JobSpec:
-    """The job in a document that is known to be a job. Raises ValueError."""
+    """The job in a document of a known format. Raises ValueError."""
     layer = read_layer(document)
     if layer.problems or layer.unread:
         raise ValueError("; ".join(f"{p.path} {p.message}" for p in layer.problems) or str(dict(layer.unread)))
@@ -143,7 +143,7 @@ def read_environment(described: Any) -> str | Asset | Environment:
 
 
 def environment_document(environment: str | Asset | Environment) -> Any:
-    """The environment in the schema's form; reading it again gives the same environment."""
+    """The environment in the schema's form; reading the form gives an equal environment."""
     if not isinstance(environment, Environment):
         return place_text(environment)
     described: Json = {"image": environment.image, "conda_file": environment.conda}
@@ -169,7 +169,7 @@ def _flat(document: Mapping[str, Any]) -> Json:
 
 
 def _is_said(flat: Json, path: str) -> bool:
-    """Whether the document has this key, or null for its whole group."""
+    """Whether the document has this key, or null for the key's whole group."""
     return path in flat or path.partition(".")[0] in flat
 
 
@@ -185,7 +185,7 @@ def _kind(document: Mapping[str, Any]) -> str:
 
 
 def _numbers(flat: Json, fields: Json) -> Json:
-    """Store the numbers in `fields`, and return the values that are not numbers."""
+    """Store the numbers in `fields`, and return the other values."""
     unread: Json = {}
     for path, field in NUMBERS.items():
         value = whole(flat.pop(path, None))

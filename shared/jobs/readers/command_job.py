@@ -1,4 +1,4 @@
-"""The reader of Azure ML jobs in job files and requests. It is the default for documents that no other reader knows."""
+"""The reader of Azure ML jobs in job files and requests. Documents without another reader come to this reader."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 
 def is_file(named: str) -> bool:
-    """Whether the name is that of a component's file, not of a registered component."""
+    """Whether the name is a component's file, not a registered component."""
     return named.startswith(_LOCAL) or named.endswith((".yml", ".yaml"))
 
 
@@ -94,7 +94,7 @@ def as_job(component: Mapping[str, Any], inputs: Mapping[str, Any], searched: Co
 
 
 def _default(declared: Any) -> Any:
-    """The value of an input that is not given: its default; data has no default."""
+    """The value of a missing input: the input's default; data has no default."""
     if not isinstance(declared, Mapping):
         return declared
     return None if declared.get("type") in _DATA else declared.get("default")

@@ -80,14 +80,14 @@ class DropFiles:
         return from_folder(self._yaml(path, what), path.rpartition("/")[0])
 
     def _in_place_of(self, name: str, body: Mapping[str, Any]) -> Any:
-        """A placeholder component with all inputs and outputs that the pipeline uses for this step."""
+        """A placeholder component with the pipeline's inputs and outputs for this step."""
         taken = re.findall(rf"parent\.jobs\.{re.escape(name)}\.outputs\.([\w-]+)", str(self.job_file.document))
         outputs = {key: {"type": "uri_folder"} for key in (*mapping(body.get("outputs")), *taken)}
         inputs = {key: {"type": "uri_folder"} for key in mapping(body.get("inputs"))}
         return {**_OF_THE_DROP, "type": "command", "inputs": inputs, "outputs": outputs}
 
     def put_in(self, job: JobSpec) -> JobSpec:
-        """The job with its code at the content-addressed place, and its environment's files read in.
+        """The job with the code at the content-addressed place, and the environment's files read in.
 
         A repeat copies nothing. Raises BrokenJobFile for a missing, unreadable or forbidden file.
         """
@@ -128,7 +128,7 @@ class DropFiles:
         return self._with_files(described, path.rpartition("/")[0])
 
     def _with_files(self, described: Environment, folder: str) -> Environment:
-        """The environment with its files read in. `folder` is the folder of the file that describes it."""
+        """The environment with the files read in. `folder` is the folder of the describing file."""
         if isinstance(described.conda, str) and is_relative(described.conda):
             path = self._path(folder, described.conda, _CONDA)
             described = replace(described, conda=self._yaml(path, _CONDA) if self.folder else {"dependencies": []})
@@ -157,7 +157,7 @@ class DropFiles:
         return content
 
     def _context(self, folder: str) -> Location:
-        """The place of the build context. It counts as code, because it decides what runs during the image build."""
+        """The place of the build context. The context counts as code, because it decides what the image build runs."""
         if not self.limits.allows_code:
             raise self._broken(
                 _CONTEXT,

@@ -38,7 +38,7 @@ def _references(text: str) -> Iterator[str | Reference]:
 
 
 def command_text(command: Command) -> str:
-    """The command in Azure ML's form. Reading it again gives the same command."""
+    """The command in Azure ML's form. Reading the form gives an equal command."""
     return "".join(map(_written, command.parts))
 
 

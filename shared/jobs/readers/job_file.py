@@ -34,7 +34,7 @@ class JobFile:
         return self.name
 
     def explain(self, problems: Iterable[Problem]) -> str:
-        """All problems as text, one per line."""
+        """Every problem as text, one per line."""
         places = ((path_of(problem.path), problem.message) for problem in problems)
         return "\n".join(f"{self.where(path)}: {path}: {message}" for path, message in places)
 

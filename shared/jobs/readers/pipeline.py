@@ -1,4 +1,4 @@
-"""Read a pipeline's steps: each step as a separate job, with the steps that it needs. Pure.
+"""Read a pipeline's steps: each step as a separate job, with the names of its predecessors. Pure.
 
 The pipeline itself stays in `rest`, as it was written. `with_steps` changes only what the system must fill in: code,
 environments, variables, clusters and time limits.
@@ -33,7 +33,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class WrittenStep:
-    """One step. `job` has the step's own fields and those of its component.
+    """One step. `job` has the fields of the step and of the step's component.
 
     Of a registered component, only the name is known here.
     """
@@ -48,12 +48,12 @@ class WrittenStep:
 
     @property
     def is_pipeline(self) -> bool:
-        """Whether the step is a pipeline: it runs no command itself, only its own steps."""
+        """Whether the step is a pipeline. A pipeline runs no command, only inner steps."""
         return self.kind == PIPELINE
 
 
 def steps(job: JobSpec) -> tuple[WrittenStep, ...]:
-    """All steps of a pipeline, in file order, each followed by its inner steps; none for any other job."""
+    """Every step of a pipeline, in file order, each followed by the inner steps; none for any other job."""
     return tuple(_steps(job.rest.get(JOBS), "")) if job.kind == PIPELINE else ()
 
 
@@ -69,7 +69,7 @@ def _written_inputs(jobs: Any, above: str) -> Iterator[tuple[str, dict[str, Any]
 
 
 def with_steps(job: JobSpec, change: Change) -> JobSpec:
-    """The pipeline with `change` applied to each command job in it; any other job unchanged."""
+    """The pipeline with `change` applied to each command job; any other job unchanged."""
     if job.kind != PIPELINE:
         return job
     return replace(job, rest={**job.rest, JOBS: _changed(mapping(job.rest.get(JOBS)), change, "")})
@@ -104,7 +104,7 @@ def _trials(body: Mapping[str, Any]) -> int:
 
 
 def _unreadable(body: Any) -> Problem | None:
-    """Why this is not a valid step; None for a valid one."""
+    """Why this is not a valid step; None for a valid step."""
     if not isinstance(body, Mapping):
         return Problem("", f"must be a mapping, it is a {type(body).__name__}.")
     if _FILES in {**body, **mapping(holder_of(body))}:
@@ -119,14 +119,14 @@ def _unreadable(body: Any) -> Problem | None:
 
 
 def _bindings(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The bindings of the step's inputs and outputs, each with its place."""
+    """The bindings of the step's inputs and outputs, each with the place."""
     for group in ("inputs", "outputs"):
         for name, value in mapping(body.get(group)).items():
             yield f"{group}.{name}", str(mapping(value).get("path") if isinstance(value, Mapping) else value)
 
 
 def _lacking(body: Mapping[str, Any], holder: Any) -> Problem | None:
-    """A problem if the step's command uses an input or output that neither the step nor its component declares."""
+    """A problem for an input or output in the step's command without a declaration in the step or the component."""
     if not isinstance(holder, Mapping) or not isinstance(command := holder.get("command"), str):
         return None
     has = {
@@ -153,7 +153,7 @@ def _document(body: Mapping[str, Any], holder: Mapping[str, Any]) -> Json:
 
 
 def _data(given: Any) -> Json:
-    """The data that the step itself names, without bindings."""
+    """The step's own data, without bindings."""
     named = {name: value for name, value in mapping(given).items() if isinstance(value, Mapping)}
     return {
         name: value for name, value in named.items() if value.get("path") and not has_expression(str(value["path"]))
@@ -198,7 +198,7 @@ def _changed_values(before: JobSpec, after: JobSpec) -> Json:
 
 
 def _put(body: Json, holder: Any, changes: Json) -> Json:
-    """The step with these keys in the right place: some keys of the step override those of its component."""
+    """The step with these keys in the right place: some keys of the step override the component's keys."""
     if not isinstance(holder, Mapping) or "command" in body:
         return {**body, **({} if isinstance(holder, str) else changes)}
     above = {key: value for key, value in changes.items() if body.get(key) is not None and key != "code"}

@@ -79,7 +79,7 @@ def _value(said: Any, values: Mapping[str, Any]) -> Any:
 
 
 def on_one_cluster(jobs: Any) -> Any:
-    """The steps without their own clusters, so that each runs on the pipeline's cluster."""
+    """The steps without their own clusters: each step runs on the pipeline's cluster."""
     if not isinstance(jobs, Mapping):
         return jobs
     return {name: _without_compute(body) for name, body in jobs.items()}

@@ -38,7 +38,7 @@ def has_expression(text: str) -> bool:
 
 
 def read_place(text: str) -> Where:
-    """The place that this text names. A text with an expression stays unchanged."""
+    """The place named by this text. A text with an expression stays unchanged."""
     if has_expression(text) or not text.startswith(SCHEME):
         return text
     if match := _DATASTORE.fullmatch(text):
@@ -47,12 +47,12 @@ def read_place(text: str) -> Where:
 
 
 def read_asset(text: str) -> str | Asset:
-    """The registered asset that this text names; any other text unchanged."""
+    """The registered asset named by this text; any other text unchanged."""
     return Asset(text.removeprefix(SCHEME)) if text.startswith(SCHEME) else text
 
 
 def read_output_place(text: str) -> Where | Pattern:
-    """Like read_place, for an output, whose place may contain the name of its run."""
+    """Like read_place, for an output. The place of an output may contain the run's name."""
     match = _DATASTORE.fullmatch(text)
     if not (match and not match[1] and has_expression(text)):
         return read_place(text)
@@ -72,7 +72,7 @@ def _parts(text: str) -> Iterator[str | Placeholder]:
 
 
 def place_text(where: Where | Pattern) -> str:
-    """The place in Azure ML's form. Reading it again gives the same place."""
+    """The place in Azure ML's form. Reading the form gives an equal place."""
     if isinstance(where, Asset):
         return f"{SCHEME}{where.id}"
     if isinstance(where, Pattern):

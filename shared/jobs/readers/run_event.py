@@ -1,4 +1,4 @@
-"""Read Azure ML's job events: the job, and its status. Pure.
+"""Read Azure ML's job events: the job, and the status of the job. Pure.
 
 https://learn.microsoft.com/azure/event-grid/event-schema-machine-learning
 """

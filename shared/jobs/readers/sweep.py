@@ -108,7 +108,7 @@ def read_short(section: Any, inputs: Json) -> tuple[dict[str, Any], Sweep | None
 
 
 def placeholders(sweep: Sweep) -> dict[str, Drawn]:
-    """A value for each parameter of the search space, so that the job's inputs are complete before a draw."""
+    """A value for each parameter of the search space: the job's inputs are complete before a draw."""
     return {name: next(iter(parameter.ends), parameter.first) for name, parameter in sweep.space.items()}
 
 

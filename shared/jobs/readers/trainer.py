@@ -51,7 +51,7 @@ def trainer_names(trainers: Path) -> list[str]:
 
 
 def trainer_template(trainers: Path, name: str) -> tuple[JobSpec, Parameters]:
-    """The complete job of one of `trainer_names`, and its parameters. Raises BadSetting with file, key and choices."""
+    """The complete job of one of `trainer_names`, and the parameters. Raises BadSetting with file, key and choices."""
     folder = trainers / name
     job, described = read_template(folder / JOB_FILE, folder / "parameters.json")
     if not job.command:

@@ -1,4 +1,4 @@
-"""A job without the values of its environment variables: people hand tokens to their jobs in them.
+"""A job without the values of environment variables, because people hand tokens to jobs in environment variables.
 
 Answers of the API and proofs show the job that these functions return.
 """
@@ -27,12 +27,14 @@ HARMLESS = frozenset(
 
 
 def without_values(job: JobSpec) -> JobSpec:
-    """Return the job with the names of all its environment variables, and the values of the harmless ones alone."""
+    """Return the job with the names of every environment variable, but only the harmless values."""
     return replace(job, variables=_hidden(job.variables), rest=document_without_values(job.rest))
 
 
 def document_without_values(document: Any) -> Any:
-    """Return the same of a job as a document, of its steps, and of a request that contains such a document."""
+    """Do what `without_values` does for a job as a document, for the document's steps, and for a request with a
+    document.
+    """
     if isinstance(document, list):
         return [document_without_values(each) for each in document]
     if not isinstance(document, Mapping):
@@ -51,6 +53,6 @@ def _hidden(variables: Any) -> Any:
 
 
 def _pair(variable: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one of Batch AI's variables, `{"name": ..., "value": ...}`, without its value."""
+    """Return a variable of Batch AI, `{"name": ..., "value": ...}`, without the value."""
     is_harmless = variable.get("name") in HARMLESS
     return {key: value if key == "name" or is_harmless else NOT_RECORDED for key, value in variable.items()}

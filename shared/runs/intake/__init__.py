@@ -1,1 +1,1 @@
-"""From a request to a run's first record. Every requester gets one run per request, however often it is repeated."""
+"""From a request to a run's first record. Every request makes one run, however often the request is repeated."""

@@ -1,4 +1,4 @@
-"""Create a run that a person requested. Runs made from other runs are in retry_and_continue.py."""
+"""Create a run requested by a person. Runs made from other runs are in retry_and_continue.py."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from shared.runs.ports import RunPorts
 def create_run(
     ports: RunPorts, request: RunRequest, key: str | None = None, owner: str = "", owner_id: str = ""
 ) -> Run:
-    """Record the run and queue its submission. The same key returns the same run, whatever failed in between.
+    """Record the run and queue the submission. A repeated key returns the existing run, after any failure in between.
 
     Raises Conflict if the key was used for another request, and Impossible for a request that can't become a job. After
     a crash between the record and the queue, the hourly reconcile queues the submission.
@@ -46,7 +46,7 @@ def create_run(
 
 
 def digest(request: RunRequest) -> str:
-    """A hash of the request, independent of the order of its keys."""
+    """A hash of the request, independent of the order of keys."""
     fields = msgspec.to_builtins(request)
     if request.sweep is None:  # keep the digest of versions without this field
         del fields["sweep"]

@@ -41,7 +41,7 @@ def dry_run(ports: RunPorts, request: RunRequest, key: str | None = None) -> dic
 
 
 def plan(ports: RunPorts, request: RunRequest) -> dict[str, Any]:
-    """Like dry_run, for a job that may have errors; the errors appear in `reasons`.
+    """Like dry_run, for a job with possible errors; the errors appear in `reasons`.
 
     The job keeps the values of its environment variables: it is the caller's own document, returned for use elsewhere.
     """
@@ -65,7 +65,7 @@ def _translation_report(parsed_request: ParsedRequest) -> dict[str, Any]:
 
 
 def costs(run: Run) -> dict[str, Any]:
-    """The cost of a run as far as it is known before the start."""
+    """The cost of a run as far as known before the start."""
     return {
         "project": run.money.project,
         "estimated": run.money.estimated,

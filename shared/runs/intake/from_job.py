@@ -1,4 +1,4 @@
-"""Build a run's record from its job. Every way to make a run starts here, so that no field is forgotten."""
+"""Build a run's record from the run's job. Every way to make a run starts here: no way forgets a field."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shared.runs.progress.workloads import workload_of_job
 
 
 def run_of(name: str, job: JobSpec, bounds: tuple[int, int], at: datetime) -> Run:
-    """The run of this job, without its origin, which the caller adds. `bounds` are those of `NewRun`."""
+    """The run of this job, without the origin; the caller adds the origin. `bounds` come from `NewRun`."""
     kind = workload_of_job(job)
     asked = Requested(
         drop="",

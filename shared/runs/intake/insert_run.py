@@ -1,4 +1,4 @@
-"""Record a run once, even if it is requested repeatedly, and queue its submission."""
+"""Record a run once, even after repeated requests, and queue the submission."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def run_name(new_token: Callable[[], str], key: str | None) -> str:
 
 
 def name_with_route(runs: Runs, kind: str, route: str, what: str) -> str:
-    """The name of a run that is made from another run or a drop.
+    """The name of a run made from another run or a drop.
 
     Older versions left the route out of the name; an existing run keeps such a name.
     """
@@ -50,7 +50,7 @@ def made_before(ports: RunPorts, name: str, asked: str) -> Run | None:
 
 
 def record(ports: RunPorts, run: Run) -> Run:
-    """Record the run and queue its submission, or return the existing run of the same name and request.
+    """Record the run and queue the submission, or return the existing run with this name and request.
 
     Raises Conflict if the project's budget is too small.
     """
@@ -65,7 +65,7 @@ def record(ports: RunPorts, run: Run) -> Run:
 
 
 def _insert(ports: RunPorts, run: Run) -> Run | None:
-    """Record the run and queue its submission; None if the name exists."""
+    """Record the run and queue the submission; None for an existing name."""
     if not ports.runs.insert(run):
         return None
     ports.happened(RunRecorded(run))

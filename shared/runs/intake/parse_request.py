@@ -130,7 +130,7 @@ _OVER_THE_JOB = ("nodes", "cluster", "experiment", "timeout_seconds")
 
 
 def in_words(asked: ParsedRequest, problem: Problem) -> str:
-    """The problem's text, with the names of fields that the request uses."""
+    """The problem's text, with the request's names of fields."""
     given = problem.path in _OVER_THE_JOB and getattr(asked.request, problem.path) is not None
     return f"{problem.path if given else path_of(problem.path)} {problem.message}"
 
@@ -142,7 +142,9 @@ def content_of(datasets: Datasets, drop: DropKey) -> tuple[str, int]:
 
 
 def _template(routes: Routes, trainers: Path, request: RunRequest) -> tuple[JobSpec, Parameters, Route | None]:
-    """The template of the job, and the route with its defaults. A trainer uses the defaults of its first route."""
+    """The template of the job, and the route with the defaults. A trainer uses the defaults of the trainer's first
+    route.
+    """
     if request.job is not None or request.batchai is not None:
         return JobSpec(), {}, None
     if request.template is not None:

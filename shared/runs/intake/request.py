@@ -64,7 +64,8 @@ class SweepRequest(Struct, forbid_unknown_fields=True):
 
 
 class RunRequest(Struct, forbid_unknown_fields=True):
-    """A run to create. Exactly one of trainer, template and job says what to train; other fields override its defaults.
+    """A run to create. Exactly one of trainer, template and job names the training; other fields override the defaults
+    of the training.
 
     Whole numbers are floats here because 2.0 is an integer in JSON Schema but not in msgspec.
     """
@@ -131,5 +132,5 @@ class RunRequest(Struct, forbid_unknown_fields=True):
 
 
 def as_given(request: RunRequest) -> dict[str, Any]:
-    """The request's given fields, without omitted fields, so that an older version can read the request."""
+    """The request's given fields, without omitted fields: an older version can then read the request."""
     return {name: value for name, value in msgspec.to_builtins(request).items() if value not in (None, {})}

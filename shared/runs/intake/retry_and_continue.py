@@ -1,4 +1,4 @@
-"""Make runs from ended runs: retry a run, perhaps with other parameters, or continue its training."""
+"""Make runs from ended runs: retry a run, perhaps with other parameters, or continue a training."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def _successor(ports: RunPorts, old: Run, request: JobSpec, why: str) -> Run:
 
 
 def _with_parameters(routes: Routes, trainers: Path, job: JobSpec, given: Given) -> tuple[JobSpec, Given]:
-    """The job with these parameters, and the parameters that change a value."""
+    """The job with these parameters, and the changed parameters."""
     schemas = known_parameters(routes, trainers, job)
     problems = [
         *unknown_names(schemas, given, "parameters"),
@@ -167,7 +167,7 @@ def _with_parameters(routes: Routes, trainers: Path, job: JobSpec, given: Given)
 
 
 def known_parameters(routes: Routes, trainers: Path, job: JobSpec) -> Parameters:
-    """The job's literal inputs, described by the trainer or route that has the same command."""
+    """The job's literal inputs, described by the trainer or route with the job's command."""
     inferred = parameters(job, {}, "the job")
     described = next((schemas for command, schemas in _templates(routes, trainers) if _runs(job, command)), {})
     return {name: described.get(name, schema) for name, schema in inferred.items()}
@@ -208,7 +208,7 @@ def _check_checkpoint(jobs: Jobs, blobs: Blobs, old: Run) -> None:
 
 
 def _check_start(ports: RunPorts, old: Run) -> None:
-    """Raise Impossible if the job starts from a model that is gone: the job would fail on its nodes."""
+    """Raise Impossible if the job's starting model is gone: the job would fail on the nodes."""
     if old.asked.from_run:
         model_of(ports, old.asked.from_run)
 

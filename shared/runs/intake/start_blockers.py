@@ -1,4 +1,4 @@
-"""Reasons why a run could not start now: its data, its job, the workspace, and the cluster."""
+"""Reasons against starting a run now: the data, the job, the workspace, and the cluster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NEVER = ("unknown_cluster", "too_many_nodes")  # permanent reasons
 
 
 def check_possible(jobs: Jobs, capacity: Capacity, run: Run) -> None:
-    """Raise Impossible for a run that can never start, with every reason and the code of the first one.
+    """Raise Impossible for a run that can never start, with every reason and the code of the first reason.
 
     A check that can't be made now does not fail the run.
     """
@@ -46,7 +46,7 @@ def _no_cluster(capacity: Capacity, run: Run) -> list[Reason]:
 
 
 def _no_place(jobs: Jobs, run: Run) -> list[Reason]:
-    """The reasons for data in datastores that do not exist."""
+    """The reasons for data in missing datastores."""
     reasons: list[Reason] = []
     for value in run.asked.request.data.values():
         if isinstance(value.path, Location) and not value.path.workspace:
@@ -112,7 +112,7 @@ def data_reasons(datasets: Datasets, data: Data | None) -> list[Reason]:
 
 
 def checked_job(ports: RunPorts, job: JobSpec, fewest: int) -> tuple[JobSpec, list[Reason]]:
-    """The job with its asset ids, and the reasons why it could not start now."""
+    """The job with asset ids, and the reasons against starting now."""
     reasons: list[Reason] = []
     original_job = job
     try:

@@ -1,4 +1,4 @@
-"""The model from which a run starts: read where another run's job wrote it, or restored from that run's archive.
+"""The starting model of a run: read in the output of another run's job, or restored from the other run's archive.
 
 Nodes may not read archives. If retention deleted the job's copy, the model is copied back from the archive, inside
 storage, before a job that starts from the model is submitted.
@@ -45,7 +45,7 @@ def model_of(ports: RunPorts, name: str) -> Location:
 
 
 def bring_back(ports: RunPorts, run: Run) -> bool:
-    """Copy the run's starting model back from the archive, if it is gone from where the job reads it.
+    """Copy the run's starting model back from the archive, if the model is gone from the job's input.
 
     False: PATIENCE ended before the copy did; the next call continues. Files that are already copied are kept.
     Retention may delete the model again once no run needs it. Raises Impossible if the archive is gone.

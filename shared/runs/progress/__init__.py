@@ -1,1 +1,1 @@
-"""From a recorded run to the end of its jobs: submit, follow, reconcile."""
+"""From a recorded run to the end of the run's jobs: submit, follow, reconcile."""

@@ -1,4 +1,4 @@
-"""End a run: on request, or because Azure ML rejects its job."""
+"""End a run: on request, or after Azure ML's rejection of the run's job."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shared.runs.progress.workloads import workload
 
 
 def give_up(ports: RunPorts, run: Run, why: str) -> None:
-    """Fail a run because Azure ML rejects its job, or a member's job; other members may be in submission.
+    """Fail a run after Azure ML's rejection of a job or a member's job; other members may be in submission.
 
     The jobs are canceled before the state is written, because a retry of this call stops at an ended run. They are
     canceled again after the write, because a concurrent submission may have added jobs in between. A later submission

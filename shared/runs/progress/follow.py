@@ -78,7 +78,7 @@ def _jobs_to_ask(run: Run, job: str) -> Collection[str]:
 
 
 def _check_archived(queues: Queues, clock: Clock, run: Run) -> None:
-    """Request the archive of a run that should be archived by now."""
+    """Request the archive of a run with an overdue archive."""
     waited = clock() - run.progress.history[-1].at
     if run.archive.at is None and waited > ARCHIVE_PATIENCE:
         ask_for_archive(queues, run.name)
@@ -124,7 +124,7 @@ def _before_the_write(ports: WorkspacePorts, run: Run, step: NextStep) -> None:
 
 
 def _act(ports: RunPorts, after: Stored[Run], step: NextStep) -> None:
-    """Submit the jobs that the step requires, and record the submitted jobs."""
+    """Submit the step's required jobs, and record the submitted jobs."""
     how = workload(after.value)
     try:
         sent = how.act(ports, after.value, step)
@@ -150,14 +150,14 @@ def _unexplained(status: JobStatus | None) -> JobStatus | None:
 
 
 def _explained_failure(jobs: Jobs, blobs: Blobs, step: NextStep) -> JobFailure:
-    """Why the run failed, with the tail of the log that explains the failure."""
+    """The reason of the run's failure, with the tail of the explaining log."""
     failure = step.failure or UNKNOWN_FAILURE
     log, tail = _failing_log(jobs, blobs, step.failed_job, failure.log) if step.failed_job else ("", "")
     return with_(failure, log=log, tail=tail[:TAIL_LIMIT])
 
 
 def _failing_log(jobs: Jobs, blobs: Blobs, job: str, named: str) -> tuple[str, str]:
-    """Name and last lines of the log that explains the failure: the named log, or one of the existing logs."""
+    """Name and last lines of the log with the explanation of the failure: the named log, or an existing log."""
     try:
         place = jobs.folder(job).inside(JobFolderPart.LOGS)
     except (NotFound, BadInput):  # a workspace without the datastore of the logs

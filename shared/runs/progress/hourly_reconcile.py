@@ -45,7 +45,7 @@ SUBMIT_FOR = timedelta(days=1)  # until submitting a run is abandoned
 
 
 def queue_hourly_checks(runs: Runs, queues: Queues) -> None:
-    """Queue a reconcile of every hour that may have unfinished runs, one after the other."""
+    """Queue a reconcile of every hour with possibly unfinished runs, one after the other."""
     hours = runs.hours()
     apart = min(APART_SECONDS, ALL_WITHIN_SECONDS / max(len(hours), 1))
     for number, hour in enumerate(reversed(hours)):
@@ -102,7 +102,7 @@ class _HourCheck:
         return self.ports.clock() - self.began > time
 
     def _page(self, page: list[Stored[Run]]) -> bool:
-        """Reconcile these runs. False if time ran out before the last run."""
+        """Reconcile these runs. False if the time ended before the last run."""
         going = [stored for stored in page if not is_over(stored.value)]
         names = {job for stored in going for job in workload(stored.value).live_jobs(stored.value)}
         seen = self._listed(names) if names else {}
@@ -119,7 +119,7 @@ class _HourCheck:
         return True
 
     def _listed(self, names: set[str]) -> dict[str, JobStatus]:
-        """Azure ML's statuses of these jobs. They are listed after the rows were read, so they are newer."""
+        """Azure ML's statuses of these jobs. The listing follows the reading of the rows, and so is newer."""
         seen: dict[str, JobStatus] = {}
         try:
             for status in self.ports.jobs.listed(self.hour):

@@ -1,4 +1,4 @@
-"""Base of the kinds of runs that have one current job in Azure ML, under the run's name."""
+"""Base of the kinds of runs with one current job in Azure ML, under the run's name."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _after_missing(run: Run, job: str, now: datetime) -> NextStep | None:
 
 
 def for_every_job(run: Run, request: JobSpec) -> JobSpec:
-    """Add to the request what every job needs: the property for listing jobs by hour, and mounts that refresh.
+    """Add the needs of every job to the request: the property for listing jobs by hour, and refreshing mounts.
 
     Azure ML lists the jobs of all runs created in the same hour by this property. By default, a node's mount caches
     file content forever, and never sees the rest of a checkpoint that another node was still writing

@@ -1,4 +1,4 @@
-"""Submit a run to Azure ML, or cancel it."""
+"""Submit a run to Azure ML, or cancel the run."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _newest(runs: Runs, name: str) -> Run:
 
 
 def _cancel_unknown_jobs(ports: WorkspacePorts, run: Run) -> None:
-    """Cancel jobs of a failed run that a concurrent, failed submission created: no row names these jobs."""
+    """Cancel jobs of a failed run from a concurrent, failed submission: no row names these jobs."""
     if _has_jobs(ports.jobs, run):
         ports.happened(RunSubmitted(run))
     workload(run).cancel(ports, run)
@@ -88,7 +88,7 @@ def _put(ports: RunPorts, run: Run) -> Submitted | None:
 
 
 def _record(ports: RunPorts, run: Run, submitted: Submitted) -> None:
-    """Record the submission. If the run was canceled in the meantime, cancel its jobs."""
+    """Record the submission. If the run was canceled in the meantime, cancel the run's jobs."""
     ids, priced = submitted.ids, run.money
     environment = _environment(ids.environment or run.asked.request.environment)
 
@@ -108,7 +108,7 @@ def _environment(named: str | Asset | Environment) -> str:
 
 
 def _what_came_of_it(run: Run, submitted: Submitted, now: datetime) -> Run:
-    """The run with its submitted jobs, in the state queued if they already wait for nodes."""
+    """The run with the submitted jobs, in the state queued if the jobs already wait for nodes."""
     run = workload(run).after_submission(run, submitted.jobs)
     after = advance(run, RunState.SUBMITTED, now)
     return advance(after, RunState.QUEUED, now) if after is not run and submitted.queued else after

@@ -1,4 +1,4 @@
-"""The single place that writes a run's state."""
+"""The only writer of a run's state."""
 
 from __future__ import annotations
 

@@ -73,11 +73,11 @@ class JobLifecycle(ABC):
 
     @abstractmethod
     def jobs(self, run: Run) -> dict[int, str]:
-        """The names of all jobs of the run so far, by a number that stays the same when more jobs follow."""
+        """The names of all jobs of the run so far, by number. More jobs never change a job's number."""
 
     @abstractmethod
     def live_jobs(self, run: Run) -> list[str]:
-        """The names of the jobs that have not ended, according to the run's row."""
+        """The names of the unfinished jobs, according to the run's row."""
 
     @abstractmethod
     def job_spec(self, run: Run, job: str, rendezvous: str, now: datetime) -> JobSpec:
@@ -85,7 +85,7 @@ class JobLifecycle(ABC):
 
     @abstractmethod
     def submit(self, ports: RunPorts, run: Run) -> Submitted:
-        """Submit the jobs that Azure ML lacks. Raises BadInput if Azure ML permanently rejects one.
+        """Submit the jobs missing from Azure ML. Raises BadInput if Azure ML permanently rejects a job.
 
         If the run ends while a further job is being submitted, that job is canceled.
         """
@@ -95,7 +95,7 @@ class JobLifecycle(ABC):
         """The next step for these statuses; None if nothing changes. A job without a status is unchanged."""
 
     def running_jobs(self, run: Run) -> set[str]:
-        """The names of the jobs that run on nodes, according to the run's row."""
+        """The names of the jobs with nodes, according to the run's row."""
         return set(self.live_jobs(run)) if run.progress.state is RunState.RUNNING else set()
 
     def has_unsent_jobs(self, run: Run) -> bool:
@@ -114,7 +114,7 @@ class JobLifecycle(ABC):
         return self.submit(ports, run).jobs if not is_over(run) and self.has_unsent_jobs(run) else ()
 
     def cancel(self, ports: WorkspacePorts, run: Run) -> None:
-        """Cancel every job that has not ended."""
+        """Cancel every unfinished job."""
         for job in self.live_jobs(run):
             ports.jobs.cancel(job)
 
@@ -136,7 +136,7 @@ class JobLifecycle(ABC):
 
 
 class NodeUse(ABC):
-    """The nodes that a run needs and has used."""
+    """The needed and the used nodes of a run."""
 
     has_own_nodes: ClassVar[bool] = True  # False: other runs own the nodes and the cost
     pays_while_waiting: ClassVar[bool] = False  # whether some nodes may be up, and paid for, while others are awaited
@@ -144,7 +144,7 @@ class NodeUse(ABC):
 
     @abstractmethod
     def uses(self, run: Run, now: datetime) -> list[ClusterUse]:
-        """The use of each of the run's clusters until now: when the run waited for nodes, and when it had them."""
+        """The use of each of the run's clusters until now: the waits for nodes, and the times with nodes."""
 
     def fewest_nodes(self, run: Run) -> int:
         """The minimum number of nodes for the run to start."""
@@ -155,7 +155,7 @@ class NodeUse(ABC):
         return max(run.progress.attempts - 1, 0)
 
     def bounds(self, run: Run) -> tuple[int, int]:
-        """Minimum number of nodes (0: all of them) and number of resubmissions, for a new run like this one."""
+        """Minimum number of nodes (0: all nodes) and number of resubmissions, for a new run like this one."""
         return 0, run.asked.resubmissions
 
 
@@ -178,7 +178,7 @@ class ResultPlaces(ABC):
 
     @abstractmethod
     def log_of(self, run: Run, rank: int) -> tuple[str, int] | None:
-        """The job that has this rank's log, and the rank's number in that job; None if the rank does not exist.
+        """The job with this rank's log, and the rank's number in the job; None for a missing rank.
 
         A run of one job accepts any rank: only a listing of its logs shows which ranks exist.
         """
@@ -194,7 +194,7 @@ class Workload(JobLifecycle, NodeUse, ResultPlaces, ABC):
         """Whether a run of this job has this kind."""
 
     def begun(self, run: Run, new: NewRun) -> Run:
-        """Complete a new run with the values that depend on its kind."""
+        """Complete a new run with the values for the run's kind."""
         job = new.job
         asked = replace(run.asked, cluster=job.cluster, nodes=job.node_count, parameters=job.values)
         return replace(run, asked=asked)

@@ -16,7 +16,7 @@ from shared.runs.progress.workload import Workload
 
 @cache
 def workloads() -> tuple[Workload, ...]:
-    """All kinds, in order. A job has the first kind that accepts it; the last kind accepts every job."""
+    """All kinds, in order. A job has the first accepting kind; the last kind accepts every job."""
     of_features = (kind for feature in features() for kind in feature.workloads)
     return (*of_features, SingleJob())
 

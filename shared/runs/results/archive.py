@@ -57,7 +57,7 @@ NOT_IN_THE_MANIFEST = ("archived_at", "request", "archive_tries", "archive_error
 
 
 class OutOfTime(Exception):
-    """More data remains than one invocation should copy."""
+    """More data remains than one invocation may copy."""
 
 
 def archive_run(ports: RunPorts, message: ArchiveRun) -> None:
@@ -116,7 +116,7 @@ def archive_at_once(ports: RunPorts, run: Run) -> Run:
 
 
 def _with_verdict(fresh: Run, judged: Run) -> Run:
-    """The newest run with the verdict on its data, and with the parts that features added for the archive."""
+    """The newest run with the verdict on the run's data, and with the features' parts for the archive."""
     return replace(fresh, data=judged.data, features={**judged.features, **fresh.features})
 
 
@@ -125,7 +125,7 @@ def _with_error(fresh: Run, error: str) -> Run:
 
 
 def _with_archive(fresh: Run, archived: Run, now: datetime) -> Run:
-    """The newest run with its complete archive."""
+    """The newest run with the complete archive."""
     archive, archiving = replace(archived.archive, at=now), replace(fresh.archiving, error="")
     return replace(fresh, archive=archive, archiving=archiving, measured=archived.measured)
 
@@ -256,7 +256,7 @@ def _end_of_all(run: Run) -> datetime | None:
 
 
 def _of_one_folder(run_outputs: Iterable[RunOutput]) -> Iterator[list[RunOutput]]:
-    """Outputs grouped by folder: those in a job's own folder together, all others separately."""
+    """Outputs grouped by folder: the outputs in a job's own folder together, all others separately."""
     for _, some in groupby(
         run_outputs, key=lambda output: (output.job, place_text(output.path), "" if output.job else output.name)
     ):
@@ -279,7 +279,7 @@ def _fate(output: RunOutput, count: int) -> dict[str, Any]:
 
 
 def _checked(copied: Iterable[Blob], expected: dict[str, Blob]) -> Iterator[Blob]:
-    """The copies, each compared with its original.
+    """The copies, each compared with the original.
 
     Raises Unavailable for a difference, so that a retry copies again.
     """
@@ -302,7 +302,7 @@ def _metrics(jobs: Jobs, blobs: Blobs, run: Run, files: Iterable[Blob], saved: S
 
 
 def _write_manifest(blobs: Blobs, run: Run, files: list[Blob], run_outputs: _Found) -> None:
-    """Write the manifest. The same files and run produce the same bytes."""
+    """Write the manifest. Equal files and runs give equal bytes."""
     folder = archive_folder(run)
     row = {key: value for key, value in msgspec.to_builtins(flat(run)).items() if key not in NOT_IN_THE_MANIFEST}
     row |= {part.name: msgspec.to_builtins(run.feature(part.kind)) for part in parts() if run.feature(part.kind)}
@@ -333,6 +333,6 @@ def _record(runs: Runs, clock: Clock, stored: Stored[Run], changed: Callable[[Ru
 
 
 def read_manifest(blobs: Blobs, folder: str) -> dict[str, Any]:
-    """The manifest of an archive. Raises NotFound if there is none."""
+    """The manifest of an archive. Raises NotFound for a missing manifest."""
     manifest: dict[str, Any] = read_json(blobs.read(OUTPUT_CONTAINER, f"{folder}/{MANIFEST}", MANIFEST_LIMIT), MANIFEST)
     return manifest

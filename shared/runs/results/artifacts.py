@@ -1,4 +1,4 @@
-"""A run's artifacts: the files of the manifest, and signed addresses for downloading them."""
+"""A run's artifacts: the files of the manifest, and signed download addresses."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def is_event_file(name: str) -> bool:
 
 
 def rows(data: bytes, name: str) -> Iterator[tuple[dict[str, Any], int]]:
-    """The events with numbers in these bytes, each with the offset of its end. The bytes start with an event.
+    """The events with numbers in these bytes, each with the offset of the event's end. The bytes start with an event.
 
     Reading stops at an incomplete event. A metric in a folder such as `validation` is called `validation/<tag>`.
     """
@@ -89,7 +89,7 @@ def _summary_value(data: bytes) -> tuple[str, float | None]:
 
 
 def _tensor_number(data: bytes) -> float | None:
-    """The number in a tensor with one element; None for any other tensor, and for text."""
+    """The number in a tensor with one element; None for other tensors, and for text."""
     fields = list(_fields(data))
     kind = next((value for number, _, value in fields if number == 1), 0)
     shapes = [value for number, _, value in fields if number == 2]
@@ -148,7 +148,7 @@ def _varints(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number in groups of 7 bits, and the offset of its end."""
+    """A number in groups of 7 bits, and the offset of the number's end."""
     value = shift = 0
     while True:
         byte = data[at]

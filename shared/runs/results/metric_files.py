@@ -1,4 +1,4 @@
-"""Rows of metrics from files that a run's jobs wrote, or from printed lines.
+"""Rows of metrics from the files of a run's jobs, or from printed lines.
 
 The output `metrics` has priority: `*.jsonl`, `metrics.json` and TensorBoard event files. If it has none of these,
 `metrics.json`, `metrics.jsonl` and event files of any other output count. If no file has curves, printed values count.
@@ -125,7 +125,7 @@ def rows(blobs: Blobs, file: MetricFile, mark: Mark) -> Iterator[Row]:
 
 
 def json_row(line: str) -> Row | None:
-    """The JSON object in a line; None for any other line."""
+    """The JSON object in a line; None for a line of another form."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):

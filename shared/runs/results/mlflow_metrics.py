@@ -45,7 +45,7 @@ def now(jobs: Jobs, run: Run) -> list[dict[str, Any]]:
 
 
 def merged(series: Mapping[str, Points]) -> list[dict[str, Any]]:
-    """One row for the values with the same step and time. Values that are not finite numbers are omitted."""
+    """One row for values of equal step and time. Values other than finite numbers are omitted."""
     rows_by_moment: dict[tuple[float, float], dict[str, Any]] = {}
     for metric, points in series.items():
         for step, value, at in points:

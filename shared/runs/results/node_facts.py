@@ -39,7 +39,7 @@ def _read(blobs: Blobs, name: str) -> dict[str, Any]:
 
 
 def _of_pip(facts: dict[str, Any]) -> dict[str, Any]:
-    """The facts of a file that `python -m pip inspect` wrote, for code that uses no trainer; other facts unchanged.
+    """The facts of a file from `python -m pip inspect`, for code without a trainer; other facts unchanged.
 
     https://pip.pypa.io/en/stable/reference/inspect-report/
     """

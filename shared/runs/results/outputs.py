@@ -24,7 +24,7 @@ from shared.runs.progress.workloads import workload
 
 @dataclass(frozen=True)
 class RunOutput:
-    """A result that a job wrote, or may have written.
+    """A written or expected result of a job.
 
     `path` is the result's place. For a result in the job's own folder, `path` is '', and `job` and `part` are its
     place. `folder` is the result's folder in the archive, '' if the result is not copied.
@@ -45,7 +45,7 @@ def archive_folder(run: Run) -> str:
 
 
 def outputs(run: Run) -> Iterator[RunOutput]:
-    """All outputs to archive or report, in the order of the manifest."""
+    """Every output to archive or report, in the order of the manifest."""
     how = workload(run)
     for job in how.jobs(run).values():  # a job that was never submitted has no logs
         folder = how.job_folder(run, job)

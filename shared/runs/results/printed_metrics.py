@@ -1,4 +1,4 @@
-"""Numbers that a job printed, as rows of curves. Pure.
+"""Numbers printed by a job, as rows of curves. Pure.
 
 Without a pattern, every `name=value` counts. A pattern gives the text before each number, and the metric's name in
 braces: `Epoch {epoch} val loss: {val_loss}`. In each line, every number that follows its text counts, in this order.

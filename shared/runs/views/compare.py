@@ -14,7 +14,7 @@ Row = dict[str, Any]
 
 
 def compare(runs: list[Run], now: datetime) -> dict[str, list[Row]]:
-    """The rows that differ between the runs, as `different`, and all metrics of their models, as `metrics`.
+    """The rows with differences between the runs, as `different`, and all metrics of the runs' models, as `metrics`.
 
     A row is `{"name", "values"}` with one value per run, None where a run lacks the value. A metric's row also has
     `best`, the position of the best value, None if all values are equal.

@@ -1,4 +1,4 @@
-"""Downsample a curve in bounded memory without losing its spikes. Pure.
+"""Downsample a curve in bounded memory without losing spikes. Pure.
 
 Keeping every k-th point would lose single outliers, so each stretch of k points keeps its lowest and its highest point.
 """
@@ -10,7 +10,7 @@ _Seen = tuple[int, Point]  # a point with its position in the series
 
 
 class Thinned:
-    """A series that keeps the lowest and highest point of each stretch, and its first and last point.
+    """A series with the lowest and highest point of each stretch, and the first and last point.
 
     The stretches double in length as the series grows.
     """

@@ -83,7 +83,7 @@ async def ranged(ports: RunPorts, name: str, rank: int, byte_range: tuple[int | 
 
 
 def whole_characters(data: bytes) -> bytes:
-    """The data without an incomplete UTF-8 character at its end. Bytes that are not UTF-8 stay."""
+    """The data without an incomplete UTF-8 character at the end. Bytes outside UTF-8 stay."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     decoder.decode(data)
     pending = len(decoder.getstate()[0])

@@ -1,4 +1,4 @@
-"""People's notes and tags on an existing run, each with its author and time.
+"""People's notes and tags on an existing run, each with author and time.
 
 The texts are the users' own and affect nothing, with two exceptions: the tag that names a project, which can't be
 changed, and the tag that sets the pattern of printed metrics.
@@ -27,7 +27,7 @@ PROJECT = "project"  # chooses the budget that pays for the run, when the run is
 
 
 def add_note(runs: Runs, clock: Clock, name: str, text: str, by: Person) -> Run:
-    """Add a note. Repeating the latest note of the same person adds nothing."""
+    """Add a note. A person's repeat of the latest note adds nothing."""
 
     def noted(run: Run) -> Run:
         last = run.people.notes[-1] if run.people.notes else None

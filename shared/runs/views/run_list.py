@@ -1,4 +1,4 @@
-"""Lists of runs in pages, with all fields of each run except its request, or with the fields that the caller needs."""
+"""Lists of runs in pages, with every field of each run except the request, or with the caller's fields."""
 
 from __future__ import annotations
 

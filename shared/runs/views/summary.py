@@ -31,12 +31,12 @@ def lower_is_better(metric: str, run: Run) -> bool:
 
 
 def model_metrics(run: Run) -> dict[str, float]:
-    """The metrics of the model that the run left; of an older index row, which lacks these, the best values."""
+    """The metrics of the run's saved model; the best values, if an older index row lacks these metrics."""
     return run.measured.of_model or run.measured.best
 
 
 def best_metric(run: Run) -> tuple[str, float] | None:
-    """The most meaningful metric, preferably on held-out data, with its best value.
+    """The most meaningful metric, preferably on held-out data, with the best value.
 
     Lists in the command line and on the page show this metric. A run with a single metric shows that metric.
     """
@@ -80,7 +80,7 @@ def reason_with_log(run: Run) -> str:
 
 
 def cause(run: Run) -> str:
-    """Why the run failed, in the trainer's own sentence if the log has one; '' for a run that did not fail."""
+    """Why the run failed, in the trainer's own sentence if the log has one; '' without a failure."""
     if run.progress.state is not RunState.FAILED:
         return first_line(run)[:CAUSE_LIMIT] if run.progress.state is RunState.CANCELED else ""
     failure = run.progress.failure
@@ -107,7 +107,7 @@ def value_of(run: Run, name: str, now: datetime | None = None) -> Value | None:
 
 
 def names_of(run: Run) -> set[str]:
-    """All names for which `value_of` may find a value in this run."""
+    """Every name with a possible value in this run for `value_of`."""
     metrics = {metric.removeprefix(part) for metric in model_metrics(run) for part in ("", *HELD_OUT, "train_")}
     return {*FIELDS, *run.asked.parameters, *metrics, *run.people.tags}
 

@@ -15,7 +15,7 @@ from msgspec import UNSET, UnsetType
 
 from shared.api import live, queries
 from shared.api.log_ranges import log_answer, wanted_range
-from shared.api.requests import CurvesQuery, LiveQuery, RunListQuery
+from shared.api.requests import CurvesQuery, DropsQuery, LiveQuery, RunListQuery
 from shared.kernel.errors import BadInput, Impossible, NotFound
 from shared.kernel.storage import Place
 from shared.runs.intake import create
@@ -375,6 +375,17 @@ def test_a_time_that_is_none_is_refused(world: World, since: str) -> None:
     """What is no time, or none that a computer can tell in UTC, is BadInput with an example."""
     with pytest.raises(BadInput, match="write a time like"):
         queries.runs(world.system, RunListQuery(since=since))
+
+
+def test_a_list_of_drops_has_some_fields_of_each_and_all_on_request(world: World) -> None:
+    """The fields of a list are those of the drop's own answer, in at most 300 bytes; with `details` all are there."""
+    world.complete("1.bin")
+    whole = queries.drop(world.system, "mnist", "a")
+    (short,) = queries.drops(world.system, DropsQuery(route="mnist"))
+    (details,) = queries.drops(world.system, DropsQuery(route="mnist", details=True))
+    assert short.items() < whole.items()
+    assert details == whole
+    assert len(json.dumps(short)) < 300
 
 
 def test_a_list_has_some_fields_of_each_run_and_all_on_request(world: World, run: Run) -> None:

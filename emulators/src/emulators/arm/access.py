@@ -53,7 +53,7 @@ def _pattern(pattern: str) -> re.Pattern[str]:
 
 
 class Access:
-    """The grants of a deployment. `own` are deployments that define custom roles, such as one of a subscription."""
+    """The grants of a deployment. `own` are deployments with custom roles, for example of a subscription."""
 
     def __init__(self, deployment: Deployment, *own: Deployment) -> None:
         self._deployment = deployment
@@ -61,12 +61,11 @@ class Access:
         self.grants = [self._grant(found.properties, found.scope) for found in deployment.of(ASSIGNMENTS)]
 
     def may(self, principal: str, action: str, resource_id: str) -> bool:
-        """Return whether the principal may perform the action on the resource, by a role on the resource or on one
-        of its parents."""
+        """Return whether a role of the principal, on the resource or on a parent, allows the action."""
         return any(grant.role.allows(action) for grant in self.reaching(principal, resource_id))
 
     def reaching(self, principal: str, resource_id: str) -> Iterator[Grant]:
-        """Yield the principal's grants on the resource or on one of its parents."""
+        """Yield the principal's grants on the resource or on a parent."""
         scopes = {scope.lower() for scope in parents(resource_id)}
         return (g for g in self.grants if g.principal == principal and g.scope.lower() in scopes)
 

@@ -1,5 +1,6 @@
-"""The declarations of a deployment, in the form that the other emulators take, and the check that its events can be
-delivered."""
+"""The declarations of a deployment, in the form for the other emulators, and a check of the deliverability of
+events.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ DURATION = re.compile(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?")
 
 
 class DeploymentFailed(BicepError):
-    """Azure would refuse this, or accept it and lose events. The message has all faults, a line each."""
+    """Azure would refuse this deployment, or accept it and lose events. The message lists every fault, a line each."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,7 @@ def topics(deployment: Deployment) -> list[Json]:
 
 
 def subscriptions(deployment: Deployment) -> list[Json]:
-    """Return the event subscriptions with their properties in Azure's form, each with its name and its topic's
-    name."""
+    """Return the event subscriptions in Azure's form, each with name, topic name and properties."""
     return [
         {"name": found.last_name, "topic": found.name.partition("/")[0], **found.properties}
         for found in deployment.of(SUBSCRIPTIONS)
@@ -100,7 +100,7 @@ def subscriptions(deployment: Deployment) -> list[Json]:
 
 
 def check_delivery(deployment: Deployment, access: Access) -> None:
-    """Raise DeploymentFailed if an event that matches could not be delivered, or its dead letter not be kept."""
+    """Raise DeploymentFailed if a matching event has no way of delivery, or no place for a dead letter."""
     faults = [fault for found in deployment.of(SUBSCRIPTIONS) for fault in _faults(deployment, access, found)]
     if faults:
         raise DeploymentFailed("\n".join(faults))

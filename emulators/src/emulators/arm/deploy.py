@@ -1,4 +1,4 @@
-"""Works out what a Bicep file declares: every resource with its name, id and properties, modules included."""
+"""Works out the declarations of a Bicep file: every resource with name, id and properties, modules included."""
 
 from __future__ import annotations
 
@@ -64,8 +64,7 @@ def deploy(
     cloud: str = "AzureCloud",
     before: Deployment | None = None,
 ) -> Deployment:
-    """Evaluate all resources that the file declares with these parameters, in one of CLOUDS, on top of the deployment
-    `before`.
+    """Evaluate the file's resources with these parameters, in one of CLOUDS, on top of the deployment `before`.
 
     Raises BicepError.
     """
@@ -76,8 +75,7 @@ def deploy(
 
 
 class Reference:
-    """A resource in an expression. Its values come from the template, otherwise from the values that Azure would
-    assign."""
+    """A resource in an expression. Values come from the template, otherwise from Azure's assigned values."""
 
     def __init__(self, deployment: Deployment, resource: Resource) -> None:
         self.deployment, self.resource = deployment, resource
@@ -106,7 +104,7 @@ class ModuleOutputs:
 
 
 class Template:
-    """One file with its parameters, deployed at `place`: the id of a subscription or resource group."""
+    """One file with parameters, deployed at `place`: the id of a subscription or resource group."""
 
     def __init__(self, deployment: Deployment, file: syntax.File, given: Mapping[str, Any], place: str) -> None:
         self.deployment, self.file, self.place = deployment, file, place
@@ -124,7 +122,7 @@ class Template:
         return {name: evaluate(node, self.scope) for name, node in self.file.outputs.items()}
 
     def value(self, name: str) -> Any:
-        """Return a symbol's value, which is evaluated at its first use."""
+        """Return a symbol's value. The first use evaluates the value."""
         if name in self._values:
             return self._values[name]
         if name in self._open:

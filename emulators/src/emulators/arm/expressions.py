@@ -1,4 +1,4 @@
-"""Bicep's expressions: what a node of the tree means in a scope."""
+"""Bicep's expressions: the meaning of a tree's node in a scope."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ESCAPES = {r"\n": "\n", r"\t": "\t", r"\r": "\r", r"\\": "\\", r"\'": "'"}
 
 @dataclass(frozen=True)
 class Scope:
-    """The names that an expression can use: variables of loops and lambdas first, then the file's symbols."""
+    """The names for an expression: variables of loops and lambdas first, then the file's symbols."""
 
     path: Path
     symbol: Callable[[str], Any]
@@ -153,7 +153,7 @@ def _call(node: Node, scope: Scope) -> Any:
 
 
 def _method(node: Node, scope: Scope) -> Any:
-    """Evaluate a list function of a resource, such as `settings.list()`."""
+    """Evaluate a list function of a resource, for example `settings.list()`."""
     on, name = evaluate(part(node, "object"), scope), text(part(node, "property"))
     if not hasattr(on, "call"):
         raise error(scope.path, node, f"{text(node)}: only a resource has functions")

@@ -1,4 +1,4 @@
-"""Bicep's functions that depend on nothing but their arguments, by name.
+"""Bicep's functions of nothing but their arguments, by name.
 
 Each gives what Microsoft's engine gives (https://learn.microsoft.com/azure/azure-resource-manager/bicep/bicep-functions),
 and a test holds them against it. What is in none of the tables here is refused by name.

@@ -1,4 +1,4 @@
-"""The hashes of ARM's functions: uniqueString and guid give here what they give in Azure.
+"""The hashes of ARM's functions: uniqueString and guid give Azure's values.
 
 guid is a UUID of version 5 in a namespace of ARM's own. uniqueString is MurmurHash3 in two halves of 32 bits, written
 in base 32. Both are held against values that Microsoft's engine works out.

@@ -32,18 +32,18 @@ class Request:
 
 @dataclass(frozen=True)
 class Need:
-    """One required permission: any one of these sets of actions, on the resource `target` below the account's id."""
+    """One required permission: any of these sets of actions, on the resource `target` below the account's id."""
 
     any_of: tuple[tuple[str, ...], ...]
     target: str
 
 
 class UnknownOperation(ValueError):
-    """A request that is in none of the tables here."""
+    """A request outside of the tables here."""
 
 
 def needs(request: Request) -> list[Need]:
-    """Return the permissions that a storage request needs. Raises UnknownOperation."""
+    """Return the required permissions of a storage request. Raises UnknownOperation."""
     url = urlsplit(request.path)
     names = [unquote(name) for name in url.path.strip("/").split("/") if name]
     query = {key.lower(): values[0].lower() for key, values in parse_qs(url.query, keep_blank_values=True).items()}

@@ -1,5 +1,5 @@
-"""Deployments that Azure refuses although the template is valid: properties that a plan does not have, or sizes that a
-service does not accept.
+"""Deployments refused by Azure although the template is valid: properties unknown to a plan, or sizes unknown to a
+service.
 
 Each rule has a public source, and covers only what its source says. Everything else passes.
 """
@@ -65,7 +65,7 @@ NAMES = {
 
 
 def refusals(deployment: Deployment) -> list[str]:
-    """Return one sentence for each reason why Azure would refuse this deployment."""
+    """Return one sentence for each of Azure's reasons for refusing this deployment."""
     rules = (_flex, _sizes, _budgets, _names, _topics, _assignments)
     return [sentence for rule in rules for sentence in rule(deployment)]
 
@@ -120,8 +120,9 @@ def _sizes(deployment: Deployment) -> Iterator[str]:
 
 
 def _budgets(deployment: Deployment) -> Iterator[str]:
-    """Yield budgets that do not start on the first day of a month (Azure/azure-quickstart-templates#7095). The
-    preprovision hook ensures that it is the current month."""
+    """Yield budgets with a start after the first day of a month (Azure/azure-quickstart-templates#7095). The
+    preprovision hook ensures that the month is the current month.
+    """
     for budget in deployment.of(BUDGETS):
         start = str(budget.properties["timePeriod"]["startDate"])
         if not re.match(r"\d{4}-\d{2}-01", start):

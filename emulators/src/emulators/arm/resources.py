@@ -11,7 +11,7 @@ from emulators.arm.syntax import BicepError
 
 @dataclass(frozen=True)
 class Resource:
-    """`kind` is the type as it is written; `scope` the id of what an extension resource stands on, else ''."""
+    """`kind` is the type as written; `scope` the id of the resource below an extension resource, else ''."""
 
     kind: str
     api_version: str
@@ -43,7 +43,7 @@ def resource_id(base: str, kind: str, name: str) -> str:
 
 
 def parents(resource_id: str) -> Iterator[str]:
-    """Yield the id itself and the ids of all its parents. A role on any of them applies to the resource."""
+    """Yield the id itself and the ids of the resource's parents. A role on any of these ids applies to the resource."""
     words = resource_id.strip("/").split("/")
     while len(words) >= 2:
         yield "/" + "/".join(words)

@@ -27,7 +27,7 @@ class BicepError(ValueError):
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a template. `bounds` are the arguments of its decorators, such as allowed and minLength."""
+    """A parameter of a template. `bounds` are the arguments of the decorators, for example allowed and minLength."""
 
     default: Node | None
     bounds: dict[str, Node]
@@ -72,7 +72,7 @@ def _parser() -> Parser:
 
 
 def read(path: Path) -> File:
-    """Read a file. Raises BicepError for what does not parse, or is a part of the language that is not taken."""
+    """Read a file. Raises BicepError for a syntax error, or for an unsupported part of the language."""
     root = _parser().parse(_without_spread(path.read_text("utf-8")).encode()).root_node
     if root.has_error:
         raise error(path, _fault(root), "this does not parse as Bicep")
@@ -111,7 +111,7 @@ def text(node: Node) -> str:
 
 
 def children(node: Node, *kinds: str) -> list[Node]:
-    """Return the named children of these kinds, or without kinds all named children except comments."""
+    """Return the named children of these kinds, or without kinds every named child except comments."""
     return [child for child in node.named_children if (child.type in kinds if kinds else child.type not in IGNORED)]
 
 

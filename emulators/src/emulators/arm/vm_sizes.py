@@ -1,4 +1,4 @@
-"""The VM sizes that Azure ML's clusters accept.
+"""The VM sizes for Azure ML's clusters.
 
 The series are those of Microsoft's table ("Supported VM series and sizes",
 https://learn.microsoft.com/azure/machine-learning/concept-compute-target), with those newer GPU series that

@@ -32,7 +32,7 @@ from emulators.serving import Listener
 
 
 async def serve(config: Config) -> None:
-    """Serve until the process is told to stop. Jobs that still run then are stopped, and run again after a start."""
+    """Serve until the process is told to stop. The stop ends running jobs, and the next start runs these jobs again."""
     tls, listener = certs.ensure(config.certs), listen(config)
     base = f"https://{config.host}:{listener.getsockname()[1]}"
     nodes = identity.NodeTokens(config.nodes)
@@ -64,8 +64,9 @@ async def serve(config: Config) -> None:
 
 
 async def way_to_the_web(stack: contextlib.AsyncExitStack, config: Config, bundle: Path) -> dict[str, str]:
-    """Return the variables with which jobs reach the web: this machine's own, or those of the web folder's proxy if
-    there is one."""
+    """Return the variables of a job's way to the web: this machine's own, or the variables of the web folder's
+    proxy.
+    """
     machine = dict(os.environ)
     if not config.web_folder.is_dir():
         return certificates.of_jobs(config.state, bundle, machine)
@@ -104,8 +105,9 @@ def client_environment(config: Config, base: str, bundle: Path) -> dict[str, str
 
 
 def listen(config: Config) -> socket.socket:
-    """Bind the configured port. Port 0 means the port of the last start if it is free, so that clients survive a
-    restart."""
+    """Bind the configured port. Port 0 means the port of the last start if free, because clients must survive a
+    restart.
+    """
     config.state.mkdir(parents=True, exist_ok=True)
     saved = config.state / "port"
     wanted = config.port or (int(saved.read_text()) if saved.exists() else 0)

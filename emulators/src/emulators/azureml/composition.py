@@ -1,4 +1,4 @@
-"""Puts the control plane together: which part is made of which others."""
+"""Puts the control plane together from its parts."""
 
 from __future__ import annotations
 
@@ -63,8 +63,9 @@ class Wakes:
 
 
 async def stored_workspace(config: Config, store: Store, wakes: Wakes, blobs: Blobs) -> Workspace:
-    """Return the stored workspace, with the datastores and clusters that it must have, and with a container for
-    each datastore."""
+    """Return the stored workspace, with the required datastores and clusters, and with a container for each
+    datastore.
+    """
     workspace = Workspace(config, store, wakes)
     workspace.seed()
     workspace.recover()
@@ -109,7 +110,7 @@ def own_routes(parts: Parts, nodes: identity.NodeTokens) -> list[web.RouteDef]:
 
 
 def sampler_of(stack: contextlib.AsyncExitStack, parts: Parts) -> Sampler:
-    """Return what measures the nodes, with its file, which is closed with the stack."""
+    """Return the meter of the nodes, with the meter's file; the stack closes the file."""
     samples = stack.enter_context(contextlib.closing(Samples(parts.config.state / "metrics.sqlite")))
     return Sampler(parts.workspace, parts.scheduler, samples)
 

@@ -1,4 +1,4 @@
-"""python -m emulators.eventgrid --config FILE.json: serve until stopped. See emulators.eventgrid for what it is."""
+"""python -m emulators.eventgrid --config FILE.json: serve until stopped. emulators.eventgrid has the description."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Authorization of publishers to a topic: its key, an unexpired signature made with its key, or a bearer token. No I/O.
+"""Authorization of publishers to a topic: the topic's key, an unexpired signature with the key, or a bearer token. No
+I/O.
 
 https://learn.microsoft.com/azure/event-grid/authenticate-with-access-keys-shared-access-signatures
 """
@@ -63,7 +64,7 @@ def _sent(text: str) -> bytes:
 
 
 def _time(text: str) -> datetime | None:
-    """Parse a time, in UTC unless it names another zone."""
+    """Parse a time, in UTC without another zone."""
     found = None
     try:
         found = datetime.fromisoformat(text)

@@ -58,7 +58,7 @@ class Line:
 
 @dataclass(frozen=True)
 class BlobFacts:
-    """The properties of a blob that an event includes."""
+    """A blob's properties in an event."""
 
     etag: str
     content_type: str
@@ -68,7 +68,7 @@ class BlobFacts:
 
 @dataclass(frozen=True)
 class Write:
-    """A change of a blob, and the type of its event.
+    """A change of a blob, and the type of the event.
 
     `path` is as the request sent it (percent-encoded, with the account); `container` and `blob` are decoded. `facts` is
     set if the log line has them.

@@ -1,4 +1,4 @@
-"""Routing: each event becomes a delivery in the lane of each subscription that wants it."""
+"""Routing: each event becomes a delivery in the lane of each matching subscription."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Broker:
             self.lanes[name].put(batch)
 
     async def idle(self) -> None:
-        """Return when every delivery that is pending now has ended."""
+        """Return after the end of every delivery pending now."""
         if self._pending:
             done = asyncio.Event()
             barrier = (set(self._pending), done)
@@ -103,7 +103,7 @@ class Broker:
         return [Delivery(first + i, subscription.name, body, now, now + delay) for i, delay in enumerate(delays)]
 
     def _resume(self) -> None:
-        """Continue what the last process left, before anything new is accepted."""
+        """Continue the last process's work, before accepting new work."""
         for delivery in self._store.deliveries():
             self._next_id = delivery.id + 1
             if delivery.subscription not in self.lanes:

@@ -1,5 +1,6 @@
-"""The configuration file, read once. Subscriptions are written as Microsoft.EventGrid/…/eventSubscriptions has them,
-so that a deployed definition serves here unchanged."""
+"""The configuration file, read once. Subscriptions have the form of Microsoft.EventGrid/…/eventSubscriptions: a
+deployed definition serves here unchanged.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ class BadConfig(ValueError):
 
 @dataclass(frozen=True)
 class Topic:
-    """`source` "storage" makes it the topic of blob events. With a `key`, publishers must show it."""
+    """`source` "storage" makes this the topic of blob events. With a `key`, publishers must show the key."""
 
     name: str
     resource: str

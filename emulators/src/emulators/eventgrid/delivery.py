@@ -23,8 +23,9 @@ OUTCOMES = {408: "TimedOut", 413: "PayloadTooLarge", 503: "Busy", NO_ANSWER: "So
 
 @dataclass(frozen=True)
 class Rules:
-    """The retry rules for statuses of a kind of endpoint: statuses that are never retried, and the minimum delay in
-    seconds for others."""
+    """The retry rules for statuses of a kind of endpoint: statuses without a retry, and the minimum delay in seconds
+    for others.
+    """
 
     never: frozenset[int]
     at_least: dict[int, int]
@@ -47,8 +48,9 @@ class Policy:
 
 @dataclass(frozen=True)
 class Delivery:
-    """The delivery of one event to one subscription. Times are Unix seconds. `reason` says why an abandoned
-    delivery ended."""
+    """The delivery of one event to one subscription. Times are Unix seconds. `reason` explains the end of an abandoned
+    delivery.
+    """
 
     id: int
     subscription: str
@@ -76,8 +78,9 @@ def expired(delivery: Delivery, policy: Policy, now: float) -> bool:
 
 
 def after_attempt(delivery: Delivery, status: int, policy: Policy, now: float) -> Delivery | None:
-    """Return the delivery after an attempt with this `status`: None if it succeeded, otherwise with its next
-    attempt or abandoned."""
+    """Return the delivery after an attempt with this `status`: None after a success, otherwise with a next attempt or
+    abandoned.
+    """
     if status in SUCCESS:
         return None
     tried = replace(delivery, attempts=delivery.attempts + 1, last_attempt=now, outcome=outcome_name(status))
@@ -98,8 +101,9 @@ def give_up(delivery: Delivery, reason: str, policy: Policy, now: float) -> Deli
 
 
 def after_dead_letter(delivery: Delivery, status: int, policy: Policy, now: float) -> Delivery | None:
-    """Return the delivery for a later attempt to dead-letter it; None once it is written, or after four hours of
-    failures."""
+    """Return the delivery for a later attempt to dead-letter the event; None after the write, or after four hours of
+    failures.
+    """
     patience = (DEAD_LETTER_DELAY_SECONDS + DEAD_LETTER_PATIENCE_SECONDS) * policy.scale
     if status in SUCCESS or now - delivery.last_attempt > patience:
         return None

@@ -33,14 +33,14 @@ class Destination(Protocol):
         """Return when deliveries may begin."""
 
     async def send(self, delivery: Delivery) -> int:
-        """Make one attempt. Returns the HTTP status, or NO_ANSWER. Never raises because of the other side."""
+        """Make one attempt. Returns the HTTP status, or NO_ANSWER. Never raises an error of the endpoint."""
 
     async def close(self) -> None:
         """Close the connections."""
 
 
 class Queue:
-    """Sends each event as one queue message: its JSON in base64, as Azure does. Storage answers 413 above 64 KiB."""
+    """Sends each event as one queue message: JSON in base64, as Azure does. Storage answers 413 above 64 KiB."""
 
     def __init__(self, target: QueueTarget, storage: Storage) -> None:
         self._target = target
@@ -62,7 +62,8 @@ class Queue:
 
 
 class Webhook:
-    """Sends each event in its own POST: an array of one event in the Event Grid schema, or one structured CloudEvent.
+    """Sends each event in a separate POST: an array of one event in the Event Grid schema, or one structured
+    CloudEvent.
 
     Events are delivered only after the endpoint has agreed: by echoing the validation code, by a GET of the validation
     URL, or, for CloudEvents, by answering OPTIONS. The validation is repeated until the endpoint agrees; Azure asks

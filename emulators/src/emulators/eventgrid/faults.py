@@ -12,7 +12,7 @@ MOST_COPIES = 1000
 
 
 class BadFaults(ValueError):
-    """An unknown fault, or a value that a fault does not accept."""
+    """An unknown fault, or an invalid value of a fault."""
 
 
 @dataclass(frozen=True)

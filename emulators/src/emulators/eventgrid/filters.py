@@ -22,7 +22,7 @@ Test = Callable[[Any, Any], bool]  # (value in the event, value in the filter)
 
 
 class BadFilter(ValueError):
-    """A filter that Azure would refuse; the message says which and why."""
+    """A filter that Azure would refuse; the message has the filter and the reason."""
 
 
 def _number(value: Any) -> bool:
@@ -43,8 +43,9 @@ def _range(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Operator:
-    """`test` compares one value of the event, of type `kind`, with one of the filter, of type `operand`. A single
-    operand stands under `value`, a list of them under `values`."""
+    """`test` compares one value of the event, of type `kind`, with one value of the filter, of type `operand`. A single
+    operand is under `value`, a list of operands under `values`.
+    """
 
     test: Test
     kind: Callable[[Any], bool]
@@ -115,7 +116,7 @@ class Filter:
     conditions: tuple[Condition, ...] = ()
 
     def may_match(self, event_type: str, subject: str) -> bool:
-        """Return whether type and subject pass the filter, which is all that is known before the event's data."""
+        """Return whether type and subject pass the filter. Before the event's data, only type and subject are known."""
         if self.types and event_type not in self.types:
             return False
         begins, ends = self.begins, self.ends
@@ -128,7 +129,7 @@ class Filter:
 
 
 def read(spec: dict[str, Any]) -> Filter:
-    """Read a subscription's `filter` property. Raises BadFilter for what Azure refuses."""
+    """Read a subscription's `filter` property. Raises BadFilter for Azure's refusals."""
     types = frozenset(spec.get("includedEventTypes") or ())
     conditions = tuple(_condition(item) for item in spec.get("advancedFilters") or ())
     if len(conditions) > MAX_FILTERS or sum(len(c.values) for c in conditions) > MAX_VALUES:

@@ -1,4 +1,4 @@
-"""One subscription's deliveries: the next one due goes out, at most SLOTS at a time, until nothing is left to do.
+"""One subscription's deliveries: the next due delivery goes out, at most SLOTS at a time, until no work is left.
 
 A lane for each subscription, so that a webhook that hangs holds up nobody else.
 """
@@ -45,7 +45,7 @@ class Lane:
         self._more.set()
 
     async def run(self) -> None:
-        """Deliver until cancelled; what is under way then stays in the store, to be delivered again."""
+        """Deliver until cancelled. Unfinished deliveries then stay in the store, to be delivered again."""
         await self.destination.open()
         async with asyncio.TaskGroup() as tasks:
             while True:

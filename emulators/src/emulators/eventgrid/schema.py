@@ -51,9 +51,9 @@ def blob_subject(write: Write) -> str:
 
 
 def blob_event(write: Write, facts: BlobFacts | None, topic: str, endpoint: str) -> Event:
-    """Return the event of one operation. Without `facts` (the blob was gone when we looked) the keys that only the
-    blob could tell are absent. The access log has no request ids: those here are invented, but the same for the
-    same line."""
+    """Return the event of one operation. Without `facts` (the blob was gone at the read) the keys from the blob are
+    absent. The access log has no request ids: the ids here are invented, one per line of the log.
+    """
     event_id = str(uuid.uuid5(NAMESPACE, f"{write.began} {write.offset} {write.path} {write.time.timestamp()}"))
     data = {
         "api": write.api,
@@ -77,7 +77,7 @@ def _facts(facts: BlobFacts | None, event: str) -> dict[str, Any]:
 
 
 def parse(body: Any, topic: str) -> list[Event]:
-    """Read what a publisher sent: an array of events, each in either schema, or a single one. Raises BadEvents."""
+    """Read a publisher's body: an array of events, each in either schema, or a single event. Raises BadEvents."""
     items = body if isinstance(body, list) else [body]
     return [_parse_one(item, index, topic) for index, item in enumerate(items)]
 

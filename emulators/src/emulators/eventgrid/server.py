@@ -43,7 +43,9 @@ class Server:
         return app
 
     async def publish(self, request: web.Request) -> web.Response:
-        """Take events for a topic: 200 once they are safe, 400 for what is no event, 401, 404, 413 over 1 MiB."""
+        """Take events for a topic: 200 for safely stored events, 400 for a body without events, 401, 404, 413 over 1
+        MiB.
+        """
         topic = self.topics.get(request.match_info["name"])
         if topic is None:
             return _error(404, f"no topic {request.match_info['name']!r} among {', '.join(self.topics)}")
@@ -65,7 +67,7 @@ class Server:
         return web.Response(text="Webhook successfully validated as a subscription endpoint")
 
     async def set_faults(self, request: web.Request) -> web.Response:
-        """Replace the knobs for events from now on; {} turns all off."""
+        """Replace the knobs for events from now on; {} turns every knob off."""
         try:
             self.broker.faults = faults.read(parse_json(await request.read()))
         except ValueError as error:

@@ -37,7 +37,7 @@ class BlobSource:
     _lookups: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LOOKUPS))
 
     async def run(self) -> None:
-        """Follow the log until cancelled. While the account is away it waits, so no write is skipped."""
+        """Follow the log until cancelled. The position waits while the account is away, so no write is skipped."""
         while True:
             lines = self.tail.read(time.time())
             if not lines:
@@ -49,8 +49,9 @@ class BlobSource:
             self._pass_marks(lines)
 
     async def caught_up(self) -> None:
-        """Return when every write that was answered before this call is with the broker. Needs a live account, and
-        raises aiohttp.ClientError without one."""
+        """Return when the broker has every write answered before this call. Needs a live account, and raises
+        aiohttp.ClientError without an account.
+        """
         mark = f"emulators-mark={uuid.uuid4()}"
         passed = self._marks[mark.encode()] = asyncio.Event()
         try:

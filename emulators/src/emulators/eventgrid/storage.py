@@ -25,7 +25,7 @@ TIMEOUT = aiohttp.ClientTimeout(total=30)
 
 @dataclass(frozen=True)
 class Account:
-    """A storage account: its name, its key, and the endpoints of its blobs and queues."""
+    """A storage account: the name, the key, and the endpoints of blobs and queues."""
 
     name: str
     key: str = field(repr=False)

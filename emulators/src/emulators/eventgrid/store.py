@@ -1,4 +1,4 @@
-"""The state that survives a restart: pending deliveries, and the position in the access log. One SQLite file.
+"""The state across restarts: pending deliveries, and the position in the access log. One SQLite file.
 
 An event and the position behind its log line are written in one transaction, so a restart neither loses a write nor
 reads it again. A delivery is removed shortly after it is made; one made in the last moment before a crash is made
@@ -36,7 +36,7 @@ class Store:
         self._db.close()
 
     def put(self, deliveries: Iterable[Delivery], position: Position | None = None) -> None:
-        """Write new or changed deliveries, and the log position after them, in one transaction."""
+        """Write new or changed deliveries, and the new log position, in one transaction."""
         with self._db:
             self._db.executemany(PUT, [_row(delivery) for delivery in deliveries])
             if position is not None:

@@ -18,7 +18,9 @@ log = logging.getLogger("host")
 
 
 async def serve(config: Config) -> int:
-    """Serve until stopped. Returns the exit status: 1 after a worker that died too often. Raises Refused before it."""
+    """Serve until stopped. Returns the exit status: 1 after a worker with too many deaths. Raises Refused before
+    serving.
+    """
     host = Host(config)
     await host.load()
     port = await host.start()

@@ -40,7 +40,7 @@ HONOURED_EXTENSIONS = {"extensions.http", "extensions.queues"}
 
 @dataclass(frozen=True)
 class Keys:
-    """The host's keys. None of them shows in `repr`."""
+    """The host's keys. `repr` shows no key."""
 
     master: str = field(default="", repr=False)
     function: str = field(default="", repr=False)
@@ -113,7 +113,7 @@ class QueueOptions:
 
 @dataclass(frozen=True)
 class HostJson:
-    """The settings of host.json that this host supports. `ignored` names the other sections."""
+    """The supported settings of host.json. `ignored` names the other sections."""
 
     route_prefix: str = "api"
     function_timeout: float | None = 1800.0
@@ -201,7 +201,7 @@ def _duration(values: Mapping[str, Any], name: str, default: timedelta) -> timed
 
 
 def load_local_settings(app: Path) -> None:
-    """Add `Values` of the app's local.settings.json, if there is one, to the environment. Existing variables win."""
+    """Add `Values` of the app's local.settings.json, if present, to the environment. Existing variables win."""
     path = app / "local.settings.json"
     if path.exists():
         for name, value in (_json_object(path).get("Values") or {}).items():

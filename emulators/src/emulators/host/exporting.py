@@ -38,7 +38,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Logging:
-    """The parts of host.json that decide what is exported. `levels` are by category, in lower case."""
+    """The settings of host.json for exports. `levels` are by category, in lower case."""
 
     open_telemetry: bool = False
     levels: Mapping[str, int] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Exporter:
         return bool(self._key)
 
     def invocation(self, function: str, number: str, milliseconds: float, error: str | None) -> None:
-        """Queue the telemetry of an invocation that has ended."""
+        """Queue the telemetry of an ended invocation."""
         level = ERROR if error else INFORMATION
         classic = not self._rules.open_telemetry
         if not classic or self._rules.lets_pass("Host.Results", level):
@@ -101,8 +101,9 @@ class Exporter:
             self._trace(f"Function.{function}", level, text, function)
 
     def record(self, function: str, level: int, message: str) -> None:
-        """Queue the telemetry of a record that the app logged in an invocation. Only the classic mode exports such
-        records, as decision 79 says."""
+        """Queue the telemetry of an app's log record in an invocation. Only the classic mode exports log records of the
+        app (decision 79).
+        """
         if not self._rules.open_telemetry:
             self._trace(f"Function.{function}.User", level, message, function)
 

@@ -74,7 +74,8 @@ class Function:
 
 
 def read(indexed: Sequence[Indexed], host_json: HostJson, settings: Mapping[str, str]) -> list[Function]:
-    """Check every function and return those that are not disabled, and of this host's group in Flex Consumption.
+    """Check every function and return the enabled functions, in Flex Consumption only the functions of this host's
+    group.
 
     Raises Refused with one line for each problem, which names the function and the value.
     """
@@ -105,8 +106,9 @@ def connection_string(name: str | None, settings: Mapping[str, str]) -> str:
 
 
 def _in_group(function: Function, settings: Mapping[str, str]) -> bool:
-    """Return whether this host runs the function. In Flex Consumption, a host runs either all functions called by
-    HTTP, or one function of another kind."""
+    """Return whether this host runs the function. In Flex Consumption, a host runs either every function called by
+    HTTP, or one function of another kind.
+    """
     group = settings.get("FUNCTIONS_TARGET_GROUP", "")
     if settings.get("WEBSITE_SKU") != "FlexConsumption" or not group:
         return True
@@ -143,7 +145,7 @@ def _route_problems(functions: Sequence[Function]) -> Iterator[str]:
 
 
 class _Reader:
-    """Reads one function's bindings. All errors are ValueErrors that name the wrong value."""
+    """Reads one function's bindings. Every error is a ValueError with the wrong value's name."""
 
     def __init__(self, function: Indexed, host_json: HostJson, settings: Mapping[str, str]) -> None:
         self._function = function

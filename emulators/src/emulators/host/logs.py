@@ -1,4 +1,4 @@
-"""Logging to standard error, one line for each record, with the id of the invocation that wrote it."""
+"""Logging to standard error, one line for each record, with the id of the writing invocation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The host: the start of its parts, and their stop in order."""
+"""The host: the start of the parts, and the stop in order."""
 
 from __future__ import annotations
 

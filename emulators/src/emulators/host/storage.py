@@ -16,7 +16,7 @@ RETRY: dict[str, Any] = {"retry_total": 3, "initial_backoff": 0, "increment_base
 
 
 def queue_client(connection: str, queue: str, connections: Connections) -> QueueClient | LightQueueClient:
-    """Return the light client if the connection string has all parts that it needs, otherwise the SDK's client."""
+    """Return the light client for a complete connection string, otherwise the SDK's client."""
     if parts := key_parts(connection):
         return LightQueueClient(parts, queue, connections)
     return QueueClient.from_connection_string(connection, queue, **RETRY)

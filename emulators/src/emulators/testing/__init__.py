@@ -17,7 +17,7 @@ from emulators import up
 
 @pytest.fixture(scope="session")
 def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[up.Running]:
-    """Storage, Event Grid and Azure ML that are started once, on a folder that pytest removes.
+    """Storage, Event Grid and Azure ML, started once, on a folder of pytest.
 
     `azure.connection_string` is that of the storage account, `azure.env` what Microsoft's clients look at.
     """

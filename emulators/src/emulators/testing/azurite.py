@@ -186,7 +186,7 @@ class Azurite:
             self._process.wait()
 
     def restart_if_dead(self) -> bool:
-        """Restart Azurite, on the same ports and data, if it has ended. Returns whether it had ended."""
+        """Restart an ended Azurite, on the same ports and data. Returns whether Azurite had ended."""
         if self.alive():
             return False
         assert self._process.stdin is not None
@@ -235,7 +235,7 @@ def start(
     names: Iterable[str] = (),
     tls: Path | None = None,
 ) -> Azurite:
-    """Start Azurite on the data under `home` and wait until it serves.
+    """Start Azurite on the data under `home` and wait for the first answer.
 
     Without `ports`, those of the last start are used again if they are free, else free ones are chosen; either way
     they are kept in `home`/ports.json. `node_home` is the npm prefix that holds Azurite; its default is
@@ -255,7 +255,7 @@ def start(
 
 
 def default_node_home() -> Path:
-    """Return the npm prefix that holds Azurite: $EMULATORS_NODE_HOME, else ~/.azure-emulators/node."""
+    """Return the npm prefix with Azurite: $EMULATORS_NODE_HOME, else ~/.azure-emulators/node."""
     return Path(os.environ.get("EMULATORS_NODE_HOME") or Path.home() / ".azure-emulators" / "node")
 
 

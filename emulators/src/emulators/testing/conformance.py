@@ -77,5 +77,5 @@ def http(**content: Any) -> dict[str, Any]:
 
 
 def one(name: str, kind: str, content: Any) -> dict[str, Any]:
-    """Return a single input, as the host hands it over."""
+    """Return a single input, in the host's form."""
     return {name: {"kind": kind, "content": content}}

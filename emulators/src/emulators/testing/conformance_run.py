@@ -1,4 +1,4 @@
-"""Run a table of invocations through one backend and print what came of it as JSON.
+"""Run a table of invocations through one backend and print the outcomes as JSON.
 
     python conformance_run.py APP direct|runtime TABLE.json
 

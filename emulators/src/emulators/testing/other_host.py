@@ -1,4 +1,4 @@
-"""Start another Functions host than the emulated one, such as Microsoft's Core Tools, and wait until it runs."""
+"""Start another Functions host than the emulated host, for example Microsoft's Core Tools, and wait for the host."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ START_SECONDS = 180.0
 
 
 def start(command: str, app: Path, log: Path, settings: Mapping[str, str]) -> process.Part:
-    """Start a host with `command` in the app's folder, and return it; `{port}` in the command stands for its port.
+    """Start a host with `command` in the app's folder, and return the host; `{port}` in the command stands for the
+    port.
 
     The host inherits this process's environment without PYTHONPATH, whose folders would come before the app's own.
     Raises PartFailed, with the end of its log, if the host ends before it runs.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def find() -> str | None:
-    """Return the path of a Python 3.13 that runs here, from PATH or from pyenv; None if there is none."""
+    """Return the path of a working Python 3.13, from PATH or from pyenv; None without one."""
     return next(filter(_is_313, _candidates()), None)
 
 

@@ -42,7 +42,7 @@ class Config:
 
 @dataclass(frozen=True)
 class Locked:
-    """An application for who knows the secret: the port is open to all programs of this machine."""
+    """An application for holders of the secret: the port is open to every program of this machine."""
 
     inner: Flask
     secret: str

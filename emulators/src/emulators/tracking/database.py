@@ -1,4 +1,4 @@
-"""MLflow's database, made and migrated beside its place and moved there whole.
+"""MLflow's database, made and migrated beside the final place and moved there whole.
 
 MLflow migrates in steps that SQLite does not undo together: killed between two of them, it finds tables that it wants
 to make, and never starts again. So no step is taken on the file that counts.
@@ -17,8 +17,7 @@ log = logging.getLogger(__name__)
 
 
 def make_ready(database: Path) -> None:
-    """Make the database, or bring it to the version of the MLflow that is installed. A kill at any moment leaves the
-    file as it was."""
+    """Make the database, or migrate it to the installed MLflow's version. A kill at any moment leaves the old file."""
     revision = _revision(database)
     if revision == utils._get_latest_schema_revision():
         return

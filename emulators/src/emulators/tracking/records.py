@@ -68,7 +68,7 @@ class Runs(SqlAlchemyStore):
 
 
 def put_models(engine: Engine, models: Iterable[Json]) -> None:
-    """Create each model version that MLflow lacks. Existing versions are not changed."""
+    """Create each model version missing from MLflow. Existing versions are not changed."""
     with Session(engine) as session, session.begin():
         for model in models:
             name, workspace = model["name"], SqlRegisteredModel.__table__.c.workspace.default.arg

@@ -1,1 +1,1 @@
-"""REST bodies: those of requests, read and checked, and those of answers. No I/O."""
+"""REST bodies: requests, read and checked, and answers. No I/O."""

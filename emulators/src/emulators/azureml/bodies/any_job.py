@@ -17,7 +17,7 @@ Spec = JobSpec | PipelineSpec | SweepSpec
 
 @dataclass(frozen=True)
 class JobType:
-    """A `jobType`: `parse` reads the properties of a job of this name; `run_type` is what run history calls its run."""
+    """A `jobType`: `parse` reads the properties of such a job; `run_type` is the type in run history."""
 
     parse: Callable[[str, Json], Spec]
     run_type: str

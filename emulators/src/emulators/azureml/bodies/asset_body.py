@@ -1,4 +1,4 @@
-"""REST bodies of assets, checked: what a version, and the name that holds versions, may say. No I/O."""
+"""REST bodies of assets, checked: the fields of a version, and of the name of versions. No I/O."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def content(kind: str, body: Json) -> dict[str, str]:
 
 
 def shelf(kind: str, body: Json) -> Json:
-    """Return the properties of an asset's name, which all of its versions share."""
+    """Return the properties of an asset's name. Every version shares these properties."""
     found = {**_common(body), "description": optional_text(body, "description")}
     if kind == "data":
         found["dataType"] = _one_of(body, "dataType", DATA_TYPES)

@@ -67,8 +67,7 @@ def updated(present: Json, wanted: Json) -> Json:
 
 
 def identity(body: Json) -> Json | None:
-    """Return the cluster's `identity` as the service answers it, with the ids that Azure assigns; None if it has
-    none."""
+    """Return the cluster's `identity` in the service's form, with Azure's assigned ids; None without an identity."""
     wanted = mapping(body, "identity")
     if not wanted:
         return None
@@ -100,7 +99,7 @@ def _check_scale(name: str, settings: Json) -> None:
 
 
 def seed_body(seed: ClusterSeed, location: str) -> Json:
-    """Return the body that creates a cluster of the configuration."""
+    """Return the body for creating a cluster of the configuration."""
     scale = {
         "minNodeCount": seed.min_instances,
         "maxNodeCount": seed.max_instances,

@@ -1,4 +1,4 @@
-"""Parsing of registered components: their inputs and outputs, and what a step that uses one runs. No I/O."""
+"""Parsing of registered components: inputs, outputs, and the work of a step with a component. No I/O."""
 
 from __future__ import annotations
 

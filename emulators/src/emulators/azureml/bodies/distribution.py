@@ -48,8 +48,9 @@ class Distribution:
         return self.kind == "TensorFlow" and rank >= self.workers
 
     def variables(self, rank: int, ports: tuple[int, ...]) -> dict[str, str]:
-        """Return the variables that the launcher sets for this rank. `ports` has one port for each process; the
-        first is the master's."""
+        """Return the launcher's variables for this rank. `ports` has one port per process; the first is the master's
+        port.
+        """
         if self.kind == "PyTorch":
             return self._pytorch(rank, ports[0])
         if self.kind == "Mpi":
@@ -68,8 +69,7 @@ class Distribution:
         }
 
     def _mpi(self, rank: int, port: int) -> dict[str, str]:
-        """Return the variables that Open MPI's mpirun sets, and those that Azure ML adds so that torch.distributed
-        finds its master."""
+        """Return the variables of Open MPI's mpirun, and Azure ML's variables for torch.distributed's master."""
         return {
             "OMPI_COMM_WORLD_RANK": str(rank),
             "OMPI_COMM_WORLD_SIZE": str(self.world_size),

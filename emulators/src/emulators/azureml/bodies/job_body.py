@@ -51,7 +51,7 @@ class Output:
 
 @dataclass(frozen=True)
 class JobSpec:
-    """A command job as it will run. `timeout` limits the processes of one attempt, in seconds."""
+    """A command job in its final form. `timeout` limits the processes of one attempt, in seconds."""
 
     command: str
     code: AssetRef | None
@@ -74,7 +74,7 @@ class JobSpec:
 
 
 def parse(name: str, properties: Json) -> JobSpec:
-    """Read the `properties` of a job's body. Raises BadRequest saying what is wrong and what would do."""
+    """Read the `properties` of a job's body. Raises BadRequest with the fault and an allowed value."""
     if not JOB_NAME.fullmatch(name):
         raise BadRequest(f"Job name {name!r}: use letters, digits, '-' and '_', at most 255 of them.")
     check_facts(properties)
@@ -114,8 +114,7 @@ def _check_names(properties: Json) -> None:
 
 
 def _variables(given: Json) -> Iterator[tuple[str, str]]:
-    """Texts. MLClient sends what YAML reads as a number or a truth value as it is, which becomes 1 or True; null is
-    no variable."""
+    """Texts. MLClient sends numbers and truth values of YAML unchanged, which become 1 or True; null is no variable."""
     for key, value in given.items():
         if not isinstance(value, str | int | float | None):
             raise BadRequest(f"environmentVariables.{key} is {value!r:.80}; write a text, a number, true or false.")
@@ -126,7 +125,7 @@ def _variables(given: Json) -> Iterator[tuple[str, str]]:
 
 
 def check_facts(properties: Json) -> None:
-    """Check the properties that do not affect how a job runs but that lists show. Raises BadRequest."""
+    """Check the properties for lists, without effect on the job. Raises BadRequest."""
     for key in ("tags", "properties"):
         checks.texts(properties, key)
     for key in ("displayName", "experimentName", "description"):
@@ -138,7 +137,7 @@ def check_facts(properties: Json) -> None:
 
 
 def version_of(value: Any, kind: str, key: str) -> AssetRef:
-    """Return the version of this kind that an id names: Resource Manager's, a short one, or a registry's."""
+    """Return the version of this kind named by an id of Resource Manager, a short id, or a registry's id."""
     found = asset(str(value), kind)
     if found and found.kind == kind:
         return found
@@ -161,8 +160,9 @@ def resolve(command: str, values: Mapping[str, str]) -> str:
 
 
 def _with_options(replace: Callable[[re.Match[str]], str], command: str) -> str:
-    """Return the command with its optional sections replaced. What follows the last end of one is not searched:
-    each beginning without an end would take a search to the command's end."""
+    """Return the command with the optional sections replaced. Text after the last end of a section is not searched:
+    each beginning without an end would take a search to the command's end.
+    """
     end = command.rfind("]]") + 2
     return OPTIONAL.sub(replace, command[:end]) + command[end:] if end > 1 else command
 

@@ -1,4 +1,4 @@
-"""Parsing of a pipeline job's REST body: its steps, and the outputs that each step takes from other steps. No I/O."""
+"""Parsing of a pipeline job's REST body: the steps, and the outputs passed between steps. No I/O."""
 
 from __future__ import annotations
 
@@ -45,8 +45,9 @@ class FromStep:
 
 @dataclass(frozen=True)
 class Step:
-    """A step as the pipeline says it. `inputs` are bindings or REST bodies; `outputs` names of the pipeline's outputs,
-    or REST bodies; `body` is all that was said."""
+    """A step in the pipeline's words. `inputs` are bindings or REST bodies; `outputs` names of the pipeline's outputs,
+    or REST bodies; `body` is the whole step.
+    """
 
     name: str
     kind: str
@@ -76,7 +77,7 @@ class PipelineSpec:
 
 
 def parse(name: str, properties: Json) -> PipelineSpec:
-    """Read the `properties` of a pipeline job. Raises BadRequest saying what is wrong and what would do."""
+    """Read the `properties` of a pipeline job. Raises BadRequest with the fault and an allowed value."""
     if not JOB_NAME.fullmatch(name):
         raise BadRequest(f"Job name {name!r}: use letters, digits, '-' and '_', at most 255 of them.")
     check_facts(properties)

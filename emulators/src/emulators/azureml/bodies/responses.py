@@ -22,8 +22,9 @@ def tracking_path(workspace_id: str) -> str:
 
 
 def metadata_address(service_url: str, node: str) -> str:
-    """Return the URL of a node's metadata service. It replaces http://169.254.169.254, because all nodes here have
-    one IP address."""
+    """Return the URL of a node's metadata service. The URL replaces http://169.254.169.254, because the nodes here
+    share one IP address.
+    """
     return f"{service_url}{NODES_PATH}/{node}"
 
 
@@ -205,7 +206,7 @@ class Wire:
         }
 
     def run(self, job: Job) -> Json:
-        """Run history's record of a job, as lists of children have it."""
+        """Run history's record of a job, in the form for lists of children."""
         return {
             "runId": job.name,
             "parentRunId": job.parent,

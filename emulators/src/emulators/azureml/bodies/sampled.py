@@ -1,4 +1,4 @@
-"""A trial of a sweep as a job of its own: the sweep's trial with values in place of its parameters. No I/O."""
+"""A trial of a sweep as a separate job: the sweep's trial with values in place of parameters. No I/O."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _filled(command: str, values: Mapping[str, Any]) -> str:
 
 
 def _own_output(body: Any) -> Json:
-    """Return an output of one trial. An output location that all trials share gets a folder for each trial."""
+    """Return an output of one trial. A shared output location gets a folder for each trial."""
     said = body if isinstance(body, dict) else {}
     given = {key: each for key, each in said.items() if key not in ("assetName", "assetVersion")}  # the sweep's to make
     uri = given.get("uri")

@@ -80,7 +80,7 @@ class SweepSpec:
 
 
 def parse(name: str, properties: Json) -> SweepSpec:
-    """Read the `properties` of a sweep job. Raises BadRequest saying what is wrong and what would do."""
+    """Read the `properties` of a sweep job. Raises BadRequest with the fault and an allowed value."""
     if not JOB_NAME.fullmatch(name):
         raise BadRequest(f"Job name {name!r}: use letters, digits, '-' and '_', at most 255 of them.")
     check_facts(properties)

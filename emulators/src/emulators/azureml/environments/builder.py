@@ -46,8 +46,9 @@ class SlowUv(DataError):
 
 @dataclass(frozen=True)
 class JobEnvironment:
-    """The environment of one job. `notes` describe its differences from the requested environment; `seconds` is the
-    time that its installation took."""
+    """The environment of one job. `notes` describe the differences from the requested environment; `seconds` is the
+    installation time.
+    """
 
     folder: Path
     variables: Mapping[str, str]
@@ -74,7 +75,7 @@ class Making:
 
 
 class Environments:
-    """Makes them under `folder`. `python` is the interpreter of jobs that don't ask for a version."""
+    """Makes environments under `folder`. `python` is the interpreter of jobs without a requested version."""
 
     def __init__(self, folder: Path, python: Path) -> None:
         self._folder = folder
@@ -86,7 +87,7 @@ class Environments:
         self._threads = ThreadPoolExecutor(AT_ONCE, "environments")
 
     async def give(self, recipe: Recipe, folder: Path, log: Path | None = None) -> JobEnvironment:
-        """Make a job's own environment at `folder`, with what is said of it in `log`.
+        """Make a job's own environment at `folder`, with notes in `log`.
 
         Raises DataError, with uv's words, if that can't be done.
 
@@ -116,7 +117,7 @@ class Environments:
             raise DataError(UNREADABLE.format(error)) from error
 
     def tidy(self) -> None:
-        """Start removing environments that no job has used for a long time."""
+        """Start removing environments unused for a long time."""
         self._threads.submit(prune, self._folder, time.time())
 
     def close(self) -> None:
@@ -195,8 +196,9 @@ class Environments:
         return Installed.of(self._python)
 
     def _made(self, recipe: Recipe, making: Making) -> Path:
-        """Return the folder of the recipe's environment, installed if it is new. If another process is installing
-        it, wait for that process."""
+        """Return the folder of the recipe's environment. A new environment is installed; during another process's
+        installation, wait for that process.
+        """
         base = self._folder / self._name(recipe)
         if not (base / COMPLETE).exists():
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -230,7 +232,7 @@ class Environments:
         (base / COMPLETE).write_text("{}")
 
     def _uv(self, *arguments: str, seconds: float = INSTALL_SECONDS) -> str:
-        """Run uv, and return its output."""
+        """Run uv, and return the output."""
         command = [_uv_program(self._python), *arguments]
         environment = {**os.environ, "UV_LINK_MODE": "hardlink", "UV_NO_PROGRESS": "1", "UV_HTTP_RETRIES": "1"}
         environment.pop("VIRTUAL_ENV", None)
@@ -278,7 +280,7 @@ def _site(folder: Path) -> Path:
 
 
 def _remove(folder: Path) -> None:
-    """Remove the folder, and the folders of its attempt and its job if they are then empty."""
+    """Remove the folder, and the then empty folders of the attempt and the job."""
     shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(OSError):
         folder.parent.rmdir()
@@ -303,7 +305,7 @@ def _lay_over(base: Path, folder: Path) -> None:
 
 
 def _script_body(content: bytes) -> bytes:
-    """Return the part of a Python script after the lines that name its interpreter; empty for any other file."""
+    """Return the part of a Python script after the lines with its interpreter; empty for any other file."""
     first, _, rest = content.partition(b"\n")
     if first.startswith(b"#!") and b"python" in first:
         return rest

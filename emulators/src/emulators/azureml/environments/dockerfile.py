@@ -62,7 +62,7 @@ def _steps(rest: str) -> Iterator[str]:
 
 
 def _of_list(text: str) -> str:
-    """Return the command line that a JSON list of words means; '' for any other text, which is shell syntax."""
+    """Return the command line of a JSON list of words; '' for shell syntax."""
     try:
         words = json.loads(text) if text.startswith("[") else []
     except (ValueError, RecursionError):

@@ -30,14 +30,14 @@ print(json.dumps({"site": sysconfig.get_path("purelib"), "version": platform.pyt
 
 @dataclass(frozen=True)
 class Installed:
-    """The packages that are installed in one environment. `version` is the version of its Python, such as 3.11.7."""
+    """The installed packages of one environment. `version` is the Python version, for example 3.11.7."""
 
     site: Path
     version: str
 
     @classmethod
     def of(cls, python: Path) -> Installed:
-        """Ask the interpreter. Raises OSError or CalledProcessError if it does not run."""
+        """Ask the interpreter. Raises OSError or CalledProcessError for a broken interpreter."""
         told = subprocess.run([str(python), "-c", _FACTS], capture_output=True, text=True, check=True, timeout=60)
         facts = json.loads(told.stdout)
         return cls(Path(facts["site"]), facts["version"])
@@ -47,8 +47,9 @@ class Installed:
         return ".".join(self.version.split(".")[:2])
 
     def satisfying(self, requirements: Iterable[str]) -> tuple[dict[str, Distribution], list[str]]:
-        """Return the installed packages that satisfy these requirements, with all their dependencies, and the
-        requirements that no installed package satisfies."""
+        """Return the installed packages for these requirements, with every dependency, and the requirements without an
+        installed package.
+        """
         found: dict[str, Distribution] = {}
         missing = []
         for text in requirements:
@@ -67,7 +68,7 @@ class Installed:
         return {canonicalize_name(found.metadata["Name"]): found for found in distributions(path=[str(self.site)])}
 
     def _closure(self, wanted: Requirement) -> dict[str, Distribution] | None:
-        """Return the distributions that this requirement needs; None if one is missing, or has another version."""
+        """Return this requirement's distributions; None for a missing distribution, or one of another version."""
         found: dict[str, Distribution] = {}
         waiting = [(wanted, frozenset[str]())]
         seen: set[tuple[str, frozenset[str]]] = set()

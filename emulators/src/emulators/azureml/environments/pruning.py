@@ -1,4 +1,4 @@
-"""Environments that are kept for the next job, and when they go: a folder of them would grow with each new content."""
+"""Environments kept for the next job, and their removal: a folder of environments would grow with each new content."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ def to_remove(used: Mapping[str, float], now: float) -> list[str]:
 
 
 def prune(folder: Path, now: float) -> list[str]:
-    """Remove the environments that `to_remove` names, and return the removed names. An environment that is being
-    installed is skipped."""
+    """Remove the environments named by `to_remove`, and return the removed names. An environment in installation is
+    skipped.
+    """
     removed = []
     for name in to_remove(_used(folder), now):
         with contextlib.suppress(Timeout, OSError), FileLock(folder / f"{name}.lock", timeout=0):

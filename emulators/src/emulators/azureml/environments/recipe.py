@@ -1,4 +1,4 @@
-"""What an environment asks for, as far as this machine can make it: a Python, packages of PyPI, variables. No I/O.
+"""The needs of an environment, as far as this machine can meet them: a Python, packages of PyPI, variables. No I/O.
 
 In Azure an environment is a container image, with a conda environment in it if it has a conda file. Here it is a
 virtual environment: a conda package becomes the PyPI package of the same content, and an image stands for the Python
@@ -72,13 +72,14 @@ _LOCAL = re.compile(r"-r\b|--requirement\b|-c\b|--constraint\b|-e\b|--editable\b
 
 
 class NotHere(BadRequest):
-    """An environment that can't be made on this machine; the message says what is missing."""
+    """An environment beyond this machine; the message names the missing part."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """The content of an environment. `python` is a version such as 3.10, or '' for the nodes' own. `or_python` are
-    acceptable versions if that one is not on this machine. `notes` head the job's log."""
+    """The content of an environment. `python` is a version, for example 3.10, or '' for the nodes' own. `or_python` are
+    acceptable versions if this machine lacks `python`. `notes` head the job's log.
+    """
 
     requirements: tuple[str, ...] = ()
     python: str = ""
@@ -87,7 +88,7 @@ class Recipe:
     or_python: tuple[str, ...] = ()
 
     def names(self, packages: Iterable[str]) -> bool:
-        """Return whether the requirements include one of these packages."""
+        """Return whether the requirements include any of these packages."""
         asked = {re.split(r"[^\w.-]", text, maxsplit=1)[0].lower().replace("_", "-") for text in self.requirements}
         return bool(asked & set(packages))
 
@@ -98,8 +99,9 @@ class Recipe:
 
 
 def curated(name: str) -> Recipe:
-    """Return the recipe of one of Microsoft's environments, by its name with or without `AzureML-`. Raises NotHere
-    for an unknown name."""
+    """Return the recipe of a Microsoft environment, by name with or without `AzureML-`. Raises NotHere for an unknown
+    name.
+    """
     plain = name.lower().removeprefix("azureml-")
     if (lock := LOCKS.get(plain)) is not None:
         return Recipe(lock, LOCKED_FOR[0], or_python=LOCKED_FOR[1:])
@@ -112,8 +114,9 @@ def curated(name: str) -> Recipe:
 
 
 def registered(name: str, properties: dict[str, Any]) -> Recipe:
-    """Return the recipe of an environment version: that of its conda file, otherwise of its image. Build contexts
-    are handled by `dockerfile`."""
+    """Return the recipe of an environment version: from the conda file, otherwise from the image. `dockerfile` handles
+    build contexts.
+    """
     what = "The job's environment" if properties.get("isAnonymous") else f"Environment {name!r}"
     conda, image = properties.get("condaFile"), str(properties.get("image") or "")
     if conda:
@@ -128,7 +131,7 @@ def registered(name: str, properties: dict[str, Any]) -> Recipe:
 
 
 def from_image(image: str) -> Recipe:
-    """Return the packages that an image is known for."""
+    """Return the known packages of an image."""
     language_problem(image)
     bare = image.removeprefix("docker://").partition("@")[0]
     path, _, tag = bare.rpartition(":") if ":" in bare.rpartition("/")[2] else (bare, "", "")
@@ -201,14 +204,15 @@ def _from_conda_package(entry: str, what: str) -> Iterator[str]:
 
 
 def _python(entry: Any) -> str:
-    """Return the Python version that a dependency pins, such as 3.11; '' for another dependency or a range of
-    versions."""
+    """Return the Python version pinned by a dependency, for example 3.11; '' for another dependency or a range of
+    versions.
+    """
     found = re.fullmatch(r"(?:[\w-]+::)?python\s*={1,2}\s*(3\.\d+)(?:\.[\d*]+)?(?:=.*)?", str(entry).strip())
     return found[1] if found else ""
 
 
 def _split(entry: str, what: str) -> tuple[str, str]:
-    """Split conda's spelling of a package into its name and its versions in pip's spelling."""
+    """Split conda's spelling of a package into the name and the versions in pip's spelling."""
     found = _CONDA.fullmatch(entry.strip())
     if found is None:
         raise NotHere(f"{what}: the dependency {entry[:80]!r} can't be read.")

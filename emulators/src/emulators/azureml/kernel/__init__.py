@@ -1,1 +1,1 @@
-"""Parts that all others need: configuration, errors, identities, locations, and checks of values."""
+"""Parts for every other module: configuration, errors, identities, locations, and checks of values."""

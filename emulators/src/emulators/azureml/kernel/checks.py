@@ -1,4 +1,4 @@
-"""Values of a REST body, checked against what Microsoft's OpenAPI documents say of them. No I/O."""
+"""Values of a REST body, checked against Microsoft's OpenAPI documents. No I/O."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def duration(body: Json, key: str, section: str = "") -> float | None:
 
 
 def text(body: Json, key: str) -> str:
-    """Return a required text. Raises BadRequest if it is missing or empty."""
+    """Return a required text. Raises BadRequest for a missing or empty text."""
     value = body.get(key)
     if not isinstance(value, str) or not value.strip():
         raise BadRequest(f"The properties need a {key!r}: a non-empty string, not {value!r:.80}.")
@@ -52,7 +52,7 @@ def optional_text(body: Json, key: str) -> str | None:
 
 
 def mapping(body: Json, key: str) -> Json:
-    """Return an object, empty if it is missing or null. Raises BadRequest for any other value."""
+    """Return an object; empty if missing or null. Raises BadRequest for any other value."""
     value = body.get(key)
     if value is None:
         return {}
@@ -70,7 +70,7 @@ def texts(body: Json, key: str) -> dict[str, Any]:
 
 
 def flag(body: Json, key: str) -> bool:
-    """Return whether the value is true; False if it is missing or null. Raises BadRequest for any other value."""
+    """Return whether the value is true; False if missing or null. Raises BadRequest for any other value."""
     value = body.get(key)
     if value is not None and not isinstance(value, bool):
         raise BadRequest(f"{key} is {value!r:.80}; it must be true or false.")
@@ -78,7 +78,7 @@ def flag(body: Json, key: str) -> bool:
 
 
 def choice(value: str, key: str, choices: Iterable[str]) -> str:
-    """Return the value if it is one of the choices. Raises BadRequest for any other."""
+    """Return an allowed value unchanged. Raises BadRequest for any other value."""
     if value not in (known := list(choices)):
         raise BadRequest(f"{key} {value!r:.80}; choose {among(known)}.")
     return value

@@ -34,8 +34,9 @@ class Life:
 
 @dataclass(frozen=True)
 class ClusterSeed:
-    """A cluster that is created at the start unless a cluster with its name exists. Jobs on a `simulated` cluster
-    run no processes."""
+    """A cluster for the start. An existing cluster of this name stays. Jobs on a `simulated` cluster run no
+    processes.
+    """
 
     name: str
     vm_size: str = "Standard_D2s_v5"
@@ -48,7 +49,9 @@ class ClusterSeed:
 
 @dataclass(frozen=True)
 class EventTarget:
-    """The target of status events: the endpoint of a custom topic, and the authority that signed its certificate."""
+    """The target of status events: the endpoint of a custom topic, and the authority behind the endpoint's
+    certificate.
+    """
 
     url: str
     ca: Path | None = None
@@ -57,8 +60,7 @@ class EventTarget:
 
 @dataclass(frozen=True)
 class NodeIdentity:
-    """The identity of the clusters' nodes. `token_key` signs its tokens; services that accept the tokens have the
-    key too."""
+    """The identity of the clusters' nodes. `token_key` signs the tokens; accepting services have the key too."""
 
     principal: str
     client_id: str
@@ -103,7 +105,7 @@ class Config:
 
     @property
     def bundle(self) -> Path:
-        """Return the file of root certificates that verify this control plane, as emulators.certs writes it."""
+        """Return the file of root certificates for verifying this control plane, as written by emulators.certs."""
         return (self.certs / "bundle.pem").resolve()
 
     @property
@@ -115,7 +117,7 @@ class Config:
         return self.guid("workspace")
 
     def guid(self, *parts: str) -> str:
-        """Return a GUID that depends only on the workspace and these words."""
+        """Return a GUID from only the workspace and these words."""
         return str(uuid.uuid5(NAMESPACE, "/".join((self.workspace_id.lower(), *parts))))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def opened(path: Path, schema: str) -> sqlite3.Connection:
-    """Open the database, and create the file, its folder and its tables if they are missing.
+    """Open the database. A missing file, folder or table is created.
 
     A kill of the process loses at most the last writes, and leaves no half of one.
     """

@@ -1,4 +1,4 @@
-"""Errors as Azure Resource Manager answers them.
+"""Errors in Azure Resource Manager's form.
 
 ArmError          an answer that is an error: status, code, message
   BadRequest      400, the body or a name can't be accepted; the message says which value and what would do
@@ -43,7 +43,7 @@ class DataError(Exception):
 
 
 class Refused(DataError):
-    """This file can't be moved, although other files may still be."""
+    """This file can't be moved; other files still may."""
 
 
 def among(names: Iterable[str]) -> str:

@@ -1,5 +1,5 @@
-"""Managed identities in the form that App Service and Azure ML's nodes offer, so that an unmodified
-DefaultAzureCredential gets a token.
+"""Managed identities in the form of App Service and of Azure ML's nodes: an unmodified DefaultAzureCredential gets a
+token.
 
 The app's tokens are unsigned and grant nothing: the control plane only requires that a request carries one. The nodes'
 tokens are signed, because the storage account checks them.

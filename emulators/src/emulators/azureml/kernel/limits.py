@@ -15,7 +15,7 @@ KINDS = {"GET": "reads", "HEAD": "reads", "OPTIONS": "reads", "DELETE": "deletes
 
 @dataclass(frozen=True)
 class Bucket:
-    """A token bucket: its size in requests, and its refill in requests per second."""
+    """A token bucket: the size in requests, and the refill in requests per second."""
 
     size: float
     refill: float
@@ -23,7 +23,7 @@ class Bucket:
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of one subscription; the defaults are Azure's."""
+    """The limits of one subscription, by default Azure's."""
 
     reads: Bucket = Bucket(250, 25)
     writes: Bucket = Bucket(200, 10)
@@ -47,8 +47,7 @@ class Verdict:
 
 @dataclass
 class Throttle:
-    """The token buckets of all principals. A bucket that has not been used for long enough is full again, and is
-    dropped."""
+    """The token buckets of all principals. A bucket without recent use is full again, and is dropped."""
 
     limits: Limits
     clock: Callable[[], float]

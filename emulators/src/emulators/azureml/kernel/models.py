@@ -14,7 +14,7 @@ SERVERLESS = "serverless"
 
 
 class Status(StrEnum):
-    """The statuses of azure-ai-ml's JobStatus that this control plane uses."""
+    """The statuses of azure-ai-ml's JobStatus in this control plane."""
 
     NOT_STARTED = "NotStarted"
     QUEUED = "Queued"
@@ -83,7 +83,7 @@ class Job:
 
 
 def compute_name(properties: Json) -> str:
-    """Return the name of a job's cluster. A job that names none runs on the compute that Azure ML calls serverless."""
+    """Return the name of a job's cluster. A job without a cluster runs on Azure ML's serverless compute."""
     said = str(properties.get("computeId") or SERVERLESS)
     return said.rsplit("/", 1)[-1].removeprefix("azureml:").lower()
 
@@ -98,7 +98,7 @@ class NodeState(StrEnum):
 
 @dataclass
 class Node:
-    """A node of a cluster: in truth, a place where a job's processes run. `since` is when it entered its state."""
+    """A node of a cluster: in truth, a place for a job's processes. `since` is the begin of the node's state."""
 
     id: str
     number: int
@@ -121,7 +121,7 @@ class Scale:
 
 @dataclass
 class Cluster:
-    """An AmlCompute. Its nodes exist in memory only, so a restarted control plane allocates them again."""
+    """An AmlCompute. The nodes exist in memory only, so a restarted control plane allocates new nodes."""
 
     name: str
     location: str
@@ -161,7 +161,7 @@ class Datastore:
 
 @dataclass
 class Asset:
-    """A version of an asset; `kind` is its ARM collection, such as `codes` or `environments`."""
+    """A version of an asset; `kind` is the ARM collection, for example `codes` or `environments`."""
 
     kind: str
     name: str

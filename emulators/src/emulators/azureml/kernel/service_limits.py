@@ -1,4 +1,4 @@
-"""Azure ML's limits on what a run says of itself, on how long it lives, and on the files of an image. No I/O.
+"""Azure ML's limits on a run's own records, on a run's lifetime, and on the files of an image. No I/O.
 
 The numbers: https://learn.microsoft.com/azure/machine-learning/resource-limits-capacity. The page lacks the number of
 parameters, which https://github.com/Azure/azure-sdk-for-python/issues/35685 reports. The words of a refusal are from

@@ -41,7 +41,7 @@ class Location:
 
 @dataclass(frozen=True)
 class AssetRef:
-    """A reference to a version of an asset, or to a label of its name. `kind` is the name of its collection, such as
+    """A reference to a version of an asset, or to a label of the asset's name. `kind` is the collection, for example
     `data` or `models`.
 
     The asset is in the workspace, or in the registry that `registry` names.
@@ -71,7 +71,7 @@ class JobOutput:
 
 @dataclass(frozen=True)
 class AccountBlob:
-    """A path in a storage account, given by its URL."""
+    """A path in a storage account, given by a URL."""
 
     account: str
     container: str

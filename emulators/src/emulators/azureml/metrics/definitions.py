@@ -1,4 +1,4 @@
-"""The metrics that this emulator measures: names, descriptions and dimensions as Microsoft documents them. No I/O.
+"""The metrics of this emulator: names, descriptions and dimensions from Microsoft's documentation. No I/O.
 
 https://learn.microsoft.com/azure/machine-learning/monitor-azure-machine-learning-reference
 """
@@ -15,14 +15,14 @@ OF_A_CLUSTER = ("Scenario", "ClusterName")
 
 @dataclass(frozen=True)
 class Definition:
-    """A metric of the workspace. All have the unit Count and are aggregated in intervals of one minute."""
+    """A metric of the workspace. Every metric has the unit Count and is aggregated in intervals of one minute."""
 
     name: str
     words: str
     dimensions: tuple[str, ...]
 
     def spelled(self, dimension: str) -> str | None:
-        """Return a dimension as the metric spells it; None if the metric lacks it. Names are case-insensitive."""
+        """Return a dimension in the metric's spelling; None for an unknown dimension. Names are case-insensitive."""
         return next((name for name in self.dimensions if name.lower() == dimension.lower()), None)
 
 

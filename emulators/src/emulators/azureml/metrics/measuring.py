@@ -81,7 +81,7 @@ class Measurer:
     _network: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def measure(self, works: Iterable[Work], elapsed: float) -> list[Measured]:
-        """Return what each node used in the last `elapsed` seconds."""
+        """Return each node's use in the last `elapsed` seconds."""
         family, seen = Family(), dict[tuple[int, float], _Counted]()
         network, found = self._traffic(), list[Measured]()
         for work in works:
@@ -119,7 +119,7 @@ class Measurer:
 
 
 class Family:
-    """All processes of this machine now, by their parents and sessions."""
+    """The machine's current processes, by parents and sessions."""
 
     def __init__(self) -> None:
         self._by_parent: dict[int, list[psutil.Process]] = {}
@@ -132,8 +132,9 @@ class Family:
                 self._by_session.setdefault(os.getsid(process.pid), []).append(process)
 
     def of(self, roots: Iterable[int]) -> list[psutil.Process]:
-        """Return the root processes and their descendants, also those whose parent has ended. A descendant that left
-        the session and lost its parent is not found."""
+        """Return the root processes and their descendants, also descendants of ended parents. A descendant outside of
+        the session without a parent is not found.
+        """
         found: dict[int, psutil.Process] = {}
         waiting = [self._by_pid[root] for root in roots if root in self._by_pid]
         while waiting:

@@ -1,4 +1,4 @@
-"""A query of Azure Monitor's metrics: its parameters, read as the service reads them, and its answer. No I/O.
+"""A query of Azure Monitor's metrics: the parameters, read by the service's rules, and the answer. No I/O.
 
 Contract: https://github.com/Azure/azure-rest-api-specs,
 specification/monitor/resource-manager/Microsoft.Insights/stable/2024-02-01/metrics_API.json.
@@ -28,7 +28,7 @@ MINUTE = 60
 
 @dataclass(frozen=True)
 class Sample:
-    """What was measured of a metric in one minute. `minute` is its begin, in Unix seconds."""
+    """The measurement of a metric in one minute. `minute` is the begin, in Unix seconds."""
 
     minute: int
     dimensions: Mapping[str, str]
@@ -86,7 +86,7 @@ def _metrics(text: str) -> tuple[Definition, ...]:
 
 
 def _timespan(text: str, now: dt.datetime) -> tuple[dt.datetime, dt.datetime]:
-    """Return begin and end. A duration, such as PT30M, ends now: azure-monitor-query 1.4 sends it so."""
+    """Return begin and end. A duration, for example PT30M, ends now: azure-monitor-query 1.4 sends durations."""
     if not text:
         return now - dt.timedelta(hours=1), now
     if text.startswith("P"):

@@ -52,7 +52,7 @@ class Samples:
         self._db.close()
 
     def add(self, measured: Iterable[Measured], at: float) -> None:
-        """Add values that were measured at this time, in Unix seconds."""
+        """Add values measured at this time, in Unix seconds."""
         minute = int(at) // MINUTE * MINUTE
         rows = [
             (metric, _about(dimensions), minute, json.dumps(dimensions, sort_keys=True), value, value, value)

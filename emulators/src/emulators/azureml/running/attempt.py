@@ -1,4 +1,4 @@
-"""One attempt at a job: download its data, run its ranks, upload its results, and return the outcome."""
+"""One attempt at a job: download the data, run the ranks, upload the results, and return the outcome."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Attempt:
                 file.write(f"[azureml] {words}\n")
 
     def work(self) -> list[Work]:
-        """Return what runs on each node now. Processes that mpirun starts count for the first node."""
+        """Return the current work of each node. mpirun's processes count for the first node."""
         node_of = self._spec.distribution.node_of
         by_node: dict[str, list[int]] = {}
         for rank, process in enumerate(self._ranks):
@@ -158,8 +158,9 @@ class Attempt:
         return {**inputs, **outputs}
 
     async def _mount(self, output: str, place: Place) -> list[Watched]:
-        """Mount an output. All nodes of all jobs share one folder; with the fault `own`, each node gets a folder of
-        its own, which may show less."""
+        """Mount an output. The nodes of all jobs share one folder; with the fault `own`, each node gets a separate
+        folder, which may show less.
+        """
         if not self._site.own_mounts():
             watched = await self._site.mounts.acquire(self._site.blobs, place)
             self._mounted.append(watched)
@@ -209,7 +210,7 @@ class Attempt:
         return Outcome(stop, None if stop or failed is None else await self._failure(failed))
 
     async def _until_over(self) -> int | None:
-        """Return when all ranks have ended well, with the rank that failed first, or when the attempt is given up.
+        """Return after the good end of every rank, with the first failed rank, or at the end of the attempt's patience.
 
         Parameter servers serve until they are stopped, so they end with the last of the others.
         """
@@ -231,7 +232,7 @@ class Attempt:
             await asyncio.gather(ending, stop, return_exceptions=True)
 
     def _limit(self) -> tuple[float, Stop]:
-        """Return for how many seconds the processes may run from now on, and why they are stopped then."""
+        """Return the processes' remaining seconds, and the reason for the stop afterwards."""
         own, left = self._spec.timeout, max(0.0, self._dies_at - time.monotonic())
         return (own, Stop.TIMED_OUT) if own is not None and own <= left else (left, Stop.OUTLIVED)
 
@@ -251,7 +252,7 @@ class Attempt:
                 task.cancel()
 
     async def _stop_ranks(self) -> None:
-        """Stop all ranks. Ranks of a lost node are stopped first, before the other ranks can learn of the loss."""
+        """Stop every rank. Ranks of a lost node are stopped first, before the other ranks can learn of the loss."""
         grace = self._site.config.preemption_grace_seconds
         if self._stop is Stop.SHUT_DOWN:
             grace = min(grace, SHUT_DOWN_GRACE_SECONDS)

@@ -1,4 +1,4 @@
-"""The inputs of attempts at jobs, and the results that they report: plain values."""
+"""The inputs and results of attempts at jobs: plain values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from emulators.azureml.storage.blobs import Blobs, Place
 
 
 class Stop(Enum):
-    """The reason why an attempt was stopped. A cancellation takes precedence over all other reasons."""
+    """The reason for stopping an attempt. A cancellation takes precedence over every other reason."""
 
     CANCELED = "canceled"
     TIMED_OUT = "timed out"

@@ -1,5 +1,4 @@
-"""The launchers of distributions: the packages that they need in a job's environment, and the command that they
-make. No I/O."""
+"""The launchers of distributions: required packages of a job's environment, and the launch command. No I/O."""
 
 from __future__ import annotations
 

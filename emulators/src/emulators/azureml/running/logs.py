@@ -12,7 +12,7 @@ MANY_BLOCKS = 40_000  # an append blob takes 50,000 blocks; past this mark a log
 
 @dataclass
 class LogCopy:
-    """One attempt's log file and the blob that it is appended to. The blob keeps the output of earlier attempts."""
+    """One attempt's log file and the destination blob. The blob keeps the output of earlier attempts."""
 
     file: Path
     blob: Place
@@ -24,8 +24,7 @@ class LogCopy:
         self.length = await blobs.open_log(self.blob)
 
     async def push(self, blobs: Blobs) -> None:
-        """Append the bytes of the file that the blob lacks. After a failure, the next push continues where this one
-        ended."""
+        """Append the file's new bytes to the blob. After a failure, the next push continues at the end of the blob."""
         with self.file.open("rb") as file:
             file.seek(self.copied)
             while piece := file.read(PIECE):

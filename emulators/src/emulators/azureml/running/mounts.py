@@ -1,4 +1,4 @@
-"""Mounted outputs: every job on this machine that mounts a place in storage sees one folder, as through a mount."""
+"""Mounted outputs: jobs on this machine with an output at one place in storage share one folder, as through a mount."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Mount:
 
 
 class Mounts:
-    """The places that are mounted now. Each is filled from storage when its first user comes, and goes with the last.
+    """The current mounts. The first user fills a mount from storage, and the last user removes the mount.
 
     A real mount shows what another node wrote once that node closed the file; this one does at once. The fault `mounts`
     = "own" makes it as real ones are: views.py.
@@ -32,7 +32,7 @@ class Mounts:
         self._mounts: dict[Place, _Mount] = {}
 
     async def acquire(self, blobs: Blobs, place: Place) -> Watched:
-        """Mount the place, or share its existing mount. Each `acquire` needs one `release`."""
+        """Mount the place, or share an existing mount. Each `acquire` needs one `release`."""
         if place not in self._mounts:
             name = hashlib.sha256(f"{place.container}/{place.path}".encode()).hexdigest()[:16]
             self._mounts[place] = _Mount(Watched(self._folder / name, place, mirror=True))
@@ -49,7 +49,7 @@ class Mounts:
         return mount.watched
 
     def release(self, watched: Watched) -> None:
-        """Leave the mount. The last user's release removes the folder, with all changes that were not pushed."""
+        """Leave the mount. The last user's release removes the folder, with every unpushed change."""
         mount = self._mounts[watched.place]
         mount.users -= 1
         if mount.users == 0:

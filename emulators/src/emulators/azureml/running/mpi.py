@@ -1,4 +1,5 @@
-"""Ranks under Open MPI's mpirun, if a job's environment has it. `import mpi4py` needs mpirun to reach the other ranks.
+"""Ranks under Open MPI's mpirun, in job environments with mpirun. `import mpi4py` needs mpirun to reach the other
+ranks.
 
 Without mpirun, each rank is started separately, with the variables that mpirun would set (see distribution). That is
 enough for torch.distributed and for other programs that read the variables. With mpirun, one script is started for all
@@ -22,14 +23,14 @@ _SCRIPT = """\
 
 def mpirun(environment: JobEnvironment) -> Path | None:
     """Return the mpirun of the job's environment, or None. The path is resolved, because mpirun looks for its files
-    near its real path."""
+    near the real path.
+    """
     program = environment.scripts / "mpirun"
     return program.resolve() if program.exists() else None
 
 
 def leader(launches: Sequence[Launch], program: Path, folder: Path) -> Launch:
-    """Write a script for each rank into the folder, and return the launch of the mpirun process that starts all
-    ranks."""
+    """Write a script for each rank into the folder, and return the launch of mpirun for every rank."""
     folder.mkdir()
     for rank, launch in enumerate(launches):
         (folder / f"rank-{rank}.sh").write_text(_becoming(launch))

@@ -36,7 +36,7 @@ class Guard:
         self._write(f"-{group}\n")
 
     def close(self) -> None:
-        """End the guard, which ends all groups that were not released."""
+        """End the guard. The guard's end stops every unreleased group."""
         if self._process and self._process.stdin:
             self._process.stdin.close()
             self._process.wait()

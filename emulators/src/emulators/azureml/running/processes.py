@@ -1,4 +1,4 @@
-"""One rank of a job: a shell command in a process group of its own, with its output in a log file."""
+"""One rank of a job: a shell command in a separate process group, with output in a log file."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class RankProcess:
 
 
 class ErrorCopy(threading.Thread):
-    """Adds what comes through a pipe to the log, and keeps its end, by which a failure can be told.
+    """Adds the bytes of a pipe to the log, and keeps the last bytes to explain a failure.
 
     A thread of our own and not asyncio's pipes: with those, a process counts as running until the last holder of its
     pipe is gone, and that may be a process that it left in the background.

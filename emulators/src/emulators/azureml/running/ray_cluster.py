@@ -40,7 +40,7 @@ def main() -> int:
 
 
 def run(nodes: int, command: str, scratch: Path) -> int:
-    """Start the cluster, and return what the command exits with."""
+    """Start the cluster, and return the command's exit code."""
     (scratch / "ray").mkdir()
     os.environ |= {
         "RAY_TMPDIR": str(scratch),

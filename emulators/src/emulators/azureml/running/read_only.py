@@ -18,7 +18,7 @@ _READ = 0o555
 
 
 def close(folder: Path) -> None:
-    """Make the folder and everything in it read-only. Does nothing on Windows, which has no such permission."""
+    """Make the folder and its content read-only. Does nothing on Windows, which lacks the permission."""
     if IS_WINDOWS:
         return
     for path, _, names in os.walk(folder, topdown=False):

@@ -1,4 +1,4 @@
-"""The log files of a job, and what is said in them and of a failure. No I/O."""
+"""The log files of a job, the emulator's lines in the logs, and the words of a failure. No I/O."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def heading(job: Job, notes: tuple[str, ...]) -> str:
 
 
 def failure(spec: JobSpec, rank: int, status: int, last_words: str) -> str:
-    """Return the error message of a job: the first process that failed, with the end of its standard error."""
+    """Return the error message of a job: the first failed process, with the end of the standard error."""
     lines = last_words.splitlines()[-ERROR_LINES:]
     return (
         f"Execution failed. User process '{_program(spec.command)}' exited with status code {status}. Please check log "
@@ -40,6 +40,6 @@ def failure(spec: JobSpec, rank: int, status: int, last_words: str) -> str:
 
 
 def _program(command: str) -> str:
-    """Return the command's first word that is not a variable assignment."""
+    """Return the command's first word after the variable assignments."""
     words = (word for word in command.split() if "=" not in word)
     return Path(next(words, command)).name

@@ -23,7 +23,7 @@ class NoShell(OSError):
 
 
 def argv(command: str) -> list[str]:
-    """Return the arguments that run this command in a shell. Raises NoShell if Windows has no bash of its own."""
+    """Return the arguments for running this command in a shell. Raises NoShell on Windows without a separate bash."""
     if IS_WINDOWS:
         return [windows_bash(os.environ), "-c", command]
     return [shutil.which("bash") or "sh", "-c", command]
@@ -59,8 +59,9 @@ def _wsl_on_path(env: Mapping[str, str]) -> bool:
 
 
 def _is_wsl(folder: Path, env: Mapping[str, str]) -> bool:
-    """Return whether a bash.exe in this folder belongs to WSL: the folder is one of Windows' own, or that of the
-    Store's aliases."""
+    """Return whether a bash.exe in this folder belongs to WSL: the folder is Windows' own, or has the Store's
+    aliases.
+    """
     names = [part.lower() for part in folder.parts]
     windows = [part.lower() for part in Path(env.get("SystemRoot", "C:/Windows")).parts]
     return "windowsapps" in names or names[: len(windows)] == windows

@@ -49,7 +49,9 @@ class Copies:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def finish(self) -> None:
-        """Copy everything that is left, after all processes have ended. Raises DataError if storage keeps failing."""
+        """Copy the remaining output, after the end of every process. Raises DataError for lasting failures of
+        storage.
+        """
         for attempt in range(1, FINAL_TRIES + 1):
             try:
                 await self._push_logs()

@@ -22,8 +22,9 @@ INHERITED = frozenset((*SYSTEM, *WINDOWS, "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVIC
 
 @dataclass(frozen=True)
 class Gang:
-    """The values that all ranks of one attempt share. `paths` holds the values of the placeholders (`inputs.data`
-    -> a path)."""
+    """The shared values of one attempt's ranks. `paths` holds the values of the placeholders (`inputs.data` -> a
+    path).
+    """
 
     node_ids: tuple[str, ...]
     ports: tuple[int, ...]  # free ones, one for each process; the first is the master's
@@ -34,7 +35,7 @@ class Gang:
 
 
 def environment(config: Config, job: Job, spec: JobSpec, gang: Gang, rank: int) -> dict[str, str]:
-    """Return the environment variables of one rank. The job's own variables override all others."""
+    """Return the environment variables of one rank. The job's own variables override every other variable."""
     inherited = {key: value for key, value in os.environ.items() if key in INHERITED}
     path = os.pathsep.join((str(gang.environment.scripts), os.environ.get("PATH", os.defpath)))
     node = spec.distribution.node_of(rank)
@@ -57,8 +58,9 @@ def environment(config: Config, job: Job, spec: JobSpec, gang: Gang, rank: int) 
 
 
 def _together(spec: JobSpec) -> int:
-    """Return the number of processes that share this machine's cores: the job's, times the nodes of other jobs that
-    torchrun may join."""
+    """Return the number of processes on this machine's cores: the job's processes, times the nodes of possibly joined
+    jobs under torchrun.
+    """
     most = spec.variables.get("PET_NNODES", "1").rpartition(":")[2]
     return spec.world_size * (int(most) if most.isdecimal() else 1)
 

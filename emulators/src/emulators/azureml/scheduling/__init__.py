@@ -1,1 +1,1 @@
-"""Scheduling: the jobs that run next, and their nodes."""
+"""Scheduling: the next jobs to run, and the jobs' nodes."""

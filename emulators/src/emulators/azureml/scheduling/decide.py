@@ -1,4 +1,4 @@
-"""The scheduler's decisions for one cluster, as values. No I/O, no clock of its own.
+"""The scheduler's decisions for one cluster, as values. No I/O and no clock.
 
 A job starts when as many nodes are idle as it needs, all at once (gang scheduling). The queue is first in, first out:
 a job that waits for nodes holds back those behind it, but one that needs more nodes than the cluster may have holds
@@ -17,7 +17,7 @@ LEAVING_SECONDS = 0.3  # how long a node that leaves, or was preempted, can stil
 
 @dataclass(frozen=True)
 class Waiting:
-    """A queued job and the number of nodes that it needs."""
+    """A queued job and the required number of nodes."""
 
     job: str
     needs: int
@@ -46,7 +46,7 @@ class Decision:
 def decide(
     scale: Scale, nodes: Sequence[Node], queue: Sequence[Waiting], now: float, node_start_seconds: float
 ) -> Decision:
-    """Decide for a cluster with these nodes and this queue (oldest first). Deciding twice on the same is harmless."""
+    """Decide for a cluster with these nodes and this queue (oldest first). A repeated decision is harmless."""
 
     def due(node: Node, after: float) -> bool:
         return now - node.since >= after

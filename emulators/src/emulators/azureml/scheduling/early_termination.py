@@ -48,7 +48,7 @@ def _reason(policy: Policy, maximize: bool, told: Told, trial: int, interval: in
 
 
 def _bandit(policy: Policy, maximize: bool, mine: float, best: float) -> str | None:
-    """Allowed is what lies within the slack of the best trial's best."""
+    """A trial may continue within the slack of the best trial's best value."""
     if policy.slack_amount:
         least = best - policy.slack_amount if maximize else best + policy.slack_amount
     else:

@@ -1,4 +1,4 @@
-"""Nodes that are to be taken away: announced first, as Azure tells the machines of a scale set, then taken."""
+"""Nodes before an eviction: announced first, as Azure tells the machines of a scale set, then taken."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Announced:
 
 
 class Evictions:
-    """Takes nodes away, after a notice or without one, and tells nodes what is announced."""
+    """Takes nodes away, with or without a notice, and tells nodes the announced evictions."""
 
     def __init__(self, workspace: Workspace, scheduler: Scheduler) -> None:
         self._workspace, self._scheduler = workspace, scheduler
@@ -90,7 +90,7 @@ class Evictions:
         ]
 
     async def document(self, request: web.Request) -> web.Response:
-        """`{"DocumentIncarnation": N, "Events": [...]}`, with those of all nodes of the cluster, as in a scale set."""
+        """`{"DocumentIncarnation": N, "Events": [...]}`, with the events of the cluster's nodes, as in a scale set."""
         cluster = self._cluster_of(request, VERSIONS)
         events = [event.as_json() for event in self._announced.values() if event.cluster == cluster]
         return web.json_response({"DocumentIncarnation": self._incarnation, "Events": events})

@@ -10,8 +10,7 @@ from emulators.azureml.kernel.models import TERMINAL, Status
 
 @dataclass(frozen=True)
 class GraphDecision:
-    """The next actions. `failed` are the steps that did not complete; `never` are the steps that therefore won't
-    start."""
+    """The next actions. `failed` are the incomplete ended steps; `never` are the steps that therefore won't start."""
 
     start: tuple[str, ...] = ()
     cancel: tuple[str, ...] = ()
@@ -23,7 +22,7 @@ class GraphDecision:
 def decide(
     needs: Mapping[str, set[str]], begun: Mapping[str, Status], *, continues: bool, canceled: bool = False
 ) -> GraphDecision:
-    """Decide for a pipeline whose steps `begun` have these statuses. Deciding twice on the same is harmless.
+    """Decide for a pipeline with these statuses of the `begun` steps. A repeated decision is harmless.
 
     A step that fails ends the pipeline: nothing more starts, and what runs is canceled. With `continues` only the steps
     that need it, or need one that does, don't start.
@@ -44,7 +43,7 @@ def decide(
 
 
 def _lost(needs: Mapping[str, set[str]], failed: tuple[str, ...]) -> set[str]:
-    """Return the failed steps and all steps that depend on them."""
+    """Return the failed steps and every dependent step."""
     lost = set(failed)
     while more := {step for step, wanted in needs.items() if wanted & lost} - lost:
         lost |= more

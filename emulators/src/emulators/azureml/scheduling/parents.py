@@ -22,7 +22,7 @@ Metrics = Callable[[str, str], Awaitable[list[float]]]  # a job and a metric -> 
 
 @dataclass(frozen=True)
 class End:
-    """The end of a parent: its final status, and the error if it failed."""
+    """The end of a parent: the final status, and the error of a failure."""
 
     status: Status = Status.COMPLETED
     error: str = ""
@@ -45,8 +45,9 @@ class Driver(Protocol):
     look_seconds: float | None  # after which it looks again by itself
 
     async def step(self) -> tuple[End | None, list[str]]:
-        """Do everything that can be done now. Returns the end of the parent, or None if it has not ended, and lines
-        for its log."""
+        """Do every possible action now. Returns the end of the parent, or None before the end, and lines for the
+        parent's log.
+        """
 
 
 class ParentLog:
@@ -85,7 +86,7 @@ class Parents:
             task.add_done_callback(self._tasks.discard)
 
     async def stop(self) -> None:
-        """Stop all tasks. The next start continues the parents."""
+        """Stop every task. The next start continues the parents."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

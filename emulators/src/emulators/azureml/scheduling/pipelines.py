@@ -1,4 +1,4 @@
-"""Pipelines: each step becomes a job as soon as its inputs exist."""
+"""Pipelines: each step becomes a job as soon as the step's inputs exist."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class PipelineDriver:
         return f"Step {name!r} (job {child.name}) {how}{': ' + said if said else '.'}"
 
     def _register(self) -> None:
-        """Register the pipeline's outputs that name an asset."""
+        """Register the pipeline's outputs with a named asset."""
         for output in outputs_of(self._job.name, {**self._job.properties, "outputs": self._outputs()}):
             if output.asset:
                 self._means.site.register(self._job, output)

@@ -1,5 +1,6 @@
-"""What the next trial of a sweep tries, by Optuna's samplers. The study is in memory: a control plane that starts again
-asks the same questions again, and tells what has ended."""
+"""The next trial of a sweep, from Optuna's samplers. The study is in memory: after a restart, the control plane asks
+the earlier questions again, and reports the ended trials.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ Drawn = dict[str, float]
 
 
 class Sampling:
-    """Draws the parameters of one sweep's trials. The seed is the sweep's own or derived from its name, so that a
-    restart draws the same values.
+    """Draws the parameters of one sweep's trials. The seed is the sweep's own or derived from the sweep's name, so a
+    restart repeats the draws.
 
     `drawn` are the trials that were drawn before a restart.
     """
@@ -59,7 +60,7 @@ class Sampling:
         return dict(trial.params)
 
     def report(self, number: int, best: float | None) -> None:
-        """Report the best metric of a trial, or None if it has none. Only bayesian sampling learns from it."""
+        """Report the best metric of a trial, or None. Only bayesian sampling learns from the metric."""
         from optuna.trial import TrialState
 
         if self._spec.sampling == "bayesian":

@@ -35,7 +35,7 @@ ALLOCATE_AGAIN_SECONDS = 1.0  # until nodes that were refused are asked for agai
 
 
 class Scheduler:
-    """Runs all clusters. Everything happens in one event loop; `wake` asks for a pass soon."""
+    """Runs the clusters. Everything happens in one event loop; `wake` asks for a pass soon."""
 
     def __init__(self, workspace: Workspace, site: Site, wake: asyncio.Event, metrics: Metrics) -> None:
         lives = {seed.name: seed.simulated for seed in site.config.clusters if seed.simulated}
@@ -74,7 +74,7 @@ class Scheduler:
         await asyncio.gather(*self._tasks)
 
     def cancel(self, name: str) -> bool:
-        """Ask a job to end. Returns False when it had ended, or had nothing left to do but to save its results."""
+        """Ask a job to end. Returns False for an ended job, or for a job with only results left to save."""
         job = self._workspace.job(name)
         if job.status in TERMINAL or job.status is Status.FINALIZING:
             return False
@@ -87,12 +87,12 @@ class Scheduler:
         return True
 
     def note(self, name: str, words: str) -> None:
-        """Add a line to the log of a job that runs."""
+        """Add a line to the log of a running job."""
         if name in self._attempts:
             self._attempts[name].note(words)
 
     def preempt(self, cluster_name: str, which: int | str, requeues: bool = False) -> Json:
-        """Take a node away, given by its index in the list of nodes or by its id.
+        """Take a node away, given by the index in the list of nodes or by the id.
 
         The node's processes get SIGTERM, the grace period and SIGKILL. The job then fails: "You have to restart a
         preempted job" (https://learn.microsoft.com/azure/machine-learning/how-to-create-attach-compute-cluster). With
@@ -109,11 +109,11 @@ class Scheduler:
         return {"node": node.id, "job": job}
 
     def find(self, cluster: str, which: int | str) -> Node:
-        """Return a node, given by its index in the cluster's list or by its id. Raises NotFound."""
+        """Return a node, given by the index in the cluster's list or by the id. Raises NotFound."""
         return _find(self._workspace.cluster(cluster).nodes, which)
 
     def work(self) -> list[Work]:
-        """Return what runs now, by job and node."""
+        """Return the current work, by job and node."""
         return [work for attempt in self._attempts.values() for work in attempt.work()]
 
     async def delete_cluster(self, name: str) -> None:
@@ -143,8 +143,7 @@ class Scheduler:
         return decision.wake_in
 
     def _spec(self, job: Job) -> JobSpec | None:
-        """Return the parsed job. A job that can't be parsed, because it was stored when the checks were weaker,
-        fails without affecting others."""
+        """Return the parsed job. An unparsable job, stored under weaker checks, fails without affecting other jobs."""
         try:
             return self._workspace.command_spec(job)
         except ArmError as error:
@@ -206,7 +205,7 @@ class Scheduler:
         task.add_done_callback(self._tasks.discard)
 
     async def _attend(self, cluster: Cluster, job: Job, attempt: Attempt) -> None:
-        """Run an attempt to its end, record its outcome, and free its nodes."""
+        """Run an attempt to the end, record the outcome, and free the nodes."""
         progress = Progress(
             entered=lambda status: self._entered(job, status),
             logs=lambda names: self._workspace.update(job, logs=names),

@@ -32,7 +32,7 @@ class Simulation:
         return cluster.lower() in self._lives
 
     def add_jobs(self, cluster: Cluster) -> None:
-        """Begin the lives of the jobs that are waiting: new ones, and at first those of before."""
+        """Begin the lives of the waiting jobs: new jobs, and at first the jobs of the last start."""
         life, name = self._lives[cluster.name.lower()], cluster.name.lower()
         new = frozenset({Status.NOT_STARTED}) if name in self._known else frozenset({Status.NOT_STARTED, Status.QUEUED})
         self._known.add(name)

@@ -148,7 +148,7 @@ class SweepDriver:
         return f"None of the {len(self._trials)} trials completed. {said}".strip()
 
     def _register(self) -> None:
-        """Register the sweep's outputs that name an asset."""
+        """Register the sweep's outputs with a named asset."""
         own: Json = {
             name: {**(self._spec.outputs.get(name) or {}), "uri": place["uri"], "jobOutputType": place["type"]}
             for name, place in self._job.places.items()

@@ -48,12 +48,12 @@ LITERAL = re.compile(r"\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}|/[A-Za-z][\w.]*")
 
 
 def is_arm(request: web.Request) -> bool:
-    """Return whether Resource Manager answers this request. Run history and data have other paths and other rules."""
+    """Return whether Resource Manager answers this request. Run history and data have separate paths and rules."""
     return request.path.lower().startswith(("/subscriptions", "/providers/"))
 
 
 def insensitive(route: web.RouteDef) -> web.RouteDef:
-    """Return a route that matches its path case-insensitively, as Resource Manager compares ids."""
+    """Return a route with case-insensitive paths, as Resource Manager compares ids."""
     if "/subscriptions/" not in route.path:
         return route
     numbers: Iterator[int] = iter(range(100))
@@ -86,7 +86,7 @@ def check_version(request: web.Request) -> None:
 
 
 def check_depth(document: Any) -> None:
-    """Raise BadRequest for a body with more than DEEPEST levels, so that later code can recurse over it safely."""
+    """Raise BadRequest for a body with more than DEEPEST levels, to keep later recursion safe."""
     level, depth = [document], 0
     while level:
         if (depth := depth + 1) > DEEPEST:

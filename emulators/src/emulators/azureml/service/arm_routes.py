@@ -52,7 +52,7 @@ class ArmRoutes:
         return web.json_response(answer)
 
     async def list_workspaces(self, _: web.Request) -> web.Response:
-        """Answer the list of workspaces, which has one."""
+        """Answer the list of workspaces: one workspace."""
         return web.json_response({"value": [self._parts.wire.workspace(self._created)]})
 
     async def discovery(self, _: web.Request) -> web.Response:

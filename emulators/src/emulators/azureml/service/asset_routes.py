@@ -67,8 +67,9 @@ class AssetRoutes:
         return self._page(request, [self._parts.wire.asset(asset, _registry(request)) for asset in found])
 
     def _curated(self, request: web.Request) -> list[Asset]:
-        """Return the one version that the workspace shows of a Microsoft environment, which it does not store;
-        empty for others."""
+        """Return the workspace's single version of a Microsoft environment, not stored in the workspace; empty for
+        other environments.
+        """
         wanted = AssetRef(*_name_of(request), LATEST, _registry(request))
         return [self._parts.workspace.find(wanted)] if self._parts.workspace.is_curated(wanted) else []
 
@@ -84,7 +85,7 @@ class AssetRoutes:
         return web.Response(status=200 if self._assets.delete(*_version_of(request)) else 204)
 
     async def start_upload(self, request: web.Request) -> web.Response:
-        """Answer with a container for the files of an asset's version, the same one for a repeated request."""
+        """Answer with a container for the files of an asset's version. A repeated request gets the same container."""
         await body(request)
         kind, name, version = _version_of(request)
         # Code has no kind in its container's name, so that snapshots of an older state are found again.
@@ -99,8 +100,9 @@ class AssetRoutes:
         return web.json_response(self._shelf(request, shelf), status=status)
 
     def _shelf(self, request: web.Request, shelf: Shelf) -> Json:
-        """Return the JSON of an asset's name with its newest version and the next version's number. The newest
-        version is an archived one only if all are archived."""
+        """Return the JSON of an asset's name with the newest version and the next version's number. The newest version
+        is an archived version only if every version is archived.
+        """
         found = self._library(request)
         newest = next((a for view in (False, None) for a in found.versions(shelf.kind, shelf.name, view)), None)
         following = found.next_version(shelf.kind, shelf.name)

@@ -57,7 +57,7 @@ class HistoryRoutes:
         return web.json_response(self._parts.wire.run_details(job, urls))
 
     async def run_services(self, request: web.Request) -> web.Response:
-        """Answer with the services that a job offers on a node, such as a notebook. There are none here."""
+        """Answer with a job's services on a node, for example a notebook. No job here has services."""
         self._job(request)
         return web.json_response({"instances": {}})
 

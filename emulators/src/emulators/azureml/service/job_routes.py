@@ -76,8 +76,7 @@ class JobRoutes:
         return web.json_response({"refusals": []})
 
     async def delete_job(self, request: web.Request) -> web.Response:
-        """Delete a job. Answers 202, with the URL of an operation that has already ended, or 204 if there is no
-        such job."""
+        """Delete a job. Answers 202, with the URL of an already ended operation, or 204 for a missing job."""
         name = request.match_info["name"]
         if not self._parts.workspace.delete_job(name):
             return web.Response(status=204)

@@ -1,4 +1,4 @@
-"""Azure Monitor's routes for the workspace: its metrics, and their definitions."""
+"""Azure Monitor's routes for the workspace: the metrics, and the definitions."""
 
 from __future__ import annotations
 

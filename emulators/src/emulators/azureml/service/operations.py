@@ -39,7 +39,9 @@ class Operations:
         self._all: dict[str, _Operation] = {}  # in the order of their begin
 
     def begin(self, work: Coroutine[Any, Any, Any]) -> str:
-        """Start the work and return the operation's id. What ended long ago, or before many others, is forgotten."""
+        """Start the work and return the operation's id. Old operations, and operations before many others, are
+        forgotten.
+        """
         self._forget()
         name = str(uuid.uuid4())
         self._all[name] = _Operation(asyncio.create_task(self._attend(name, work)))

@@ -1,5 +1,5 @@
-"""The permissions of the app's identity in the workspace, if the configuration gives its roles, and those of the nodes'
-identity.
+"""The permissions of the app's identity in the workspace, if the configuration gives roles, and the permissions of the
+nodes' identity.
 
 The holder of any other token counts as an administrator, because only identities that this emulator itself hands out
 are checked.

@@ -1,5 +1,5 @@
-"""What a job needs beside the workspace's own records, looked at before it is accepted: an environment that can be made
-on this machine, and data that are there or can be reached. Each lack is told in words; nothing is made yet.
+"""The needs of a job beyond the workspace's records, checked before the acceptance: an environment within this
+machine's reach, and reachable data. Each lack is described; nothing is made yet.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ class Needs:
     web: WebFolder
 
     async def refresh(self, body: Json) -> None:
-        """Read changes in the registries if the job's body names one."""
+        """Read changes in the registries if the job's body names a registry."""
         if "azureml://registries/" in json.dumps(body):
             await self.registries.refresh()
 
     async def check(self, job: JobSpec, *, simulated: bool) -> None:
-        """Raise BadRequest for a job that can't run here. Of a simulated one only the addresses are looked at."""
+        """Raise BadRequest for a job that can't run here. For a simulated job, only the addresses are checked."""
         inputs = {given.name: (given.kind, given.source) for given in job.inputs if given.source and not given.direct}
         for given in job.inputs:
             if given.source:
@@ -85,7 +85,7 @@ class Needs:
         await self.check_wanted(Wanted(None if simulated else job.environment, inputs, job.distribution))
 
     async def check_wanted(self, wanted: Wanted) -> None:
-        """Raise BadRequest with the first thing that is missing."""
+        """Raise BadRequest with the first missing need."""
         if wanted.spread.world_size > MOST_PROCESSES:
             raise BadRequest(
                 f"The job has {wanted.spread.world_size} processes on {wanted.spread.nodes} nodes; all of its "
@@ -118,7 +118,7 @@ class Needs:
 
 
 def described(job: Json) -> Wanted:
-    """Return the needs of a job in Azure ML's YAML schema, as far as they are known before its upload."""
+    """Return the needs of a job in Azure ML's YAML schema, as far as known before the upload."""
     nodes = mapping(job, "resources").get("instance_count")
     spread = mapping(job, "distribution")
     body = {**{_camel(key): value for key, value in spread.items()}, "distributionType": _type(spread.get("type"))}

@@ -1,4 +1,4 @@
-"""Routes of registries, which are read: through Resource Manager, and where MLClient asks after it discovered one."""
+"""Routes of registries for reading: through Resource Manager, and at MLClient's discovered address."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RegistryRoutes:
         ]
 
     def _reading(self, base: str, references: str) -> list[web.RouteDef]:
-        """Return the routes that read a registry below this path."""
+        """Return the routes for reading a registry below this path."""
         one = f"{base}/{KIND}/{{name}}"
         read = {
             f"{base}/{KIND}": self._assets.list_names,
@@ -48,7 +48,7 @@ class RegistryRoutes:
         return [*(web.get(path, self._fresh(handler)) for path, handler in read.items()), refer]
 
     def _fresh(self, handler: Handler) -> Handler:
-        """Wrap a handler so that changes in the registries' files are read first."""
+        """Wrap a handler to read changes in the registries' files first."""
 
         async def answer(request: web.Request) -> web.StreamResponse:
             await self._folder.refresh()

@@ -39,7 +39,7 @@ LOCATION = f"/subscriptions/{{sub}}/providers/{PROVIDER}/locations/{{location}}"
 
 @dataclass(frozen=True)
 class Parts:
-    """The objects that the routes work with."""
+    """The objects of the routes."""
 
     config: Config
     workspace: Workspace
@@ -133,8 +133,9 @@ def _check_bearer(request: web.Request) -> None:
 
 
 def _principal(request: web.Request) -> str:
-    """Return the token's object id, by which Azure counts requests. A token without one counts as a principal of
-    its own."""
+    """Return the token's object id, Azure's key for counting requests. A token without an object id counts as a
+    separate principal.
+    """
     bearer = request.headers["Authorization"].removeprefix("Bearer ")
     try:
         claims = base64.urlsafe_b64decode(bearer.split(".")[1] + "==")
@@ -192,7 +193,7 @@ async def properties(request: web.Request) -> Json:
 
 
 def number(request: web.Request, key: str) -> int | None:
-    """Return a query parameter that is a whole number; None if it is missing. Raises BadRequest for other text."""
+    """Return a whole number from the query; None if missing. Raises BadRequest for other text."""
     text = request.query.get(key)
     if text is not None and not re.fullmatch(r"[0-9]{1,18}", text):  # what SQLite can count to
         raise BadRequest(f"{key} is {text!r:.80}; it must be a whole number.")

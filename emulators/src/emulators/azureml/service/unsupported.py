@@ -1,4 +1,6 @@
-"""Features of Azure ML that this emulator lacks. They are refused by name, with an alternative. No I/O."""
+"""Features of Azure ML missing from this emulator. Requests are refused with the feature's name and an alternative. No
+I/O.
+"""
 
 from __future__ import annotations
 
@@ -55,8 +57,9 @@ _BY_LOWER = {name.lower(): said for name, said in REFUSED.items()}
 
 
 def why(path: str) -> str | None:
-    """Return the reason why a path is refused: that of the first of its collections and actions in the table. None
-    if none is."""
+    """Return the reason for refusing a path, from the path's first collection or action in the table; None without an
+    entry.
+    """
     parts = [part.lower() for part in path.split("/") if part]
     below = parts[parts.index("providers") + 2 :] if "providers" in parts[:-1] else []
     if parts[:1] == ["genericasset"]:

@@ -1,5 +1,4 @@
-"""The HTTP proxy of jobs. Requests to hosts that the web folder has are answered from the folder; all others are passed
-on.
+"""The HTTP proxy of jobs. The web folder answers requests to its hosts; every other request is passed on.
 
 The proxy terminates TLS only for the folder's hosts, with certificates of its own authority, which only jobs trust.
 Clients must know the proxy's secret, because every program on this machine can reach the port.
@@ -32,7 +31,7 @@ UNREACHABLE = (OSError, TimeoutError, ssl.SSLError, ValueError, asyncio.Incomple
 
 
 class WebProxy:
-    """Serves on a port of its own. `upstream` is the machine's own proxy, '' without one."""
+    """Serves on a separate port. `upstream` is the machine's own proxy, '' without a proxy."""
 
     def __init__(self, web: WebFolder, upstream: str) -> None:
         self._web = web

@@ -78,15 +78,16 @@ class Blobs:
                     return
 
     async def create_container(self, name: str) -> None:
-        """Create a container if it does not exist."""
+        """Create a missing container."""
         try:
             await self._service.create_container(name)
         except ResourceExistsError:
             return
 
     def place_of(self, url: str) -> Place:
-        """Return the container and path of a URL in this account, whatever its host and port. Raises DataError for
-        any other URL."""
+        """Return the container and path of a URL in this account, at any host and port. Raises DataError for any other
+        URL.
+        """
         with _as_data_error(f"{url.partition('?')[0][:200]!r}"):
             parts = urlsplit(url)
         path = unquote(parts.path).lstrip("/").removeprefix(f"{self.account}/")
@@ -96,7 +97,7 @@ class Blobs:
         return Place(container, rest)
 
     def container_sas(self, container: str, write: bool = True) -> str:
-        """Return a URL that grants listing, reading and, with `write`, writing one container for a day."""
+        """Return a URL for listing, reading and, with `write`, writing one container for a day."""
         rights = ContainerSasPermissions(read=True, write=write, list=True, create=write, add=write)
         sas = generate_container_sas(
             self.account, container, account_key=self.key, permission=rights, expiry=_tomorrow()
@@ -104,7 +105,7 @@ class Blobs:
         return f"{self.url}/{container}?{sas}"
 
     def blob_sas(self, place: Place) -> str:
-        """Return a URL that grants reading one blob for a day."""
+        """Return a URL for reading one blob for a day."""
         sas = generate_blob_sas(
             self.account,
             place.container,
@@ -116,8 +117,9 @@ class Blobs:
         return f"{self.url}/{place.container}/{quote(place.path)}?{sas}"
 
     async def download_file(self, place: Place, target: Path) -> None:
-        """Download one blob to `target`. Raises DataError if the blob does not exist or its size differs from the
-        received bytes."""
+        """Download one blob to `target`. Raises DataError for a missing blob, or for a size other than the received
+        bytes.
+        """
         with _as_data_error(f"{place}"):
             container = self._service.get_container_client(place.container)
             size = (await container.get_blob_client(place.path).get_blob_properties()).size
@@ -154,7 +156,7 @@ class Blobs:
         return found
 
     async def upload(self, place: Place, source: Path) -> None:
-        """Write a file to a blob, replacing it. Raises Refused for a name that Azure finds too long."""
+        """Write a file to a blob, over any existing blob. Raises Refused for a name too long for Azure."""
         if len(place.path) > LONGEST_NAME:
             raise Refused(f"{place}: the name of a blob has at most {LONGEST_NAME} characters.")
         with _as_data_error(f"{place}"), source.open("rb") as data:
@@ -174,7 +176,7 @@ class Blobs:
                 yield piece
 
     async def below(self, place: Place) -> AsyncIterator[tuple[str, int]]:
-        """Yield the names and sizes of all blobs of a folder."""
+        """Yield the names and sizes of a folder's blobs."""
         prefix = place.path and place.path.rstrip("/") + "/"
         with _as_data_error(f"{place}"):
             container = self._service.get_container_client(place.container)
@@ -189,7 +191,7 @@ class Blobs:
             return {str(b.name).removeprefix(prefix): str(b.etag) async for b in found if not _is_folder(b)}
 
     async def delete(self, place: Place) -> None:
-        """Delete a blob if it exists."""
+        """Delete a blob; a missing blob is skipped."""
         with _as_data_error(f"{place}"):
             try:
                 await self._service.get_blob_client(place.container, place.path).delete_blob()
@@ -197,7 +199,7 @@ class Blobs:
                 return
 
     async def open_log(self, place: Place) -> int:
-        """Create the append blob if it does not exist, and return its size in bytes."""
+        """Create a missing append blob, and return the blob's size in bytes."""
         with _as_data_error(f"{place}"):
             client = self._service.get_blob_client(place.container, place.path)
             if not await client.exists():
@@ -229,7 +231,9 @@ async def connect(connection_string: str) -> AsyncIterator[Blobs]:
 
 
 def _is_folder(blob: BlobProperties) -> bool:
-    """Return whether a blob only marks a folder: its name ends with a slash, or Data Lake Storage tools marked it."""
+    """Return whether a blob only marks a folder: the name ends with a slash, or Data Lake Storage tools marked the
+    blob.
+    """
     marks = {key.lower(): str(value).lower() for key, value in (blob.metadata or {}).items()}
     return str(blob.name).endswith("/") or (not blob.size and marks.get("hdi_isfolder") == "true")
 
@@ -250,7 +254,7 @@ async def _fetch(container: ContainerClient, name: str, size: int, target: Path)
 
 
 async def _in_parallel(work: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Run all coroutines. The first failure cancels the others and is raised."""
+    """Run the coroutines. The first failure cancels the others and is raised."""
     tasks = [asyncio.ensure_future(one) for one in work]
     try:
         await asyncio.gather(*tasks)

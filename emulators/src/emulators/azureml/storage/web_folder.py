@@ -1,5 +1,4 @@
-"""A folder that replaces the web, so that jobs run offline: the file WEB/HOST/PATH is the content of
-https://HOST/PATH."""
+"""A folder in place of the web, for offline jobs: the file WEB/HOST/PATH is the content of https://HOST/PATH."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ class WebFolder:
         return "/" not in name and name.strip(".") != "" and (self.folder / name).is_dir()
 
     def tree(self, uri: str) -> Path | None:
-        """Return the folder for a URL, or None if there is none."""
+        """Return the folder for a URL, or None."""
         parts = urlsplit(uri)
         root = (self.folder / (parts.hostname or "")).resolve()
         found = (root / unquote(parts.path).lstrip("/")).resolve()

@@ -88,5 +88,5 @@ def _unreachable(uri: str, what: str, error: Exception) -> str:
 
 
 def _shown(uri: str) -> str:
-    """Return a URL without its query, which may contain a signature."""
+    """Return a URL without the query, because the query may contain a signature."""
     return uri.partition("?")[0]

@@ -1,1 +1,1 @@
-"""MLflow at the address that the workspace advertises."""
+"""MLflow at the workspace's advertised address."""

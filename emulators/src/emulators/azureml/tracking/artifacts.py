@@ -1,4 +1,4 @@
-"""Files of MLflow's runs and models, as its clients put and fetch them through the tracking server: blobs.
+"""Files of MLflow's runs and models, put and fetched by MLflow's clients through the tracking server: blobs.
 
 A path is a blob's name in the container where runs keep what they write, so that a job's logs, its `./outputs` and what
 it logged to MLflow lie in one folder. `datastores/NAME/PATH` reads a datastore, where MLClient's models lie.
@@ -50,7 +50,7 @@ class Artifacts:
         return web.json_response({})
 
     async def list_folder(self, request: web.Request) -> web.Response:
-        """`?path=`: the files and folders right below it, by their own names."""
+        """`?path=`: the files and folders directly in it, by name."""
         return web.json_response({"files": await self._files(self._place(request.query.get("path", "")), "")})
 
     async def list_run(self, request: web.Request) -> web.Response:

@@ -19,14 +19,14 @@ OWN = "mlflow."  # MLflow's own tags
 
 
 class RunLimits:
-    """Checks Azure ML's limits for runs. The names that a run has are cached, so each run is read once."""
+    """Checks Azure ML's limits for runs. The known names of a run are cached, so each run is read once."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
         self._names: dict[str, dict[str, set[str]]] = {}
 
     async def check(self, rest: str, given: Mapping[str, Any]) -> None:
-        """Raise OverLimit if a call of MLflow's would give its run more than Azure ML takes of it."""
+        """Raise OverLimit if a call of MLflow's would exceed Azure ML's limits for the run."""
         call, run = rest.rpartition("/runs/")[2], given.get("run_id") or given.get("run_uuid")
         added = dict(_added(call, given))
         if not added or not isinstance(run, str):
@@ -41,7 +41,7 @@ class RunLimits:
             names[kind] = together
 
     async def _read(self, run: str) -> dict[str, set[str]]:
-        """Return the names that MLflow has of a run."""
+        """Return MLflow's names of a run."""
         if len(self._names) >= MOST_RUNS:
             self._names.clear()
         status, body, _ = await self._ask("GET", "/api/2.0/mlflow/runs/get", urlencode({"run_id": run}), b"")

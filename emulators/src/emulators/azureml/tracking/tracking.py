@@ -58,7 +58,7 @@ class Tracking:
 
     @property
     def used(self) -> bool:
-        """Return whether MLflow has ever been used. An unused MLflow has no data, so it is not started for reads."""
+        """Return whether MLflow was ever used. An unused MLflow has no data, so reads do not start MLflow."""
         return self._database.exists()
 
     async def close(self) -> None:
@@ -90,7 +90,7 @@ class Tracking:
         return [value for each in told if isfinite(value := float(each["value"]))]
 
     async def copy_job(self, name: str) -> None:
-        """Copy the job of this name, with its status, to MLflow. A name that belongs to no job is MLflow's own run."""
+        """Copy the job of this name, with the status, to MLflow. A name without a job is MLflow's own run."""
         job = self._workspace.jobs.get(name)
         if job:
             await self._copy([job])
@@ -123,7 +123,7 @@ class Tracking:
                 del self._copied[job.name]
 
     async def copy_models(self) -> None:
-        """Copy new models to MLflow. MLflow's versions are numbers, so other versions are left out."""
+        """Copy new models to MLflow. MLflow's versions are numbers, so named versions are left out."""
         every = [a for shelf in self._workspace.assets.shelves("models", None)
                  for a in self._workspace.assets.versions("models", shelf.name, None)]  # fmt: skip
         new = [asset for asset in every if asset.key not in self._models and asset.version.isdecimal()]
@@ -132,7 +132,7 @@ class Tracking:
             self._models |= {asset.key for asset in new}
 
     async def registered(self, answer: bytes) -> None:
-        """Make what MLflow has registered a model of the workspace."""
+        """Make MLflow's registered models models of the workspace."""
         version: Json = json.loads(answer)["model_version"]
         place = await self._source(version["source"])
         body = {

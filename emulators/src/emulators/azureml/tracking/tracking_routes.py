@@ -1,4 +1,4 @@
-"""The routes of MLflow: files are stored as blobs, all other requests go to MLflow's own server."""
+"""The routes of MLflow: files are stored as blobs, other requests go to MLflow's own server."""
 
 from __future__ import annotations
 
@@ -56,8 +56,7 @@ class TrackingRoutes:
         return web.Response(status=404)
 
     async def attended(self, request: web.Request) -> web.StreamResponse:
-        """Forward a request as `forward` does. A job that waits long for an answer, or gets none, finds the reason
-        in its log."""
+        """Forward a request as `forward` does. A job without a quick answer finds the reason in its log."""
         run = claim(request.headers.get("Authorization", ""), "run")
         words = "MLflow's tracking server has not answered for {:g} s; this job waits for it. {}"
         late = words.format(NOTICE_SECONDS, "It may be starting: its log is tracking.log beside the state.")
@@ -72,7 +71,9 @@ class TrackingRoutes:
             notice.cancel()
 
     async def forward(self, request: web.Request) -> web.Response:
-        """Copy what the request may ask for to MLflow, forward the request, and take over what its answer created."""
+        """Copy the possible objects of the request to MLflow, forward the request, and take over the created
+        objects.
+        """
         rest, body = request.match_info["rest"], await read_body(request)
         if request.method == "GET" and not self._tracking.used and CLIENT not in request.headers.get("User-Agent", ""):
             raise NotFound("Nothing was ever logged to MLflow in this workspace.", "RESOURCE_DOES_NOT_EXIST")
@@ -91,7 +92,7 @@ class TrackingRoutes:
         return web.Response(status=status, body=answer, content_type=kind)
 
     def _files(self, request: web.Request, rest: str) -> bytes:
-        """Return the URL of the files, for clients that can't follow MLflow's own scheme; empty for other clients."""
+        """Return the URL of the files, for clients without MLflow's own scheme; empty for other clients."""
         if request.match_info["version"] != OF_AZUREML:
             return b""
         return f"{self._base}{request.path.removesuffix(rest)}api/2.0/mlflow-artifacts/artifacts/".encode()
@@ -107,7 +108,7 @@ class TrackingRoutes:
 
 
 def _as_mlflow(handler: Handler) -> Handler:
-    """Wrap a handler so that its errors have MLflow's form."""
+    """Wrap a handler to give errors MLflow's form."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         try:

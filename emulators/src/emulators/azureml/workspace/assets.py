@@ -20,7 +20,7 @@ NEWEST = frozenset({LATEST, "azureml_default"})  # the latter where the SDK is a
 
 
 class Assets:
-    """All versions of assets, and the names that hold them, in memory and in the store."""
+    """The versions of assets, and the assets' names, in memory and in the store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -46,7 +46,7 @@ class Assets:
             return False
 
     def names(self, kind: str) -> list[str]:
-        """Return all assets as `name:version`, for error messages."""
+        """Return the assets as `name:version`, for error messages."""
         return [f"{asset.name}:{asset.version}" for asset in self._all(kind)]
 
     def put(self, kind: str, name: str, version: str, properties: Json) -> tuple[Asset, bool]:
@@ -112,7 +112,7 @@ class Assets:
         return made, old is None
 
     def delete_shelf(self, kind: str, name: str) -> bool:
-        """Delete an asset's name with all of its versions. Returns whether the name existed."""
+        """Delete an asset's name with every version. Returns whether the name existed."""
         gone = [self.delete(kind, name, version) for version in list(self._versions.get((kind, name), {}))]
         self._store.delete("shelves", f"{kind}/{name}")
         return self._shelves.pop((kind, name), None) is not None or any(gone)

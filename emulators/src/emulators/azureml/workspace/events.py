@@ -113,8 +113,9 @@ class Publisher:
         return True
 
     async def _post(self, session: aiohttp.ClientSession, events: list[Json]) -> str | None:
-        """Publish events. Returns '' if the topic accepts them, the reason if it refuses them for good, and None if
-        they should be sent again."""
+        """Publish events. Returns '' if the topic accepts, the reason for a final refusal, and None for a later
+        retry.
+        """
         credential = {"aeg-sas-key": self._target.key} if self._target.key else {"Authorization": f"Bearer {token()}"}
         try:
             async with session.post(self._target.url, json=events, headers=credential) as response:

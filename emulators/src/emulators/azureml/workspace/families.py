@@ -1,4 +1,4 @@
-"""Jobs that have others run: which jobs a pipeline or a sweep will have, and where their outputs lie."""
+"""Jobs with child jobs: the future children of a pipeline or a sweep, and the places of their outputs."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Families:
         self.steps = Steps(find)
 
     def commands(self, name: str, properties: Json, depth: int = 0) -> Iterator[tuple[str, JobSpec]]:
-        """Yield the command jobs that a job consists of, itself or its descendants, each with the name of its step. A
-        sweep counts as one trial.
+        """Yield the command jobs of a job, itself or descendants, each with the name of the step. A sweep counts as one
+        trial.
 
         Raises BadRequest for any part that can't run, before anything starts.
         """
@@ -59,7 +59,7 @@ class Families:
 
 @contextmanager
 def naming(what: str) -> Iterator[None]:
-    """Add the step's name to a BadRequest that the block raises."""
+    """Add the step's name to a BadRequest from the block."""
     try:
         yield
     except BadRequest as error:
@@ -67,12 +67,12 @@ def naming(what: str) -> Iterator[None]:
 
 
 def shared(properties: Json) -> Json:
-    """Return the properties that child jobs inherit from a job."""
+    """Return the properties of a job for its child jobs."""
     return {"experimentName": properties.get("experimentName") or "Default"}
 
 
 def step_name(pipeline: str, step: str) -> str:
-    """Return the name of a step's job. The name is always the same, so that the job is created only once."""
+    """Return the name of a step's job. The name never changes, so the job is created only once."""
     return str(uuid.uuid5(NAMESPACE, f"{pipeline}/{step}"))
 
 
@@ -81,7 +81,7 @@ def trial_name(sweep: str, number: int) -> str:
 
 
 def planned_output(pipeline: str, step: str, output: str, declared: object) -> Json:
-    """Return an input's body for an output that is not written yet."""
+    """Return an input's body for an unwritten output."""
     kinds = declared if isinstance(declared, dict) else {}
     if output not in kinds:
         raise BadRequest(f"Step {step!r} has no output {output!r}; it has: {among(kinds)}.")
@@ -92,8 +92,9 @@ def planned_output(pipeline: str, step: str, output: str, declared: object) -> J
 
 
 def written_output(job: Job, output: str) -> Json:
-    """Return an input's body for an output of a job that has ended. Without a place of its own, `artifacts` is what
-    the job wrote to ./outputs, and its logs."""
+    """Return an input's body for an output of an ended job. Without a separate place, `artifacts` is the job's content
+    of ./outputs, and the job's logs.
+    """
     if output == ARTIFACTS and not job.properties["outputs"][output].get("uri"):
         ran = job.properties["properties"].get("azureml.reusedrunid", job.name)
         return {"jobInputType": "uri_folder", "uri": str(JobOutput(ran, ARTIFACTS, ""))}

@@ -51,8 +51,7 @@ class Faults:
     own_mounts: bool = False  # each node of a job that starts now has a view of its own: views.py
 
     def replace(self, document: Json) -> None:
-        """Replace all faults by those in a request. Raises BadRequest, and changes nothing, if any of them is
-        invalid."""
+        """Replace the faults by a request's faults. Raises BadRequest, and changes nothing, for an invalid fault."""
         if unknown := document.keys() - {"requests", "allocations", "quotas", "mounts"}:
             raise BadRequest(f"There is no {among(unknown)}; there are requests, allocations, quotas and mounts.")
         requests, allocations = document.get("requests") or [], checks.mapping(document, "allocations")
@@ -70,7 +69,7 @@ class Faults:
         self.own_mounts = mounts == "own"
 
     async def meet(self, request: web.Request) -> None:
-        """Apply the first matching fault to a request: wait, then raise its error if it has one."""
+        """Apply the first matching fault to a request: wait, then raise the fault's error, if any."""
         if fault := next((each for each in self.requests if each.fits(request)), None):
             fault.times -= 1
             await asyncio.sleep(fault.seconds)
@@ -78,7 +77,7 @@ class Faults:
                 raise ArmError(fault.status, fault.code, fault.message)
 
     def allotted(self, cluster: Cluster, clusters: Iterable[Cluster], nodes: int) -> tuple[int, Json | None]:
-        """Return the number of the requested nodes that the cluster gets, and an error if it gets fewer."""
+        """Return the cluster's share of the requested nodes, and an error for a smaller number."""
         if error := self.allocations.get(cluster.name.lower()):
             return 0, error
         family, cores = family_of(cluster)

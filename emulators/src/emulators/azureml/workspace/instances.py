@@ -1,4 +1,6 @@
-"""Compute instances: machines for one person, which cost money until they are stopped. No job runs on them here."""
+"""Compute instances: machines for one person, which cost money until someone stops them. No job runs on a compute
+instance here.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ class Instance:
 
 
 class Instances:
-    """Compute instances by name in lower case. They exist in memory only, so a restart removes them."""
+    """Compute instances by name in lower case. Instances exist in memory only, so a restart removes them."""
 
     def __init__(self) -> None:
         self._all: dict[str, Instance] = {}

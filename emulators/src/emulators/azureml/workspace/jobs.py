@@ -1,4 +1,4 @@
-"""The workspace's jobs: those that have not ended are in memory, all are in the store, where a page costs a page.
+"""The workspace's jobs: unfinished jobs are in memory, every job is in the store, and a page costs a page.
 
 So a control plane that has run a hundred thousand jobs is as large as one that has run ten, and a listing reads no
 more than it answers with.
@@ -31,8 +31,9 @@ class Label:
 
 @dataclass(frozen=True)
 class Listing:
-    """A filter for jobs: archived (True), other (False) or all jobs (None), with all of these labels, and with a
-    smaller number than `before`."""
+    """A filter for jobs: archived (True), other (False) or every job (None), with each of these labels, and with a
+    smaller number than `before`.
+    """
 
     archived: bool | None = False
     labels: tuple[Label, ...] = ()
@@ -42,7 +43,7 @@ class Listing:
 
 
 class Jobs:
-    """All jobs by name. A live job is one shared object; an ended job is read from the store each time."""
+    """Jobs by name. A live job is one shared object; an ended job is read from the store each time."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -89,11 +90,11 @@ class Jobs:
             self._places[job.cluster, status][job.name] = job
 
     def forget(self, job: Job) -> None:
-        """Delete a job that has ended."""
+        """Delete an ended job."""
         self._store.delete_job(job.number)
 
     def page(self, wanted: Listing, limit: int) -> list[Job]:
-        """Return the newest jobs that match a listing's filter."""
+        """Return the newest jobs within a listing's filter."""
         labels = [(label.kind, label.name, label.value) for label in wanted.labels]
         if wanted.of:
             labels.insert(0, (PARENT, PARENT, wanted.of))

@@ -39,7 +39,7 @@ class Places:
             raise DataError(error.message) from error
 
     def check(self, wanted: Source, what: str) -> None:
-        """Raise BadRequest if the address names a datastore, an asset or a job that is not there."""
+        """Raise BadRequest for an address of a missing datastore, asset or job."""
         try:
             found = self.followed(wanted)
             if isinstance(found, Location):
@@ -48,7 +48,7 @@ class Places:
             raise BadRequest(f"{what}: {error.message}") from error
 
     def address(self, wanted: Source) -> str:
-        """Return the URI that a job gets if it reads its input by itself (mode direct)."""
+        """Return the URI for a job's own reading of an input (mode direct)."""
         found = self.followed(wanted)
         if not isinstance(found, Location):
             return str(found)

@@ -1,5 +1,6 @@
-"""The recipe of a job's environment: a version of the workspace's, one of Microsoft's own, or one that the job
-defines."""
+"""The recipe of a job's environment: a version of the workspace, a Microsoft environment, or the job's own
+definition.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ DOCKERFILE_LIMIT = 1 << 20  # bytes of a Dockerfile, and of each file that it in
 
 
 class Recipes:
-    """`made_of` names environments that are made of other requirements on this machine than in Azure."""
+    """`made_of` names environments with other requirements on this machine than in Azure."""
 
     def __init__(
         self, workspace: Workspace, blobs: Blobs, places: Places, made_of: Mapping[str, Sequence[str]]
@@ -56,7 +57,7 @@ class Recipes:
         return recipe.registered(name, properties)
 
     async def _built(self, build: Json) -> Recipe:
-        """Return the recipe of a build context: its Dockerfile, and the files that the Dockerfile installs from."""
+        """Return the recipe of a build context: the Dockerfile, and the files for the Dockerfile's installations."""
         context = self._context(checks.text(build, "contextUri"))
         sizes = [size async for _, size in self._blobs.below(context)]
         if len(sizes) > CONTEXT_FILES or sum(sizes) > CONTEXT_BYTES:

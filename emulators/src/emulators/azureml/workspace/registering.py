@@ -1,4 +1,6 @@
-"""Registration of outputs: after a job succeeds, an output that names a model or a data asset becomes that asset."""
+"""Registration of outputs: after the job's success, an output with a model's or data asset's name becomes this
+asset.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ class Register:
         self._places = places
 
     def __call__(self, job: Job, output: Output) -> None:
-        """Create the version that the output names, or the next version.
+        """Create the output's named version, or the next version.
 
         Raises DataError if the version exists with other content.
         """

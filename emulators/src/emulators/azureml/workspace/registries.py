@@ -1,4 +1,4 @@
-"""Registries: assets that several workspaces share. They are read here, and never written by a client.
+"""Registries: shared assets of several workspaces. Registries are read-only for clients.
 
 What is in them comes from files (see registry_files). One is always there: `azureml`, Microsoft's own, with its curated
 environments. https://learn.microsoft.com/azure/machine-learning/concept-machine-learning-registries-mlops
@@ -30,7 +30,7 @@ FIRST = "1"  # Microsoft's version numbers are not known here; whichever is aske
 
 @dataclass(frozen=True)
 class Written:
-    """A version of an asset as a registry's file defines it."""
+    """A version of an asset, defined in a registry's file."""
 
     kind: str
     name: str
@@ -48,14 +48,14 @@ class Registry:
 
 
 class Registries:
-    """All registries by name. Names are case-insensitive, as in Azure."""
+    """Registries by name. Names are case-insensitive, as in Azure."""
 
     def __init__(self) -> None:
         self._all: dict[str, Registry] = {}
         self.replace({}, {})
 
     def replace(self, content: Mapping[str, Iterable[Written]], problems: Mapping[str, dict[str, str]]) -> None:
-        """Replace all registries except Microsoft's own. Assets that can't be added become problems."""
+        """Replace every registry except Microsoft's own. Assets that can't be added become problems."""
         made = {}
         for name in {MICROSOFT, *content, *problems}:
             registry = Registry(name, _empty(), dict(problems.get(name, {})))
@@ -78,7 +78,7 @@ class Registries:
         )
 
     def find(self, wanted: AssetRef) -> Asset:
-        """Return the version that the reference names. Raises NotFound, listing the files that could not be read."""
+        """Return the referenced version. Raises NotFound, with the unreadable files."""
         registry = self.get(wanted.registry)
         try:
             return registry.assets.get(wanted.kind, wanted.name, wanted.version)

@@ -89,7 +89,7 @@ class Reading:
         return {"dataUri": uri, "dataType": str(said.get("type") or "uri_folder")}
 
     def _component(self, said: Json, file: Path, facts: Json) -> Iterator[Written]:
-        """Yield the component, and the code and environment that it defines inline, as versions of their own."""
+        """Yield the component, and the component's inline code and environment, as separate versions."""
         name, version = str(said["name"]), str(said.get("version") or "1")
         spec = {"type": "command", **said}
         if isinstance(code := said.get("code"), str) and not code.startswith("azureml:"):

@@ -1,4 +1,4 @@
-"""The folder of registries, kept in step with what the control plane serves of it."""
+"""The folder of registries, kept in step with the control plane's registries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{1,32}")  # of a registry, as Azure 
 
 
 class RegistryFolder:
-    """Reads `folder`, which need not exist, whenever something in it has changed."""
+    """Reads `folder`, which may be missing, after each change in the folder."""
 
     def __init__(self, folder: Path, blobs: Blobs, registries: Registries) -> None:
         self._folder = folder
@@ -29,7 +29,7 @@ class RegistryFolder:
         self._turn = asyncio.Lock()
 
     async def refresh(self) -> None:
-        """Take in what changed, and send files that are new. Costs a listing if nothing did."""
+        """Take in changes, and send new files. Costs a listing without changes."""
         async with self._turn:
             seen = await asyncio.to_thread(stamps, self._folder)
             if seen == self._seen:

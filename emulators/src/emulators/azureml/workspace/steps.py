@@ -1,4 +1,4 @@
-"""The REST body of a step's job: the step's component with the values that the pipeline binds to it."""
+"""The REST body of a step's job: the step's component with the pipeline's bound values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OUTPUT_FOLDER = "azureml://datastores/{}/paths/azureml/${{{{name}}}}/${{{{output
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A pipeline that is run or checked. `shared` holds the properties that its steps' jobs inherit."""
+    """A pipeline in execution or under check. `shared` holds the properties for the steps' jobs."""
 
     name: str
     spec: PipelineSpec
@@ -52,8 +52,9 @@ class Steps:
         return found
 
     def body(self, pipeline: Pipeline, step: Step, output_of: OutputOf) -> Json:
-        """Return the `properties` of the step's job. Raises BadRequest for values that its component does not have,
-        or needs but lacks."""
+        """Return the `properties` of the step's job. Raises BadRequest for values unknown to the component, and for
+        missing values.
+        """
         component = self.component(step)
         inputs = dict(_inputs(pipeline.spec, step, component, output_of))
         outputs = dict(_outputs(pipeline.spec, step, component))
@@ -67,8 +68,9 @@ class Steps:
 
 
 def fingerprint(step: Step, component: Component, body: Json) -> str | None:
-    """Return a hash of what the step computes: the component, its settings and its inputs. Returns None for a
-    component that is not deterministic."""
+    """Return a hash of a step's computation: the component, the settings and the inputs. Returns None for a component
+    that is not deterministic.
+    """
     if step.kind != "command" or not component.deterministic:
         return None
     said = {key: value for key, value in component.body.items() if key not in ("name", "version", "_source", "$schema")}
@@ -166,8 +168,7 @@ def _command(spec: PipelineSpec, step: Step, component: Component) -> Json:
 
 
 def _trial(step: Step, component: Component) -> Json:
-    """Return the code, command and environment of a step: the step's own settings, otherwise those of its
-    component."""
+    """Return the code, command and environment of a step: the step's own settings, otherwise the component's."""
     said = component.body
     spread = mapping(step.body, "distribution") or mapping(said, "distribution")
     resources = {**mapping(said, "resources"), **mapping(step.body, "resources")}
@@ -206,7 +207,7 @@ def _limits(said: Any) -> Json | None:
 
 
 def _duration(value: Any) -> str | None:
-    """Convert seconds, as YAML has them, to an ISO 8601 duration."""
+    """Convert seconds from YAML to an ISO 8601 duration."""
     return f"PT{value}S" if type(value) in (int, float) else value
 
 
@@ -237,7 +238,7 @@ def _sweep(spec: PipelineSpec, step: Step, component: Component) -> Json:
 
 
 def _expression(said: Any) -> Any:
-    """Return a search space's expression in Resource Manager's form: its kind, then its numbers in order."""
+    """Return a search space's expression in Resource Manager's form: the kind, then the numbers in order."""
     if not isinstance(said, dict):
         return said
     kind = str(said.get("type"))

@@ -44,7 +44,7 @@ class Store:
             self._db.executemany("INSERT INTO outbox (body) VALUES (?)", [(json.dumps(e),) for e in events])
 
     def delete(self, kind: str, name: str) -> None:
-        """Delete a document if it exists."""
+        """Delete a document; a missing document is skipped."""
         with self._db:
             self._db.execute("DELETE FROM documents WHERE kind = ? AND name = ?", (kind, name))
 
@@ -55,7 +55,9 @@ class Store:
     def put_job(
         self, key: JobKey, body: Json, events: Iterable[Json], labels: Iterable[tuple[str, str, str]] | None
     ) -> None:
-        """Insert or replace a job, its `labels` (kind, name, value) unless they are None, and add events."""
+        """Insert or replace a job and its `labels` (kind, name, value; None leaves the labels unchanged), and add
+        events.
+        """
         with self._db:
             self._db.execute("INSERT OR REPLACE INTO jobs VALUES (?, ?, ?, ?, ?)", (*key, json.dumps(body)))
             if labels is not None:
@@ -73,13 +75,13 @@ class Store:
         return json.loads(found[0]) if found else None
 
     def live_jobs(self) -> list[Json]:
-        """Return the jobs that have not ended, oldest first."""
+        """Return the unfinished jobs, oldest first."""
         return [
             json.loads(body) for (body,) in self._db.execute("SELECT body FROM jobs WHERE NOT ended ORDER BY number")
         ]
 
     def newest_job(self) -> int:
-        """Return the highest number of a job, 0 if there are none."""
+        """Return the highest number of a job, 0 without jobs."""
         return int(self._db.execute("SELECT coalesce(max(number), 0) FROM jobs").fetchone()[0])
 
     def jobs(
@@ -129,8 +131,9 @@ class Store:
 
 
 def _has(label: tuple[str, str, str | None], table: str, values: list[object]) -> str:
-    """Return the SQL condition that a row of `table` has this label. The values for its placeholders are added to
-    `values`."""
+    """Return the SQL condition for a label of a row of `table`. The values for the placeholders are added to
+    `values`.
+    """
     kind, name, value = label
     values += [kind, name] if value is None else [kind, name, value]
     return f"{table}.kind = ? AND {table}.name = ?" + ("" if value is None else f" AND {table}.value = ?")

@@ -1,4 +1,4 @@
-"""The workspace: its records and the use cases that change them. Every change is stored before it is answered.
+"""The workspace: records and use cases. Every change is stored before the answer.
 
 A process has one workspace, changed by one event loop, so no method needs a lock.
 """
@@ -71,8 +71,9 @@ class Workspace:
         return now
 
     def seed(self) -> None:
-        """Create the datastores that every workspace has, and the datastores and clusters of the configuration, if
-        they are missing."""
+        """Create the datastores of every workspace, and the datastores and clusters of the configuration, if
+        missing.
+        """
         blobstore = f"azureml-blobstore-{self.config.workspace_guid}"
         seeds = [
             Datastore(DEFAULT_DATASTORE, blobstore, is_default=True),
@@ -87,7 +88,7 @@ class Workspace:
                 self.put_cluster(cluster.name, cluster_body.seed_body(cluster, self.config.location))
 
     def recover(self) -> None:
-        """Account for the jobs that were on nodes when the last process ended: they run again, or stay canceled."""
+        """Account for the jobs on nodes at the end of the last process: the jobs run again, or stay canceled."""
         for job in list(self.jobs.live()):
             if not job.cluster:
                 continue  # it goes on from what its own jobs have come to
@@ -169,8 +170,9 @@ class Workspace:
             raise BadRequest(f"{error.message}{there}") from error
 
     def delete_job(self, name: str) -> bool:
-        """Delete the record of a job that has ended, and those of its children. Returns whether it existed; its
-        files stay. Raises Conflict for a live job."""
+        """Delete the records of an ended job and its children. Returns whether the job existed; the files stay. Raises
+        Conflict for a live job.
+        """
         job = self.jobs.get(name)
         if job and job.status not in TERMINAL:
             raise Conflict(f"Run {name} is {job.status}; cancel it first, only a run that has ended can be deleted.")
@@ -181,15 +183,16 @@ class Workspace:
         return job is not None
 
     def edit(self, name: str, changes: Json) -> Job:
-        """Change properties of a job that do not affect how it runs. None leaves a value unchanged."""
+        """Change properties without effect on the job's execution. None leaves a value unchanged."""
         job = self.job(name)
         job.properties |= {key: value for key, value in changes.items() if value is not None}
         self._save_job(job, labels=True)
         return job
 
     def set_status(self, job: Job, status: Status, **changes: Any) -> None:
-        """Change a job's status along the table in models, and other fields with it, and record the events. Raises
-        ValueError for a transition that is not in the table."""
+        """Change a job's status along the table in models, and other fields with the status, and record the events.
+        Raises ValueError for a transition outside of the table.
+        """
         if status not in NEXT[job.status]:
             raise ValueError(f"job {job.name} can't go from {job.status} to {status}")
         self.jobs.move(job, status)
@@ -212,7 +215,7 @@ class Workspace:
     # Clusters
 
     def every_cluster(self) -> list[Cluster]:
-        """Return the clusters that people created, and the serverless compute for jobs that name no cluster."""
+        """Return people's clusters, and the serverless compute for jobs without a cluster."""
         return [*self.clusters.values(), self.serverless]
 
     def cluster(self, name: str) -> Cluster:
@@ -246,7 +249,7 @@ class Workspace:
         return self.put_cluster(name, body)[0]
 
     def forget_cluster(self, name: str) -> None:
-        """Remove a cluster; the scheduler has stopped its jobs."""
+        """Remove a cluster, after the scheduler has stopped the cluster's jobs."""
         cluster = self.clusters.pop(name.lower(), None)
         if cluster:
             self._store.delete("clusters", cluster.name)
@@ -263,7 +266,7 @@ class Workspace:
         return self.datastores[name]
 
     def put_datastore(self, datastore: Datastore) -> bool:
-        """Create or replace a datastore; says whether it is new. Its container is made by the caller."""
+        """Create or replace a datastore; says whether the datastore is new. The caller makes the container."""
         fresh = datastore.name not in self.datastores
         self.datastores[datastore.name] = datastore
         self._store.put("datastores", datastore.name, dataclasses.asdict(datastore))
@@ -282,8 +285,7 @@ class Workspace:
         return of_microsoft(ref) if self.is_curated(ref) else self.assets.get(ref.kind, ref.name, ref.version)
 
     def is_curated(self, ref: AssetRef) -> bool:
-        """Return whether the reference is to a Microsoft environment that the workspace does not override with its
-        own."""
+        """Return whether the reference means a Microsoft environment without an override in the workspace."""
         own = ref.kind == "environments" and not ref.registry and ref.name.startswith(CURATED)
         return own and not self.assets.versions("environments", ref.name)
 

@@ -68,8 +68,9 @@ def router_of(functions: Iterable[Function]) -> Router[tuple[Function, HttpTrigg
 
 
 async def read_request(request: web.Request, params: Mapping[str, str]) -> HttpRequestData:
-    """Return the request as the host passes it on: empty query values dropped, repeated ones joined, a body only if
-    its length was announced."""
+    """Return the request in the host's form: empty query values dropped, repeated values joined, a body only with an
+    announced length.
+    """
     query = {name: ",".join(request.query.getall(name)) for name in request.query}
     return HttpRequestData(
         method=request.method,

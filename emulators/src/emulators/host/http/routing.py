@@ -120,21 +120,21 @@ def _is_number(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Route(Generic[T]):
-    """A route: its template, its methods (None: all), and its target."""
+    """A route: template, methods (None: any), and target."""
 
     template: Template
     methods: frozenset[str] | None
     target: T
 
     def overlaps(self, other: Route[T]) -> bool:
-        """Return whether a request could match both routes without a rule that prefers one."""
+        """Return whether a request could match both routes without a rule of preference."""
         if self.template.shape != other.template.shape:
             return False
         return not self.methods or not other.methods or bool(self.methods & other.methods)
 
 
 class Router(Generic[T]):
-    """Finds the first route that matches a request, in the given order. A catch-all hides the routes after it."""
+    """Finds the first matching route of a request, in the given order. A catch-all hides later routes."""
 
     def __init__(self, routes: Iterable[Route[T]]) -> None:
         self._routes = list(routes)

@@ -1,4 +1,4 @@
-"""The Event Grid trigger: the webhook that a subscription delivers to."""
+"""The Event Grid trigger: the webhook for a subscription's deliveries."""
 
 from __future__ import annotations
 

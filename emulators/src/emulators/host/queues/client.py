@@ -1,4 +1,4 @@
-"""A queue's client for the host: the few requests that it makes, by the thousand, without the SDK's pipeline.
+"""A queue's client for the host: a few kinds of requests, by the thousand, without the SDK's pipeline.
 
 An SDK call costs some 3 ms of this process's time; the Functions host, whose place this takes, is no Python program.
 Requests carry one shared access signature, as Event Grid's do. Errors are the SDK's own.
@@ -34,8 +34,7 @@ _ERRORS: dict[int, type[HttpResponseError]] = {404: ResourceNotFoundError, 409: 
 
 
 class Connections:
-    """The HTTP session that all queues of a host share, so that few connections are opened. The first request opens
-    it."""
+    """The HTTP session for the queues of a host, to open few connections. The first request opens the session."""
 
     def __init__(self, requested: Callable[[str], None] = lambda _: None) -> None:
         self.requested = requested  # is told of each request
@@ -87,7 +86,9 @@ class LightQueueClient:
         await self._send("PUT", "", {})
 
     async def close(self) -> None:
-        """Do nothing, because the host closes its connections. The method exists because the SDK's client has it."""
+        """Do nothing, because the host closes the connections. The method exists for compatibility with the SDK's
+        client.
+        """
 
     async def _send(self, method: str, path: str, query: dict[str, Any], body: str | None = None) -> tuple[str, Any]:
         self._connections.requested(f"{method} {self._url.rpartition('/')[2]}{path}")
@@ -135,8 +136,7 @@ def _time(text: str | None) -> datetime | None:
 
 
 def _signature(account: str, key: str) -> str:
-    """Return an account's signature for its queues that never ends in practice; see Microsoft's "Create an account
-    SAS"."""
+    """Return an account's signature for queues without a practical end; see Microsoft's "Create an account SAS"."""
     version, permissions, end = "2022-11-02", "rwdlacup", "2099-01-01T00:00:00Z"
     lines = [account, permissions, "q", "sco", "", end, "", "", version, "", ""]
     digest = hmac.new(base64.b64decode(key), "\n".join(lines).encode(), hashlib.sha256).digest()

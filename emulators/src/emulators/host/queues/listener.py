@@ -45,16 +45,16 @@ class Backoff:
 
 
 def poison_name(queue: str) -> str | None:
-    """Return the name of the poison queue of `queue`. Returns None if there can't be one; failing messages then
-    stay in the queue, hidden."""
+    """Return the name of the poison queue of `queue`. Returns None if no valid name exists; failing messages then stay
+    in the queue, hidden.
+    """
     name = f"{queue}-poison"
     return None if queue.endswith("-poison") or len(name) > LONGEST_QUEUE_NAME else name
 
 
 @dataclass(frozen=True)
 class QueueServices:
-    """The objects that all queue listeners of a host share. `invisibility` is in seconds, and is renewed at half
-    time."""
+    """The shared objects of a host's queue listeners. `invisibility` is in seconds, and is renewed at half time."""
 
     options: QueueOptions
     invoker: Invoker
@@ -158,7 +158,7 @@ class QueueListener:
             await self._show(message, self._options.visibility_timeout)
 
     async def _run(self, message: QueueMessage, body: Value) -> Outcome:
-        """Run the function while its message stays hidden."""
+        """Run the function while the function's message stays hidden."""
         done, renewals = asyncio.Event(), list[asyncio.Task[None]]()
 
         def renew() -> None:
@@ -186,7 +186,7 @@ class QueueListener:
         message.pop_receipt = updated.pop_receipt
 
     async def _to_poison(self, message: QueueMessage, content: str) -> None:
-        """Move the message to the poison queue, in its original encoding."""
+        """Move the message to the poison queue, in the original encoding."""
         poison = poison_name(self._trigger.queue)
         if poison is None:
             return

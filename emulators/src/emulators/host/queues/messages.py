@@ -14,7 +14,7 @@ from emulators.host.worker.backend import Value
 
 
 def decode(content: str, *, base64: bool) -> bytes:
-    """Return the body's bytes. Raises ValueError for text that is not base64 where it must be."""
+    """Return the body's bytes. Raises ValueError for text without the required base64."""
     if not base64:
         return content.encode()
     try:

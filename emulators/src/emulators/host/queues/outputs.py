@@ -16,7 +16,7 @@ from emulators.host.worker.backend import Outcome, Value
 
 
 class QueueWriter:
-    """Sends messages in the app's encoding. Creates a queue that is missing; keeps one client per queue."""
+    """Sends messages in the app's encoding. Creates a missing queue; keeps one client per queue."""
 
     def __init__(self, connections: Connections, *, base64: bool) -> None:
         self._connections = connections
@@ -33,7 +33,7 @@ class QueueWriter:
                     await self.send(output.connection, output.queue, body)
 
     async def send(self, connection: str, queue: str, body: bytes) -> None:
-        """Send one message. Raises AzureError, and ValueError for bytes that are no text without base64."""
+        """Send one message. Raises AzureError, and ValueError for bytes outside of text without base64."""
         await self.send_text(connection, queue, b64encode(body).decode() if self._base64 else body.decode("utf-8"))
 
     async def send_text(self, connection: str, queue: str, text: str) -> None:
@@ -64,8 +64,7 @@ async def _create(client: QueueClient | LightQueueClient) -> None:
 
 
 def _messages(value: Value) -> Iterator[bytes]:
-    """Yield one message for a scalar, or one for each item of a JSON list. An item that is not text is sent as
-    JSON."""
+    """Yield one message for a scalar, or one for each item of a JSON list. Items other than text are sent as JSON."""
     if value.kind != "json":
         yield value.content if isinstance(value.content, bytes) else str(value.content).encode()
         return

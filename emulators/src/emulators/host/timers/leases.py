@@ -1,4 +1,4 @@
-"""A blob lease with which one listener excludes all others of its kind on a storage account."""
+"""A blob lease, with which one listener excludes every other listener of its kind on a storage account."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ log = logging.getLogger("host.leases")
 
 
 class Lease:
-    """A lease on one blob, renewed for `seconds` at a time. Other hosts retry at the same interval.
+    """A lease on one blob, renewed for `seconds` at a time. Other hosts retry at this interval.
 
     Create it, call `acquire`, keep `renew` running, and call `release` at the end.
     """

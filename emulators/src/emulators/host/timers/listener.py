@@ -1,4 +1,4 @@
-"""The timer trigger: one host at a time fires a timer, and its status survives a restart."""
+"""The timer trigger: one host at a time fires a timer, and the status survives a restart."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ LONGEST_SLEEP_SECONDS = 60.0  # a clock that is set, or a laptop that slept, is 
 
 @dataclass(frozen=True)
 class TimerServices:
-    """The objects that all timers of a host share. Hosts with the same storage account and `host_id` share the
-    timers."""
+    """The shared objects of a host's timers. Hosts with equal storage account and `host_id` share the timers."""
 
     invoker: Invoker
     container: ContainerClient
@@ -53,7 +52,7 @@ class TimerListener:
         self._blob = container.get_blob_client(f"timers/{host_id}/Host.Functions.{function.name}/status")
 
     async def run(self) -> None:
-        """Fire until the host stops; a run that has begun then is finished and noted.
+        """Fire until the host stops; a running invocation then finishes and is noted.
 
         Raises AzureError when the status cannot be read; may be called again then.
         """
@@ -71,7 +70,7 @@ class TimerListener:
                 raise error
 
     async def release(self) -> None:
-        """Release the lease, so that another host can fire this timer."""
+        """Release the lease: another host can then fire this timer."""
         await self._lease.release()
 
     async def _fire(self) -> None:
@@ -119,8 +118,7 @@ class TimerListener:
 
 
 def timer_request(trigger: TimerTrigger, status: Status | None = None, *, past_due: bool = False) -> Value:
-    """Return the value that the function receives as its TimerRequest. The status is null for a timer that is not
-    monitored."""
+    """Return the function's TimerRequest. The status is null for an unmonitored timer."""
     content = {
         "Schedule": {"AdjustForDST": trigger.schedule.adjust_for_dst},
         "ScheduleStatus": json.loads(status.to_json()) if status and trigger.monitored else None,

@@ -21,7 +21,7 @@ HORIZON_DAYS = 366 * 41
 
 @dataclass(frozen=True)
 class Field:
-    """One field of a cron expression: its name, its bounds (inclusive), and the names of its values."""
+    """One field of a cron expression: the name, the bounds (inclusive), and the names of values."""
 
     name: str
     first: int
@@ -96,8 +96,9 @@ class Cron:
         self.monitored = not (every_minute and len(self._values[0]) > 1)
 
     def next(self, after: datetime) -> datetime:
-        """Return the first time after `after` that matches. Raises ValueError for a date that never comes, such as
-        30 February."""
+        """Return the first matching time after `after`. Raises ValueError for an impossible date, for example 30
+        February.
+        """
         earliest = after.replace(microsecond=0) + timedelta(seconds=1)
         midnight = earliest.replace(hour=0, minute=0, second=0)
         for offset in range(HORIZON_DAYS):
@@ -138,7 +139,7 @@ class Interval:
 
 
 def parse(text: str) -> Schedule:
-    """Read a timer's `schedule`, a TimeSpan if it is one word with colons, else NCRONTAB. Raises ValueError."""
+    """Read a timer's `schedule`: a TimeSpan for one word with colons, else NCRONTAB. Raises ValueError."""
     if len(text.split()) == 1 and ":" in text:
         return Interval(timespan.parse(text))
     return Cron(text)

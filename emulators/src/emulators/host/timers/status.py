@@ -56,7 +56,7 @@ def at_start(schedule: Schedule, saved: Status | None, now: datetime) -> Start:
 
 
 def after_run(schedule: Schedule, status: Status, began: datetime, *, scheduled: bool) -> Status:
-    """Return the status after a run that began at `began`.
+    """Return the status after a run with the begin `began`.
 
     A clock that fires a little early must not fire twice, so a scheduled run counts from its due time at least. After
     an overrun the next firing lies in the past and comes at once; the others that were missed are skipped.

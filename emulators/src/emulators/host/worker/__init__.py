@@ -1,1 +1,1 @@
-"""The app's side: how its functions are loaded and called."""
+"""The app's side: loading and calling the app's functions."""

@@ -1,4 +1,4 @@
-"""The worker: a separate process that loads the app and runs its functions for the host that started it.
+"""The worker: a separate process for loading the app and running the functions for its host.
 
 As in Azure, an app that blocks, exits or is killed affects the worker and not the host. The worker ends when the host
 closes the worker's standard input, or when the host is gone.
@@ -37,7 +37,7 @@ def make_backend(name: str, app: Path) -> Backend:
 
 
 class Worker:
-    """Answers each call of the host, (number, what), with (number, answer), on one event loop."""
+    """Answers each call of the host, (number, name), with (number, answer), on one event loop."""
 
     def __init__(self, backend_name: str, app: Path) -> None:
         self._name, self._app = backend_name, app
@@ -49,7 +49,7 @@ class Worker:
         self._ended = asyncio.Event()
 
     async def serve(self) -> int:
-        """Serve until the host is gone. Returns the number of invocations that were still running then."""
+        """Serve until the host is gone. Returns the number of invocations still running at the end."""
         threading.Thread(target=self._read, args=(asyncio.get_running_loop(),), daemon=True).start()
         await self._ended.wait()
         return len(self._running)

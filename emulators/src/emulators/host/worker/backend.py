@@ -1,4 +1,4 @@
-"""The seam between host and worker: an app's functions as data, and how one of them is called.
+"""The seam between host and worker: an app's functions as data, and the call of one function.
 
 The two implementations, `direct` and `ms_runtime`, give equal results; emulator_tests/host/test_conformance.py holds
 them to it.
@@ -15,7 +15,7 @@ Kind = Literal["string", "json", "bytes", "int", "double", "http"]
 
 @dataclass(frozen=True)
 class Value:
-    """One TypedData of the protocol between Functions host and worker: the name of its set field, and the content.
+    """One TypedData of the protocol between Functions host and worker: the name of the set field, and the content.
 
     `json` holds text. `http` holds an HttpRequestData on the way in and an HttpResponseData on the way out.
     """
@@ -58,7 +58,7 @@ class RetryPolicy:
 
 @dataclass(frozen=True)
 class Indexed:
-    """A function as the app declares it: `raw_bindings` are the JSON texts that azure-functions makes."""
+    """A function in the app's declaration: `raw_bindings` are the JSON texts from azure-functions."""
 
     name: str
     raw_bindings: tuple[str, ...]
@@ -93,14 +93,15 @@ class Outcome:
 
 
 class Backend(Protocol):
-    """Loads one app per process, once, and calls its functions. All methods run on the app's own event loop."""
+    """Loads one app per process, once, and calls the app's functions. Every method runs on the app's own event loop."""
 
     async def start(self) -> list[Indexed]:
         """Import and index the app. Raises Refused, with the app's own error, when that fails."""
 
     async def invoke(self, invocation: Invocation) -> Outcome:
-        """Call the function. Errors of the function, and inputs that it can't accept, are part of the outcome and
-        not raised."""
+        """Call the function. Errors of the function, and unacceptable inputs, are part of the outcome and not
+        raised.
+        """
 
     def close(self) -> None:
-        """Start no more threads. Does not wait for functions that still run."""
+        """Start no more threads. Does not wait for running functions."""

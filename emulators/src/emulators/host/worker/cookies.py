@@ -8,8 +8,8 @@ _ATTRIBUTES = ("expires", "max-age", "domain", "path", "secure", "samesite", "ht
 
 
 def set_cookie(name: str, value: str, attributes: Mapping[str, str | bool | None]) -> str:
-    """Build the header value. Attributes that are empty, False or None are left out, but for domain and path; True
-    stands alone. Empty ones of these two are Azure's: the host writes what the worker tells of them.
+    """Build the header value. Attributes of the value empty, False or None are left out, except domain and path; True
+    stands alone. Empty domains and paths are Azure's: the host writes the worker's values.
     """
     parts = [f"{name}={value}"]
     for attribute in _ATTRIBUTES:

@@ -67,7 +67,7 @@ class Context:
 
 
 class Out:
-    """The value that a function sets for an output parameter."""
+    """The function's value for an output parameter."""
 
     def __init__(self) -> None:
         self._value: Any = None

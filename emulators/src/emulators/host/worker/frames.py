@@ -22,7 +22,7 @@ def length(head: bytes) -> int:
 
 
 def value(body: bytes) -> Any:
-    """Decode a value. The pipe has no other users, so its content is trusted."""
+    """Decode a value. The pipe has no other users, so the content is trusted."""
     return pickle.loads(body)  # noqa: S301
 
 

@@ -1,5 +1,6 @@
-"""Runs invocations: each gets an id, a log line, a time limit, and its outputs sent. Failed ones are retried if the
-function declares it."""
+"""Runs invocations: each gets an id, a log line, a time limit, and the sending of outputs. A function's declaration may
+ask for retries.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ log = logging.getLogger("host.invocations")
 
 
 class Invoker:
-    """The one way in which functions are called, whatever their trigger."""
+    """The only way of calling a function, for any trigger."""
 
     def __init__(
         self, worker: WorkerProcess, writer: QueueWriter, stop: Stop, timeout: float | None, exporter: Exporter

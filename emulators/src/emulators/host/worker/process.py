@@ -28,7 +28,7 @@ class Died(Exception):
 
 
 class WorkerProcess:
-    """Loads one app, and calls its functions.
+    """Loads one app, and calls the app's functions.
 
     `give_up` is called when the worker has ended too often. `logged` is called with the function's name, the level and
     the text of each record of a running invocation.
@@ -70,7 +70,7 @@ class WorkerProcess:
             (await old).kill()
 
     async def close(self, seconds: float) -> None:
-        """Stop the worker; it is killed after `seconds`."""
+        """Stop the worker; after `seconds`, kill the worker."""
         self._closing = True
         if self._starting:
             with contextlib.suppress(Died, Refused):
@@ -98,7 +98,7 @@ class WorkerProcess:
 
 
 class _Channel:
-    """One worker process, and the calls that wait for its answers."""
+    """One worker process, and the unanswered calls."""
 
     def __init__(self, process: Process, died: Callable[[int], None], logged: Callable[[str, int, str], None]) -> None:
         self.indexed: list[Indexed] = []
@@ -123,7 +123,7 @@ class _Channel:
         self.indexed = answer
 
     async def call(self, invocation: Invocation | None) -> Any:
-        """Send a call, and return its answer. Raises Died if the process ends before it answers."""
+        """Send a call, and return the answer. Raises Died if the process ends before the answer."""
         if self._process.returncode is not None:
             raise Died(f"the worker ended with status {self._process.returncode}")
         assert self._process.stdin is not None

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 
 class Message:
-    """A message with the fields that its class lists."""
+    """A message with the listed fields of its class."""
 
     fields: ClassVar[tuple[str, ...]] = ()
 
@@ -23,7 +23,7 @@ class Message:
             setattr(self, name, values.get(name))
 
     def WhichOneof(self, _group: str) -> str | None:
-        """Return the first field that is set. Only TypedData, which is one group, and ParameterBinding are asked."""
+        """Return the first set field. Only TypedData, which is one group, and ParameterBinding are asked."""
         return next((name for name in self.fields if getattr(self, name) is not None), None)
 
 

@@ -50,7 +50,7 @@ class GenericConverter:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A bound parameter: the binding type whose converter serves it, that converter, and the annotated type."""
+    """A bound parameter: the binding type of the serving converter, the converter, and the annotated type."""
 
     binding: str
     converter: Any
