@@ -110,7 +110,6 @@ LONG = (
     "tests/shared/clusters/test_idle_time.py::test_philly",
     "tests/shared/deadlines/test_runs_with_a_date.py::test_it_is_done_in_time[bursts 2",
     "tests/shared/deadlines/test_runs_with_a_date.py::test_it_is_done_in_time[bursts 3",
-    "tests/shared/test_features.py::test_without_a_feature_every_other_test_passes",
     "tests/shared/sweeps/test_sweep_schedules.py::test_looks_at_once_promote_no_trial_twice[many",
     "tests/trainers/test_bert_training.py",
     "tests/trainers/test_cifar_training.py",

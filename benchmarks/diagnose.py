@@ -1,11 +1,15 @@
 """Faults in real jobs of two and four gloo processes on the local cloud: which causes do their diagnoses name?
 
-    python3 trainyard.py bench diagnose [--quick] [--traces N] [--json]
+    python3 trainyard.py bench diagnose [--quick] [--traces N] [--only failed|live] [--json]
 
 Each job trains for a few steps with one fault on rank 1. A fault counts as named if the run's diagnosis has one of the
 causes that stand beside the fault in EXPECTED; time runs from the fault to the diagnosis in the API's answer. Good
 runs are jobs without a fault, which must complete, and simulated logs with warnings, whose diagnosis must name no
-cause: each cause that is named there is a false alarm. Ends with 1 if fewer than 90 % are named or an alarm is false.
+cause: each cause that is named there is a false alarm.
+
+Live faults do not end their jobs, which run for minutes: the run's `health` must name the cause within two minutes,
+while somebody reads the run's record. Simulated good runs, checked once a minute, must show nothing. Ends with 1 if
+fewer than 90 % are named or an alarm is false.
 """
 
 from __future__ import annotations
@@ -23,13 +27,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks import _healthy_runs as healthy
 from benchmarks._callers import post
 from benchmarks._options import options
 from benchmarks.drop_to_submitted import get
 from local.cloud import Cloud, Options
 from shared.diagnosis import diagnose_log
 
-SCRIPT = Path(__file__).resolve().parent / "faults" / "training.py"
+SCRIPT, LIVE_SCRIPT = (Path(__file__).resolve().parent / "faults" / name for name in ("training.py", "live.py"))
 EXPECTED: dict[str, tuple[str, ...]] = {
     "out of memory": ("host_oom",),
     "killed": ("host_oom", "rank_first_failed"),
@@ -54,9 +59,20 @@ EXPECTED: dict[str, tuple[str, ...]] = {
     "blocked port": ("rendezvous_or_reset",),
     "wrong argument": ("argument_error",),
 }
+LIVE: dict[str, tuple[str, ...]] = {
+    "stopped rank": ("deadlock",),
+    "stopped worker": ("deadlock", "dataloader_worker", "input_bound"),
+    "slow rank": ("straggler",),
+    "slow disk": ("input_bound",),
+    "nan that goes on": ("nan_loss",),
+    "nearly full disk": ("disk_full",),
+    "memory close to its limit": ("host_oom",),
+}
+WITHIN, LIVE_UNTIL, LIVE_AT, SLOW_AT = 120.0, 420.0, 90.0, 240.0  # seconds; a slower pace needs some minutes before it
 QUICK = ("missing module", "corrupt image", "killed", "own mistake")
+QUICK_LIVE = ("stopped rank",)
 NO_CAUSE = ("healthy", "not_known")
-GOOD_JOBS, TRACES, AT_ONCE = 4, 1_000, 2
+GOOD_JOBS, TRACES, AT_ONCE = 4, 1_000, 3
 PATIENCE, LEAST = 150.0, 0.9
 
 
@@ -68,10 +84,13 @@ class Outcome:
     state: str
     cause: str
     seconds: float
+    live: bool = False
 
     @property
     def named(self) -> bool:
         """Whether the diagnosis names the cause; for a job without a fault, whether it completed."""
+        if self.live:
+            return self.cause in LIVE[self.fault] and self.seconds <= WITHIN if self.fault in LIVE else not self.cause
         return self.cause in EXPECTED[self.fault] if self.fault in EXPECTED else self.state == "completed"
 
     @property
@@ -115,6 +134,43 @@ def outcome(api: str, fault: str, marks: Path, number: int) -> Outcome:
     return its
 
 
+def live_job(fault: str, marks: Path, folder: Path) -> dict[str, Any]:
+    """A job of two processes, on two nodes for the slow rank, whose nodes have little memory and a small disk."""
+    folder.mkdir()
+    at = SLOW_AT if fault == "slow rank" else LIVE_AT
+    times = f"--at {at} --until {at + LIVE_UNTIL}"
+    nodes = 2 if fault == "slow rank" else 1
+    return {
+        "type": "command",
+        "command": f"python {LIVE_SCRIPT} --fault '{fault}' --marks {marks} --folder {folder} {times}",
+        "environment": "azureml:trainyard@latest",
+        "environment_variables": {"EMULATORS_NODE": f"memory=2000 disk=400 folder={folder}"},
+        "compute": "azureml:cpu-cluster",
+        "resources": {"instance_count": nodes},
+        "distribution": {"type": "pytorch", "process_count_per_instance": 2 // nodes},
+        "limits": {"timeout": 900},
+    }
+
+
+def live_outcome(api: str, fault: str, marks: Path, number: int) -> Outcome:
+    """Submit the job, read its record until its health names a cause or it ends, and cancel the job."""
+    body, key = {"job": live_job(fault, marks, marks.parent / f"disk-{number}")}, f"live-{number}-{time.time()}"
+    run = answered(lambda: post(api, "runs", body, key))["run"]
+    mark, began, cause, found = marks / fault.replace(" ", "-"), time.time(), "", {"state": ""}
+    while time.time() - began < SLOW_AT + LIVE_UNTIL and found["state"] not in ("completed", "failed", "canceled"):
+        found = answered(lambda: get(f"{api}/runs/{run}"))
+        causes = [each["cause"] for each in (found["health"] or {}).get("ailments", ())]
+        cause = next((each for each in causes if each in LIVE.get(fault, ())), next(iter(causes), ""))
+        if cause or (mark.exists() and time.time() - float(mark.read_text()) > 2 * WITHIN):
+            break
+        time.sleep(2)
+    seconds = time.time() - float(mark.read_text()) if mark.exists() else 0.0
+    its = Outcome(fault, found["state"], cause, seconds, live=True)
+    print(its.words, flush=True)
+    answered(lambda: post(api, f"runs/{run}/cancel", {}, f"end-{key}"))
+    return its
+
+
 def answered(call: Callable[[], Any]) -> Any:
     """The answer of the API; a busy machine answers 503 now and then."""
     until = time.time() + PATIENCE
@@ -127,13 +183,16 @@ def answered(call: Callable[[], Any]) -> Any:
         time.sleep(1)
 
 
-def measure(home: Path, faults: list[str], good: int) -> list[Outcome]:
-    """The outcomes of one job for each fault, and of so many jobs without a fault."""
-    marks = home / "marks"
+def measure(home: Path, faults: list[str], live: list[str], good: int) -> list[Outcome]:
+    """The outcomes of one job for each fault, and of so many jobs without a fault of each sort that has faults."""
+    marks, of_live = home / "marks", home / "live-marks"
     marks.mkdir()
-    jobs = [*faults, *["none"] * good]
+    of_live.mkdir()
+    jobs = [*faults, *["none"] * good] if faults else []
+    longer = [*live, *["none"] * bool(good)] if live else []
     with Cloud.start(home / "cloud", Options()) as cloud, ThreadPoolExecutor(AT_ONCE) as pool:
-        done = [pool.submit(outcome, cloud.api, fault, marks, number) for number, fault in enumerate(jobs)]
+        done = [pool.submit(live_outcome, cloud.api, fault, of_live, number) for number, fault in enumerate(longer)]
+        done += [pool.submit(outcome, cloud.api, fault, marks, number) for number, fault in enumerate(jobs)]
         return [each.result() for each in done]
 
 
@@ -187,7 +246,7 @@ def summary(outcomes: list[Outcome], alarms: list[str]) -> dict[str, Any]:
     """The share of faults that are named, the false alarms, and the seconds until 95 % of them were named."""
     faulty = [each for each in outcomes if each.fault != "none"]
     seconds = sorted(each.seconds for each in faulty if each.named)
-    good = [each.cause for each in outcomes if each.fault == "none" and each.cause not in ("none", *NO_CAUSE)]
+    good = [each.cause for each in outcomes if each.fault == "none" and each.cause not in ("", "none", *NO_CAUSE)]
     return {
         "named": round(sum(each.named for each in faulty) / len(faulty), 3),
         "false_alarms": len(good) + len(alarms),
@@ -199,11 +258,14 @@ def main(argv: list[str]) -> int:
     parser = options(__doc__, f"{len(QUICK)} faults, one good job and 100 simulated logs")
     parser.add_argument("--traces", type=int, default=TRACES, help=f"simulated good logs; default {TRACES:,}")
     parser.add_argument("--fault", choices=sorted(EXPECTED), action="append", help="only this fault; may be repeated")
+    parser.add_argument("--only", choices=("failed", "live"), help="only faults that end their jobs, or that do not")
     asked = parser.parse_args(argv)
-    alarms = false_alarms(100 if asked.quick else asked.traces)
-    faults = asked.fault or list(QUICK if asked.quick else EXPECTED)
+    traces = 100 if asked.quick else asked.traces
+    alarms = [*false_alarms(traces), *healthy.alarms(range(traces))]
+    faults = [] if asked.only == "live" else asked.fault or list(QUICK if asked.quick else EXPECTED)
+    live = [] if asked.only == "failed" or asked.fault else list(QUICK_LIVE if asked.quick else LIVE)
     with tempfile.TemporaryDirectory() as home:
-        outcomes = measure(Path(home), faults, 1 if asked.quick or asked.fault else GOOD_JOBS)
+        outcomes = measure(Path(home), faults, live, 1 if asked.quick or asked.fault else GOOD_JOBS)
     found = summary(outcomes, alarms)
     print(json.dumps(found) if asked.json else ", ".join(f"{name}: {value}" for name, value in found.items()))
     return 0 if found["named"] >= LEAST and not found["false_alarms"] else 1

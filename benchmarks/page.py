@@ -81,7 +81,7 @@ def main(argv: list[str]) -> int:
     ):
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         lab = Lab(cloud, browser, digits_of(Path(home)))
-        measured: dict[str, Any] = {} if asked.beside else {"bytes of all files, packed": weight()}
+        measured: dict[str, Any] = {} if asked.beside else weight()
         if asked.quick:
             lab.archived(a_run("curve-0"), {})
             measured |= {**first_row(lab), **requests_of(lab, VIEWS[:1]), **curves(lab, 1)}
@@ -101,11 +101,19 @@ def digits_of(home: Path) -> Path:
     return home / "digits"
 
 
-def weight() -> int:
-    """Bytes of all files together, as they travel."""
+def weight() -> dict[str, int]:
+    """Bytes of the first view's files, and of all files that a browser may ever load, as they travel."""
     index = files._file(files.INDEX)[0].decode()
-    names = [files.INDEX, *re.findall(r'(?:src|href)="/api/page/\w+@/([^"]+)"', index)]
-    return sum(len(files._packed(name)) for name in names)
+    scripts, left = set[str](), {"page.js"}
+    while left:
+        scripts.add(name := left.pop())
+        left |= set(re.findall(r"""(?:from|import)"\./([\w.-]+\.js)\"""", files._file(name)[0].decode())) - scripts
+    first = {files.INDEX, *re.findall(r'(?:src|href)="/api/page/\w+@/([^"]+)"', index), *scripts}
+    every = first | {name for name in files._files() if name.endswith(".js")}
+    return {
+        "bytes of the first view's files, packed": sum(len(files._packed(name)) for name in first),
+        "bytes of all files, packed": sum(len(files._packed(name)) for name in every),
+    }
 
 
 def fill(lab: Lab) -> None:

@@ -1,6 +1,6 @@
 """The web page: the files of page/. They hold no data, so anyone may read them; their API calls need a key or a role
-like every other request. page/bundle holds the script and the style sheet, which `python -m local.page_bundle` builds
-from the sources in page/.
+like every other request. page/bundle holds the scripts, one for each view, and the style sheet. `python -m
+local.page_bundle` builds page/bundle from the sources in page/.
 
 A version in the path distinguishes the files of one deployment from those of another, so that browsers can cache them
 forever: reloading the page costs one request, which is answered with 304.
@@ -26,7 +26,7 @@ blueprint = func.Blueprint()
 
 FOLDER, MANUAL = ROOT / "page", ROOT / "docs"
 INDEX = "index.html"
-SERVED = (INDEX, "icon.svg", "bundle/early.js", "bundle/page.css", "bundle/page.js", "bundle/LICENCES.txt")
+SERVED = (INDEX, "icon.svg", "bundle/*.js", "bundle/*.css", "bundle/LICENCES.txt")
 DOCS, PICTURES = "docs.json", (".png", ".svg")  # docs.json holds every page of docs/ by name, for the search
 KINDS = {
     ".html": "text/html; charset=utf-8",
@@ -66,7 +66,7 @@ blueprint.route("page/{*path}", methods=["GET"], auth_level=func.AuthLevel.ANONY
 @cache
 def _files() -> dict[str, Path]:
     """Return the files by their name in the URL. No other file is ever read."""
-    own = {PurePosixPath(name).name: FOLDER / name for name in SERVED}
+    own = {path.name: path for pattern in SERVED for path in sorted(FOLDER.glob(pattern))}
     return {path.name: path for path in sorted(MANUAL.glob("*")) if path.suffix in PICTURES} | own
 
 

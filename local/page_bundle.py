@@ -1,19 +1,19 @@
 """`python -m local.page_bundle`: build page/bundle, the files that browsers load, from page/'s sources with esbuild.
 
-The bundle is in the repository, so that a plain clone serves the page without Node. Run this module after each change
-of page/. A test builds the bundle again and compares, and checks Prettier's format, if the tools are installed. `check`
-needs no tools: it compares the sources with those that the bundle was built from. page/package-lock.json pins libraries
-and tools.
+esbuild splits the script by view: a browser loads the script of a view when somebody opens the view. The bundle is in
+the repository, so that a plain clone serves the page without Node. Run this module after each change of page/. A test
+builds the bundle again and compares, and checks Prettier's format, if the tools are installed. `check` needs no tools:
+it compares the sources with those that the bundle was built from. page/package-lock.json pins libraries and tools.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,9 +23,16 @@ TOOLS = ROOT / ".trainyard" / "page-tools"  # where trainyard.py installs them f
 LIBRARIES = ("marked", "preact", "uplot")
 LICENCES, SOURCES = "LICENCES.txt", "sources.json"
 KINDS = (".js", ".jsx", ".css")
-COMMON = ["--bundle", "--minify", "--charset=utf8", "--target=es2022", "--legal-comments=none", "--log-level=warning"]
+COMMON = ["--bundle", "--minify", "--charset=utf8", "--target=es2022", "--legal-comments=none"]
+COMMON += ["--log-level=warning", "--preserve-symlinks"]
+JSX = ["--format=esm", "--jsx=automatic", "--jsx-import-source=preact"]
 ENTRIES = {  # by the entry's name: the form that a browser loads it in
-    "app.jsx": ["--format=esm", "--jsx=automatic", "--jsx-import-source=preact", "--entry-names=page"],
+    "app.jsx": [
+        "--splitting",
+        "--chunk-names=[name]-[hash]",
+        "--entry-names=page",
+        *JSX,
+    ],
     "early.js": ["--format=iife"],
 }
 
@@ -56,15 +63,22 @@ def digests(page: Path = PAGE) -> dict[str, str]:
 
 
 def make(page: Path = PAGE, tools: Path = TOOLS) -> None:
-    """Build the bundle. Raises subprocess.CalledProcessError if esbuild finds an error in the sources."""
-    shutil.rmtree(page / "bundle", ignore_errors=True)
-    esbuild = tools / "node_modules" / ".bin" / "esbuild"
-    for entry, options in ENTRIES.items():
-        argv = [str(esbuild), entry, *COMMON, *options, "--outdir=bundle"]
-        subprocess.run(argv, cwd=page, check=True, env={**os.environ, "NODE_PATH": str(tools / "node_modules")})
-    texts = [_licence(tools / "node_modules" / name) for name in LIBRARIES]
-    (page / "bundle" / LICENCES).write_text(f"\n{'-' * 80}\n\n".join(texts), "utf-8")
-    (page / "bundle" / SOURCES).write_text(json.dumps(digests(page), indent=1) + "\n", "utf-8")
+    """Build the bundle. Raises subprocess.CalledProcessError if esbuild finds an error in the sources.
+
+    esbuild builds in a temporary folder with the libraries beside the sources: the names of the scripts contain a hash
+    of the paths, which must be the same in every checkout.
+    """
+    libraries, out = tools / "node_modules", page / "bundle"
+    shutil.rmtree(out, ignore_errors=True)
+    with tempfile.TemporaryDirectory() as folder:
+        sources = Path(folder, "page")
+        shutil.copytree(page, sources, ignore=shutil.ignore_patterns("node_modules", "bundle"))
+        (sources / "node_modules").symlink_to(libraries.resolve())
+        for entry, options in ENTRIES.items():
+            argv = [str(libraries / ".bin" / "esbuild"), entry, *COMMON, *options, f"--outdir={out}"]
+            subprocess.run(argv, cwd=sources, check=True)
+    (out / LICENCES).write_text(f"\n{'-' * 80}\n\n".join(_licence(libraries / name) for name in LIBRARIES), "utf-8")
+    (out / SOURCES).write_text(json.dumps(digests(page), indent=1) + "\n", "utf-8")
 
 
 def _licence(package: Path) -> str:

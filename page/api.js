@@ -35,7 +35,9 @@ export async function get(parts, query = {}, { signal, keep = true } = {}) {
     known = kept.get(url.href);
   const answer = await send(url, { signal, headers: known ? { "If-None-Match": known.tag } : {} });
   if (answer.status === 304 && known) return known.value;
-  const value = await answer.json(),
+  const value = await answer.json().catch(() => {
+      throw new ApiError(answer.status, "no_json", W.trouble.noJson);
+    }),
     tag = answer.headers.get("etag");
   kept.delete(url.href);
   if (tag && keep) kept.set(url.href, { tag, value });

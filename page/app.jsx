@@ -7,6 +7,7 @@ import { get, key } from "./api.js";
 import { render } from "preact";
 import { useEffect, useErrorBoundary, useRef, useState } from "preact/hooks";
 import { visible } from "./format.js";
+import { own } from "./own.js";
 import { Dialog } from "./parts.jsx";
 import { go, to, useRoute } from "./route.js";
 import { chosen, turn } from "./theme.js";
@@ -14,20 +15,22 @@ import { Runs } from "./views/runs.jsx";
 import { W } from "./words.js";
 
 // Views run when they are wanted.
-const VIEWS = {
-  runs: () => Runs,
-  run: () => import("./views/run.jsx").then((m) => m.Run),
-  compare: () => import("./views/compare.jsx").then((m) => m.Compare),
-  drops: () => import("./views/drops.jsx").then((m) => m.Drops),
-  clusters: () => import("./views/clusters.jsx").then((m) => m.Clusters),
-  money: () => import("./views/money.jsx").then((m) => m.Money),
-  models: () => import("./views/models.jsx").then((m) => m.Models),
-  schedules: () => import("./views/schedules.jsx").then((m) => m.Schedules),
-  storage: () => import("./views/storage.jsx").then((m) => m.Storage),
-  batchai: () => import("./views/batchai.jsx").then((m) => m.BatchAI),
-  health: () => import("./views/health.jsx").then((m) => m.Health),
-  docs: () => import("./views/docs.jsx").then((m) => m.Docs),
-};
+const VIEWS = new Map(
+  Object.entries({
+    runs: () => Runs,
+    run: () => import("./views/run.jsx").then((m) => m.Run),
+    compare: () => import("./views/compare.jsx").then((m) => m.Compare),
+    drops: () => import("./views/drops.jsx").then((m) => m.Drops),
+    clusters: () => import("./views/clusters.jsx").then((m) => m.Clusters),
+    money: () => import("./views/money.jsx").then((m) => m.Money),
+    models: () => import("./views/models.jsx").then((m) => m.Models),
+    schedules: () => import("./views/schedules.jsx").then((m) => m.Schedules),
+    storage: () => import("./views/storage.jsx").then((m) => m.Storage),
+    batchai: () => import("./views/batchai.jsx").then((m) => m.BatchAI),
+    health: () => import("./views/health.jsx").then((m) => m.Health),
+    docs: () => import("./views/docs.jsx").then((m) => m.Docs),
+  }),
+);
 const JUMPS = {
   r: "runs",
   c: "compare",
@@ -180,10 +183,10 @@ function Header({ view, me, keys, signOut }) {
 
 function Shown({ route, me }) {
   const [View, setView] = useState(() => (route.view === "runs" ? Runs : null));
-  const [fault] = useErrorBoundary((error) => console.error(error));
+  const [fault, forget] = useErrorBoundary((error) => console.error(error));
   const [failed, setFailed] = useState(false);
   useEffect(() => {
-    const load = VIEWS[route.view];
+    const load = VIEWS.get(route.view);
     if (!load || route.view === "runs") return;
     load().then(
       (found) => setView(() => found),
@@ -193,7 +196,10 @@ function Shown({ route, me }) {
   const where = [route.view, ...route.parts].join("/"),
     before = useRef(where);
   useEffect(() => {
-    document.title = [route.parts.at(-1), W.views[route.view] || W.views.runs, W.title]
+    if (fault) forget(); // another address, another view: the fault stays with what broke
+  }, [where]);
+  useEffect(() => {
+    document.title = [route.parts.at(-1), own(W.views, route.view) || W.views.runs, W.title]
       .filter(Boolean)
       .map(visible)
       .join(" · ");
@@ -213,7 +219,7 @@ function Shown({ route, me }) {
         </button>
       </section>
     );
-  if (!VIEWS[route.view])
+  if (!VIEWS.has(route.view))
     return (
       <section>
         <h1 tabindex="-1">{W.missing.title}</h1>
@@ -284,7 +290,7 @@ function useKeys(showKeys) {
         event.target.closest("input:not([type=checkbox]), select, textarea, dialog")
       )
         return;
-      if (Date.now() - jump < 1500 && JUMPS[event.key]) {
+      if (Date.now() - jump < 1500 && own(JUMPS, event.key)) {
         jump = 0;
         go(to(JUMPS[event.key]));
         event.preventDefault();

@@ -1,7 +1,7 @@
 // Curves: one drawing of some series, with what it says in words, as sound and as a table.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { summary } from "./series.js";
-import { number, visible } from "./format.js";
+import { metric, number, visible } from "./format.js";
 import { announce } from "./parts.jsx";
 import { hear, silence } from "./sound.js";
 import { spoken } from "./spark.jsx";
@@ -195,9 +195,9 @@ function Legend({ title, series }) {
             <span class="sr">{spoken(one.label || title, found)}</span>
             <span aria-hidden="true">
               {one.label ? <>{visible(one.label)} </> : ""}
-              <b>{number(found.last)}</b>{" "}
+              <b>{metric(title, found.last)}</b>{" "}
               <span class="dim">
-                {number(found.least)} … {number(found.greatest)}
+                {metric(title, found.least)} … {metric(title, found.greatest)}
               </span>
             </span>
             <button

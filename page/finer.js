@@ -1,19 +1,20 @@
 // A part of long curves with all its points: the API gives at most 2,000 of a series, but of any steps.
 import { get } from "./api.js";
+import { own } from "./own.js";
 import { columns } from "./series.js";
 
 const LONG = 1000; // points; a shorter series is all there is
 
 /**
- * What a chart asks when somebody zooms. `runs`: [{ run, all, ...how it is drawn }], `all` being its series by name;
+ * What a chart asks when somebody zooms. `runs`: [{ run, all, ...how it is drawn }], `all` being the Map of its series;
  * `place(all)` gives where a point is drawn. Undefined where no series is long.
  */
 export function finer(runs, metric, place) {
-  const known = runs.filter(({ all }) => all[metric]);
-  if (!known.some(({ all }) => all[metric].length >= LONG)) return undefined;
+  const known = runs.filter(({ all }) => all.has(metric));
+  if (!known.some(({ all }) => all.get(metric).length >= LONG)) return undefined;
   return async (from, to) => {
     const [first, last] = steps(
-      known.map(({ all }) => all[metric]),
+      known.map(({ all }) => all.get(metric)),
       known.map(({ all }) => place(all)),
       from,
       to,
@@ -25,7 +26,7 @@ export function finer(runs, metric, place) {
     );
     return known.map(({ run, all, ...drawn }) => ({
       ...drawn,
-      ...columns(found[run]?.[metric] || [], place(all)),
+      ...columns(own(own(found, run), metric) || [], place(all)),
     }));
   };
 }

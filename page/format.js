@@ -11,7 +11,7 @@ const SHORT = lazy(
   () => new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" }),
 );
 const TIME = lazy(() => new Intl.DateTimeFormat(undefined, { timeStyle: "medium" }));
-const COUNT = lazy(() => new Intl.NumberFormat());
+const COUNT = lazy(() => new Intl.NumberFormat("en")); // as the page's words: whole numbers beside decimals agree
 
 /** The time alone where the day is known from another moment, else with its day. */
 export const beside = (text, other) =>
@@ -26,6 +26,23 @@ export function number(value) {
   if (Number.isInteger(value) && size < 1e15) return count(value);
   return size !== 0 && (size < 1e-4 || size >= 1e9) ? value.toExponential(3) : String(Number(value.toPrecision(5)));
 }
+
+/** A metric's value: accuracies in percent, others with four digits. cli/show/runs.py writes the same. */
+export function metric(name, value) {
+  if (!Number.isFinite(value)) return W.nothing;
+  if (name.endsWith("accuracy")) return `${(100 * value).toFixed(2)}%`;
+  const size = Math.abs(value);
+  if (Number.isInteger(value) ? size < 1e15 : size >= 1000 && size < 1e9) return COUNT(Math.round(value));
+  if (size >= 1e-4 && size < 1e9) return String(Number(value.toPrecision(4)));
+  return value
+    .toExponential(3)
+    .replace(/\.?0*e([+-])(\d)$/, "e$10$2")
+    .replace(/\.?0*e/, "e");
+}
+
+/** Sentences of the API name moments in UTC; the page shows them in the reader's zone, like every other moment. */
+export const inZone = (text) =>
+  visible(text).replace(/(\d{4}-\d\d-\d\d) (\d\d:\d\d) UTC/g, (_, day, time) => shortClock(`${day}T${time}:00Z`));
 
 /** Dollars and cents: `$1,234.50`, `<$0.01` for less, `-$0.50` below zero. cli/show/costs.py writes the same. */
 export function money(dollars) {

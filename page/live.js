@@ -1,5 +1,6 @@
 // Look again: often while something changes, seldom when nothing does, not at all in the background.
 import { useEffect, useRef, useState } from "preact/hooks";
+import { ApiError } from "./api.js";
 
 const SOON = 2000,
   SELDOM = 10_000,
@@ -8,7 +9,8 @@ const SOON = 2000,
 /**
  * Call `look(signal)` at once, whenever `deps` change, and again and again. Its value is the news; the same object as
  * before means that nothing changed, and the pace slows down. `still(value)` says that nothing will ever change.
- * Returns { value, error, again }: the last good value stays while looks fail, and `error` says why they do.
+ * Returns { value, error, again }: the last good value stays while looks fail, and `error` says why they do. Any other
+ * error than the API's is the page's own fault: it is thrown to whoever shows the view.
  */
 export function useLive(look, deps, { soon = SOON, still = () => false } = {}) {
   const [state, set] = useState({ value: undefined, error: null });
@@ -36,6 +38,10 @@ export function useLive(look, deps, { soon = SOON, still = () => false } = {}) {
         if (!still(found)) later(pause);
       } catch (error) {
         if (stop.signal.aborted) return;
+        if (!(error instanceof ApiError)) {
+          set({ value: undefined, error: null, fault: error });
+          return;
+        }
         failed = true;
         pause = Math.min(pause * 2, LONGEST);
         set((before) => ({ ...before, error }));
@@ -65,5 +71,6 @@ export function useLive(look, deps, { soon = SOON, still = () => false } = {}) {
       removeEventListener("online", seen);
     };
   }, deps);
+  if (state.fault) throw state.fault;
   return { ...state, again: () => wake.current() };
 }

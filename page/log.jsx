@@ -1,8 +1,6 @@
 // The log of a rank: a million lines, of which only those that are seen are in the page.
-import { logRange } from "./api.js";
-import { bytes, count } from "./format.js";
+import { bytes, count, visible } from "./format.js";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { Lines } from "./lines.js";
 import { pieces } from "./ansi.js";
 import { refine } from "./route.js";
 import { W } from "./words.js";
@@ -11,82 +9,10 @@ const LINE = 18,
   SPARE = 30,
   TALLEST = 20e6; // pixels; browsers end at 33 million
 const CUT = 2000; // characters of one line that are shown
-const RANGE = 1 << 20,
-  AT_ONCE = 4,
-  BY_ITSELF = 8 << 20; // bytes: of one request; requests at a time; read without being asked
 const CHARACTER = 7.53; // pixels, until one was measured
 
-/** The log of one rank, filled by the run's live answers and, where they lag behind, by ranges. */
-export class Reader {
-  constructor(run, rank) {
-    Object.assign(this, {
-      run,
-      rank,
-      lines: new Lines(),
-      offset: 0,
-      size: 0,
-      complete: false,
-      wanted: false,
-      busy: false,
-      listeners: new Set(),
-    });
-  }
-
-  /** Where a live answer is to go on; undefined while ranges are being read. */
-  get next() {
-    return this.busy || this.offset < this.size ? undefined : this.offset;
-  }
-
-  append(log) {
-    if (!log) return;
-    if (log.offset === this.offset && log.text) {
-      this.lines.append(new TextEncoder().encode(log.text));
-      this.offset = log.next_offset;
-    }
-    this.size = Math.max(this.size, log.size);
-    this.complete = log.complete;
-    this.notify();
-    this.catchUp();
-  }
-
-  /** Somebody looks for something: all of it is wanted now. */
-  want() {
-    this.wanted = true;
-    this.catchUp();
-  }
-
-  async catchUp() {
-    if (this.busy) return;
-    this.busy = true;
-    try {
-      while (this.offset < this.size && !this.lines.full && (this.wanted || this.offset < BY_ITSELF)) {
-        const starts = Array.from({ length: AT_ONCE }, (_, i) => this.offset + i * RANGE).filter(
-          (start) => start < this.size,
-        );
-        const parts = await Promise.all(
-          starts.map((start) => logRange(this.run, this.rank, start, Math.min(start + RANGE, this.size) - 1)),
-        );
-        for (const part of parts) {
-          this.lines.append(part.bytes);
-          this.offset += part.bytes.length;
-          this.size = Math.max(this.size, part.size);
-        }
-        if (!parts.some((part) => part.bytes.length)) break;
-        this.notify();
-      }
-    } catch {
-      /* the live answers say that the API is away; the next one goes on here */
-    } finally {
-      this.busy = false;
-    }
-  }
-
-  notify() {
-    for (const listener of this.listeners) listener();
-  }
-}
-
-export function Log({ reader, ranks, rank, query }) {
+/** `ranks`: [[rank, name]] to choose from, of the `kind` rank, step or job. */
+export function Log({ reader, ranks, rank, kind, query }) {
   const [, redraw] = useState(0),
     box = useRef(),
     [place, setPlace] = useState({ top: 0, height: 0, width: 0 });
@@ -155,11 +81,11 @@ export function Log({ reader, ranks, rank, query }) {
       <div class="log-tools">
         {ranks.length > 1 && (
           <label>
-            {W.log.rank}
+            {W.log[kind]}
             <select value={String(rank)} onChange={(e) => refine({ rank: e.target.value, line: "" })}>
-              {ranks.map((one) => (
-                <option key={one} value={String(one)}>
-                  {one}
+              {ranks.map(([value, name]) => (
+                <option key={value} value={String(value)}>
+                  {visible(name)}
                 </option>
               ))}
             </select>

@@ -1,6 +1,7 @@
 // Small parts that several views share.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ago, clock, visible } from "./format.js";
+import { own } from "./own.js";
 import { W } from "./words.js";
 
 /** Say something to a screen reader, without a change that others see. */
@@ -10,7 +11,7 @@ export function announce(text) {
 }
 
 export const State = ({ state }) => (
-  <span class={`state ${W.states[state] ? state : "broken"}`}>{W.states[state] || visible(state)}</span>
+  <span class={`state ${own(W.states, state) ? state : "broken"}`}>{own(W.states, state) || visible(state)}</span>
 );
 
 export const When = ({ at }) =>

@@ -1,6 +1,6 @@
 // A curve in words, and as a picture in a row of a table.
 import { summary } from "./series.js";
-import { number, visible } from "./format.js";
+import { metric, number, visible } from "./format.js";
 
 import { W } from "./words.js";
 
@@ -9,7 +9,9 @@ export const spoken = (label, { points, trend, ...found }) =>
     name: visible(label),
     points,
     trend: W.chart[trend],
-    ...Object.fromEntries(Object.entries(found).map(([name, value]) => [name, number(value)])),
+    ...Object.fromEntries(
+      Object.entries(found).map(([key, value]) => [key, key.endsWith("At") ? number(value) : metric(label, value)]),
+    ),
   });
 
 /** A curve in a row of a table: a picture of its shape, with the summary as its name. */

@@ -19,7 +19,8 @@ On = Annotated[
     Option(
         "--on",
         metavar="KIND",
-        help="completed, failed, canceled, evicted, late, budget, idle, model, schedule or poison. Repeat it for more.",
+        help="completed, failed, canceled, evicted, late, sick, budget, idle, model, schedule or poison. "
+        "Repeat it for more.",
     ),
 ]
 NoticeTo = Annotated[
@@ -53,7 +54,7 @@ def notify_add(
     route: OfRoute = "",
     experiment: options.OfExperiment = "",
 ) -> None:
-    """Get a notice when runs end or lose nodes, or when budgets, schedules, clusters or messages need attention.
+    """Get a notice when runs end, hang or lose nodes, or when budgets, schedules, clusters or messages need attention.
 
     The address is a secret, like a password: Trainyard stores it and never shows it again.
     Use --to - to type it without echo.

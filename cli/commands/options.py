@@ -207,7 +207,11 @@ Since = Annotated[
 ]
 Limit = Annotated[int, Option(min=1, metavar="N", help="Maximum number of rows.")]
 AsAdvised = Annotated[
-    bool, Option("--as-advised", help="Change the parameters that the diagnosis of the failed run advises to change.")
+    bool,
+    Option(
+        "--as-advised",
+        help="Change what the diagnosis of the failed run advises: parameters, the cluster, the time limit.",
+    ),
 ]
 RunOrDrop = Annotated[
     str,

@@ -277,27 +277,31 @@ def retry(
 ) -> None:
     """Start a run that has ended again from the beginning, as a new run.
 
-    The new run has the same job and data, except for the parameters that you give, and those that the run's diagnosis
-    advises to change with --as-advised. The same command again returns the same new run.
+    The new run has the same job and data, except for the parameters that you give and, with --as-advised, what the
+    run's diagnosis advises to change: parameters, the cluster, or the time limit. The same command again returns the
+    same new run.
 
     Example: trainyard retry mnist-0123456789abcdef -p lr=0.01 --follow
     """
-    advised = _advised(session, run) if as_advised else {}
-    body = {"parameters": {**advised, **arguments.parameters(parameter)}}
+    advised = _advised(session, run) if as_advised else {"change": {}, "change_job": {}}
+    body = {"parameters": {**advised["change"], **arguments.parameters(parameter)}, **advised["change_job"]}
     print_new_run(session, session.api.post("runs", run, "retry", body=body), following)
 
 
 def _advised(session: Session, run: str) -> dict[str, Any]:
-    """Return the parameters that the run's diagnosis advises to change. Raises CliError if there are none."""
+    """Return what the run's diagnosis advises to change. Raises CliError if there is nothing."""
     found = session.api.get("runs", run).get("diagnosis")
     if not found:
         raise CliError(f"Run {run} has no diagnosis. Only a failed run that is archived has one.", "no_advice")
-    if not found["change"]:
+    changes = {**found["change"], **(found.get("change_job") or {})}
+    if not changes:
         steps = " ".join(found["advice"])
-        raise CliError(f"{found['summary']} No parameter of run {run} helps against it. {steps}", "no_advice")
-    words = ", ".join(f"{name}={value}" for name, value in found["change"].items())
+        raise CliError(
+            f"{found['summary']} Nothing that a retry of run {run} can change helps against it. {steps}", "no_advice"
+        )
+    words = ", ".join(f"{name}={value}" for name, value in changes.items())
     session.remark(f"{found['summary']} The run is tried again with {words}.", "dim")
-    return dict(found["change"])
+    return {"change": found["change"], "change_job": found.get("change_job") or {}}
 
 
 @command

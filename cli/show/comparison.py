@@ -11,6 +11,7 @@ from .. import show
 from ..api import phases
 from ..terminal_text import Text, one_line
 from . import costs, plot
+from .tables import metric
 
 WIDEST = 140
 MOST_PICTURES = 4
@@ -41,8 +42,8 @@ def curves(runs: list[str], series: dict[str, Any], chosen: list[str], plots: bo
     shown.sort(key=lambda metric: (metric.startswith(("train_", "train/")), metric))
     most = len(shown) if chosen else MOST_PICTURES if plots else 0
     pictures: list[RenderableType] = []
-    for metric in shown[:most]:
-        pictures += _picture(short(runs), series, metric, width)
+    for name in shown[:most]:
+        pictures += _picture(short(runs), series, name, width)
     more = ", ".join(map(one_line, shown[most:]))
     how = "More, with --name" if most else "Curves, with --plot or --name"
     return Group(*pictures, *([Text(f"{how}: {more}", "dim")] if more else []))
@@ -83,9 +84,7 @@ def _cell(name: str, value: Any) -> str:
 
 
 def _metric(name: str, value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.2%}" if name.endswith("accuracy") else f"{value:.4g}"
+    return "-" if value is None else metric(name, value)
 
 
 def _style(row: dict[str, Any], at: int) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
-from ..terminal_text import Text
+from ..terminal_text import Text, one_line
 from . import clusters, drops, runs
 from .tables import titled_table
 
@@ -14,12 +14,18 @@ from .tables import titled_table
 def status(answer: dict[str, Any]) -> RenderableType:
     """Return all parts of /api/status. A part without rows is shown as `none`, so that no part is hidden."""
     return Group(
+        *_missing(answer.get("checks") or {}),
         runs.many(answer["runs"], "newest first"),
         drops.many(answer["drops"], "open or rejected"),
         clusters.many(answer["clusters"]),
         titled_table("Queues", "", sorted(answer["queues"].items()), _queue_row, ["queue", "waiting", "poison"]),
         _poison(answer["poison"]),
     )
+
+
+def _missing(checks: dict[str, str]) -> list[Text]:
+    """Return a line for each service that does not answer: what it holds is unknown, not empty."""
+    return [Text(one_line(f"{name} does not answer: {said}"), "red") for name, said in checks.items() if said != "ok"]
 
 
 def _queue_row(item: tuple[str, dict[str, int]]) -> list[Text]:

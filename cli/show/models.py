@@ -9,7 +9,7 @@ from rich.table import Table
 
 from ..terminal_text import Text, one_line
 from . import plot
-from .tables import clock
+from .tables import clock, metric
 
 COLOURS = {"good": "green", "bad": "red", "unknown": "yellow"}
 MOST_METRICS = 3
@@ -126,12 +126,13 @@ def _table(*columns: str) -> Table:
 
 
 def _metrics(version: dict[str, Any]) -> str:
-    """Return up to MOST_METRICS metrics of a version: first the metrics that the trainer reported for the saved
-    weights, then metrics of held-out data."""
-    metrics, said = version["metrics"], version["said_by_trainer"]
+    """Return up to MOST_METRICS metrics of a version: first those that versions were compared by, then those that the
+    trainer reported for the saved weights, then metrics of held-out data."""
+    metrics, said = version["metrics"], [*version.get("judged_by", ()), *version["said_by_trainer"]]
     rest = sorted(plot.telling(sorted(metrics)), key=lambda name: (name.startswith(("train_", "train/")), name))
-    names = list(dict.fromkeys([*said, *rest, *sorted(metrics)]))[:MOST_METRICS]
-    return ", ".join(f"{name} {metrics[name]:.4g}" for name in names if name in metrics)
+    names = dict.fromkeys([*said, *rest, *sorted(metrics)])
+    shown = [name for name in names if name in metrics][:MOST_METRICS]
+    return ", ".join(f"{name} {metric(name, metrics[name])}" for name in shown)
 
 
 def _words(line: dict[str, Any]) -> str:

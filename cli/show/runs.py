@@ -12,7 +12,7 @@ from ..api import phases, run_list
 from ..terminal_text import Text, one_line
 from . import costs, people, plot, usage
 from .steps import graph
-from .tables import begins, clock, facts_table, grid, state_text, titled_table
+from .tables import begins, clock, facts_table, grid, metric, state_text, titled_table
 
 QUOTED_LINES = 3  # of a diagnosis
 MOST_WHY = 90  # characters
@@ -65,6 +65,7 @@ def _facts(run: dict[str, Any]) -> dict[str, Text]:
     return {
         "state": state_text(run),
         **_diagnosis(run),
+        **_sick(run),
         "drop": Text(_data_of(run)),
         **_trained_on(run),
         **_data_check(run),
@@ -104,6 +105,26 @@ def _diagnosis(run: dict[str, Any]) -> dict[str, Text]:
         return {}
     quotes = [_quoted(quote) for quote in found["evidence"][:QUOTED_LINES]]
     return {"cause": Text("\n".join([one_line(found["summary"]), *quotes, *(f"- {step}" for step in found["advice"])]))}
+
+
+def _sick(run: dict[str, Any]) -> dict[str, Text]:
+    """Return what is wrong with a running run, with the evidence and what to do."""
+    lines = [
+        line
+        for each in ailments(run)
+        for line in (
+            one_line(each["summary"]),
+            *(f"  {one_line(evidence)}" for evidence in each["evidence"][:QUOTED_LINES]),
+            *(f"- {one_line(step)}" for step in each["advice"]),
+        )
+    ]
+    return {"sick": Text("\n".join(lines), "red")} if lines else {}
+
+
+def ailments(run: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what the last check of a running run found; empty for another run."""
+    found = (run.get("health") or {}).get("ailments") or []
+    return list(found) if run["state"] == "running" else []
 
 
 def _quoted(quote: dict[str, Any]) -> str:
@@ -193,6 +214,8 @@ def _run_row(run: dict[str, Any], parameters: list[str], labels: list[str]) -> l
     why = run.get("cause") or (run.get("reason") or "").partition("\n")[0]
     if found := run.get("diagnosis"):
         why = f"{found['cause']}: {why}"
+    elif sick := ailments(run):
+        why = f"{sick[0]['cause']}: {sick[0]['summary']}"
     why = why or (f"archived {clock(archived)}" if archived else "") or _waiting(run)
     took, cost, values = run.get("duration_seconds"), run_list.cost_of(run), run.get("parameters") or {}
     listed = run.get("listed") or {}
@@ -218,14 +241,11 @@ def _best(run: dict[str, Any]) -> str:
     return headline(best["metric"], best.get("of_model", best["value"]), best["value"], best.get("step"))
 
 
-def headline(metric: str, of_model: float, best: float, step: float | None) -> str:
+def headline(name: str, of_model: float, best: float, step: float | None) -> str:
     """Return a metric's value for the saved model, and the best value of the training if it differs."""
     at = f" at step {step:g}" if step is not None else ""
-    return f"{metric} {_value(metric, of_model)}" + (f" (best {_value(metric, best)}{at})" if best != of_model else "")
-
-
-def _value(metric: str, value: float) -> str:
-    return f"{value:.2%}" if metric.endswith("accuracy") else f"{value:.4g}"
+    seen = f" (best {metric(name, best)}{at})" if best != of_model else ""
+    return f"{name} {metric(name, of_model)}{seen}"
 
 
 def _data_of(run: dict[str, Any]) -> str:

@@ -57,6 +57,14 @@ def state_text(record: dict[str, Any]) -> Text:
     return Text(record["state"], STYLES.get(record["state"], ""))
 
 
+def metric(name: str, value: float) -> str:
+    """Format a metric's value: accuracies in percent, whole numbers as they are, others with four digits."""
+    if name.endswith("accuracy"):
+        return f"{value:.2%}"
+    whole = abs(value) < 1e15 and value == int(value)
+    return f"{value:,.0f}" if whole or 1000 <= abs(value) < 1e9 else f"{value:.4g}"
+
+
 def clock(moment: str | None) -> str:
     """Format a moment in local time, with the date if the moment is not today; '' for no moment."""
     if not moment:

@@ -1,6 +1,6 @@
 // The clusters: how many nodes over time, who holds them and why, what was decided.
 import { get, post, remove } from "../api.js";
-import { begins, clock, duration, number, shortClock, visible } from "../format.js";
+import { begins, clock, duration, inZone, number, shortClock, visible } from "../format.js";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useLive } from "../live.js";
 import { Ask, Drawing, Facts, Trouble, useOutcome, When } from "../parts.jsx";
@@ -98,7 +98,7 @@ function Cluster({ cluster, leases, report, me, again }) {
                   <li key={one.run}>
                     <a href={to("run", [one.run])}>{visible(one.run)}</a>{" "}
                     <small>
-                      <When at={one.since} /> · {visible(one.why)} {begins(one.expected_at)}
+                      <When at={one.since} /> · {inZone(one.why)} {begins(one.expected_at)}
                     </small>
                   </li>
                 ))}
@@ -132,7 +132,7 @@ function Cluster({ cluster, leases, report, me, again }) {
                     <time datetime={one.at} class="dim">
                       {shortClock(one.at)}
                     </time>{" "}
-                    {visible(one.why)}
+                    {inZone(one.why)}
                   </li>
                 ))}
               </ul>
@@ -151,7 +151,7 @@ function Cluster({ cluster, leases, report, me, again }) {
                 decision ? (
                   <>
                     {decision.action === "keep" ? W.clusters.keep : W.clusters.zero}, <When at={decision.at} />:{" "}
-                    {visible(decision.why)}
+                    {inZone(decision.why)}
                   </>
                 ) : (
                   W.clusters.none
@@ -254,7 +254,7 @@ function Over({ seen, since, until }) {
 }
 
 function steps(samples, most, since, until, width) {
-  const from = Math.max(new Date(since).getTime(), new Date(samples[0].at).getTime()),
+  const from = new Date(since).getTime(),
     to = new Date(until).getTime();
   const across = (at) => 24 + ((Math.max(from, new Date(at).getTime()) - from) / (to - from)) * (width - 28);
   const bars = samples.flatMap((one, i) => {

@@ -3,11 +3,12 @@ import { get } from "../api.js";
 import { Chart } from "../chart.jsx";
 import { columns } from "../series.js";
 import { finer } from "../finer.js";
-import { duration, number, visible } from "../format.js";
+import { duration, metric, number, visible } from "../format.js";
 import { useMemo } from "preact/hooks";
 import { useLive } from "../live.js";
 import { Drawing, State, Trouble } from "../parts.jsx";
 import { ordered } from "../metric.js";
+import { mapOf, own } from "../own.js";
 import { ended, runSeconds } from "../record.js";
 import { refine, to } from "../route.js";
 import { W } from "../words.js";
@@ -75,10 +76,14 @@ const NOTHING = { runs: {}, records: [] };
 
 /** Everything that is recorded of runs as rows: [group, name, value of each run, as a person reads it]. */
 function rows(records) {
-  const keyed = (group, of) =>
+  const keyed = (group, of, write = (_, value) => shown(value)) =>
     [...new Set(records.flatMap((run) => Object.keys(of(run) || {})))]
       .sort()
-      .map((name) => [group, name, records.map((run) => shown((of(run) || {})[name]))]);
+      .map((name) => [
+        group,
+        name,
+        records.map((run) => (own(of(run), name) === undefined ? "" : write(name, own(of(run), name)))),
+      ]);
   return [
     ...keyed(W.run.parameters, (run) => run.parameters),
     ...keyed(W.run.fields.tags, (run) => run.tags),
@@ -88,7 +93,7 @@ function rows(records) {
       records.map((run) => shown(run[name])),
     ]),
     ["", W.runs.took, records.map((run) => (runSeconds(run) === null ? "" : duration(runSeconds(run))))],
-    ...keyed(W.runs.ofModel, (run) => run.metrics.of_model),
+    ...keyed(W.runs.ofModel, (run) => run.metrics.of_model, metric),
   ];
 }
 
@@ -183,7 +188,7 @@ function Over({ value, records, query }) {
   const how = query.x || "step",
     metrics = useMemo(
       () =>
-        [...new Set(records.flatMap((run) => Object.keys(value.runs[run.run] || {})))].filter(
+        [...new Set(records.flatMap((run) => Object.keys(own(value.runs, run.run) || {})))].filter(
           (name) => name !== "epoch",
         ),
       [value],
@@ -191,23 +196,23 @@ function Over({ value, records, query }) {
   const order = ordered(metrics);
   const drawn = useMemo(
     () =>
-      order.map((metric) => [
-        metric,
+      order.map((name) => [
+        name,
         records.flatMap((run, i) => {
-          const all = value.runs[run.run] || {};
-          return all[metric]
-            ? [{ name: run.run, label: run.run, colour: i, ...columns(all[metric], placing(how, all)) }]
+          const all = mapOf(own(value.runs, run.run));
+          return all.has(name)
+            ? [{ name: run.run, label: run.run, colour: i, ...columns(all.get(name), placing(how, all)) }]
             : [];
         }),
         finer(
           records.map((run, i) => ({
             run: run.run,
-            all: value.runs[run.run] || {},
+            all: mapOf(own(value.runs, run.run)),
             name: run.run,
             label: run.run,
             colour: i,
           })),
-          metric,
+          name,
           (all) => placing(how, all),
         ),
       ]),
@@ -216,17 +221,10 @@ function Over({ value, records, query }) {
   return (
     <section class="part">
       <h2>{W.compare.curves}</h2>
-      <Axis query={query} epochs={records.some((run) => value.runs[run.run]?.epoch)} />
+      <Axis query={query} epochs={records.some((run) => own(own(value.runs, run.run), "epoch"))} />
       <div class="charts">
-        {drawn.map(([metric, series, more]) => (
-          <Chart
-            key={metric}
-            title={metric}
-            series={series}
-            finer={more}
-            logarithmic={query.log === "1"}
-            sync="compare"
-          />
+        {drawn.map(([name, series, more]) => (
+          <Chart key={name} title={name} series={series} finer={more} logarithmic={query.log === "1"} sync="compare" />
         ))}
       </div>
     </section>
@@ -298,16 +296,17 @@ const MOST_AXES = 10,
   WIDE = 100; // from the least to the greatest: an axis of so many times more is logarithmic
 
 function axesOf(records) {
-  const of = (run) => ({
-    ...run.parameters,
-    nodes: run.nodes,
-    ...(runSeconds(run) === null ? {} : { [W.runs.took]: runSeconds(run) }),
-    ...run.metrics.of_model,
-  });
+  const of = (run) =>
+    new Map([
+      ...mapOf(run.parameters),
+      ["nodes", run.nodes],
+      ...(runSeconds(run) === null ? [] : [[W.runs.took, runSeconds(run)]]),
+      ...mapOf(run.metrics.of_model),
+    ]);
   const all = records.map(of),
-    names = [...new Set(all.flatMap((values) => Object.keys(values)))];
+    names = [...new Set(all.flatMap((values) => [...values.keys()]))];
   return names
-    .map((name) => ({ name, ...scale(all.map((one) => one[name])) }))
+    .map((name) => ({ name, ...scale(all.map((one) => one.get(name))) }))
     .filter(({ least, greatest, texts }) => greatest > least && !(texts?.length > MOST_TEXTS));
 }
 

@@ -3,7 +3,7 @@ import { get, post } from "../api.js";
 import { count, visible } from "../format.js";
 
 import { useLive } from "../live.js";
-import { Command, Trouble, useOutcome } from "../parts.jsx";
+import { Ask, Command, Trouble, useOutcome } from "../parts.jsx";
 import { W } from "../words.js";
 
 export function Health({ me }) {
@@ -24,7 +24,8 @@ export function Health({ me }) {
 
 function Shown({ value, me, again }) {
   const [outcome, attempt] = useOutcome(),
-    aside = Object.entries(value.poison);
+    aside = Object.entries(value.poison),
+    known = value.checks.storage === "ok";
   const replay = (queue) =>
     attempt(async () => {
       const done = await post(["queues", queue, "replay"]);
@@ -47,64 +48,81 @@ function Shown({ value, me, again }) {
           ))}
         </ul>
       </section>
-      <section class="card">
-        <h2>{W.health.queues}</h2>
-        <div class="scroll whole" tabindex="0" role="region" aria-label={W.health.queues}>
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">{W.health.queue}</th>
-                <th scope="col" class="number">
-                  {W.health.waiting}
-                </th>
-                <th scope="col" class="number">
-                  {W.health.poison}
-                </th>
-                <th scope="col">
-                  <span class="sr">{W.health.replay}</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {Object.entries(value.queues).map(([name, queue]) => (
-                <tr key={name}>
-                  <th scope="row">{name}</th>
-                  <td class="number">{count(queue.messages)}</td>
-                  <td class="number">{queue.poison ? <span class="state failed">{count(queue.poison)}</span> : "0"}</td>
-                  <td>
-                    {queue.poison > 0 && me.may_change && (
-                      <button type="button" onClick={() => replay(name)}>
-                        {W.health.replay}
-                      </button>
-                    )}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      </section>
-      <section class="card">
-        <h2>{W.health.set}</h2>
-        {aside.length === 0 ? (
-          <p class="dim">{W.health.fine}</p>
-        ) : (
-          <>
-            <p>{W.health.advice}</p>
-            <Command text="python3 trainyard.py admin replay --dry-run" />
-            {aside.map(([queue, messages]) => (
-              <>
-                <h3 key={queue}>{queue}</h3>
-                {messages.map((text, i) => (
-                  <pre key={i} class="reason" tabindex="0">
-                    {visible(text)}
-                  </pre>
-                ))}
-              </>
-            ))}
-          </>
-        )}
-      </section>
+      {!known && <p class="notice">{W.health.unknown}</p>}
+      {known && <Queues value={value} me={me} replay={replay} />}
+      {known && <Poison aside={aside} />}
     </>
+  );
+}
+
+function Queues({ value, me, replay }) {
+  return (
+    <section class="card">
+      <h2>{W.health.queues}</h2>
+      <div class="scroll whole" tabindex="0" role="region" aria-label={W.health.queues}>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">{W.health.queue}</th>
+              <th scope="col" class="number">
+                {W.health.waiting}
+              </th>
+              <th scope="col" class="number">
+                {W.health.poison}
+              </th>
+              <th scope="col">
+                <span class="sr">{W.health.replay}</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {Object.entries(value.queues).map(([name, queue]) => (
+              <tr key={name}>
+                <th scope="row">{name}</th>
+                <td class="number">{count(queue.messages)}</td>
+                <td class="number">{queue.poison ? <span class="state failed">{count(queue.poison)}</span> : "0"}</td>
+                <td>
+                  {queue.poison > 0 && me.may_change && (
+                    <Ask
+                      label={W.health.replay}
+                      question={W.health.replayAsk(count(queue.poison), name)}
+                      yes={W.health.replayYes}
+                      no={W.run.no}
+                      act={() => replay(name)}
+                    />
+                  )}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+function Poison({ aside }) {
+  return (
+    <section class="card">
+      <h2>{W.health.set}</h2>
+      {aside.length === 0 ? (
+        <p class="dim">{W.health.fine}</p>
+      ) : (
+        <>
+          <p>{W.health.advice}</p>
+          <Command text="python3 trainyard.py admin replay --dry-run" />
+          {aside.map(([queue, messages]) => (
+            <>
+              <h3 key={queue}>{queue}</h3>
+              {messages.map((text, i) => (
+                <pre key={i} class="reason" tabindex="0">
+                  {visible(text)}
+                </pre>
+              ))}
+            </>
+          ))}
+        </>
+      )}
+    </section>
   );
 }

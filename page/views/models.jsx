@@ -1,7 +1,9 @@
 // Models: their versions with the metric over them, what each was made of, and who moved which alias when.
 import { get } from "../api.js";
-import { number, visible } from "../format.js";
+import { metric, visible } from "../format.js";
 import { useLive } from "../live.js";
+import { ordered } from "../metric.js";
+import { mapOf } from "../own.js";
 import { Command, Trouble, When } from "../parts.jsx";
 import { to } from "../route.js";
 import { Spark } from "../spark.jsx";
@@ -35,18 +37,27 @@ export function Models() {
 
 /** The metrics that all versions have, each with its values from the first version to the last. */
 function curves(versions) {
-  const oldest = [...versions].reverse(),
-    names = Object.keys(oldest[0]?.metrics || {}).filter((name) => oldest.every((each) => name in each.metrics));
-  return names.sort().map((name) => ({ name, points: oldest.map((each) => [each.number, each.metrics[name]]) }));
+  const oldest = [...versions].reverse().map((each) => ({ number: each.number, metrics: mapOf(each.metrics) })),
+    names = [...(oldest[0]?.metrics.keys() || [])].filter((name) => oldest.every((each) => each.metrics.has(name)));
+  return judgedFirst(names, versions[0].judged_by).map((name) => ({
+    name,
+    points: oldest.map((each) => [each.number, each.metrics.get(name)]),
+  }));
 }
 
+/** The metrics that versions were compared by, those that the trainer reported, then the others. */
+const judgedFirst = (names, judging, reported = []) => [
+  ...new Set([...[...judging, ...reported].filter((name) => names.includes(name)), ...ordered(names.sort())]),
+];
+
 const MOST = 3;
-const metrics = ({ metrics }) =>
-  Object.keys(metrics)
-    .sort()
+const metrics = (version) => {
+  const values = mapOf(version.metrics);
+  return judgedFirst([...values.keys()], version.judged_by, version.said_by_trainer)
     .slice(0, MOST)
-    .map((name) => `${name} ${number(metrics[name])}`)
+    .map((name) => `${name} ${metric(name, values.get(name))}`)
     .join(", ");
+};
 
 function One({ model }) {
   return (
@@ -59,12 +70,12 @@ function One({ model }) {
           </span>
         ))}
       </div>
-      <dl class="facts">
+      <dl class="facts curves">
         {curves(model.versions).map(({ name, points }) => (
           <div key={name}>
             <dt>{visible(name)}</dt>
             <dd>
-              <Spark name={name} points={points} /> {number(points.at(-1)[1])}
+              <Spark name={name} points={points} /> {metric(name, points.at(-1)[1])}
             </dd>
           </div>
         ))}

@@ -1,6 +1,6 @@
 // What was spent, on what and by whom, and how the budgets stand: the API's ledger, nothing reckoned here.
 import { get } from "../api.js";
-import { money, number, saved, share, visible } from "../format.js";
+import { between, money, number, saved, share, visible } from "../format.js";
 
 import { useLive } from "../live.js";
 import { Drawing, Facts, Trouble } from "../parts.jsx";
@@ -8,6 +8,7 @@ import { refine, to } from "../route.js";
 import { W } from "../words.js";
 
 const KINDS = ["training", "allocation", "idle", "lease", "unexplained"],
+  NEARLY = 0.8, // of a budget: its bar warns
   BY = ["project", "run", "cluster", "owner"];
 
 export function Money({ route }) {
@@ -92,6 +93,7 @@ function Shown({ value, by }) {
         {standing.length > 0 && (
           <section class="card">
             <h2>{W.money.standing}</h2>
+            <p class="dim">{W.money.besides(Math.round(between(value.since, value.until) / 86_400))}</p>
             <Facts rows={standing.map(([name, dollars]) => [name, money(dollars)])} />
           </section>
         )}
@@ -166,11 +168,30 @@ function Budget({ budget }) {
         {budget.kept_back > 0 ? ` · ${W.money.kept(money(budget.kept_back))}` : ""}
         {budget.run === null ? "" : ` · ${W.money.aRun(money(budget.run))}`}
       </p>
-      {budget.month !== null && (
-        <progress max={budget.month} value={Math.min(used, budget.month)} aria-label={visible(budget.project)} />
-      )}
+      {budget.month !== null && <Used budget={budget} used={used} />}
       {budget.reached_at && <p class="notice bad">{W.money.reached}</p>}
     </>
+  );
+}
+
+/** What is used of a month's budget: the part beyond the budget stands behind its end. */
+function Used({ budget: { project, spent, month }, used }) {
+  const part = used / (month || Infinity),
+    parts = [
+      ["spent", Math.min(spent, month)],
+      ["reserved", Math.min(used, month) - Math.min(spent, month)],
+      ["free", Math.max(0, month - used)],
+      ["beyond", Math.max(0, used - month)],
+    ];
+  return (
+    <div
+      class={`budget ${part >= 1 ? "over" : part >= NEARLY ? "near" : ""}`}
+      role="img"
+      aria-label={W.money.used(visible(project), share(part))}
+    >
+      {parts.map(([kind, dollars]) => dollars > 0 && <span key={kind} class={kind} style={{ flexGrow: dollars }} />)}
+      <b>{share(part)}</b>
+    </div>
   );
 }
 

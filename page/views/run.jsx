@@ -2,8 +2,10 @@
 import { get } from "../api.js";
 import { visible } from "../format.js";
 import { useLive } from "../live.js";
-import { Log, Reader } from "../log.jsx";
+import { Log } from "../log.jsx";
+import { mapOf } from "../own.js";
 import { announce, Command, State, Trouble } from "../parts.jsx";
+import { JobsReader, Reader } from "../reader.js";
 import { to } from "../route.js";
 import { W } from "../words.js";
 import { Findings } from "./data_card.jsx";
@@ -11,7 +13,7 @@ import { Actions, commands } from "./run/actions.jsx";
 import { Curves } from "./run/curves.jsx";
 import { Audit, History, Notes, Tags, What } from "./run/facts.jsx";
 import { Files, Pictures } from "./run/files.jsx";
-import { Members, Phases, isOver, Why } from "./run/progress.jsx";
+import { Members, Phases, isOver, Sick, Why } from "./run/progress.jsx";
 import { Steps } from "./run/steps.jsx";
 import { Trials } from "./run/trials.jsx";
 import { Usage, useTimes, useUsage } from "./run/usage.jsx";
@@ -19,9 +21,16 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 export function Run({ route, me }) {
   const name = route.parts[0] || "",
-    rank = Number(route.query.rank) || 0;
-  const reader = useMemo(() => new Reader(name, rank), [name, rank]),
-    before = useRef({});
+    [first, setFirst] = useState({ rank: 0 }), // what the log begins with, once the run's kind is known
+    rank = route.query.rank ?? first.rank,
+    members = rank === ALL ? first.members : 0,
+    asked = Number(rank) || 0;
+  const reader = useMemo(
+      () => (members ? new JobsReader(name, members) : new Reader(name, asked)),
+      [name, asked, members],
+    ),
+    before = useRef({}),
+    shown = useRef();
   useEffect(
     () => () => {
       before.current = {};
@@ -33,17 +42,21 @@ export function Run({ route, me }) {
       follow(
         before.current,
         reader,
-        await get(["runs", name, "live"], { after: before.current.next, rank, offset: reader.next }, { signal }),
+        await get(["runs", name, "live"], { after: before.current.next, rank: asked, offset: reader.next }, { signal }),
       ),
     [reader],
     { still: (seen) => isOver(seen.run) && reader.complete },
   );
-  const run = value?.run,
+  if (value) shown.current = value; // another rank's log begins while the rest stays
+  const { run, series, ranks } = shown.current || {},
     left = useArtifacts(name, Boolean(run?.archived_at)),
     begun = Boolean(run?.history.some((moment) => moment.state === "running")),
     usage = useUsage(name, begun, Boolean(run && isOver(run))),
-    { start, span } = useTimes(value?.series, usage),
+    { start, span } = useTimes(series, usage),
     last = useRef("");
+  useEffect(() => {
+    if (run) setFirst(firstLog(run));
+  }, [Boolean(run)]);
   useEffect(() => {
     if (run && last.current && last.current !== run.state) announce(W.runs.changed(visible(name), W.states[run.state]));
     last.current = run?.state || "";
@@ -58,6 +71,13 @@ export function Run({ route, me }) {
         </p>
       </section>
     );
+  const kind = run.elastic ? "job" : run.steps.length ? "step" : "rank";
+  const log = (
+    <section class="part" id="part-log" key="log">
+      <h2>{W.run.log}</h2>
+      <Log key={rank} reader={reader} ranks={namedRanks(run, ranks)} rank={rank} kind={kind} query={route.query} />
+    </section>
+  );
   return (
     <article class="run">
       <div class="head">
@@ -70,6 +90,7 @@ export function Run({ route, me }) {
           {visible(error.message)}
         </p>
       )}
+      <Sick run={run} />
       <Why run={run} />
       {run.data_check && (
         <Findings
@@ -114,9 +135,10 @@ export function Run({ route, me }) {
               <Members run={run} />
             </section>
           )}
+          {run.state === "failed" && log}
           <section class="part" id="part-curves">
             <h2>{W.run.curves}</h2>
-            <Curves run={name} series={value.series} query={route.query} span={span} />
+            <Curves run={name} series={series} query={route.query} span={span} />
           </section>
           {usage?.fault && <p class="notice">{visible(usage.fault.message)}</p>}
           {usage?.samples.length > 0 && (
@@ -125,10 +147,7 @@ export function Run({ route, me }) {
               <Usage usage={usage} start={start} span={span} sync={route.query.x === "time" ? "run" : "nodes"} />
             </section>
           )}
-          <section class="part" id="part-log">
-            <h2>{W.run.log}</h2>
-            <Log key={rank} reader={reader} ranks={value.ranks} rank={rank} query={route.query} />
-          </section>
+          {run.state !== "failed" && log}
           {Object.keys(left?.pictures || {}).length > 0 && (
             <section class="part">
               <h2>{W.run.pictures}</h2>
@@ -179,14 +198,36 @@ export function Run({ route, me }) {
   );
 }
 
+const ALL = "all"; // of an elastic run: the logs of its jobs as one
+
+/** The log that a run begins with: all jobs of an elastic one, the failed step of a pipeline, else rank 0. */
+function firstLog(run) {
+  if (run.elastic) return { rank: ALL, members: run.elastic.members.length };
+  const failed = run.steps.findIndex((step) => step.state === "failed" && step.job && !hasSteps(run, step));
+  return { rank: Math.max(0, failed) };
+}
+
+const hasSteps = (run, step) => run.steps.some((other) => other.step.startsWith(`${step.step}.`));
+
+/** [[rank, name]]: jobs of an elastic run and steps of a pipeline by their names. */
+function namedRanks(run, ranks) {
+  if (run.elastic) {
+    const members = run.elastic.members.length,
+      name = (rank) => `m${rank % members}-${Math.floor(rank / members) + 1}`;
+    return [[ALL, W.log.allJobs], ...ranks.map((rank) => [rank, name(rank)])];
+  }
+  return ranks.map((rank) => [rank, run.steps[rank]?.step ?? String(rank)]);
+}
+
 /** What was known and what is new, together; the very same object as before if nothing is new. */
 function follow(known, reader, found) {
   if (found === known.answer) return known.value;
-  const fresh = Object.keys(found.metrics.series).length > 0,
+  const news = mapOf(found.metrics.series),
+    fresh = news.size > 0,
     text = JSON.stringify(found.run);
   const changed =
     !known.value || fresh || text !== known.text || found.log?.text || found.log?.complete !== known.complete;
-  const series = fresh || !known.value ? joined(known.value?.series || {}, found.metrics.series) : known.value.series;
+  const series = fresh || !known.value ? joined(known.value?.series, news) : known.value.series;
   reader.append(found.log);
   const ranks = found.log?.ranks.length ? found.log.ranks : known.value?.ranks || [];
   Object.assign(known, {
@@ -200,8 +241,8 @@ function follow(known, reader, found) {
 }
 
 function joined(old, more) {
-  const all = { ...old };
-  for (const [name, points] of Object.entries(more)) all[name] = [...(all[name] || []), ...points];
+  const all = new Map(old);
+  for (const [name, points] of more) all.set(name, [...(all.get(name) || []), ...points]);
   return all;
 }
 

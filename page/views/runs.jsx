@@ -1,9 +1,10 @@
 // The runs: live, filtered by the API, sorted here; those that are chosen are compared.
 import { get } from "../api.js";
-import { between, count, duration, money, number, visible } from "../format.js";
+import { between, count, duration, metric, money, visible } from "../format.js";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useLive } from "../live.js";
 import { ordered } from "../metric.js";
+import { mapOf, own } from "../own.js";
 import { announce, Command, State, Trouble, When } from "../parts.jsx";
 import { go, refine, to } from "../route.js";
 import { Rows } from "../rows.js";
@@ -14,10 +15,11 @@ import { W } from "../words.js";
 const ROW = 44,
   CURVES = 25,
   CURVE_POINTS = 40,
-  NEAR = 50; // pixels; runs and points of one request; rows before the end of the list
+  NEAR = 50, // pixels; runs and points of one request; rows before the end of the list
+  ENDING = 8; // letters at the end of a name, which tell a sweep's trials apart: they stay in sight
 const STATES = ["received", "submitted", "queued", "running", "completed", "failed", "canceled", "broken"];
 const ASKED = ["state", "experiment", "owner", "tag"]; // filters of the API; the others are for what is loaded
-const shapes = new Map(); // run -> series, of this session
+const shapes = new Map(); // run -> Map of series, of this session
 // Whoever goes into a run and back finds the list as it was: its rows, and where it stood.
 let latest = { filter: "", rows: null },
   entered = null; // { address, top, run }
@@ -37,7 +39,7 @@ function rowSeconds(row) {
 
 function best(row) {
   return row.headline
-    ? [row.headline, row.of_model[row.headline] ?? row.best[row.headline], row.best[row.headline]]
+    ? [row.headline, own(row.of_model, row.headline) ?? own(row.best, row.headline), own(row.best, row.headline)]
     : null;
 }
 
@@ -128,7 +130,9 @@ function matching({ q = "", parameter = "" }) {
     if (q && ![run.run, run.drop, run.experiment].some((text) => text.toLowerCase().includes(q.toLowerCase())))
       return false;
     if (!name) return true;
-    const value = { ...run.tags, ...run.best, ...run.of_model, ...run.parameters }[name];
+    const value = [run.parameters, run.of_model, run.best, run.tags]
+      .map((all) => own(all, name))
+      .find((it) => it !== undefined);
     if (value === undefined) return false;
     return operator === "="
       ? String(value) === wanted
@@ -159,10 +163,10 @@ async function sketch(runs, anew = false) {
     .slice(0, CURVES)
     .map((run) => run.run);
   if (!wanted.length) return false;
-  for (const name of wanted) if (!shapes.has(name)) shapes.set(name, {}); // asked for, once
+  for (const name of wanted) if (!shapes.has(name)) shapes.set(name, new Map()); // asked for, once
   try {
     const { runs: found } = await get(["curves"], { runs: wanted.join(","), points: CURVE_POINTS });
-    for (const [name, series] of Object.entries(found)) shapes.set(name, series);
+    for (const [name, series] of Object.entries(found)) shapes.set(name, mapOf(series));
     return true;
   } catch {
     return false;
@@ -370,9 +374,9 @@ function Head({ name, label, query, wide, figure }) {
 }
 
 function Row({ run, at, chosen, choose, priced, labels }) {
-  const series = shapes.get(run.run) || {},
-    names = Object.keys(series).filter((name) => name !== "epoch"),
-    metric = names.includes(run.headline) ? run.headline : ordered(names)[0],
+  const series = shapes.get(run.run) || new Map(),
+    names = [...series.keys()].filter((name) => name !== "epoch"),
+    drawn = names.includes(run.headline) ? run.headline : ordered(names)[0],
     found = best(run),
     seconds = rowSeconds(run);
   return (
@@ -386,8 +390,9 @@ function Row({ run, at, chosen, choose, priced, labels }) {
         />
       </td>
       <th scope="row">
-        <a class="row" href={to("run", [run.run])}>
-          {visible(run.run)}
+        <a class="row name" href={to("run", [run.run])} aria-label={visible(run.run)}>
+          <span>{visible(run.run.slice(0, -ENDING))}</span>
+          <span>{visible(run.run.slice(-ENDING))}</span>
         </a>
         <small>{visible(run.drop || run.owner || "")}</small>
       </th>
@@ -397,10 +402,10 @@ function Row({ run, at, chosen, choose, priced, labels }) {
       <td class="number">
         {found ? (
           <>
-            {number(found[1])}
+            {metric(found[0], found[1])}
             <small>
               {visible(found[0])}
-              {found[2] !== found[1] && `, ${W.runs.seen(number(found[2]), run.best_step)}`}
+              {found[2] !== found[1] && `, ${W.runs.seen(metric(found[0], found[2]), run.best_step)}`}
             </small>
           </>
         ) : (
@@ -408,14 +413,14 @@ function Row({ run, at, chosen, choose, priced, labels }) {
         )}
       </td>
       <td class="wide">
-        <Spark name={metric} points={series[metric]} />
+        <Spark name={drawn} points={series.get(drawn)} />
       </td>
       <td class="wide">{visible(run.experiment)}</td>
-      <td class="wide number">{run.nodes}</td>
+      <td class="wide number">{run.nodes || W.nothing}</td>
       {priced && <td class="wide number">{money(run.cost)}</td>}
       {labels.map((label) => (
         <td class="wide" key={label}>
-          {visible(run.listed?.[label] ?? "")}
+          {visible(own(run.listed, label) ?? "")}
         </td>
       ))}
       <td class="wide number">{seconds === null ? W.nothing : duration(seconds)}</td>

@@ -33,6 +33,7 @@ SKETCHES = Topic[Series]("sketches of curves", most=1000)  # of some 10 kB each
 def get_live(ports: ClusterPorts, run: RunName, query: LiveQuery) -> Annotated[Json, Live]:
     """Return the run, and the points and log bytes after `query.after` and `query.offset`. Raises NotFound."""
     record = ports.runs.get(run).value
+    queries.state_view(ports, record)
     cursor = Cursor.of(query.after)
     series = metrics.since(ports, record, cursor)
     log = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
@@ -15,12 +16,14 @@ from shared.drops import find_name
 from shared.drops.ports import DropPorts
 from shared.kernel.clock import Clock
 from shared.kernel.drop_key import DropKey
-from shared.kernel.errors import Impossible, NotFound
+from shared.kernel.errors import Impossible, NotFound, TrainyardError
 from shared.kernel.parsing import read_time
 from shared.kernel.suggest import did_you_mean
 from shared.models.find import run_of
 from shared.models.ports import ModelPorts
 from shared.ports import AllPorts
+from shared.runs.decide import is_over
+from shared.runs.facts import RunViewed
 from shared.runs.features import instead_of
 from shared.runs.model import Run
 from shared.runs.ports import RunFields, RunFilter
@@ -28,6 +31,8 @@ from shared.runs.progress.workloads import workload
 from shared.runs.views.compare import compare
 from shared.runs.views.run_filter import condition, names_in
 from shared.runs.views.summary import FIELDS, names_of, value_of
+
+log = logging.getLogger(__name__)
 
 MOST_COMPARED = 20
 HINTED_FROM = 200  # newest runs whose names a hint can suggest
@@ -52,8 +57,21 @@ def drops(ports: DropPorts, query: DropsQuery) -> list[dict[str, Any]]:
     return [records.drop(record) if query.details else records.listed_drop(record) for record in drop_records]
 
 
-def run(ports: ClusterPorts, name: str) -> dict[str, Any]:
-    return shown_run(ports, with_parameters(ports.runs.get(name).value))
+def run(ports: ClusterPorts, name: str, viewed: bool = False) -> dict[str, Any]:
+    """Return a run. `viewed`: a person or a program follows the run, so it is worth checking."""
+    found = ports.runs.get(name).value
+    if viewed:
+        state_view(ports, found)
+    return shown_run(ports, with_parameters(found))
+
+
+def state_view(ports: ClusterPorts, run: Run) -> None:
+    """State that somebody looks at a run, unless it has ended. Nothing of an answer depends on this."""
+    if not is_over(run):
+        try:
+            ports.happened(RunViewed(run))
+        except TrainyardError as exc:
+            log.warning("the look at run %s is lost: %s", run.name, exc)
 
 
 def with_parameters(run: Run) -> Run:

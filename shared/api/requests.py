@@ -64,6 +64,18 @@ class Changes(Struct, forbid_unknown_fields=True):
 NO_CHANGES = Changes()
 
 
+class RetryChanges(Changes, forbid_unknown_fields=True):
+    """Changes for a retry, which may also run elsewhere or for longer, within the limits of the run's route."""
+
+    cluster: Annotated[str, Meta(max_length=100, description="The cluster to run on; '' for the same one.")] = ""
+    timeout_seconds: Annotated[
+        int, Meta(ge=0, le=30 * DAY, description="The time limit of the job; 0 for the same one.")
+    ] = 0
+
+
+SAME_JOB = RetryChanges()
+
+
 class LeaseRequest(Struct, forbid_unknown_fields=True):
     """Nodes to keep warm."""
 

@@ -38,7 +38,7 @@ def list_rows(ports: RunPorts, query: rows.RowsQuery) -> Annotated[Json, rows.Ro
 
 
 def get_run(ports: ClusterPorts, run: RunName) -> Annotated[Json, RunAnswer]:
-    return queries.run(ports, run)
+    return queries.run(ports, run, viewed=True)
 
 
 def find(ports: ModelPorts, query: FindQuery) -> Annotated[Json, FoundName]:

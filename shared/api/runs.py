@@ -7,7 +7,15 @@ from typing import Annotated
 
 from shared.api import queries
 from shared.api.records import RunAnswer
-from shared.api.requests import NO_CHANGES, Changes, CreateQuery, NoteRequest, TagsRequest
+from shared.api.requests import (
+    NO_CHANGES,
+    SAME_JOB,
+    Changes,
+    CreateQuery,
+    NoteRequest,
+    RetryChanges,
+    TagsRequest,
+)
 from shared.api.run_answers import DryRun
 from shared.clusters.ports import ClusterPorts
 from shared.kernel.encode import Json
@@ -47,9 +55,10 @@ delete_run = cancel_run  # a run's record is never deleted
 
 
 def retry_run(
-    ports: RunPorts, run: RunName, by: Person, body: Changes = NO_CHANGES
+    ports: RunPorts, run: RunName, by: Person, body: RetryChanges = SAME_JOB
 ) -> Annotated[Reply, {202: Accepted}]:
-    return accepted(retry_and_continue.retry_run(ports, run, body.parameters, *by))
+    changes = retry_and_continue.JobChanges(body.cluster, body.timeout_seconds)
+    return accepted(retry_and_continue.retry_run(ports, run, body.parameters, by, changes))
 
 
 def continue_run(

@@ -30,6 +30,7 @@ SECONDS_SHOWN = timedelta(seconds=5)
 SHOWN_QUEUES = Topic[dict[str, Any]]("queues shown", SECONDS_SHOWN)
 SHOWN_CLUSTERS = Topic[list[dict[str, Any]]]("clusters shown", SECONDS_SHOWN)
 PATIENCE = 3.0  # seconds that a service may take to answer
+LONGEST_READ = 20.0  # seconds for reading the status from storage that answers
 HEALTH_CURSOR = "health"  # one row, written at most every ten seconds by each process
 LISTED = 50  # open and rejected drops that are shown, and runs per cluster that wait
 MOST_WAITING = 1000  # waiting runs read per state; costs one request
@@ -55,9 +56,9 @@ def _errors(answers: Mapping[str, Future[None]]) -> dict[str, TrainyardError | N
     return {name: _error(name, answer) for name, answer in answers.items()}
 
 
-def _error(name: str, answer: Future[None]) -> TrainyardError | None:
+def _error(name: str, answer: Future[Any], seconds: float = PATIENCE) -> TrainyardError | None:
     if not answer.done():
-        return NoAnswer(f"The {name} did not answer for {PATIENCE:g} s.")
+        return NoAnswer(f"The {name} did not answer for {seconds:g} s.")
     exc = answer.exception()
     if exc is not None and not isinstance(exc, TrainyardError):
         raise exc
@@ -70,7 +71,12 @@ class Questions:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._threads = ThreadPoolExecutor(8, "check")
+        self._readers = ThreadPoolExecutor(4, "status")
         self._open: dict[str, Future[None]] = {}
+
+    def read(self, what: Callable[[], dict[str, Any]]) -> Future[dict[str, Any]]:
+        """Start to read what may never be answered: a client of storage tries again for minutes."""
+        return self._readers.submit(what)
 
     def ask(self, checks: Mapping[str, Callable[[], None]]) -> dict[str, Future[None]]:
         with self._lock:
@@ -100,22 +106,33 @@ def _check_storage(ports: DropPorts) -> None:
 def get_status(ports: ClusterPorts) -> Annotated[Json, answers.Status]:
     """Return queues with relevant poison messages, waiting and rejected drops, newest runs, and clusters.
 
-    The queues and the clusters are at most SECONDS_SHOWN old: reading them takes two thirds of the requests.
+    Without storage all of these are empty, and without the workspace the clusters are: `checks` says which of the two
+    does not answer. The queues and the clusters are at most SECONDS_SHOWN old: reading them takes two thirds of the
+    requests.
     """
     checks = asked(ports)  # read beside the rest
+    reading = ports.memory.one(QUESTIONS, Questions).read(partial(_stored, ports))
+    errors = _errors(checks)
+    if errors["storage"] is None:
+        wait([reading], LONGEST_READ)
+        errors["storage"] = _error("storage", reading, LONGEST_READ)
+    stored = {} if errors["storage"] else reading.result()
+    reading.cancel()  # nobody waits for one that has not begun
+    return {
+        "checks": {name: str(exc) if exc else "ok" for name, exc in errors.items()},
+        **(stored or {"queues": {}, "poison": {}, "drops": [], "runs": []}),
+        "clusters": []
+        if any(errors.values())
+        else ports.memory.answer(SHOWN_CLUSTERS, ports.clock(), lambda: list_clusters(ports)),
+    }
+
+
+def _stored(ports: ClusterPorts) -> dict[str, Any]:
+    """Return the parts of the status that are in storage."""
     queues = ports.memory.answer(SHOWN_QUEUES, ports.clock(), lambda: _queues(ports))
     drops = (*itertools.islice(ports.drops.open(), LISTED), *ports.drops.rejected(LISTED))
     runs = [queries.shown_run(ports, run) for run in ports.runs.newest(10)]
-    errors = _errors(checks)
-    return {
-        "checks": {name: str(exc) if exc else "ok" for name, exc in errors.items()},
-        **queues,
-        "drops": [records.drop(drop) for drop in drops],
-        "runs": runs,
-        "clusters": []
-        if errors["workspace"]
-        else ports.memory.answer(SHOWN_CLUSTERS, ports.clock(), lambda: list_clusters(ports)),
-    }
+    return {**queues, "drops": [records.drop(drop) for drop in drops], "runs": runs}
 
 
 def _queues(ports: ClusterPorts) -> dict[str, Any]:

@@ -97,7 +97,10 @@ SAID: dict[Cause, tuple[str, tuple[str, ...]]] = {
         "The job lost its nodes to preemption",
         ("Retry: the run continues from its last checkpoint.", "Use dedicated nodes."),
     ),
-    Cause.TIME_LIMIT: ("The time limit was reached", ("Submit the job again with a longer --timeout.",)),
+    Cause.TIME_LIMIT: (
+        "The time limit was reached",
+        ("Give the job more time: retry RUN --as-advised, or submit it with a longer --timeout.",),
+    ),
     Cause.DATALOADER_WORKER: (
         "A data loader worker died",
         ("Use fewer workers; with 0 workers the error itself shows.", "Check the node's memory."),

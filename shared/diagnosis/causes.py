@@ -72,6 +72,7 @@ class Diagnosis:
     - `rank`: the rank that failed first, if the log names it
     - `advice`: what to do, one step each
     - `change`: the parameters of the run to change, with their new values
+    - `change_job`: what else of its job to change: `cluster`, `timeout_seconds`
     """
 
     cause: Cause
@@ -82,3 +83,4 @@ class Diagnosis:
     rank: int | None = None
     advice: tuple[str, ...] = ()
     change: dict[str, int | float] = field(default_factory=dict)
+    change_job: dict[str, int | str] = field(default_factory=dict)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from shared.diagnosis.causes import Diagnosis
-from shared.diagnosis.change import advised_change
+from shared.clusters.ports import ClusterPorts
+from shared.diagnosis.advice import advice, summary
+from shared.diagnosis.causes import Cause, Certainty, Diagnosis, QuotedLine
+from shared.diagnosis.change import advised_change, advised_job_change, reached_time_limit
+from shared.diagnosis.own_causes import OwnCause, own_causes, refined
 from shared.jobs.model import UNKNOWN_FAILURE
 from shared.jobs.ports import Jobs
-from shared.kernel.errors import TrainyardError
+from shared.jobs.route import Routes
+from shared.kernel.errors import BadSetting, TrainyardError
 from shared.kernel.storage import Blobs
+from shared.money.admission import clusters
 from shared.runs.facts import RunBeingArchived
 from shared.runs.model import Run, RunState
-from shared.runs.ports import RunPorts
 from shared.runs.results.rank_log import rank_log
 
 LOG_BYTES = 1 << 20  # of the end of each rank's log
@@ -22,13 +27,18 @@ RANKS_READ = 8
 log = logging.getLogger(__name__)
 
 
-def with_diagnosis(ports: RunPorts, fact: RunBeingArchived) -> Run:
-    """Return the run with its diagnosis if the run failed. Reads the end of at most RANKS_READ logs.
+def with_diagnosis(ports: ClusterPorts, fact: RunBeingArchived) -> Run:
+    """Return the run with its diagnosis if the run failed, or reached its time limit.
 
-    A log that can't be read leaves the run without a diagnosis: an archive never fails for it.
+    Reads the end of at most RANKS_READ logs. A log that can't be read leaves the run without a diagnosis: an archive
+    never fails for it.
     """
     run = fact.run
-    if run.progress.state is not RunState.FAILED or run.feature(Diagnosis) is not None:
+    if run.feature(Diagnosis) is not None:
+        return run
+    if reached_time_limit(run):
+        return with_changes(ports, run, _of_time_limit(run))
+    if run.progress.state is not RunState.FAILED:
         return run
     from shared.diagnosis.judge import diagnose_ranks  # its patterns are compiled on first use
 
@@ -38,10 +48,43 @@ def with_diagnosis(ports: RunPorts, fact: RunBeingArchived) -> Run:
         log.warning("%s has no diagnosis, because its logs can't be read: %s", run.name, error)
         return run
     failure = run.progress.failure or UNKNOWN_FAILURE
-    found = diagnose_ranks({each.rank: each.text for each in logs}, failure.summary, failure.exit_code or None)
+    texts = {each.rank: each.text for each in logs}
+    found = diagnose_ranks(texts, failure.summary, failure.exit_code or None)
+    found = refined(found, trainers_causes(ports.routes, ports.trainers, run), texts)
     if any(each.is_cut for each in logs):  # the numbers of lines are not known
         found = replace(found, evidence=tuple(replace(quote, number=0) for quote in found.evidence))
-    return run.having(replace(found, change=advised_change(found.cause, run.asked.parameters)))
+    return with_changes(ports, run, found)
+
+
+def with_changes(ports: ClusterPorts, run: Run, found: Diagnosis) -> Run:
+    """Return the run with its diagnosis and what to change. Where a parameter helps, the job itself is not changed."""
+    change = advised_change(found.cause, run.asked.parameters)
+    if change:
+        return run.having(replace(found, change=change))
+    try:
+        sizes = {name: cluster.vm_size for name, cluster in clusters(ports).items()}
+    except TrainyardError as error:
+        log.warning("no larger machine is named for %s: %s", run.name, error)
+        sizes = {}
+    route = ports.routes.get(run.asked.route)
+    change_job = advised_job_change(found.cause, run, sizes, route.limits if route else ports.limits)
+    return run.having(replace(found, change_job=change_job))
+
+
+def _of_time_limit(run: Run) -> Diagnosis:
+    cause = Cause.TIME_LIMIT
+    quote = QuotedLine(0, run.cancel.why or run.progress.history[-1].why)
+    return Diagnosis(cause, Certainty.CERTAIN, summary(cause), (quote,), advice=advice(cause))
+
+
+def trainers_causes(routes: Routes, trainers: Path, run: Run) -> Sequence[OwnCause]:
+    """The causes that the trainer of the run's route adds; none if its file can't be read."""
+    route = routes.get(run.asked.route)
+    try:
+        return own_causes(trainers, route.trainer) if route else ()
+    except BadSetting as error:
+        log.warning("the trainer's own causes are left out: %s", error)
+        return ()
 
 
 def notice_facts(run: Run) -> dict[str, str]:

@@ -23,6 +23,7 @@ DATA_TIME = re.compile(
 STEP_TIME = re.compile(
     r"(?i)(?:^|[\s,\t|])(?:iter_|batch_|step_)?time\s*[:=]?\s*(?P<value>\d+\.\d+)(?:\s*\((?P<mean>\d+\.\d+)\))?"
 )
+WAIT_SHARE = re.compile(r"\bdata_wait_share\W{1,3}(?P<share>[01](?:\.\d+)?)\b|\bData (?P<percent>\d{1,3}(?:\.\d+)?) ?%")
 DONE = re.compile(
     r"(?i)^\W*(?:done|finished|training (?:is )?(?:complete|done|finished)"
     r"|train(?:ing)? (?:has )?(?:completed|finished|ended)"
@@ -69,14 +70,17 @@ def progress_of(lines: Sequence[LogLine], covered: frozenset[int]) -> StepReport
     return reports
 
 
-def of_metrics(lines: Sequence[LogLine]) -> Iterator[Sign]:
-    """Signs in what the training measured: losses that are no numbers or leap, and steps that wait for data."""
+def of_metrics(lines: Sequence[LogLine], least: int = 1) -> Iterator[Sign]:
+    """Signs in what the training measured: losses that are no numbers or leap, and steps that wait for data.
+
+    `least` is the number of losses that must be no numbers.
+    """
     series: dict[str, list[tuple[LogLine, float]]] = {}
     for line in lines:
         for found in LOSS.finditer(line.text):
             series.setdefault(found["name"].lower(), []).append((line, float(found["value"])))
     for name, values in series.items():
-        yield from _not_numbers(values, lines)
+        yield from _not_numbers(values, lines, least)
         if not ADVERSARIAL.match(name):
             yield from _leaps(values)
     yield from _overflows(lines)
@@ -94,9 +98,9 @@ def _overflows(lines: Sequence[LogLine]) -> Iterator[Sign]:
             return
 
 
-def _not_numbers(values: list[tuple[LogLine, float]], lines: Sequence[LogLine]) -> Iterator[Sign]:
+def _not_numbers(values: list[tuple[LogLine, float]], lines: Sequence[LogLine], least: int) -> Iterator[Sign]:
     bad = [line for line, value in values if not math.isfinite(value)]
-    if not bad or math.isfinite(values[-1][1]):
+    if len(bad) < least or math.isfinite(values[-1][1]):
         return
     empty = any(NO_STEP.search(line.text) for line in lines if line.number <= bad[0].number)
     cause = Cause.DATA_NOT_FOUND if empty else Cause.NAN_LOSS
@@ -115,12 +119,20 @@ def _leaps(values: list[tuple[LogLine, float]]) -> Iterator[Sign]:
         yield Sign(Cause.DIVERGING, Weight.SUMMARY, leap, leap.number, certain=False)
 
 
-def _waits_for_data(lines: Sequence[LogLine]) -> Iterator[Sign]:
+def wait_shares(lines: Sequence[LogLine]) -> list[tuple[LogLine, float]]:
+    """The lines that say how long the training waited for data, each with the share of the time (from 0 to 1)."""
     shares: list[tuple[LogLine, float]] = []
     for line in lines:
         waited, step = DATA_TIME.search(line.text), STEP_TIME.search(line.text)
-        if waited and step and (whole := float(step["mean"] or step["value"])) > 0:
+        if told := WAIT_SHARE.search(line.text):
+            shares.append((line, float(told["percent"]) / 100 if told["percent"] else float(told["share"])))
+        elif waited and step and (whole := float(step["mean"] or step["value"])) > 0:
             shares.append((line, float(waited["mean"] or waited["value"]) / whole))
+    return shares
+
+
+def _waits_for_data(lines: Sequence[LogLine]) -> Iterator[Sign]:
+    shares = wait_shares(lines)
     if shares and median(share for _, share in shares) > MOSTLY:
         worst = max(shares, key=lambda pair: pair[1])[0]
         yield Sign(Cause.INPUT_BOUND, Weight.SUMMARY, worst, worst.number, certain=len(shares) > 2)

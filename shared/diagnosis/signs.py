@@ -49,7 +49,10 @@ WARNING = re.compile(
     r"|Ignore above|\bDEBUG\b"
 )
 DIGITS = re.compile(r"\d+")
-HEDGED = re.compile(r"(?i)\b(?:can|could|may|might|would|to avoid|avoids?|prevents?|potential(?:ly)?|if not|in case)\b")
+HEDGED = re.compile(
+    r"(?i)\b(?:(?:can|could|would)(?! (?:you|i|we|any(?:one|body)|some(?:one|body)|please)\b)|may|might"
+    r"|to avoid|avoids?|prevents?|potential(?:ly)?|if not|in case)\b"
+)
 RESOLVED = re.compile(r"(?i)\b(?:resolved|resuming normal|recovered|retry succeeded)\b")
 FATAL_WARNING = re.compile(
     r"CUDA initialization|too old|not compatible with the current PyTorch"

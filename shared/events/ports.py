@@ -26,6 +26,9 @@ class Audience(Protocol):
         process added.
         """
 
+    def wants(self, kind: str) -> bool:
+        """Return whether any subscription asks for notices of this kind."""
+
     def pending(self, subscription: str, event: str) -> datetime | None:
         """Return the time of a pending event for the subscription. None after the delivery, or if no delivery will
         follow.

@@ -80,6 +80,7 @@ class Route:
     sweep: Sweep | None = None  # the sweep for each drop of the route
     card: Card = field(default_factory=dict)  # what people state about its models
     trains: bool = True
+    on_hang: str = ""  # what to do with a run that hangs: cancel, retry, tell; '' for nothing
     data: DataRule = field(default_factory=DataRule)  # how the data of its drops is checked
 
     @property

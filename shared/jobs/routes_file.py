@@ -58,8 +58,10 @@ KEYS = {
     "check",
     "data",
     "card",
+    "on_hang",
     *NUMBERS,
 }
+ON_HANG = ("cancel", "retry", "tell")
 LIMITS = {"clusters", "max_nodes", "max_processes", "timeout_seconds", "max_upload_mib", "cluster", "allow"}
 RETENTION_KEYS = ("checkpoints", "copies", "drops")
 NOTHING = "none"  # the trainer of a route that trains nothing
@@ -231,8 +233,16 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
         retention=_retention(entry.get("retention") or {}, where),
         data=read_rule(entry.get("check"), entry.get("data"), where),
         card=read_card(trainers / entry["trainer"] if entry.get("trainer") else None, entry.get("card"), where),
+        on_hang=_on_hang(entry, where),
         **numbers,
     )
+
+
+def _on_hang(entry: dict[str, Any], where: str) -> str:
+    said = entry.get("on_hang", "")
+    if "on_hang" in entry and said not in ON_HANG:
+        raise BadSetting(f"{where}: on_hang is {said!r}; choose from {_list(ON_HANG)}.")
+    return str(said)
 
 
 def _check_keys(entry: Any, where: str) -> None:

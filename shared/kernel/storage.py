@@ -93,6 +93,15 @@ class Copy:
 
 
 @dataclass(frozen=True)
+class Growth:
+    """What a growing blob has after an offset, its size, and when it was last written."""
+
+    data: bytes
+    size: int
+    last_modified: datetime
+
+
+@dataclass(frozen=True)
 class FolderPage:
     """A page of names, and the token of the next page, '' for the last page."""
 
@@ -132,6 +141,12 @@ class Blobs(Protocol):
 
     def read_from(self, container: str, name: str, offset: int, limit: int) -> bytes:
         """Read up to `limit` bytes from `offset`. Empty at or past the end, and if the blob does not exist."""
+
+    def grown(self, container: str, name: str, offset: int, limit: int) -> Growth | None:
+        """Return up to `limit` bytes from `offset`, and when the blob was last written. Costs one request.
+
+        None if the blob is empty or shorter than `offset`, or does not exist.
+        """
 
     def tail(self, container: str, name: str, size: int) -> str:
         """Return the last `size` bytes as text; '' if the blob does not exist."""

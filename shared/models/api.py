@@ -31,6 +31,7 @@ from shared.runs.intake.request import RunName
 from shared.runs.results.archive import MANIFEST
 from shared.runs.results.artifacts import ADDRESS_LIFE
 from shared.runs.results.outputs import archive_folder
+from shared.runs.views.summary import metric_named
 
 Json = dict[str, Any]
 ModelName = Annotated[str, Meta(pattern=f"^{models.NAME.pattern}$")]
@@ -90,7 +91,8 @@ class AliasAnswer(Struct):
     earlier: Annotated[list[int], Meta(description="Earlier versions, oldest first.")]
 
 
-_ALSO: dict[str, Any] = {"aliases": list[str], "promoted_at": str}
+_JudgedBy = Annotated[list[str], Meta(description="Its metrics by which versions of the model are compared.")]
+_ALSO: dict[str, Any] = {"aliases": list[str], "promoted_at": str, "judged_by": _JudgedBy}
 VersionAnswer = model_of(__name__, models.Version, _ALSO, ("at", "let_go_at", "proof"))
 ChangeAnswer = model_of(__name__, models.Change, {}, ("model",))
 
@@ -279,4 +281,6 @@ def _head(model: models.Model) -> Json:
 def _version(model: models.Model, version: models.Version) -> Json:
     fields = plain_fields(version, ("at", "let_go_at", "proof"))
     fields["reads"] = list(version.reads)
-    return fields | {"aliases": aliases_of(model, version.number), "promoted_at": plain(version.at)}
+    judged_by = [name for goal in model.goals if (name := metric_named(goal, version.metrics))]
+    also = {"aliases": aliases_of(model, version.number), "judged_by": judged_by}
+    return fields | also | {"promoted_at": plain(version.at)}

@@ -67,6 +67,14 @@ def _late(runs: Runs, notice: Notice, data: dict[str, Any]) -> Notice | None:
     )
 
 
+def _sick(runs: Runs, notice: Notice, data: dict[str, Any]) -> Notice | None:
+    run = _run(runs, data)
+    if run is None:
+        return None
+    title = f"Run {run.name} does not get on. {data.get('why', '')}"
+    return _of_run(notice, run, NoticeKind.SICK, title, {"what to do": str(data.get("advice", ""))})
+
+
 def _idle(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
     title = f"Cluster {data.get('cluster')} has {_nodes(data.get('nodes'))} and has been idle for an hour."
     return _plain(notice, NoticeKind.IDLE, title, data)
@@ -113,6 +121,7 @@ _MAKERS: dict[str, _Maker] = {
     "RunGivenUp": _given_up,
     "RunEvicted": _evicted,
     "RunWillBeLate": _late,
+    "RunIsSick": _sick,
     "ClusterIdle": _idle,
     "BudgetWarned": _budget,
     "BudgetReached": _budget,

@@ -25,6 +25,7 @@ class NoticeKind(StrEnum):
     LATE = "late"
     BUDGET = "budget"
     IDLE = "idle"
+    SICK = "sick"  # a running run does not get on
     SCHEDULE = "schedule"
     POISON = "poison"
     MODEL = "model"

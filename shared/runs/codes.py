@@ -14,6 +14,7 @@ class CancelCode(StrEnum):
     BUDGET = "budget"
     TIME_LIMIT = "time_limit"
     IDLE_GPUS = "idle_gpus"
+    HANG = "hang"
     MOVED = "moved"  # another run continues the training
     SCHEDULE = "schedule"  # the schedule that made the run makes its replacement
     OTHER = "other"

@@ -68,6 +68,13 @@ class RunReconciled(Fact):
 
 
 @dataclass(frozen=True)
+class RunViewed(Fact):
+    """Somebody reads the record of this run, which has not ended."""
+
+    run: Run
+
+
+@dataclass(frozen=True)
 class RunEnded(Fact):
     """The row says that the run is completed, failed or canceled."""
 

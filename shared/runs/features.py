@@ -9,7 +9,7 @@ depend on runs, and runs must not depend on features.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -25,6 +25,7 @@ from shared.runs.codes import CancelCode
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import Run
 from shared.runs.progress.workload import Workload
+from shared.runs.pulse import Ailment, NodePulse, Pulse
 
 log = logging.getLogger(__name__)
 
@@ -103,6 +104,8 @@ class Feature:
     - `price_on`: the price of a node-hour on one of the run's clusters; None if the feature has no price
     - `instead_of`: the runs to compare if a request names this run alone
     - `watch`: finds what is wrong with runs that go on, by their names; called every five minutes
+    - `node_pulses`: what the nodes of a running run use now; may send a request to whoever measures them
+    - `ailments`: causes of its own for which a running run does not get on; pure
     - `before_sealing`: looks at a complete drop before it is sealed
     - `check_files`: answers what a drop of this route with these files would be told, {} for nothing
     - `notice_facts`: facts that the feature adds to a notice of a run
@@ -119,6 +122,8 @@ class Feature:
     price_on: Callable[[Run, str], float | None] | None = None
     instead_of: Callable[[Any, str], list[str]] | None = None
     watch: Callable[[Any, Sequence[Run]], Mapping[str, RunFinding]] | None = None
+    node_pulses: Callable[[Any, Run], Sequence[NodePulse]] | None = None
+    ailments: Callable[[Run, Pulse], Iterable[Ailment]] | None = None
     before_sealing: Callable[[Any, Closing], Opinion] | None = None
     check_files: Callable[[Any, Route, bool, Any], Json] | None = None
     notice_facts: Callable[[Run], dict[str, str]] | None = None
@@ -198,6 +203,20 @@ def findings(ports: Any, runs: Sequence[Run]) -> dict[str, RunFinding]:
         except TrainyardError as exc:
             log.warning("runs are not watched for now: %s", exc)
     return found
+
+
+def node_pulses(ports: Any, run: Run) -> tuple[NodePulse, ...]:
+    """What the nodes of a running run use now; empty if nobody measures them, or if the measurements can't be read."""
+    try:
+        return tuple(node for feature in features() if feature.node_pulses for node in feature.node_pulses(ports, run))
+    except TrainyardError as exc:
+        log.warning("the nodes of run %s are not known for now: %s", run.name, exc)
+        return ()
+
+
+def ailments(run: Run, pulse: Pulse) -> list[Ailment]:
+    """What the features find wrong with a running run."""
+    return [found for feature in features() if feature.ailments for found in feature.ailments(run, pulse)]
 
 
 def mended(run: Run) -> Run:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import timedelta
 from urllib.parse import parse_qs, unquote
 
 import pytest
@@ -170,6 +171,20 @@ def test_read_from_follows_a_growing_blob(blobs: Blobs, unique: Names) -> None:
     assert [blobs.read_from(container, "log", *r) for r in ranges] == [b"0123", b"456789", b"", b"", b""]
     assert blobs.read_from(container, "empty", 0, 5) == blobs.read_from(container, "none", 0, 5) == b""
     assert blobs.read_from(unique(), "none", 0, 5) == b""
+
+
+def test_grown_says_when_the_blob_was_written(blobs: Blobs, unique: Names) -> None:
+    """`grown` gives what is new, with the blob's size and time; None where there is nothing to read."""
+    container = unique()
+    (log,) = put(blobs, container, "log", data=b"0123456789")
+    for offset, data in ((0, b"0123"), (7, b"789"), (10, b"")):
+        found = blobs.grown(container, "log", offset, 4)
+        assert found is not None
+        assert (found.data, found.size) == (data, 10)
+        assert log.last_modified is None or abs(found.last_modified - log.last_modified) < timedelta(seconds=2)
+    put(blobs, container, "empty", data=b"")
+    assert blobs.grown(container, "log", 12, 4) is None
+    assert blobs.grown(container, "empty", 0, 4) is blobs.grown(container, "none", 0, 4) is None
 
 
 def test_a_copy_is_the_source_with_its_etag(blobs: Blobs, unique: Names) -> None:

@@ -121,6 +121,7 @@ def storage_calls(clients: StorageClients, names: Iterator[str]) -> dict[str, Ca
         "folders": lambda: blobs.folders(place),
         "read": lambda: blobs.read("calls", "a/1", 99),
         "read_from": lambda: blobs.read_from("calls", "a/1", 1, 2),
+        "grown": lambda: blobs.grown("calls", "a/1", 1, 2),
         "lines": lambda: list(blobs.lines("calls", "a/1")),
         "tail": lambda: blobs.tail("calls", "a/1", 2),
         "write": lambda: blobs.write("calls", next(names), b"data", KIND),

@@ -28,6 +28,9 @@ class FakeNotices:
     def anyone(self) -> bool:
         return bool(self.subscriptions)
 
+    def wants(self, kind: str) -> bool:
+        return any(kind in each.on for each in self.subscriptions.values())
+
     def pending(self, subscription: str, event: str) -> datetime | None:
         stored = self.rows.get((subscription, event))
         return stored.value.notice.at if stored and stored.value.state is DeliveryState.PENDING else None

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from shared.kernel import message as kernel
 from shared.kernel.errors import BadInput, Changed, NotFound
-from shared.kernel.storage import Blob, Copy, FolderPage, Place, Sent
+from shared.kernel.storage import Blob, Copy, FolderPage, Growth, Place, Sent
 from tests.fakes.records import Etags
 
 
@@ -186,6 +186,14 @@ class FakeBlobs:
     def read_from(self, container: str, name: str, offset: int, limit: int) -> bytes:
         content = self._get(container, name)
         return content.data[offset : offset + limit] if content else b""
+
+    def grown(self, container: str, name: str, offset: int, limit: int) -> Growth | None:
+        content = self._get(container, name)
+        if not content or not content.data or len(content.data) < offset:
+            return None
+        written = content.blob.last_modified
+        assert written is not None
+        return Growth(content.data[offset : offset + limit], len(content.data), written)
 
     def tail(self, container: str, name: str, size: int) -> str:
         content = self._get(container, name)

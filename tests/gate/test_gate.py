@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from shared.features import FEATURES
 from tests.gate.scripts import ROOT, load
 
 check, proven = load("check"), load("proven")
@@ -168,6 +169,19 @@ def test_each_night_everything_runs() -> None:
     assert check.command("tests", check.parse(["--all"]), Path("r")) == [
         *check.STEPS["tests"], "--junitxml=r", *check.AT_A_TIME
     ]  # fmt: skip
+
+
+def test_each_night_each_feature_is_deleted_in_a_job_of_its_own() -> None:
+    """What even `--all` skips runs each night, once for each feature."""
+    job = workflow("nightly")["jobs"]["without"]
+    assert job["strategy"]["matrix"]["feature"] == [feature.removeprefix("shared.") for feature in FEATURES]
+    assert not job["strategy"]["fail-fast"]
+    name = "test_without_a_feature_every_other_test_passes"
+    assert f"def {name}(" in (ROOT / "tests" / "shared" / "test_features.py").read_text("utf-8")
+    command = f"python3 trainyard.py test tests/shared/test_features.py::{name}"
+    assert [step["env"] for step in job["steps"] if step.get("run") == command] == [
+        {"TRAINYARD_WITHOUT": "${{ matrix.feature }}"}
+    ]
 
 
 def test_actions_are_pinned_to_a_major_version() -> None:

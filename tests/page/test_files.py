@@ -18,7 +18,7 @@ from functions import http, page
 from local import page_bundle
 from tests.functions.test_access import ENDPOINTS
 
-MOST = 100_000  # bytes of all files together, as they travel
+MOST_FIRST, MOST_OF_A_VIEW = 60_000, 90_000  # bytes as they travel: of the first view, and of any other with it
 
 
 @pytest.fixture(autouse=True)
@@ -69,14 +69,32 @@ def test_nothing_else_is_served(path: str) -> None:
     assert get(path).status_code == 404
 
 
-def test_all_files_together_stay_light() -> None:
-    """Everything that a browser may ever load weighs at most 100 kB as it travels."""
-    index = get().get_body().decode()
-    names = ["", *re.findall(r'(?:src|href)="/api/page/\w+@/([^"]+)"', index)]
-    assert set(names) == {"", "early.js", "page.css", "page.js", "icon.svg"}
+def imports(name: str) -> set[str]:
+    """The script and those that it imports at once, directly or through others."""
+    found, left = set[str](), {name}
+    while left:
+        found.add(one := left.pop())
+        text = get(one).get_body().decode()
+        left |= set(re.findall(r"""(?:from|import)"\./([\w.-]+\.js)\"""", text)) - found
+    return found
+
+
+def packed(names: set[str]) -> int:
     bodies = {name: get(name, accept_encoding="gzip").get_body() for name in names}
     assert {name for name, body in bodies.items() if gzip.decompress(body) != get(name).get_body()} == set()
-    assert sum(map(len, bodies.values())) < MOST
+    return sum(map(len, bodies.values()))
+
+
+def test_the_first_view_stays_light_and_so_does_each_other() -> None:
+    """What a browser loads before it shows the first view, and what it loads for the heaviest view, as it travels."""
+    index = get().get_body().decode()
+    names = {"", *re.findall(r'(?:src|href)="/api/page/\w+@/([^"]+)"', index)}
+    assert names == {"", "early.js", "page.css", "page.js", "icon.svg"}
+    first = names | imports("page.js")
+    assert packed(first) < MOST_FIRST
+    views = set(re.findall(r'import\("\./([\w.-]+\.js)"\)', get("page.js").get_body().decode()))
+    assert len(views) > 8
+    assert {view: size for view in views if (size := packed(first | imports(view))) >= MOST_OF_A_VIEW} == {}
 
 
 def test_the_bundle_is_made_of_these_sources(tmp_path: Path) -> None:

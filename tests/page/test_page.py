@@ -235,6 +235,7 @@ def test_a_message_that_was_set_aside_goes_back_by_its_button(lab: Lab, trained:
     page = lab.page("health")
     expect(page.locator("pre.reason")).to_contain_text("left-1")
     page.get_by_role("button", name="Give back").click()
+    page.get_by_role("button", name="Yes, give back").click()
     expect(page.locator(".notice.good")).to_have_text("1 went back")
     expect(page.get_by_text("There are no poison messages.")).to_be_visible()
     assert lab.api("GET", "status")["queues"]["drop-events"]["poison"] == 0
@@ -255,6 +256,7 @@ def test_two_tabs_agree(lab: Lab, trained: str) -> None:
     expect(two.locator(f"[data-row={name}] .state")).to_have_text("canceled", timeout=TRAINING)
     expect(one.locator(".head .state")).to_have_text("canceled")
     one.get_by_role("button", name="Try again").click()
+    one.get_by_role("button", name="Yes, train again").click()
     expect(one.locator("h1")).not_to_have_text(name)
     again = one.locator("h1").inner_text()
     expect(two.locator(f"[data-row={again}]")).to_be_visible()

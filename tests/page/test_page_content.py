@@ -233,7 +233,7 @@ def chart_alone() -> str:
     esbuild = page_bundle.TOOLS / "node_modules" / ".bin" / "esbuild"
     if not esbuild.exists():
         pytest.skip("the tools that make the page are not here. `python3 trainyard.py test` installs them")
-    argv = [str(esbuild), *page_bundle.COMMON, *page_bundle.ENTRIES["app.jsx"][:-1]]
+    argv = [str(esbuild), *page_bundle.COMMON, *page_bundle.JSX]
     names = 'export { Chart } from "./chart.jsx"; export { h, render } from "preact";'
     env = {**os.environ, "NODE_PATH": str(page_bundle.TOOLS / "node_modules")}
     done = subprocess.run(argv, cwd=page_bundle.PAGE, env=env, input=names, capture_output=True, text=True, check=True)

@@ -14,6 +14,7 @@ from shared.features import FEATURES
 from shared.kernel.parts import columns, one_columns, table_columns
 from shared.runs.features import parts
 from shared.runs.model import Run
+from tests.gate.scripts import load
 from tests.house.test_layers import ROOT, imports, module, within
 
 WORKS_WITH_EVERY_FEATURE = (  # tests of what features add to
@@ -25,7 +26,8 @@ WORKS_WITH_EVERY_FEATURE = (  # tests of what features add to
 OF_FEATURES = ("tests/shared/elastic", "tests/shared/pipelines", "tests/shared/sweeps/test_swept_drops.py")
 FAST = ("-k", "not tables and not dies and not crash")
 SCHEDULES = ("-m", "benchmarks.schedules", "--seed", "0", "--seconds", "1")
-LONG = ("tests/contract", "tests/shared", "tests/simulation")
+WITHOUT = os.environ.get("TRAINYARD_WITHOUT", "")  # a feature, or all: minutes for each, so only the night has time
+ALL = ("tests/contract", "tests/functions", "tests/shared")
 TABLES_OF_ALL = (  # have a line for each message, kind of run or queue of every feature
     "tests/shared/test_features.py",
     "tests/shared/test_function_time.py",
@@ -72,19 +74,23 @@ def test_without_a_feature_the_rest_works(feature: str, tmp_path: Path) -> None:
     passes(tmp_path, *SCHEDULES)
 
 
-@pytest.mark.parametrize("feature", FEATURES)
+@pytest.mark.skipif(not WITHOUT, reason="all tests without each feature (TRAINYARD_WITHOUT=all)")
+@pytest.mark.parametrize("feature", FEATURES if WITHOUT == "all" else [f"shared.{WITHOUT}"])
 def test_without_a_feature_every_other_test_passes(feature: str, tmp_path: Path) -> None:
-    """The same copy passes all tests of shared/, the contracts and the simulation that need nothing of the feature."""
+    """The same copy passes all contracts and all tests of shared/ and functions/ that the gate runs, except those that
+    import the feature.
+    """
+    assert feature in FEATURES
     without(feature, tmp_path)
-    without_tables = [f"--ignore={name}" for name in TABLES_OF_ALL]
-    passes(
-        tmp_path, "-m", "pytest", "-q", "-x", "-n", "2", "-p", "no:cacheprovider", *without_tables, *LONG, seconds=3600
-    )
+    left_out = [f"--ignore={name}" for name in TABLES_OF_ALL]
+    left_out += [f"--{'deselect' if '::' in each else 'ignore-glob'}={each}" for each in load("check").LONG]
+    at_a_time = ("-n", "2", "--maxfail", "20")
+    passes(tmp_path, "-m", "pytest", "-q", *at_a_time, "-p", "no:cacheprovider", *left_out, *ALL, seconds=3600)
 
 
 def without(feature: str, folder: Path) -> None:
-    """Copy the repository without the feature: its line, its folder, its adapters, what other features add to it, and
-    the tests that import any of these.
+    """Copy the repository without the feature: without the feature's line, folder and adapters, the additions of other
+    features, and the tests that import any of these. The copy uses the installed Azurite of this repository.
     """
     name = feature.rpartition(".")[2]
     files = tracked()
@@ -101,6 +107,10 @@ def without(feature: str, folder: Path) -> None:
         if path not in gone and not path.startswith("page/"):
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / path, folder / path)
+    node = ROOT / ".trainyard" / "node"
+    if node.exists():
+        (folder / ".trainyard").mkdir()
+        (folder / ".trainyard" / "node").symlink_to(node.resolve(), target_is_directory=True)
     listed = folder / "shared" / "features.py"
     kept = [line for line in listed.read_text("utf-8").splitlines(keepends=True) if f'"{feature}"' not in line]
     listed.write_text("".join(kept), "utf-8")

@@ -1,6 +1,6 @@
 // What can be done with a run: compare, cancel, go on, retry; and the commands that do it in a terminal.
 import { post } from "../../api.js";
-import { shell } from "../../format.js";
+import { money, shell } from "../../format.js";
 import { Ask, useOutcome } from "../../parts.jsx";
 import { ended } from "../../record.js";
 import { to } from "../../route.js";
@@ -43,9 +43,14 @@ export function Actions({ run, me, again }) {
           ))}
         {me.may_change && ended(run) && run.archived_at && <Continue run={run} attempt={attempt} />}
         {me.may_change && ended(run) && (
-          <button type="button" class="primary" onClick={retry}>
-            {W.run.retry}
-          </button>
+          <Ask
+            label={W.run.retry}
+            question={W.run.retryAsk(run.greatest_cost === null ? "" : W.run.atMost(money(run.greatest_cost)))}
+            yes={W.run.retryYes}
+            no={W.run.no}
+            act={retry}
+            kind="primary"
+          />
         )}
       </div>
       {outcome}

@@ -7,16 +7,16 @@ import { columns } from "../../series.js";
 import { W } from "../../words.js";
 import { useMemo } from "preact/hooks";
 
-/** `span`: the first and last second that the curves are drawn across, if that is time. */
+/** `series`: a Map of points by metric. `span`: the first and last second of the drawing, if it is across time. */
 export function Curves({ run, series, query, span }) {
-  const names = ordered(Object.keys(series).filter((name) => name !== "epoch")),
+  const names = ordered([...series.keys()].filter((name) => name !== "epoch")),
     how = query.x || "step",
     logarithmic = query.log === "1";
   const drawn = useMemo(
     () =>
       names.map((name) => [
         name,
-        [{ name, label: "", ...columns(series[name], placing(how, series)) }],
+        [{ name, label: "", ...columns(series.get(name), placing(how, series)) }],
         finer([{ run, all: series, name, label: "" }], name, (all) => placing(how, all)),
       ]),
     [series, how],
@@ -24,7 +24,7 @@ export function Curves({ run, series, query, span }) {
   if (!names.length) return <p class="dim">{W.run.noCurves}</p>;
   return (
     <>
-      <Axis query={query} epochs={Boolean(series.epoch)} />
+      <Axis query={query} epochs={series.has("epoch")} />
       <div class="charts">
         {drawn.map(([name, one, more]) => (
           <Chart
@@ -69,7 +69,7 @@ export const Axis = ({ query, epochs }) => (
 
 /** Unix seconds of the first point of all series that has a time; undefined without one. */
 export function beginning(all) {
-  const times = Object.values(all).map((points) => points.find((point) => point[2] !== null)?.[2]);
+  const times = [...all.values()].map((points) => points.find((point) => point[2] !== null)?.[2]);
   const known = times.filter((time) => time !== undefined);
   return known.length ? Math.min(...known) : undefined;
 }
@@ -80,7 +80,7 @@ export function placing(how, all) {
     const start = beginning(all) ?? 0;
     return (point) => (point[2] ?? start) - start;
   }
-  const epochs = all.epoch;
+  const epochs = all.get("epoch");
   if (how !== "epoch" || !epochs?.length) return (point) => point[0];
   return (point) => {
     let low = 0,

@@ -1,9 +1,10 @@
 // What is known of a run: its facts, notes, tags and history.
 import { post } from "../../api.js";
-import { beside, clock, duration, money, number, visible } from "../../format.js";
+import { beside, clock, duration, inZone, metric, money, visible } from "../../format.js";
 import { ordered } from "../../metric.js";
+import { mapOf } from "../../own.js";
 import { Facts, State, useOutcome, When } from "../../parts.jsx";
-import { cost, runSeconds } from "../../record.js";
+import { cost, ended, runSeconds } from "../../record.js";
 import { to } from "../../route.js";
 import { W } from "../../words.js";
 import { useRef } from "preact/hooks";
@@ -31,30 +32,19 @@ function Standing({ date }) {
 export function What({ run, usage }) {
   const f = W.run.fields,
     known = (name) => [f[name], run[name] === null || run[name] === undefined ? "" : String(run[name])];
-  const m = run.metrics,
-    seen = (name) =>
-      m.best[name] === m.of_model[name] ? "" : ` (${W.runs.seen(number(m.best[name]), m.best_steps[name])})`;
-  const named = [...new Set([run.best?.metric, ...ordered(Object.keys(m.of_model))])].filter(
-    (name) => name in m.of_model,
-  );
-  const ofModel = named
-    .slice(0, 3)
-    .map((name) => `${name} ${number(m.of_model[name])}${name in m.best ? seen(name) : ""}`)
-    .join(", ");
-  const unsaid = ofModel && !m.by_trainer.length ? `; ${W.runs.lastValues}` : "";
+  const ofModel = modelMetrics(run);
   return (
     <>
       <Facts
         rows={[
-          [W.runs.ofModel, ofModel + unsaid],
+          [W.runs.ofModel, ofModel],
           [
             W.run.parameters,
             Object.entries(run.parameters || {})
               .map(([name, value]) => `${name}=${value}`)
               .join(", "),
           ],
-          [W.run.cost, run.cost ? `${money(cost(run))}${run.cost.unpriced ? W.run.unpriced : ""}` : ""],
-          [W.run.cost, run.sweep && money(run.sweep.trials_dollars)],
+          [W.run.cost, costWords(run)],
           [W.run.trialOf, run.trial && <a href={to("run", [run.trial.sweep])}>{visible(run.trial.sweep)}</a>],
           [
             f.drop,
@@ -96,7 +86,11 @@ export function What({ run, usage }) {
             ),
           ],
           [W.run.canceledBy, run.canceled_by],
-          ...FIELDS.filter((name) => !run.sweep || !OF_NODES.includes(name)).map(known),
+          ...FIELDS.filter((name) => !run.sweep || !OF_NODES.includes(name)).map((name) =>
+            name === "nodes" && run.elastic ? [f.nodes, W.run.range(run.elastic.min_nodes, run.nodes)] : known(name),
+          ),
+          [f.resubmissions, run.elastic && W.run.resubmissions(run.elastic.resubmitted, run.elastic.resubmissions)],
+          [f.deadline, run.elastic && clock(run.elastic.deadline)],
           [W.usage.used, usage?.sentence],
           [W.usage.advice, usage?.advice],
           ...Object.entries(run.labeled || {}),
@@ -128,6 +122,28 @@ export function What({ run, usage }) {
       </details>
     </>
   );
+}
+
+/** The metrics of the saved model, those that the run is judged by first. */
+function modelMetrics(run) {
+  const m = run.metrics,
+    [values, best, steps] = [m.of_model, m.best, m.best_steps].map(mapOf),
+    names = [...new Set([run.best?.metric, ...ordered([...values.keys()])])].filter((name) => values.has(name));
+  const words = names.slice(0, 3).map((name) => {
+    const seen = best.has(name) && best.get(name) !== values.get(name);
+    const also = seen ? ` (${W.runs.seen(metric(name, best.get(name)), steps.get(name))})` : "";
+    return `${name} ${metric(name, values.get(name))}${also}`;
+  });
+  return words.join(", ") + (words.length && !m.by_trainer.length ? `; ${W.runs.lastValues}` : "");
+}
+
+/** Dollars so far, of the greatest that the run may cost. */
+function costWords(run) {
+  const so_far = run.sweep ? run.sweep.trials_dollars : cost(run),
+    most = run.greatest_cost === null || run.greatest_cost === undefined ? "" : W.run.atMost(money(run.greatest_cost));
+  if (so_far === null) return most;
+  const unpriced = run.cost?.unpriced ? W.run.unpriced : "";
+  return `${money(so_far)}${ended(run) || !most ? "" : `, ${most}`}${unpriced}`;
 }
 
 export function Notes({ run, me, again }) {
@@ -243,9 +259,10 @@ export const Audit = ({ run }) => (
   </ul>
 );
 
+/** The states of the run in order of time, and of an elastic run each job that lost its node. */
 export const History = ({ run }) => (
   <ol class="history">
-    {run.history.map((moment, i) => (
+    {moments(run).map((moment, i) => (
       <li key={i}>
         <time datetime={moment.at} class="dim">
           {beside(moment.at, run.created_at)}
@@ -253,8 +270,17 @@ export const History = ({ run }) => (
         <span>
           <State state={moment.state} />
         </span>
-        {moment.why && <span class="why">{visible(moment.why.split("\n")[0])}</span>}
+        {moment.why && <span class="why">{inZone(moment.why.split("\n")[0])}</span>}
       </li>
     ))}
   </ol>
 );
+
+function moments(run) {
+  const losses = (run.elastic?.losses || []).map(({ at, job, why }) => ({
+    at,
+    state: "lost",
+    why: `${job.startsWith(`${run.run}-`) ? job.slice(run.run.length + 1) : job}: ${why}`,
+  }));
+  return [...run.history, ...losses].sort((a, b) => new Date(a.at) - new Date(b.at));
+}

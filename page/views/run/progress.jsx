@@ -1,6 +1,7 @@
 // Where a run is: why it waits, its phases, and the members of an elastic one over time.
-import { begins, between, duration, money, shortClock, visible } from "../../format.js";
+import { begins, between, duration, inZone, money, shortClock, visible } from "../../format.js";
 import { Drawing, State, When } from "../../parts.jsx";
+import { own } from "../../own.js";
 import { ended } from "../../record.js";
 import { W } from "../../words.js";
 
@@ -16,7 +17,7 @@ export function Why({ run }) {
       <b>{waits ? W.run.waits : W.run.reason}</b>
       {run.diagnosis && <p>{visible([run.diagnosis.summary, ...run.diagnosis.advice].join(" "))}</p>}
       <div class="reason" tabindex="0" role="region" aria-label={W.run.reason}>
-        {visible(why)}
+        {inZone(why)}
       </div>
       {azure && (
         <details>
@@ -34,15 +35,40 @@ export function Why({ run }) {
   );
 }
 
+/** What is wrong with a running run: the causes, their evidence, and what to do. */
+export function Sick({ run }) {
+  const found = run.state === "running" ? (run.health?.ailments ?? []) : [];
+  if (!found.length) return null;
+  return (
+    <div class="notice bad" role="status">
+      <b>{W.run.sick}</b>
+      {found.map((each) => (
+        <div key={each.cause + each.name}>
+          <p>{visible([each.summary, ...each.advice].join(" "))}</p>
+          <details>
+            <summary>{W.run.evidence}</summary>
+            {each.evidence.map((line) => (
+              <div key={line}>{visible(line)}</div>
+            ))}
+          </details>
+        </div>
+      ))}
+    </div>
+  );
+}
+
 /** [{ name, seconds }] in the order in which they were: the same state twice is one phase each time. */
 function phases(run) {
   const now = isOver(run) ? null : undefined,
     moments = run.history,
     found = [];
   moments.forEach((moment, i) => {
-    if (!W.run.phaseNames[moment.state]) return;
-    const seconds = between(moment.at, moments[i + 1]?.at ?? now);
-    found.push({ name: moment.state, seconds, active: i === moments.length - 1 });
+    if (!own(W.run.phaseNames, moment.state)) return;
+    const seconds = between(moment.at, moments[i + 1]?.at ?? now),
+      phase = { name: moment.state, seconds, active: i === moments.length - 1 };
+    if (moment.state === "running" && run.steps.length) found.push(...trainingOf(run.steps, phase));
+    else if (unseen(run, moments, i)) found.push({ ...phase, name: "unseen" });
+    else found.push(phase);
   });
   if (ended(run))
     found.push({
@@ -51,6 +77,32 @@ function phases(run) {
       active: !run.archived_at && !run.gave_up_at,
     });
   return found.filter(({ seconds }) => Number.isFinite(seconds));
+}
+
+/** Whether the run failed so soon that nobody saw it run: how long it waited is unknown. */
+const unseen = (run, moments, i) =>
+  run.state === "failed" &&
+  ["submitted", "queued"].includes(moments[i].state) &&
+  moments[i + 1]?.state === "failed" &&
+  !moments.some((moment) => moment.state === "running");
+
+/** Of a pipeline that runs: the seconds in which a step ran, and those in which all steps waited for nodes. */
+function trainingOf(steps, phase) {
+  const spans = steps
+    .filter((step) => step.began)
+    .map((step) => [new Date(step.began).getTime(), new Date(step.ended ?? Date.now()).getTime()])
+    .sort((a, b) => a[0] - b[0]);
+  let until = 0,
+    ran = 0;
+  for (const [from, to] of spans) {
+    ran += Math.max(0, to - Math.max(from, until)) / 1000;
+    until = Math.max(until, to);
+  }
+  ran = Math.min(ran, phase.seconds);
+  return [
+    { name: "queued", seconds: phase.seconds - ran, active: false },
+    { ...phase, seconds: ran },
+  ];
 }
 
 export function Phases({ run }) {

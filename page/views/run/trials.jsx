@@ -1,9 +1,10 @@
 // A sweep's trials, live: what each tried and reached, the best so far over trials and dollars, what mattered.
 import { get } from "../../api.js";
 import { Chart } from "../../chart.jsx";
-import { money, number, visible } from "../../format.js";
+import { metric, money, number, share, visible } from "../../format.js";
 import { useLive } from "../../live.js";
 import { State, Trouble } from "../../parts.jsx";
+import { own } from "../../own.js";
 import { ended } from "../../record.js";
 import { to } from "../../route.js";
 import { columns } from "../../series.js";
@@ -59,7 +60,7 @@ export function Trials({ run }) {
                 <small>{W.sweep.seen}</small>
               </th>
               <th scope="col">{W.runs.ofModel}</th>
-              <th scope="col">$</th>
+              <th scope="col">{W.runs.cost}</th>
             </tr>
           </thead>
           <tbody>
@@ -74,12 +75,12 @@ export function Trials({ run }) {
                 </td>
                 {names.map((name) => (
                   <td key={name} class="cell">
-                    {shown(trial.parameters[name])}
+                    {shown(own(trial.parameters, name))}
                   </td>
                 ))}
-                <td class="cell">{shown(trial.told)}</td>
-                <td class="cell">{shown(trial.of_model)}</td>
-                <td class="cell">{number(trial.dollars)}</td>
+                <td class="cell">{trial.told === null ? "" : metric(value.metric, trial.told)}</td>
+                <td class="cell">{trial.of_model === null ? "" : metric(value.metric, trial.of_model)}</td>
+                <td class="cell">{money(trial.dollars)}</td>
               </tr>
             ))}
           </tbody>
@@ -104,7 +105,7 @@ export function Trials({ run }) {
               <li key={name}>
                 <span>{visible(name)}</span>
                 <progress max="1" value={part} aria-label={visible(name)} />
-                <b class="number">{Math.round(part * 100)} %</b>
+                <b class="number">{share(part)}</b>
               </li>
             ))}
           </ul>

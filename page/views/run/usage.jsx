@@ -2,6 +2,7 @@
 import { get } from "../../api.js";
 import { Chart } from "../../chart.jsx";
 import { visible } from "../../format.js";
+import { own } from "../../own.js";
 import { columns } from "../../series.js";
 import { W } from "../../words.js";
 import { beginning } from "./curves.jsx";
@@ -36,10 +37,10 @@ export function useUsage(name, begun, over) {
 /** { start, span }: Unix seconds that are 0 on the axis, and the seconds of the first and last point of all curves. */
 export function useTimes(series, usage) {
   return useMemo(() => {
-    const points = Object.values(series || {}).flatMap((all) => [all[0]?.[2], all.at(-1)?.[2]]),
+    const points = [...(series || new Map()).values()].flatMap((all) => [all[0]?.[2], all.at(-1)?.[2]]),
       samples = usage?.samples || [],
       times = [...points, samples[0]?.time, samples.at(-1)?.time].filter(Number.isFinite),
-      start = beginning(series || {}) ?? samples[0]?.time ?? 0;
+      start = beginning(series || new Map()) ?? samples[0]?.time ?? 0;
     const [from, to] = [Math.min(...times) - start, Math.max(...times) - start];
     return { start, span: from < to ? [from, to] : null };
   }, [series, usage]);
@@ -104,7 +105,7 @@ function Charts({ names, samples, nodes, start, span, sync }) {
       {drawn.map(([name, series]) => (
         <Chart
           key={name}
-          title={W.usage.metrics[name] || name.replaceAll("_", " ")}
+          title={own(W.usage.metrics, name) || name.replaceAll("_", " ")}
           series={series}
           span={span}
           sync={sync}

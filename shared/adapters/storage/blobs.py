@@ -15,7 +15,7 @@ from shared.adapters.storage.listing import BlobListing
 from shared.adapters.storage.signing import AddressSigner
 from shared.adapters.translation import code_of, status_of, translated
 from shared.kernel.errors import BadInput, Changed
-from shared.kernel.storage import Blob, Copy, FolderPage, Place
+from shared.kernel.storage import Blob, Copy, FolderPage, Growth, Place
 
 if TYPE_CHECKING:
     from azure.storage.blob import BlobServiceClient
@@ -93,6 +93,19 @@ class StorageBlobs:
                     raise
                 return b""
         return data
+
+    def grown(self, container: str, name: str, offset: int, limit: int) -> Growth | None:
+        client, begin = self._service.get_blob_client(container, name), max(0, offset - 1)  # the range is never empty
+        with translated(f"could not read {container}/{name}"):
+            try:
+                download = client.download_blob(offset=begin, length=limit + offset - begin)
+                data: bytes = download.readall()
+            except HttpResponseError as exc:
+                if status_of(exc) not in _NOTHING_THERE:
+                    raise
+                return None
+        known = download.properties
+        return Growth(data[offset - begin :], known.size, known.last_modified)
 
     def tail(self, container: str, name: str, size: int) -> str:
         client = self._service.get_blob_client(container, name)

@@ -62,6 +62,9 @@ class TableNotices:
             self._nobody_until = query_time + _BELIEVED_SECONDS
         return has_subscriptions
 
+    def wants(self, kind: str) -> bool:
+        return self.anyone() and any(kind in each.on for each in self.all())
+
     def pending(self, subscription: str, event: str) -> datetime | None:
         stored = self.delivery(subscription, event)
         return stored.value.notice.at if stored and stored.value.state is DeliveryState.PENDING else None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from shared.jobs.downloads import out_of_reach
+from shared.jobs.limits import Limits, over_limits
 from shared.jobs.parameters import (
     Parameters,
     all_converted,
@@ -20,9 +21,10 @@ from shared.jobs.parameters import (
 from shared.jobs.ports import Jobs
 from shared.jobs.readers.trainer import trainer_names, trainer_template
 from shared.jobs.route import Routes
-from shared.jobs.spec import JobOutput, JobSpec, again
+from shared.jobs.spec import JobOutput, JobSpec, Layer, again
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
+from shared.kernel.person import NOBODY, Person
 from shared.kernel.storage import Blobs
 from shared.runs.codes import CancelCode
 from shared.runs.decide import is_over
@@ -40,21 +42,47 @@ Given = dict[str, Any]
 SHARED_OUTPUTS = ("checkpoints", "metrics")  # of a continued run: both runs share one curve and one training
 
 
-def retry_run(ports: RunPorts, name: str, given: Given | None = None, owner: str = "", owner_id: str = "") -> Run:
+@dataclass(frozen=True)
+class JobChanges:
+    """Changes of a job besides its parameters. '' and 0 change nothing."""
+
+    cluster: str = ""
+    timeout_seconds: int = 0
+
+    def applied(self, job: JobSpec, limits: Limits) -> tuple[JobSpec, Given]:
+        """The job with the changes, and those that change a value. Raises Impossible beyond the limits."""
+        asked: Given = {"cluster": self.cluster, "timeout_seconds": self.timeout_seconds}
+        changed = {name: value for name, value in asked.items() if value and value != getattr(job, name)}
+        after = replace(job, **changed)
+        problems = list(over_limits(Layer(after), JobSpec(), limits))
+        if changed and problems:
+            raise Impossible("; ".join(f"{p.path} {p.message}" for p in problems), problems[0].code)
+        return after, changed
+
+
+SAME_JOB = JobChanges()
+
+
+def retry_run(
+    ports: RunPorts, name: str, given: Given | None = None, by: Person = NOBODY, changes: JobChanges = SAME_JOB
+) -> Run:
     """Make a new run with the job of an ended run, on the current data and the trainers' current code.
 
-    A run has one retry per set of parameters: a repeated request returns the existing retry. Raises Conflict if the run
-    has not ended, and Impossible for an unknown parameter or an invalid value.
+    A run has one retry per set of changes: a repeated request returns the existing retry. Raises Conflict if the run
+    has not ended, and Impossible for an unknown parameter, an invalid value, or a change beyond the limits.
     """
     old = _final(ports.runs, name)
     job, changed = _with_parameters(ports.routes, ports.trainers, old.asked.request, given or {})
+    route = ports.routes.get(old.asked.route)
+    job, more = changes.applied(job, route.limits if route else ports.limits)
+    changed = changed | {f"job.{each}": value for each, value in more.items()}
     _check_start(ports, old)
     _check_downloads(ports, old, job)
     new = name_with_route(ports.runs, "retry", old.asked.route, f"{name} {_text(changed)}" if changed else name)
     why = f"Run {name} is submitted again{_words(changed)}."
     run = _successor(ports, old, again(job, name, new), why)
     run = replace(
-        run, asked=replace(run.asked, retry_of=name), people=replace(run.people, owner=owner, owner_id=owner_id)
+        run, asked=replace(run.asked, retry_of=name), people=replace(run.people, owner=by.name, owner_id=by.id)
     )
     return record(ports, run)
 

@@ -15,6 +15,7 @@ import pytest
 from cli.commands import cost
 from cli.show.costs import before, dollars, of_run, saved, share
 from cli.show.png import draw_days
+from cli.show.tables import metric
 from cli.terminal_text import Console
 
 KINDS = cost.KINDS
@@ -153,14 +154,18 @@ def test_a_run_that_never_had_a_node_cost_nothing() -> None:
 AMOUNTS = json.loads((Path(__file__).parent / "amounts.json").read_text("utf-8"))
 
 
-@pytest.mark.parametrize(("rule", "write"), [("dollars", dollars), ("share", share), ("saved", saved)])
-def test_the_command_line_and_the_page_write_amounts_alike(rule: str, write: Callable[[float], str]) -> None:
+@pytest.mark.parametrize(
+    ("rule", "write"), [("dollars", dollars), ("share", share), ("saved", saved), ("metric", metric)]
+)
+def test_the_command_line_and_the_page_write_amounts_alike(rule: str, write: Callable[..., str]) -> None:
     """One list of examples holds for both: page/format.js, run by Node where there is one, and cli/show/costs.py."""
     given, told = zip(*AMOUNTS[rule], strict=True)
-    assert tuple(write(amount) for amount in given) == told
+    asked = [amount if isinstance(amount, list) else [amount] for amount in given]
+    assert tuple(write(*amount) for amount in asked) == told
     if node := shutil.which("node"):
         source = (ROOT / "page" / "format.js").as_uri()
         name = {"dollars": "money"}.get(rule, rule)
-        program = f"const f = await import({source!r}); console.log(JSON.stringify({json.dumps(given)}.map(f.{name})))"
+        calls = f"{json.dumps(asked)}.map((given) => f.{name}(...given))"
+        program = f"const f = await import({source!r}); console.log(JSON.stringify({calls}))"
         answer = subprocess.run([node, "--input-type=module", "-e", program], capture_output=True, check=True)
         assert tuple(json.loads(answer.stdout)) == told

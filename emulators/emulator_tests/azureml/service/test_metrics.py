@@ -36,7 +36,10 @@ def busy(cloud: Cloud, gate: Any) -> Iterator[Cloud]:
     program.write_text(BUSY)
     gpus = {"EMULATORS_GPU": "count=2 utilization=40 memory=1500 capacity=16000 watts=100"}
     cloud.submit("busy", "cpu-cluster", f"python {program} {gate}/end", environmentVariables=gpus)
-    cloud.submit("idle", "cpu-cluster", f"until [ -e {gate}/end ]; do sleep 0.2; done")
+    (gate / "disk").mkdir()
+    (gate / "disk" / "full").write_bytes(bytes(60_000_000))
+    sizes = {"EMULATORS_NODE": f"memory=2000 disk=100 folder={gate}/disk"}
+    cloud.submit("idle", "cpu-cluster", f"until [ -e {gate}/end ]; do sleep 0.2; done", environmentVariables=sizes)
     for job in ("busy", "idle"):
         cloud.wait(job, "Running")
     wait_for(lambda: total(cloud, "idle", "CpuUtilizationMillicores", "count") >= 3, 60, "some measurements")
@@ -87,6 +90,14 @@ def test_a_node_pretends_to_have_gpus(busy: Cloud) -> None:
     assert set(points(busy, "busy", "GpuMemoryUtilizationMegabytes", "average")) == {1500}
     assert total(busy, "busy", "GpuEnergyJoules") > 0
     assert points(busy, "idle", "GpuUtilizationPercentage", "average") == []
+
+
+def test_a_node_pretends_to_have_less_memory_and_disk(busy: Cloud) -> None:
+    """As EMULATORS_NODE says: the files of a folder fill the disk, and the job's processes use the memory."""
+    assert set(points(busy, "idle", "CpuMemoryCapacityMegabytes", "average")) == {2000}
+    assert set(points(busy, "idle", "DiskUsedMegabytes", "average")) == {60}
+    assert set(points(busy, "idle", "DiskAvailMegabytes", "average")) == {40}
+    assert max(points(busy, "busy", "CpuMemoryCapacityMegabytes", "average")) > 2000
 
 
 def test_nodes_are_counted_by_cluster(busy: Cloud) -> None:

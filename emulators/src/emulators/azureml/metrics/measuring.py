@@ -1,7 +1,8 @@
 """Measures what the processes of running jobs use of this machine: processors, memory, disk, network.
 
 Linux counts no network traffic per process, so the traffic of each interface is that of the whole machine, on each
-node. A node has a GPU if the variable EMULATORS_GPU says so (see `fake_gpus`).
+node. A node has a GPU if the variable EMULATORS_GPU says so (see `fake_gpus`), and another memory and disk than this
+machine if EMULATORS_NODE says so (see `fake_sizes`).
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import psutil
 
 from emulators.azureml.running.context import Work
 
 MEGABYTE = 1e6
-GPU = "EMULATORS_GPU"
+GPU, NODE = "EMULATORS_GPU", "EMULATORS_NODE"
 
 Measured = tuple[str, Mapping[str, str], float]  # metric, dimensions, value
 
@@ -46,6 +48,38 @@ def fake_gpus(text: str) -> FakeGpus | None:
     except ValueError:
         return None
     return FakeGpus(int(numbers.pop("count", 1)), **numbers)
+
+
+@dataclass(frozen=True)
+class FakeSizes:
+    """The memory and the disk that a node pretends to have, in megabytes; None: those of this machine.
+
+    What is used is real: the memory of the job's processes, and the files in `folder`, which the job fills.
+    """
+
+    memory: float | None = None
+    disk: float | None = None
+    folder: Path | None = None
+
+    def disk_of(self, work: Work) -> tuple[float, float]:
+        """Return how many megabytes of the disk are free and used."""
+        if self.disk is None or self.folder is None:
+            real = psutil.disk_usage(str(work.disk))
+            return real.free / MEGABYTE, real.used / MEGABYTE
+        used = sum(file.stat().st_size for file in self.folder.rglob("*") if file.is_file()) / MEGABYTE
+        return max(0.0, self.disk - used), used
+
+
+def fake_sizes(text: str) -> FakeSizes:
+    """Read `memory=2000 disk=500 folder=/tmp/scratch`. Returns the sizes of this machine for a text that says something
+    else."""
+    parts = dict(part.partition("=")[::2] for part in text.split())
+    folder = parts.pop("folder", "")
+    try:
+        sizes = {key: float(value) for key, value in parts.items()}
+        return FakeSizes(**sizes, folder=Path(folder) if folder else None)
+    except (TypeError, ValueError):
+        return FakeSizes()
 
 
 @dataclass
@@ -147,9 +181,11 @@ class Family:
 
 def _of_node(work: Work, used: _Sum, elapsed: float, network: Mapping[str, tuple[int, int]]) -> Iterator[Measured]:
     about = {"RunId": work.job, "InstanceId": work.node, "ComputeName": work.cluster}
-    cores, memory = os.cpu_count() or 1, psutil.virtual_memory().total
+    cores, memory = os.cpu_count() or 1, float(psutil.virtual_memory().total)
     busy, in_use = min(used.cpu / elapsed, cores), used.own_memory + used.shared_memory
-    disk = psutil.disk_usage(str(work.disk))
+    sizes = fake_sizes(work.variables.get(NODE, ""))
+    memory = memory if sizes.memory is None else sizes.memory * MEGABYTE
+    free, filled = sizes.disk_of(work)
     values = {
         "CpuUtilizationPercentage": 100 * busy / cores,
         "CpuUtilizationMillicores": 1000 * busy,
@@ -157,8 +193,8 @@ def _of_node(work: Work, used: _Sum, elapsed: float, network: Mapping[str, tuple
         "CpuMemoryUtilizationPercentage": 100 * in_use / memory,
         "CpuMemoryUtilizationMegabytes": in_use / MEGABYTE,
         "CpuMemoryCapacityMegabytes": memory / MEGABYTE,
-        "DiskAvailMegabytes": disk.free / MEGABYTE,
-        "DiskUsedMegabytes": disk.used / MEGABYTE,
+        "DiskAvailMegabytes": free,
+        "DiskUsedMegabytes": filled,
         "DiskReadMegabytes": used.read / MEGABYTE,
         "DiskWriteMegabytes": used.written / MEGABYTE,
     }

@@ -1,0 +1,101 @@
+"""Causes that a trainer adds in its own folder, in causes.yaml (decision 107):
+
+- name: no_boxes
+  cause: data_not_found       # of the closed list in causes.py
+  words: ["no box in \\d+ pictures"]
+  summary: No picture of the data has a box.
+  advice: ["Check the annotations: data show DROP."]
+  live: true                  # also look for it while a run is running
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from shared.diagnosis.causes import Cause, Certainty, Diagnosis, QuotedLine
+from shared.diagnosis.lines import LogLine, lines_of
+from shared.diagnosis.progress import progress_of
+from shared.kernel.errors import BadSetting
+from shared.runs.pulse import Ailment
+
+FILE = "causes.yaml"
+KEYS = {"name", "cause", "words", "summary", "advice", "live"}
+YIELD = (Cause.USER_EXCEPTION, Cause.RANK_FIRST_FAILED, Cause.NOT_KNOWN, Cause.HEALTHY)  # to a trainer's own cause
+GOES_ON = 2  # reports of steps after a line, from which on the line ended nothing
+
+
+@dataclass(frozen=True)
+class OwnCause:
+    """A cause of one trainer, which refines `cause`. `live`: a running run may have it, too."""
+
+    name: str
+    cause: Cause
+    words: re.Pattern[str]
+    summary: str
+    advice: tuple[str, ...] = ()
+    live: bool = False
+
+
+def own_causes(trainers: Path, trainer: str) -> tuple[OwnCause, ...]:
+    """The causes in the trainer's folder. Raises BadSetting with the file and what is wrong in it."""
+    return _read(trainers / trainer / FILE) if trainer else ()
+
+
+@cache
+def _read(file: Path) -> tuple[OwnCause, ...]:
+    if not file.is_file():
+        return ()
+    import yaml
+
+    rows = yaml.safe_load(file.read_text("utf-8"))
+    if not isinstance(rows, list):
+        raise BadSetting(f"{file}: expected a list of causes.")
+    return tuple(_cause(f"{file}: cause {number}", row) for number, row in enumerate(rows, 1))
+
+
+def _cause(where: str, row: Any) -> OwnCause:
+    if not isinstance(row, dict) or not {"name", "cause", "words", "summary"} <= row.keys() <= KEYS:
+        raise BadSetting(f"{where} must have name, cause, words and summary, and at most advice and live beside them.")
+    if row["cause"] not in [*Cause]:
+        raise BadSetting(f"{where}: cause is {row['cause']!r}; choose from {', '.join(Cause)}.")
+    try:
+        words = re.compile("|".join(row["words"]))
+    except (re.error, TypeError) as exc:
+        raise BadSetting(f"{where}: words is not a list of regular expressions: {exc}.") from exc
+    advice = tuple(map(str, row.get("advice", ())))
+    return OwnCause(str(row["name"]), Cause(row["cause"]), words, str(row["summary"]), advice, bool(row.get("live")))
+
+
+def refined(found: Diagnosis, causes: Sequence[OwnCause], logs: dict[int, str]) -> Diagnosis:
+    """The diagnosis with the trainer's own cause, if a log shows one and the general rules know nothing better."""
+    for rank, text in logs.items():
+        for own, line in _shown(causes, text):
+            if found.cause in YIELD or found.cause is own.cause:
+                quote = QuotedLine(line.number, line.text.strip()[:300], rank)
+                return Diagnosis(
+                    own.cause, Certainty.CERTAIN, own.summary, (quote, *found.evidence), found.where, rank, own.advice
+                )
+    return found
+
+
+def live_ailments(causes: Sequence[OwnCause], text: str) -> Iterator[Ailment]:
+    """What a running run's log shows of the trainer's own causes."""
+    for own, line in _shown([each for each in causes if each.live], text):
+        yield Ailment(own.cause.value, own.summary, (line.text.strip()[:300],), own.advice, own.name)
+
+
+def _shown(causes: Sequence[OwnCause], text: str) -> Iterator[tuple[OwnCause, LogLine]]:
+    """Each cause that the log shows, with the last line that shows it, unless the training went on after the line."""
+    if not causes:
+        return
+    lines = lines_of(text)
+    reports = progress_of(lines, frozenset())
+    for own in causes:
+        line = next((line for line in reversed(lines) if own.words.search(line.text)), None)
+        if line and (own.live or reports.after(line, line.number) < GOES_ON):
+            yield own, line

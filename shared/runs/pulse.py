@@ -1,0 +1,76 @@
+"""What is known of a running run now: its logs, its pace and its nodes; and what may be wrong with it. Pure.
+
+A feature that measures nodes, or that knows a cause of its own, says so in its `feature.py` (shared/runs/features.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+
+@dataclass(frozen=True)
+class NodePulse:
+    """The newest measurements of one node. None: not measured.
+
+    `at` is the begin of the newest sample's minute. `cores` are processors in use, `gpu` is percent, both of the last
+    minutes, oldest first. `moved` is megabytes a second through disks and network; memory and disk are in megabytes.
+    """
+
+    node: str
+    at: datetime
+    cores: tuple[float, ...] = ()
+    cores_in_all: float | None = None
+    gpu: tuple[float, ...] = ()
+    moved: float | None = None
+    memory: float | None = None
+    memory_in_all: float | None = None
+    disk_free: float | None = None
+    disk_in_all: float | None = None
+
+
+@dataclass(frozen=True)
+class Pulse:
+    """What is known of a running run.
+
+    - `began`: when it got its nodes
+    - `grew`: when the log of each rank last grew
+    - `pause`: the longest time without a line of the log that the run went on after
+    - `paces`: steps a minute that the log reported, of the last checks, oldest first
+    - `text`: the end of the log
+    - `nodes`: what its nodes use; empty if nobody asked or measured
+    """
+
+    now: datetime
+    began: datetime
+    grew: Mapping[int, datetime] = field(default_factory=dict)
+    pause: timedelta = timedelta(0)
+    paces: tuple[float, ...] = ()
+    text: str = ""
+    nodes: tuple[NodePulse, ...] = ()
+
+    @property
+    def last_line_at(self) -> datetime:
+        """When any rank's log last grew; without a log, when the run began."""
+        return max(self.grew.values(), default=self.began)
+
+    @property
+    def silence(self) -> timedelta:
+        """The time since any rank's log grew."""
+        return self.now - self.last_line_at
+
+
+@dataclass(frozen=True)
+class Ailment:
+    """What is wrong with a running run: a cause of shared/diagnosis/causes.py, the evidence, and what to do.
+
+    `name` tells ailments with the same cause apart, such as those of a trainer's own list.
+    """
+
+    cause: str
+    summary: str
+    evidence: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
+    name: str = ""
+    since: datetime | None = None

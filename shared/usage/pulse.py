@@ -1,0 +1,61 @@
+"""What the nodes of a running run use now, for whoever judges whether the run gets on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from shared.runs.model import Run
+from shared.runs.ports import RunPorts
+from shared.runs.pulse import NodePulse
+from shared.usage.model import FLOWS, Measurement, Metric, NodeUsage
+from shared.usage.reading import GRAIN, usage_of
+
+RECENT = 10  # samples
+MOVED = (Metric.DISK_READ, Metric.DISK_WRITTEN, Metric.NETWORK_IN, Metric.NETWORK_OUT)
+OWN_MACHINE = "lo"  # traffic of the machine with itself
+
+
+def node_pulses(ports: RunPorts, run: Run) -> list[NodePulse]:
+    """Return the newest measurements of each node: a request for nodes, and one for GPUs, once a minute at most."""
+    return list(pulses(usage_of(ports, run)))
+
+
+def pulses(usage: NodeUsage) -> Iterator[NodePulse]:
+    """Return the newest measurements of each node that was measured."""
+    for node in usage.nodes():
+        found = {metric: _of_node(usage, node, metric) for metric in Metric}
+        times = [points[-1].at for points in found.values() if points]
+        newest = max(times)
+        yield NodePulse(
+            node,
+            newest,
+            cores=tuple(point.value for point in found[Metric.CORES][-RECENT:]),
+            cores_in_all=_last(found[Metric.CORES_IN_ALL]),
+            gpu=tuple(point.value for point in found[Metric.GPU][-RECENT:]),
+            moved=_moved([found[metric] for metric in MOVED]),
+            memory=_last(found[Metric.MEMORY]),
+            memory_in_all=_last(found[Metric.MEMORY_IN_ALL]),
+            disk_free=_last(found[Metric.DISK_FREE]),
+            disk_in_all=_sum(_last(found[Metric.DISK_FREE]), _last(found[Metric.DISK_USED])),
+        )
+
+
+def _of_node(usage: NodeUsage, node: str, metric: Metric) -> list[Measurement]:
+    """Return the points of one metric of a node: of its GPUs the average, of its devices the sum of what they moved."""
+    series = tuple(each for each in usage.of(metric) if each.node == node and each.device != OWN_MACHINE)
+    return NodeUsage(series).by_node(metric).get(node, [])
+
+
+def _last(points: Sequence[Measurement]) -> float | None:
+    return points[-1].value if points else None
+
+
+def _sum(first: float | None, second: float | None) -> float | None:
+    return None if first is None or second is None else first + second
+
+
+def _moved(metrics: Sequence[Sequence[Measurement]]) -> float | None:
+    """Return the megabytes a second of the newest minute, of all metrics together."""
+    assert set(MOVED) <= FLOWS
+    amounts = [points[-1].value for points in metrics if points]
+    return sum(amounts) / GRAIN.total_seconds() if amounts else None

@@ -1,0 +1,189 @@
+"""A running run is checked once a minute while somebody looks, and says what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.api import records
+from shared.api.queries import run as look
+from shared.diagnosis.health import VIEWED_FOR, RunHealth
+from shared.notices.subscribe import SubscriptionSpec, subscribe
+from shared.runs.intake import create
+from shared.runs.intake.request import RunRequest
+from shared.runs.model import Run, RunState
+from shared.usage.model import Measurement, Metric, NodeSeries, NodeUsage
+from tests.fakes.usage import FakeNodeMetrics
+from tests.fakes.world import ROUTE, World, trainers_folder
+
+MINUTE, LATER = 60.0, 10.0  # from the log's growth to the check
+STEPS = "".join(f"epoch 1 step {step}/900 loss 0.5{step}\n" for step in range(30))
+
+
+class Watched:
+    """A world in which one run runs, whose nodes and log do what a test says, minute by minute."""
+
+    def __init__(self, tmp: Path, on_hang: str = "", subscribed: bool = False) -> None:
+        self.world = World(trainers_folder(tmp), [replace(ROUTE, on_hang=on_hang)])
+        self.world.system = replace(self.world.system, audience=self.world.notices)
+        if subscribed:
+            subscribe(self.world.system, self.world.post, SubscriptionSpec(["sick"], "https://example.org/hook"))
+        self.world.blobs.put("drops", "mnist/a/1.bin")
+        self.name = create.create_run(self.world.system, RunRequest(template="mnist", data="drops/mnist/a")).name
+        self.world.run_until_idle()
+        self.world.job_goes(self.name, "Running")
+        self.world.deliver_all()
+        self.world.run_until_idle()
+        self.requests: list[str] = []
+        for method in ("list", "grown"):
+            self._count(method)
+
+    def _count(self, method: str) -> None:
+        real: Callable[..., Any] = getattr(self.world.blobs, method)
+
+        def counted(*args: Any) -> Any:
+            if "azureml" in (args[0], getattr(args[0], "container", "")):
+                self.requests.append(method)
+            return real(*args)
+
+        setattr(self.world.blobs, method, counted)
+
+    @property
+    def metrics(self) -> FakeNodeMetrics:
+        found: FakeNodeMetrics = self.world.journals["node_metrics"]
+        return found
+
+    @property
+    def run(self) -> Run:
+        return self.world.runs.get(self.name).value
+
+    @property
+    def found(self) -> list[str]:
+        health = self.run.feature(RunHealth)
+        return [each.cause for each in health.ailments] if health else []
+
+    def view(self) -> dict[str, Any]:
+        answer = look(self.world.system, self.name, viewed=True)
+        self.world.run_until_idle()
+        return answer
+
+    def minutes(self, count: int, text: str = "", cores: float = 3.0) -> None:
+        """Each minute the log grows by the text, and the nodes use so many processors."""
+        for _ in range(count):
+            self.world.clock.advance(MINUTE - LATER)
+            if text:
+                path = f"ExperimentRun/dcid.{self.name}/user_logs/std_log_process_0.txt"
+                old = self.world.blobs.read_from("azureml", path, 0, 1 << 20)
+                self.world.blobs.put("azureml", path, old + text.encode())
+            self._measure(cores)
+            self.world.clock.advance(LATER)
+            self.world.run_until_idle()
+
+    def _measure(self, cores: float) -> None:
+        at, series = self.world.clock(), []
+        before = self.metrics.used.get(self.name, NodeUsage())
+        for metric, value in ((Metric.CORES, cores), (Metric.CORES_IN_ALL, 8.0), (Metric.MEMORY, 900.0)):
+            points = tuple(point for each in before.of(metric) for point in each.points)
+            series.append(NodeSeries(metric, "n", "", (*points, Measurement(at, value, value))))
+        self.metrics.used[self.name] = NodeUsage(tuple(series))
+
+
+def test_nobody_looks_so_nothing_is_asked(tmp_path: Path) -> None:
+    """A run costs nothing: no request to storage or to Azure Monitor."""
+    watched = Watched(tmp_path)
+    watched.minutes(20, STEPS)
+    watched.world.reconcile()
+    watched.minutes(5, STEPS)
+    assert (watched.requests, watched.metrics.requests, watched.run.feature(RunHealth)) == ([], [], None)
+
+
+def test_a_look_begins_checks_of_one_request_a_minute(tmp_path: Path) -> None:
+    """However many people look, and however often. The checks end ten minutes after the last look."""
+    watched = Watched(tmp_path)
+    for _ in range(15):
+        watched.view()
+        watched.view()
+        watched.minutes(1, STEPS)
+    assert 14 <= len(watched.requests) <= 16
+    assert 14 <= len(watched.metrics.requests) <= 16
+    watched.minutes(int(VIEWED_FOR / timedelta(minutes=1)) + 2, STEPS)
+    asked = len(watched.requests)
+    watched.minutes(10, STEPS)
+    assert len(watched.requests) == asked
+    health = watched.run.feature(RunHealth)
+    assert health is not None
+    assert (health.chain, health.ailments) == ("", ())
+
+
+def test_a_hang_is_in_the_answer_within_two_minutes(tmp_path: Path) -> None:
+    """With its evidence and advice; it goes when the run goes on."""
+    watched = Watched(tmp_path)
+    watched.view()
+    watched.minutes(4, STEPS)
+    assert watched.found == []
+    watched.minutes(2, cores=0.0)
+    answer = watched.view()["health"]
+    assert [each["cause"] for each in answer["ailments"]] == ["deadlock"]
+    assert answer["ailments"][0]["evidence"][0].startswith("no line in the log of any rank since")
+    assert not {"chain", "viewed_at", "acted_on"} & answer.keys()
+    watched.minutes(2, STEPS)
+    assert watched.found == []
+
+
+def test_a_subscription_of_sick_runs_has_one_notice_of_each_ailment(tmp_path: Path) -> None:
+    """Nobody reads the record: the nodes are asked about once in five minutes, and when the log is silent."""
+    watched = Watched(tmp_path, subscribed=True)
+    watched.minutes(10, STEPS)
+    assert 9 <= len(watched.requests) <= 11
+    assert len(watched.metrics.requests) <= 3
+    watched.minutes(4, "".join(f"step {n} loss nan\n" for n in range(9)))
+    ((_, body, _),) = watched.world.sender.posts
+    assert f"Run {watched.name} does not get on. The loss is not a number." in body.decode()
+
+
+def test_a_lost_chain_of_checks_begins_again(tmp_path: Path) -> None:
+    """By the reconcile, if somebody wants it; a second chain ends the first."""
+    watched = Watched(tmp_path, subscribed=True)
+    watched.minutes(2, STEPS)
+    watched.world.queues.messages["checks"].clear()
+    watched.world.clock.advance(600)
+    watched.world.reconcile()
+    watched.world.run_until_idle()
+    before = len(watched.requests)
+    watched.minutes(5, STEPS)
+    assert 4 <= len(watched.requests) - before <= 6
+
+
+@pytest.mark.parametrize(("on_hang", "ends"), [("tell", False), ("cancel", True), ("retry", True)])
+def test_a_route_says_what_to_do_with_a_hang(tmp_path: Path, on_hang: str, ends: bool) -> None:
+    """After it was found for five minutes. With `retry`, one further run is made, which is not restarted again."""
+    watched = Watched(tmp_path, on_hang)
+    watched.minutes(4, STEPS)
+    watched.minutes(4, cores=0.0)
+    assert watched.run.cancel.asked_at is None
+    watched.minutes(4, cores=0.0)
+    assert (watched.run.cancel.asked_at is not None) is ends
+    if not ends:
+        return
+    assert watched.run.cancel.code == "hang"
+    assert "The training hangs" in watched.run.cancel.why
+    world = watched.world
+    world.job_goes(watched.name, "Canceled")
+    world.deliver_all()
+    for _ in range(8):
+        world.clock.advance(30)
+        world.run_until_idle()
+    assert watched.run.progress.state is RunState.CANCELED
+    again = [run for run in world.runs.newest() if watched.name in (run.asked.retry_of, run.asked.continues)]
+    assert len(again) == (on_hang == "retry")
+
+
+def test_the_answer_of_a_run_that_nobody_checked_says_so(tmp_path: Path) -> None:
+    """`health` is null."""
+    watched = Watched(tmp_path)
+    assert records.run(watched.run)["health"] is None
