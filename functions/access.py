@@ -1,4 +1,4 @@
-"""Decide who may call what. By default the host requires a function key; with TRAINYARD_AUTH=entra, roles decide.
+"""Decide each caller's rights. By default the host requires a function key; with TRAINYARD_AUTH=entra, roles decide.
 
 Each operation declares its role (shared/kernel/operation.py). A role includes the rights of the roles before it.
 """
@@ -45,8 +45,8 @@ def by_roles() -> bool:
 
 
 def level() -> func.AuthLevel:
-    """Return what the host requires before it calls a function. With Entra ID that is nothing: App Service checked
-    already.
+    """Return the host's requirement before calling a function. With Entra ID no key is required: App Service has
+    checked the caller.
     """
     return func.AuthLevel.ANONYMOUS if by_roles() else func.AuthLevel.FUNCTION
 
@@ -94,7 +94,7 @@ def admit_code(req: func.HttpRequest) -> None:
 
 
 def need(headers: Mapping[str, str], role: str) -> None:
-    """Raise Denied unless the headers name a caller with this role, or with a role that includes it."""
+    """Raise Denied unless the headers name a caller with this role, or with a role that includes this role."""
     if not _roles(headers) & set(ROLES[ROLES.index(role) :]):
         raise Denied(
             403, f"This needs the role {role}. An administrator assigns it in the app's enterprise application."

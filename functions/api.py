@@ -1,4 +1,4 @@
-"""The HTTP API: one Azure function per declared operation, all answered in the same way.
+"""The HTTP API: one Azure function per declared operation, with one way of answering.
 
 The operation's role admits a call. The query, the body and the headers are decoded as the answering function declares
 them, and the function's return value becomes the response.

@@ -1,4 +1,4 @@
-"""Attribute log records and spans to the invocation that wrote them, in any thread.
+"""Attribute log records and spans to the writing invocation, in any thread.
 
 Azure's host silently drops a record whose invocation it does not know. The worker knows only the threads that it
 started itself: other threads need `context.thread_local_storage`, or on Python 3.13 a variable of its runtime. So each
@@ -48,9 +48,7 @@ def invocation(context: func.Context | None) -> Iterator[None]:
 
 
 def with_context(wrapper: Any, handler: Callable[..., Any]) -> Any:
-    """Return the wrapper with a signature that makes the worker pass its context in addition to the handler's
-    parameters.
-    """
+    """Return the wrapper with a signature for the worker: the handler's parameters, and the context."""
     own = inspect.signature(handler)
     context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=func.Context)
     wrapper.__signature__ = own.replace(parameters=[*own.parameters.values(), context])

@@ -47,7 +47,7 @@ THREADS = ThreadPoolExecutor(32, "http")
 
 
 def handler(name: str, role: str, answer: Answer, threads: ThreadPoolExecutor = THREADS) -> Handler:
-    """Return the Azure function of this name: it admits callers with the role, and answers in one of the threads.
+    """Return the Azure function of this name. The function admits callers with the role, and answers in a thread.
 
     Trainyard's own errors become problem details; other errors become the host's 500. An awaitable answer is awaited
     without blocking a thread.

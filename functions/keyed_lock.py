@@ -1,4 +1,4 @@
-"""A per-key lock within the process, so that no handler reads what another is about to write."""
+"""A per-key lock within the process: no handler reads a record that another handler is about to write."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 class KeyedLock:
-    """One lock per name, which exists while a thread holds it or waits for it."""
+    """One lock per name, while a thread holds or awaits the lock."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

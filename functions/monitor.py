@@ -46,7 +46,7 @@ def is_exported(record: logging.LogRecord) -> bool:
 
 
 class Held(logging.Handler):
-    """Holds the newest records until they can be exported."""
+    """Holds the newest records until the export."""
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)

@@ -108,7 +108,7 @@ def _packed(name: str) -> bytes:
 
 @cache
 def _safety() -> dict[str, str]:
-    """Return the Content-Security-Policy: only the page's own modules run, and they reach only this API and its storage
+    """Return the Content-Security-Policy: only the page's own modules run, and reach only this API and the storage
     account.
     """
     from shared.kernel import settings

@@ -34,12 +34,12 @@ _turns = KeyedLock()
 
 
 def function_of(queue: str) -> str:
-    """Return the name of the function that a queue triggers."""
+    """Return the name of a queue's function."""
     return queue.replace("-", "_")
 
 
 def receive(queue: str, body: bytes, form: str = "") -> None:
-    """Handle a message of the queue, and the messages that it sends inline."""
+    """Handle a message of the queue, and the inline messages of its handler."""
     from shared.kernel.at_once import at_once  # not at a cold start
 
     message = declared.decode(queue, body, form)
@@ -67,7 +67,7 @@ def _add_queue(queue: str) -> None:
 
 
 def _add_event(queue: str) -> None:
-    """Add a function for the same event, for Event Grid subscriptions that call a function directly."""
+    """Add a second function for the event, for Event Grid subscriptions with a function as destination."""
 
     @_named(function_of(queue).removesuffix("s"))
     def handler(event: str) -> None:

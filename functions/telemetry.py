@@ -39,7 +39,7 @@ TURNS = Topic[Turns]("turns of the measured queues")
 
 @cache
 def on() -> bool:
-    """Return whether telemetry is collected. The first call configures it, or logs once why that failed."""
+    """Return whether telemetry is collected. The first call configures telemetry, or logs the failure once."""
     if os.environ.get(OTLP):
         try:
             _export_otlp()
@@ -81,7 +81,7 @@ def gauge(name: str, value: float, unit: str = "1", **attributes: str) -> None:
 
 
 def measure_queues(system: System) -> None:
-    """Set the gauges of each queue's messages and their age. The reconcile timer measures what it reads itself.
+    """Set the gauges of each queue's messages and their age. The reconcile timer measures its own reads.
 
     Each poll is a request, so empty queues are polled by turns.
     """
@@ -141,7 +141,7 @@ def _levels(name: str, unit: str) -> dict[tuple[tuple[str, str], ...], float]:
 
 
 def _context(kind: str, name: str) -> SpanContext:
-    """Return the parent span of everything about a run or a drop. It is never sent: it only provides the ids."""
+    """Return the parent span of everything about a run or a drop. The span is never sent, and only provides ids."""
     from opentelemetry.trace import SpanContext, TraceFlags
 
     digest = hashlib.sha256(f"{NAME} {kind} {name}".encode()).digest()

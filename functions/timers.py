@@ -1,5 +1,5 @@
-"""The timers: reconcile lost events, scale idle clusters to zero, and delete what has expired. Each timer imports its
-functions when it runs, so that other cold starts do not pay for the imports.
+"""The timers: reconcile lost events, scale idle clusters to zero, and delete expired data. Each timer imports its
+functions at its first run, to keep the imports out of other cold starts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ blueprint = func.Blueprint()
 @blueprint.timer_trigger("timer", reconcile_schedule(os.environ))
 @attributed
 def reconcile_timer(timer: func.TimerRequest) -> None:
-    """Repair what lost events missed."""
+    """Repair the effects of lost events."""
     from shared import reconcile
 
     try:
@@ -33,7 +33,7 @@ def reconcile_timer(timer: func.TimerRequest) -> None:
 @blueprint.timer_trigger("timer", scaling_schedule(os.environ))
 @attributed
 def scaling_timer(timer: func.TimerRequest) -> None:
-    """Decide about every cluster, then charge what the clusters have cost."""
+    """Decide about every cluster, then charge the clusters' costs."""
     from shared.clusters import auto_idle, scaling
     from shared.kernel.attempts import Attempts
     from shared.money import charge_costs
@@ -54,7 +54,7 @@ def scaling_timer(timer: func.TimerRequest) -> None:
 @blueprint.timer_trigger("timer", retention_schedule(os.environ))
 @attributed
 def retention_timer(timer: func.TimerRequest) -> None:
-    """Delete what the routes no longer keep."""
+    """Delete the data outside of the routes' retention."""
     from shared import daily
 
     daily.run_daily(bootstrap.system(), bootstrap.removals(), bootstrap.post())

@@ -86,23 +86,19 @@ def drop(
     job = arguments.job_file(source, values, nodes)
     answer = arguments.check_route(session.api, route, job and job[1])
     trains = bool(answer.get("trains", True))
-    if not trains and (following or again):
-        raise CliError(
-            f"Route {route} does not train: {'--follow' if following else '--again'} would have no run to act on."
-        )
+    _check_has_run(route, trains, following, again)
+    own_job = job if values or nodes else None
+    name = drop_upload.target_name(source, name, bool(own_job))
     if check:
-        _show_check(
-            session, _checked(source, route, drop_upload.target_name(source, name, bool(values or nodes)), answer)
-        )
+        _show_check(session, _checked(source, route, name, answer))
         return
     with (
         drop_upload.opened(session.profile, account_url) as container,
-        arguments.written(job if values or nodes else None) as job_file,
+        arguments.written(own_job) as job_file,
     ):
-        name = drop_upload.target_name(source, name, bool(job_file))
         upload_ = _Upload(session, container, source, route, name, job_file, trains)
         if choice == NEW:
-            upload_.name = drop_upload.free_name(container, route, upload_.name)
+            upload_.name = upload_.free_name()
         todo = upload_.plan()
         session.remark(_summary(todo, delete))
         _admit(
@@ -111,13 +107,17 @@ def drop(
         if dry_run:
             session.print_result(_plan_as_json(todo), "Nothing was uploaded.")
             return
-        if choice in ("", NEW) and (why := _why_ask(todo, drop_upload.whose(source))):  # a new name may be taken, too
-            choice = _ask(session, why, drop_upload.free_name(container, route, upload_.name))
-            if choice == NEW:
-                upload_.name = drop_upload.free_name(container, route, upload_.name)
-                todo = upload_.plan()
+        todo, choice = upload_.decided(todo, choice)
         upload_.send(todo, choice == DELETE)
     upload_.finish(again, following)
+
+
+def _check_has_run(route: str, trains: bool, following: bool, again: bool) -> None:
+    """Raise CliError if an option needs a run, and the route trains nothing."""
+    if not trains and (following or again):
+        raise CliError(
+            f"Route {route} does not train: {'--follow' if following else '--again'} would have no run to act on."
+        )
 
 
 def _checked(source: Path, route: str, name: str, answer: dict[str, Any]) -> DataChecked:
@@ -182,6 +182,22 @@ class _Upload:
         return drop_upload.plan(
             self.container, self.drop, arguments.with_job_file(items, self.drop, self.job_file), lambda _: None
         )
+
+    def free_name(self) -> str:
+        return drop_upload.free_name(self.container, self.route, self.name)
+
+    def decided(self, todo: Plan, choice: str) -> tuple[Plan, str]:
+        """Return the plan and the choice, after asking if two people may be uploading different folders.
+
+        A new name may be taken, too, so the answer `new` plans again.
+        """
+        if choice not in ("", NEW) or not (why := _why_ask(todo, drop_upload.whose(self.source))):
+            return todo, choice
+        choice = _ask(self.session, why, self.free_name())
+        if choice == NEW:
+            self.name = self.free_name()
+            todo = self.plan()
+        return todo, choice
 
     def send(self, todo: Plan, delete: bool) -> None:
         self.todo = todo

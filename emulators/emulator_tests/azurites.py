@@ -1,4 +1,4 @@
-"""Azurite, for the tests that compare with it: without it they are skipped, and say what to install."""
+"""Azurite for comparing tests: without Azurite they are skipped, with the package to install."""
 
 from __future__ import annotations
 

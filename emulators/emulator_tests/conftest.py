@@ -1,4 +1,4 @@
-"""What every test of the emulators finds: processes that it starts import the same source as the test does."""
+"""Common fixtures of the emulators' tests: started processes import the test's own source."""
 
 from __future__ import annotations
 

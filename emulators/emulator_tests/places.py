@@ -1,4 +1,4 @@
-"""Where these tests keep what they fetch, and what they are asked to compare with."""
+"""The place of fetched files of these tests, and the variables for comparisons."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ CACHE = Path(os.environ.get("EMULATORS_TEST_CACHE") or Path.home() / ".azure-emu
 
 
 def asked_for(name: str) -> str:
-    """The variable EMULATORS_<name>, or the same with the prefix of a project that the emulators are part of."""
+    """The variable EMULATORS_<name>, or the variable with the prefix of an embedding project."""
     found = [value for key, value in sorted(os.environ.items()) if key.endswith(f"_{name}") and value]
     return os.environ.get(f"EMULATORS_{name}") or next(iter(found), "")

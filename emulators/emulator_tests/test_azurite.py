@@ -1,4 +1,4 @@
-"""Azurite behind its guard."""
+"""Azurite behind a guard."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ SHELL = re.compile(r"^(?:<!-- not run: (.*?) does -->\n)?```sh\n(.*?)^```", re.M
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors that GitHub gives the headings of a page."""
+    """GitHub's anchors of a page's headings."""
     headings = re.findall(r"^#+\s+(.*)$", FENCED.sub("", page.read_text("utf-8")), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
@@ -41,7 +41,7 @@ def test_links_stay_in_the_folder(page: Path) -> None:
 
 
 def test_each_command_is_run_by_a_test() -> None:
-    """A block of the shell names the test that runs it, and that test types the same program."""
+    """A block of the shell names the test that runs it, and the test types an equal program."""
     found = SHELL.findall(README.read_text("utf-8"))
     assert found
     for test, _ in found:

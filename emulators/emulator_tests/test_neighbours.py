@@ -1,4 +1,4 @@
-"""Whose a connection is, as Linux tells it."""
+"""The owner of a connection, from Linux."""
 
 from __future__ import annotations
 
@@ -47,8 +47,9 @@ def connection(connect: Connect = plain) -> Iterator[tuple[socket.socket, neighb
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("connect", [plain, dual_stack])
 def test_linux_tells_whose_a_connection_is(way: Way, connect: Connect) -> None:
-    """Asked for the connection or in the lists of all, whichever family the client's socket has: the same user and
-    inode, and nothing of what is not there."""
+    """A query for the connection and the full lists give an equal user and inode, for either family of the client's
+    socket, and nothing for a missing connection.
+    """
     with connection(connect) as (client, peer, here):
         assert way(peer, here) == (os.getuid(), os.fstat(client.fileno()).st_ino)
         assert way(("127.0.0.1", 1), here) is None
@@ -57,7 +58,9 @@ def test_linux_tells_whose_a_connection_is(way: Way, connect: Connect) -> None:
 @on_linux
 @pytest.mark.parametrize("way", WAYS)
 def test_a_strangers_connection_is_not_ours(monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
-    """Ours and root's pass, by either way; another user's does not, and neither does one that is nowhere."""
+    """Our own and root's connections pass, by either way; another user's connection does not, and neither does an
+    unknown connection.
+    """
     with connection() as (_, peer, here):
         if way is neighbours._listed:
             monkeypatch.setattr(neighbours, "_asked", unavailable)

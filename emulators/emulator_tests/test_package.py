@@ -1,4 +1,4 @@
-"""The emulators are a package of their own: what it installs, what it requires, and what it must not know."""
+"""The emulators are a separate package: the installed files, the requirements, and the forbidden knowledge."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CACHES = {"__pycache__", "build", "node_modules", ".mypy_cache", ".ruff_cache", 
 
 
 def imports(path: Path) -> Iterator[str]:
-    """The modules that a file imports anywhere, in functions too."""
+    """The modules imported by a file anywhere, in functions too."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"), str(path))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -63,7 +63,7 @@ def test_every_import_is_required() -> None:
 
 
 def test_nothing_knows_the_project_around_it() -> None:
-    """No module and no test imports from the repository that holds the emulators, and no text names what is there."""
+    """No module and no test imports from the surrounding repository, and no text names its content."""
     assert unknown(PROJECT / "emulator_tests", BROUGHT | TESTS | {"emulators"}) == []
     name = "train" + "yard"
     files = [p for p in PROJECT.rglob("*") if p.suffix in TEXT and not CACHES & {*p.parts} and p.is_file()]
@@ -72,7 +72,7 @@ def test_nothing_knows_the_project_around_it() -> None:
 
 
 def test_no_modules_import_each_other() -> None:
-    """There is an order in which every module comes after all that it imports."""
+    """An order exists with every module after its imports."""
     modules = {module_name(path): path for path in SOURCE.rglob("*.py")}
     graph = {}
     for module, path in modules.items():
@@ -91,7 +91,7 @@ def test_the_changelog_has_the_version() -> None:
 
 
 def test_the_own_check_names_its_steps() -> None:
-    """`check.py` runs one step by its name, and says which there are for another."""
+    """`check.py` runs one step by name, and an unknown name gets the names of the steps."""
     done = subprocess.run([sys.executable, str(PROJECT / "check.py"), "nothing"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (
         2,

@@ -1,4 +1,4 @@
-"""What every emulator's HTTP server does with clients that never finish, with too many of them, and with odd JSON."""
+"""The HTTP servers of the emulators under clients that never finish, too many clients, and odd JSON."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def serve(talk: Talk) -> None:
     ids=["nothing", "half a header", "half a body"],
 )
 def test_half_open_requests_end(monkeypatch: pytest.MonkeyPatch, sent: bytes, answer: bytes) -> None:
-    """A client that stops in the middle of a request is let go of, and others are served meanwhile."""
+    """A client stopped in the middle of a request is disconnected, and others are served meanwhile."""
     monkeypatch.setattr(serving, "IDLE_SECONDS", 0.5)
     monkeypatch.setattr(serving, "BODY_SECONDS", 0.5)
 
@@ -94,7 +94,7 @@ async def asked(connection: Connection) -> bytes:
 
 
 async def is_closed(connection: Connection) -> bool:
-    """Wait for the end that the server makes of a connection."""
+    """Wait for the server's end of a connection."""
     reader, writer = connection
     try:
         return await asyncio.wait_for(reader.read(), 10) == b""
@@ -105,7 +105,7 @@ async def is_closed(connection: Connection) -> bool:
 
 
 def test_idle_connections_make_room(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    """At the limit the connection that has been idle longest is closed for a new one, and the log says so once."""
+    """At the limit the longest idle connection is closed for a new one, and the log says so once."""
     monkeypatch.setattr(serving, "CONNECTIONS", 3)
 
     async def talk(port: int) -> None:
@@ -127,8 +127,9 @@ def test_idle_connections_make_room(monkeypatch: pytest.MonkeyPatch, caplog: pyt
 
 
 def test_busy_connections_are_kept(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    """A connection with a request under way is never closed for a new one: the new one is, with a sentence in the log;
-    when one has its answer there is room again."""
+    """A connection with a request under way is never closed for a new one: the new connection is closed, with a
+    sentence in the log; after an answer room is free again.
+    """
     monkeypatch.setattr(serving, "CONNECTIONS", 2)
 
     async def talk(port: int) -> None:
@@ -170,7 +171,7 @@ def test_the_storage_services_end_idle_connections(
 
 @pytest.mark.parametrize("text", [b"{", b"\xff", b'{"a": NaN}', b"-Infinity", b"[" * 100_000, b"1" * 5000])
 def test_odd_json_is_a_value_error(text: bytes) -> None:
-    """What no other JSON parser takes, and what is too deep or too long for ours, is one kind of error."""
+    """JSON refused by other parsers, and JSON too deep or too long for ours, is one kind of error."""
     with pytest.raises(ValueError, match=r".+"):
         serving.parse_json(text)
 

@@ -1,4 +1,4 @@
-"""The emulators together, as somebody starts them who has nothing else of this repository."""
+"""The emulators together, started without the rest of this repository."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def running(home: Path) -> Iterator[dict[str, Any]]:
-    """All emulators, as the command starts them, with a subscription of blob events."""
+    """All emulators, started by the command, with a subscription of blob events."""
     config = home / "more.json"
     config.write_text(json.dumps({"eventgrid": {"subscriptions": [ARRIVALS]}}))
     child = up(home, "--config", str(config), "--cluster", "gpu-cluster=2")
@@ -94,7 +94,7 @@ def test_a_job_runs_and_events_come(running: dict[str, Any], capsys: pytest.Capt
 
 
 def test_addresses_and_state_stay(tmp_path: Path) -> None:
-    """A second start on the folder answers at the same addresses, with what was there; a stop leaves no process."""
+    """A second start on the folder answers at the old addresses, with the old state; a stop leaves no process."""
     with start(tmp_path, Options(workspace="kept")) as first:
         record = first.record
         pids = [part.process.pid for part in first.parts.values()]
@@ -108,7 +108,7 @@ def test_addresses_and_state_stay(tmp_path: Path) -> None:
 
 
 def test_the_readmes_fixture_serves_other_repositories(tmp_path: Path) -> None:
-    """Its lines are a test that passes where nothing else of this repository is."""
+    """The README's lines are a test, and pass without the rest of this repository."""
     (tmp_path / "emulators").symlink_to(EMULATORS)
     readme = (PROJECT / "README.md").read_text("utf-8")
     (block,) = [block for block in readme.split("```") if "emulators.testing" in block]
@@ -120,7 +120,7 @@ def test_the_readmes_fixture_serves_other_repositories(tmp_path: Path) -> None:
 
 
 def test_a_part_that_does_not_start_stops_all(tmp_path: Path) -> None:
-    """A configuration that a part refuses is an error with its reason, and nothing is left running."""
+    """A configuration refused by a part is an error with a reason, and nothing is left running."""
     with pytest.raises(PartFailed, match="unknown configuration keys: \\['colour'\\]"):
         start(tmp_path, Options(more={"azureml": {"colour": "red"}}))
     assert main(["env", "--home", str(tmp_path)]) == 1
@@ -128,6 +128,6 @@ def test_a_part_that_does_not_start_stops_all(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["gpu", "=2", "gpu=many"])
 def test_clusters_are_name_and_number(text: str) -> None:
-    """`--cluster` takes NAME=NODES, and says so for what is something else."""
+    """`--cluster` takes NAME=NODES, and explains this for any other text."""
     with pytest.raises(Exception, match="is not NAME=NODES"):
         cluster(text)

@@ -248,27 +248,40 @@ def rate(step: int, steps: int) -> float:
     return (step + 1) / warm if step < warm else (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm))) / 2
 
 
+def usable(
+    data: Folder, side: int, settings: Settings, place: dist.Place, stop: dist.StopRequest
+) -> tuple[Folder, str]:
+    """Return the data set without broken images. Without a val folder, the seed draws the validation images; the text
+    then says so.
+    """
+    broken = folder.check(data, side, settings.workers or torch.get_num_threads(), place, stop)
+    data = folder.without(data, broken, settings.max_broken)
+    if data.val:
+        return data, ""
+    return folder.split(data, settings.val_share, settings.seed), " (drawn from all by the seed: there is no val)"
+
+
+def first_net(data: Folder, size: int, settings: Settings, tested: bool, place: dist.Place) -> tuple[nn.Module, str]:
+    """Return the network with its first weights, and a description of their source."""
+    s = settings
+    torch.manual_seed(s.seed)
+    net = backbone.build(s.backbone, len(data.classes), size)
+    note = warm_start.put(net, s.from_model, whole=tested) if s.from_model else first_weights(net, s, data.root, place)
+    if s.tune == "head":
+        backbone.freeze_all_but_head(net)
+    return net, note
+
+
 def train(settings: Settings, place: dist.Place, device: torch.device, stop: dist.StopRequest) -> str:
     """Train, validate after every epoch, keep the best epoch, and save. Returns the text of the last line."""
     began = time.perf_counter()
     s = settings
     with files.opened(s.data) as where, s.metrics(place) as metrics:
-        data = folder.find(where)
-        tested = warm_start.only_tests(s.epochs, s.from_model, data.classes)
+        found = folder.find(where)
+        tested = warm_start.only_tests(s.epochs, s.from_model, found.classes)
         view = images.View.of(warm_start.facts(tested)) if tested else backbone.view_for(s.backbone, s.image_size)
-        broken = folder.check(data, view.side, s.workers or torch.get_num_threads(), place, stop)
-        data = folder.without(data, broken, s.max_broken)
-        drawn = "" if data.val else " (drawn from all by the seed: there is no val)"
-        data = data if data.val else folder.split(data, s.val_share, s.seed)
-        torch.manual_seed(s.seed)
-        net = backbone.build(s.backbone, len(data.classes), view.size)
-        note = (
-            warm_start.put(net, s.from_model, whole=bool(tested))
-            if s.from_model
-            else first_weights(net, s, data.root, place)
-        )
-        if s.tune == "head":
-            backbone.freeze_all_but_head(net)
+        data, drawn = usable(found, view.side, s, place, stop)
+        net, note = first_net(data, view.size, s, bool(tested), place)
         net = s.speed.prepare(net, device)
         # Each process keeps its own running statistics within an epoch; see share_statistics.
         model = s.speed.compiled(DistributedDataParallel(net, gradient_as_bucket_view=True, forward_sync_buffers=False))

@@ -1,4 +1,4 @@
-"""Roles: what they reach, what they leave out, and which permission a request needs."""
+"""Roles: their reach, their exclusions, and the required permission of each request."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_delivery_that_is_allowed_passes(tmp_path: Path) -> None:
     ],
 )
 def test_delivery_that_would_fail_is_refused(tmp_path: Path, queue: str, role_id: str, message: str) -> None:
-    """A queue that is not there, and a role that can't send to it, are found before anything is deployed."""
+    """A missing queue, and a role without the right to send to the queue, are found before the deployment."""
     with pytest.raises(declared.DeploymentFailed, match=message):
         check(tmp_path, queue, role_id)
 
@@ -104,7 +104,7 @@ def test_requests_need_what_azure_documents(request_: Request, actions: str, tar
 
 
 def test_a_copy_also_reads_its_source() -> None:
-    """Copying needs the right to write here and to read there."""
+    """Copying needs the right to write at the destination and to read at the source."""
     copy = Request("blob", "PUT", "/output/x", {"x-ms-copy-source": "https://st.blob/account/azureml/y"})
     assert [need.target.rpartition("/")[2] for need in needs(copy)] == ["output", "azureml"]
 
@@ -129,6 +129,6 @@ def test_control_plane_requests() -> None:
 
 
 def test_an_unknown_request_is_no_guess() -> None:
-    """What is in none of the tables is an error."""
+    """A request outside of the tables is an error."""
     with pytest.raises(UnknownOperation):
         needs(Request("blob", "PUT", "/drops"))

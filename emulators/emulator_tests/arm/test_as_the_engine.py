@@ -1,4 +1,4 @@
-"""What Microsoft's own engine works out: 98 expressions."""
+"""The values of Microsoft's own engine for 98 expressions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def spec(name: str) -> Any:
 
 
 def test_every_expression_has_the_engines_value(tmp_path: Path) -> None:
-    """Each of the 98 expressions has the value, and the type, that the real engine gives it."""
+    """Each of the 98 expressions has the value and the type from the real engine."""
     wrong = []
     for case in spec("functions.json"):
         (tmp_path / "main.bicep").write_text(f"var value = {case['bicep']}\noutput value object = value\n")
@@ -41,7 +41,7 @@ def test_every_expression_has_the_engines_value(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["newGuid", "reference", "listKeys", "utcNow", "pickZones", "loadTextContent"])
 def test_what_is_not_there_says_so_by_name(name: str, tmp_path: Path) -> None:
-    """A function that isn't taken is refused with its name, its file and its line; nothing is guessed."""
+    """An unsupported function is refused with name, file and line; nothing is guessed."""
     assert name not in PURE
     (tmp_path / "main.bicep").write_text(f"var value = {name}('a')\noutput value string = value\n")
     with pytest.raises(BicepError, match=rf"main\.bicep:1: the function {name} is not taken here"):

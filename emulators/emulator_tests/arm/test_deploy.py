@@ -19,7 +19,7 @@ def deployed(folder: Path, text: str, **parameters: object) -> Deployment:
 
 
 def test_a_parent_gives_names_and_ids(tmp_path: Path) -> None:
-    """A child's name and id contain its parent's, in a loop too, and a scope is the id of what it names."""
+    """A child's name and id contain the parent's, in a loop too, and a scope is the id of the named resource."""
     found = deployed(
         tmp_path,
         """
@@ -42,7 +42,7 @@ def test_a_parent_gives_names_and_ids(tmp_path: Path) -> None:
 
 
 def test_modules_and_conditions(tmp_path: Path) -> None:
-    """A module is worked out with its parameters, its outputs are read, and a condition that says no leaves out."""
+    """A module is evaluated with its parameters, outputs are read, and a false condition leaves a resource out."""
     (tmp_path / "part.bicep").write_text(
         """
         param name string
@@ -113,7 +113,7 @@ a ${b}
     ],
 )
 def test_errors_say_where(tmp_path: Path, text: str, message: str) -> None:
-    """What can't be read or worked out is an error with its file and line, never a guess."""
+    """A fault in reading or evaluating is an error with file and line, never a guess."""
     with pytest.raises(BicepError) as refused:
         deployed(tmp_path, text, **({"a": "z"} if text.startswith("@") else {}))
     assert message in str(refused.value)

@@ -1,4 +1,4 @@
-"""What Azure refuses of a sound template, each rule with the words of the real one."""
+"""Azure's refusals of valid templates, each rule in the real service's words."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def refused(folder: Path, text: str, **parameters: object) -> list[str]:
 
 
 def test_a_plain_flex_site_passes(tmp_path: Path) -> None:
-    """What Microsoft's own samples set on Flex Consumption is taken."""
+    """The settings of Microsoft's own samples on Flex Consumption pass."""
     assert refused(tmp_path, SITE, config={"minTlsVersion": "1.2", "http20Enabled": True}) == []
 
 
@@ -79,7 +79,7 @@ def test_a_plain_flex_site_passes(tmp_path: Path) -> None:
     ],
 )
 def test_what_flex_consumption_lacks_is_refused(where: str, name: str, tmp_path: Path) -> None:
-    """Each property and setting that Flex Consumption doesn't have is refused by its name, as in ARM's error 51021."""
+    """Each property and setting unknown to Flex Consumption is refused by name, as in ARM's error 51021."""
     (told,) = refused(tmp_path, SITE, **{where: {name: "x"}})
     assert f"{name}) for Flex Consumption sites is invalid" in told
 
@@ -99,7 +99,7 @@ def test_other_plans_take_them(tmp_path: Path) -> None:
     ],
 )
 def test_scale_has_bounds(scale: dict[str, object], words: str, tmp_path: Path) -> None:
-    """Memory, instances and the groups that may be always ready are those that the plan knows."""
+    """Memory, instances and always-ready groups stay within the bounds of the plan."""
     (told,) = refused(tmp_path, SITE, scale=scale)
     assert words in told
 
@@ -128,7 +128,7 @@ def test_sizes_are_those_of_microsofts_table(size: str, priority: str, words: st
 
 
 def test_one_role_twice_is_refused(tmp_path: Path) -> None:
-    """Two names for one role of one principal on one scope: RoleAssignmentExists."""
+    """Two assignments of one role to one principal on one scope are refused: RoleAssignmentExists."""
     (told,) = refused(tmp_path, GRANTS)
     assert "assigned by two and by one: RoleAssignmentExists" in told
 

@@ -80,31 +80,31 @@ class Cloud:
         return answer
 
     def wait(self, name: str, *statuses: str, timeout: float = 60) -> dict[str, Any]:
-        """Wait until a job has one of these statuses (default: has ended)."""
+        """Wait until a job has any of these statuses (default: has ended)."""
         wanted = set(statuses) or TERMINAL
         wait_for(lambda: self.job(name)["status"] in wanted, timeout, f"{name} to be one of {wanted}")
         return self.job(name)
 
     def restart(self) -> None:
-        """Stop the part in order, and start it again on the same state."""
+        """Stop the part in order, and start the part again on its state."""
         assert self.part.stop() == 0
         self.part = launch(self.config)
 
 
 def cluster_body(maximum: int, minimum: int = 0, idle: str = "PT30S") -> dict[str, Any]:
-    """The body that creates or updates a cluster."""
+    """The body for creating or updating a cluster."""
     scale = {"minNodeCount": minimum, "maxNodeCount": maximum, "nodeIdleTimeBeforeScaleDown": idle}
     inner = {"vmSize": "Standard_D2s_v5", "vmPriority": "LowPriority", "scaleSettings": scale}
     return {"location": "local", "properties": {"computeType": "AmlCompute", "properties": inner}}
 
 
 def told(log: str, word: str) -> Any:
-    """What a probe told in its log under this word, the last time."""
+    """A probe's last value under this word in the log."""
     return json.loads(re.findall(rf"^{word} (.*)$", log, re.MULTILINE)[-1])
 
 
 def gone(pid: int) -> bool:
-    """Whether there is no such process any more."""
+    """Whether no process has this id any more."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

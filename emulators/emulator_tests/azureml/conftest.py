@@ -1,4 +1,4 @@
-"""One storage and one control plane for the whole folder, and one MLClient: the SDK keeps what it learns of a cloud."""
+"""One storage, one control plane and one MLClient for the whole folder: the SDK caches its knowledge of a cloud."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def receiver() -> Iterator[Receiver]:
 
 @pytest.fixture(scope="session")
 def certs(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """One authority for all control planes of the folder."""
+    """One authority for the control planes of the folder."""
     return str(tmp_path_factory.mktemp("certs"))
 
 
@@ -126,7 +126,7 @@ def storage(account: Services) -> Iterator[BlobServiceClient]:
 
 @pytest.fixture
 def contract(cloud: Cloud) -> Iterator[None]:
-    """What the part answered during the test is as Microsoft's OpenAPI has it (not checked where that is absent)."""
+    """Answers during the test match Microsoft's OpenAPI (not checked without the documents)."""
     before = len(cloud.call("GET", "/control/requests").json())
     yield
     if not SPECS.exists():

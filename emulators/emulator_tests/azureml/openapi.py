@@ -27,7 +27,7 @@ TYPES: dict[str, Any] = {"string": str, "integer": int, "number": (int, float), 
 
 @dataclass(frozen=True)
 class Schema:
-    """A schema and the document that its references are relative to."""
+    """A schema, and the document for relative references."""
 
     body: Json
     file: Path
@@ -35,7 +35,7 @@ class Schema:
 
 @dataclass
 class Shape:
-    """What an object may hold, with everything that it inherits."""
+    """The allowed content of an object, with inherited fields."""
 
     properties: dict[str, Schema]
     required: set[str]
@@ -52,7 +52,7 @@ class OpenApi:
                 self._paths.append((re.compile(pattern), operations, file.resolve()))
 
     def check(self, entry: Json) -> list[str]:
-        """Findings about one recorded request and its answer; a request that the documents don't have is one."""
+        """Findings about one recorded request and the answer; a request unknown to the documents is a finding."""
         found = self._operation(entry["method"], entry["path"])
         if found is None:
             return [f"{entry['method']} {entry['path']} is not in the contract"]

@@ -27,7 +27,7 @@ TOPIC_KEY = base64.b64encode(b"a key of the topic").decode()
 
 @dataclass
 class Grid:
-    """A running Event Grid part, and a test's view of it."""
+    """A running Event Grid part, and a test's view of the part."""
 
     config: Path
     bundle: Path
@@ -72,7 +72,7 @@ class Grid:
 
 @dataclass
 class Store:
-    """The storage account under test; names are fresh, so that tests share one Azurite without meeting."""
+    """The storage account under test; names are fresh, because tests share one Azurite without meeting."""
 
     azurite: Azurite
     blobs: BlobServiceClient
@@ -150,7 +150,7 @@ def new_grid(
 
 @pytest.fixture(scope="session")
 def to_queue() -> Callable[..., dict[str, Any]]:
-    """A subscription that delivers to a queue: `to_queue("team", "queue", filter={...})`."""
+    """A subscription with a queue as destination: `to_queue("team", "queue", filter={...})`."""
 
     def subscription(topic: str, queue: str, **rest: Any) -> dict[str, Any]:
         destination = {"endpointType": "StorageQueue", "properties": {"queueName": queue}}

@@ -1,4 +1,4 @@
-"""What Azurite's access log tells, and reading on where we stopped."""
+"""The content of Azurite's access log, and continuing at the last position."""
 
 from __future__ import annotations
 
@@ -83,14 +83,14 @@ def test_other_methods_are_no_writes(method: str) -> None:
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=1024))
 def test_every_name_comes_back_from_its_encoding(name: str) -> None:
-    """A blob's name is right whatever characters it is made of."""
+    """A blob's name is right for any characters."""
     write = accesslog.parse(line("/acct/c/" + quote(name)))
     assert write is not None
     assert write.blob == name
 
 
 def test_the_tail_gives_complete_lines_once(tmp_path: Path) -> None:
-    """A line is read when it is complete, and never again."""
+    """A line is read once it is complete, and never again."""
     log = tmp_path / "log"
     tail = Tail(log, Position(1, 0))
     assert tail.read(NOW) == []
@@ -120,7 +120,7 @@ def test_a_log_read_in_pieces_is_the_whole_log(
 
 
 def test_a_replaced_log_starts_a_later_age(tmp_path: Path) -> None:
-    """A shorter file is a new log: read from its start, at positions that sort after all earlier ones."""
+    """A shorter file is a new log: read from the start, at positions sorted after every earlier position."""
     log = tmp_path / "log"
     log.write_bytes(b"a long first line\n")
     tail = Tail(log, Position(int(NOW), 0))

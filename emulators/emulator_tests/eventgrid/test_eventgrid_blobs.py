@@ -1,4 +1,4 @@
-"""Blob events from what really happens on a real Azurite."""
+"""Blob events from real writes on a real Azurite."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def events(grid: Any, store: Any, queue: str) -> Callable[[], list[dict[str, Any
 
 
 def test_an_upload_becomes_an_event_with_the_blobs_facts(watched: ContainerClient, events: Any, store: Any) -> None:
-    """Etag, length, type and URL are those of the blob, and the time is that of the write."""
+    """Etag, length, type and URL are the blob's, and the time is the time of the write."""
     before = datetime.now(UTC)
     blob = watched.upload_blob("digits/train.idx", b"12345", content_type="application/x-idx")
     (event,) = events()
@@ -138,7 +138,7 @@ def test_names_are_right_whatever_they_hold(watched: ContainerClient, events: An
 
 
 def test_overwrites_are_events_of_their_own_in_order(watched: ContainerClient, events: Any) -> None:
-    """Each overwrite has its own id and a later sequencer; the last one has the etag that stays."""
+    """Each overwrite has a separate id and a later sequencer; the last event has the final etag."""
     etags = [watched.upload_blob("again", b"x" * n, overwrite=True).get_blob_properties().etag for n in range(1, 6)]
     told = events()
     assert len({event["id"] for event in told}) == 5
@@ -169,7 +169,7 @@ def test_the_barrier_finds_every_blob(grid: Any, watched: ContainerClient, store
 
 
 def test_messages_are_base64_json_one_event_each(grid: Any, watched: ContainerClient, store: Any, queue: str) -> None:
-    """A queue message is the base64 of one event's JSON, as Azure writes it, and lives as long as configured."""
+    """A queue message is the base64 of one event's JSON, as in Azure, and lives for the configured time."""
     watched.upload_blob("message", b"x")
     grid.barrier()
     with store.queues.get_queue_client(queue) as client:

@@ -1,4 +1,4 @@
-"""The configuration: what is refused, and that deployed definitions are read as they are."""
+"""The configuration: refusals, and the reading of deployed definitions."""
 
 from __future__ import annotations
 
@@ -89,6 +89,6 @@ def test_a_bad_subscription_is_named(change: dict[str, Any], message: str) -> No
     ],
 )
 def test_a_bad_configuration_is_named(change: dict[str, Any], message: str) -> None:
-    """Names are unique, and there is one source of blob events."""
+    """Names are unique, and only one source of blob events exists."""
     with pytest.raises(BadConfig, match=message):
         read(**change)

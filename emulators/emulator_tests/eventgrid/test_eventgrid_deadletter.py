@@ -65,7 +65,7 @@ def test_cloud_events_have_lower_case_dead_letter_attributes(
 def test_an_event_over_64_kib_is_dead_lettered_at_once(
     new_grid: Any, to_queue: Any, custom_event: Any, store: Any, grave: ContainerClient, dead_letter: dict[str, Any]
 ) -> None:
-    """What does not fit into a queue message gets no retry; what just fits is delivered."""
+    """An event too large for a queue message gets no retry; an event at the limit is delivered."""
     queue = store.queue()
     grid = new_grid([to_queue("team", queue, deadLetterDestination=dead_letter)], retry_time_scale=SCALE)
     grid.publish(custom_event("fits", data="x" * 48_000), custom_event("large", data="x" * 49_200)).raise_for_status()
@@ -79,7 +79,7 @@ def test_an_event_over_64_kib_is_dead_lettered_at_once(
 def test_time_to_live_ends_in_a_dead_letter(
     new_grid: Any, to_queue: Any, custom_event: Any, grave: ContainerClient, dead_letter: dict[str, Any]
 ) -> None:
-    """An event that outlives its time to live is dead-lettered for that reason, with attempts to spare."""
+    """An event beyond its time to live is dead-lettered for this reason, with attempts to spare."""
     rest = {"retryPolicy": {"eventTimeToLiveInMinutes": 1}, "deadLetterDestination": dead_letter}
     grid = new_grid([to_queue("team", "not-there", **rest)], retry_time_scale=SCALE)
     grid.publish(custom_event()).raise_for_status()
@@ -106,7 +106,7 @@ def test_without_a_dead_letter_container_events_are_dropped(
 
 
 def test_a_queue_that_appears_gets_its_event(new_grid: Any, to_queue: Any, custom_event: Any, store: Any) -> None:
-    """An event is delivered by a later attempt once its destination is there."""
+    """A later attempt delivers an event once the destination exists."""
     queue = store.queue()
     store.queues.delete_queue(queue)
     grid = new_grid([to_queue("team", queue)], retry_time_scale=SCALE)
@@ -127,7 +127,9 @@ def test_dead_letter_blobs_are_events_only_for_who_wants_them(
     grave: ContainerClient,
     dead_letter: dict[str, Any],
 ) -> None:
-    """A dead-letter blob is an event for a subscription to its container, and is not even looked at without one."""
+    """A dead-letter blob is an event for a subscription to the blob's container, and is not even read without a
+    subscription.
+    """
     queue, failing = store.queue(), {"retryPolicy": {"maxDeliveryAttempts": 1}, "deadLetterDestination": dead_letter}
     watched = [to_queue("storage", queue, filter=in_container(grave.container_name))]
     broken = to_queue("team", "not-there", **failing)

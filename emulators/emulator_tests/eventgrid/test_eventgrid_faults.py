@@ -1,4 +1,4 @@
-"""The knobs, and that the barrier counts with them."""
+"""The knobs, and their effect on the barrier."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def sent(grid: Any, store: Any, queue: str, custom_event: Any) -> Callable[..., 
 
 
 def test_duplicate_delivers_each_event_so_often(sent: Any) -> None:
-    """`duplicate` 3 is three deliveries of the same event."""
+    """`duplicate` 3 makes three deliveries of one event."""
     assert set(Counter(sent(20, duplicate=3)).values()) == {3}
 
 
 def test_shuffle_changes_the_order_and_loses_nothing(sent: Any) -> None:
-    """Shuffled events all arrive, not in the order they were sent."""
+    """Shuffled events arrive completely, in another order than sent."""
     ids = sent(60, shuffle=True, seed=1)
     assert sorted(ids) == [f"{number:03}" for number in range(60)]
     assert ids != sorted(ids)
@@ -60,14 +60,14 @@ def test_lose_loses_about_its_share_and_the_barrier_knows(sent: Any, grid: Any) 
 
 
 def test_delay_holds_back_and_the_barrier_waits(sent: Any) -> None:
-    """A delayed event is not there before its delay is over; the barrier returns when it is."""
+    """A delayed event is absent until the end of the delay; the barrier returns then."""
     start = time.monotonic()
     assert len(sent(3, delay_seconds=[0.6, 0.8])) == 3
     assert time.monotonic() - start >= 0.6
 
 
 def test_the_barrier_says_504_when_its_time_is_up(grid: Any, custom_event: Any, store: Any, queue: str) -> None:
-    """A barrier that can't be reached in time answers 504 with what is pending."""
+    """A barrier without success in time answers 504 with the pending events."""
     grid.faults(delay_seconds=[2, 2])
     grid.publish(custom_event()).raise_for_status()
     answer = grid.get("/control/barrier?timeout=0.2")
@@ -112,5 +112,5 @@ def test_a_wrong_knob_is_refused(knobs: Any, message: str) -> None:
 
 @pytest.mark.parametrize("timeout", ["soon", "nan", "inf", "-1", ""])
 def test_a_barrier_needs_a_time(grid: Any, timeout: str) -> None:
-    """What is no number of seconds is 400."""
+    """A value other than a number of seconds is 400."""
     assert grid.get(f"/control/barrier?timeout={timeout}").status_code == 400

@@ -42,7 +42,7 @@ def own(account: Account) -> Iterator[Store]:
 def told(
     account: Account, own: Store, new_grid: Callable[..., Any], to_queue: Callable[..., Any]
 ) -> Callable[[], list[dict[str, Any]]]:
-    """The events that happened since the last call, whatever their type, in the order of what they tell."""
+    """The events since the last call, of any type, in the order of their changes."""
     queue = own.queue()
     grid = new_grid([to_queue("storage", queue)], storage=account)
 
@@ -59,7 +59,7 @@ def container(own: Store) -> ContainerClient:
 
 
 def test_a_deleted_blob_is_an_event(told: Callable[[], list[dict[str, Any]]], container: ContainerClient) -> None:
-    """With the type of what was there; of snapshots alone, of a refused request and of a container there is none."""
+    """The event has the type of the deleted blob; snapshots alone, a refused request and a container make no event."""
     blob = container.upload_blob("a b", b"123", content_type="text/x-odd")
     blob.create_snapshot()
     blob.delete_blob(delete_snapshots="only")
@@ -80,7 +80,7 @@ def test_a_deleted_blob_is_an_event(told: Callable[[], list[dict[str, Any]]], co
 def test_a_batch_of_deletions_is_as_many_events(
     told: Callable[[], list[dict[str, Any]]], container: ContainerClient
 ) -> None:
-    """Each blob of a batch has its own event."""
+    """Each blob of a batch has a separate event."""
     for name in ("a", "b"):
         container.upload_blob(name, b"1")
     container.delete_blobs("a", "b")

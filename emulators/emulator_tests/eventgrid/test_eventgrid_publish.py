@@ -46,7 +46,7 @@ def client(grid: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., EventGri
 
 
 class Token:
-    """A token credential, as a managed identity would be one."""
+    """A token credential, like a managed identity."""
 
     def get_token(self, *scopes: str, **_: Any) -> AccessToken:
         return AccessToken("token", 9_999_999_999)
@@ -95,7 +95,7 @@ def test_a_signed_token_and_a_bearer_token_may_publish(grid: Any, client: Any, c
 def test_a_token_is_good_for_its_topic_until_it_expires(
     grid: Any, client: Any, custom_event: Any, hours: int, topic: str, why: str
 ) -> None:
-    """A token of yesterday, or one signed for another topic, is 401 and says so, though its signature is right."""
+    """An expired token, or a token for another topic, is 401 with the reason, though the signature is right."""
     old = generate_sas(grid.topic(topic), KEY, datetime.now(UTC) + timedelta(hours=hours))
     with client(AzureSasCredential(old)) as publisher, pytest.raises(ClientAuthenticationError, match=why):
         publisher.send(custom_event())
@@ -105,7 +105,7 @@ def test_a_token_is_good_for_its_topic_until_it_expires(
     "expiry", ["11/22/2999 3:00:00 PM", "2999-01-02T03:04:05Z", "2999-01-02 03:04:05.123456+02:00"]
 )
 def test_expiries_of_other_clients_are_read(expiry: str) -> None:
-    """A token's expiry is good as .NET, ISO 8601 and Python write it; what is no time is refused."""
+    """A token's expiry may be written as in .NET, ISO 8601 and Python; any other text is refused."""
     topic, path = Topic("t", "/topics/t", key=access.new_key()), "/topics/t/api/events"
     for written, good in ((expiry, True), (expiry.replace("2999", "1999"), False), ("soon", False)):
         sas = generate_sas(f"https://127.0.0.1{path}", str(topic.key), written)  # type: ignore[arg-type]
@@ -115,7 +115,7 @@ def test_expiries_of_other_clients_are_read(expiry: str) -> None:
 
 @pytest.mark.parametrize("name", ["aeg-sas-key", "aeg-sas-token"])
 def test_a_key_that_is_no_text_may_not_publish(name: str) -> None:
-    """A header with a byte that is no UTF-8, as the server reads it, is a wrong key like others."""
+    """A header with a byte outside of UTF-8, as the server reads the header, is a wrong key."""
     topic, path = Topic("t", "/topics/t", key=access.new_key()), "/topics/t/api/events"
     for text in ("\udcff", "r=x&e=y&s=\udcff", "r=\udcff&s=x"):
         assert access.refusal(topic, {name: text}, path, datetime.now(UTC)) == access.NEEDS
@@ -134,7 +134,7 @@ def test_another_key_may_not_publish(grid: Any, client: Any, custom_event: Any, 
 
 
 def test_no_credential_is_401_and_no_topic_is_404(grid: Any, client: Any, custom_event: Any) -> None:
-    """A request without a credential is refused, and one to an unknown topic is told the topics there are."""
+    """A request without a credential is refused, and a request to an unknown topic gets the names of the topics."""
     assert grid.publish(custom_event(), headers={}).status_code == 401
     answer = requests.post(grid.topic("none"), json=[custom_event()], verify=grid.bundle, timeout=10)
     assert answer.status_code == 404
@@ -144,7 +144,7 @@ def test_no_credential_is_401_and_no_topic_is_404(grid: Any, client: Any, custom
 
 
 def test_a_bad_event_refuses_the_whole_request(grid: Any, custom_event: Any) -> None:
-    """One bad event in an array is 400 with its place and key, and none of the array is taken."""
+    """One bad event in an array is 400 with place and key, and no event of the array is taken."""
     before = grid.counts()["received"]
     bad = custom_event("2")
     del bad["subject"]
@@ -164,7 +164,7 @@ def test_over_one_mebibyte_is_413(grid: Any, custom_event: Any) -> None:
 def test_subscriptions_get_what_they_filter_for(
     new_grid: Callable[..., Any], to_queue: Callable[..., Any], store: Any, custom_event: Any
 ) -> None:
-    """Each subscription gets the events of its topic that pass its filter, and no others."""
+    """Each subscription gets exactly the events of its topic within its filter."""
     archived, large = store.queue(), store.queue()
     conditions = [{"operatorType": "NumberGreaterThan", "key": "data.size", "value": 10}]
     grid = new_grid(

@@ -1,4 +1,4 @@
-"""What survives the end of the process."""
+"""State across the end of the process."""
 
 from __future__ import annotations
 
@@ -58,8 +58,9 @@ def test_a_write_is_not_passed_over_while_azurite_is_away(
 
 
 def test_a_killed_process_loses_nothing(new_grid: Any, to_queue: Any, in_container: Any, store: Any) -> None:
-    """Killed in the middle of a burst, with deliveries delayed, every event still arrives; what comes twice is the
-    same event, with the same id."""
+    """After a kill in the middle of a burst, with delayed deliveries, every event arrives; a repeated event keeps its
+    id.
+    """
     queue, container = store.queue(), store.container()
     grid = new_grid([to_queue("storage", queue, filter=in_container(container.container_name))])
     grid.faults(delay_seconds=[0, 1], seed=1)
@@ -77,7 +78,7 @@ def test_a_killed_process_loses_nothing(new_grid: Any, to_queue: Any, in_contain
 
 
 def test_published_events_are_safe_once_accepted(new_grid: Any, to_queue: Any, custom_event: Any, store: Any) -> None:
-    """An event that was answered 200 is delivered even if the process is killed right after, and so is the next one."""
+    """An event answered with 200 is delivered even after a kill right behind the answer, and so is the next event."""
     queue = store.queue()
     grid = new_grid([to_queue("team", queue)])
     grid.faults(delay_seconds=[1, 1])
@@ -91,7 +92,7 @@ def test_published_events_are_safe_once_accepted(new_grid: Any, to_queue: Any, c
 
 
 def test_attempts_are_counted_over_a_restart(new_grid: Any, to_queue: Any, custom_event: Any, store: Any) -> None:
-    """A delivery that has failed goes on from its last attempt: a restart does not begin the schedule again."""
+    """A failed delivery goes on from its last attempt: a restart does not begin the schedule again."""
     rest = {"retryPolicy": {"maxDeliveryAttempts": 2}}
     grid = new_grid([to_queue("team", "not-there", **rest)], retry_time_scale=0.003)
     grid.publish(custom_event()).raise_for_status()
@@ -105,7 +106,7 @@ def test_attempts_are_counted_over_a_restart(new_grid: Any, to_queue: Any, custo
 def test_events_of_a_removed_subscription_are_forgotten(
     new_grid: Any, to_queue: Any, custom_event: Any, store: Any
 ) -> None:
-    """A subscription that is gone from the configuration takes its undelivered events with it."""
+    """A subscription removed from the configuration takes its undelivered events with it."""
     grid = new_grid([to_queue("team", "not-there")])
     grid.publish(custom_event()).raise_for_status()
     grid.kill()

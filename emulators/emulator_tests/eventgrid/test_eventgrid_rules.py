@@ -1,4 +1,4 @@
-"""The retry schedule, as published, without waiting for it."""
+"""The published retry schedule, without waiting."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_scale_shortens_everything_alike() -> None:
 
 
 def test_attempts_are_limited() -> None:
-    """The last allowed attempt that fails is the end."""
+    """The last allowed attempt is the end."""
     assert waits(replace(POLICY, max_attempts=3)) == [10, 30, -1.0]
     left = delivery.after_attempt(NEW, 500, replace(POLICY, max_attempts=1), 1000.0)
     assert left is not None
@@ -46,7 +46,7 @@ def test_attempts_are_limited() -> None:
 
 
 def test_time_to_live_limits() -> None:
-    """An event older than its time to live is not tried again; it is looked at before an attempt only."""
+    """An event beyond its time to live is not tried again; the age is checked only before an attempt."""
     assert waits(replace(POLICY, ttl_seconds=60)) == [10, 30, 60]
     assert not delivery.expired(NEW, POLICY, NEW.due + 10 * POLICY.ttl_seconds)
 
@@ -76,7 +76,7 @@ def test_some_statuses_wait_longer(status: int, wait: float) -> None:
 
 @pytest.mark.parametrize("status", [200, 201, 202, 203, 204])
 def test_only_200_to_204_are_success(status: int) -> None:
-    """These five statuses end a delivery well."""
+    """Only these five statuses end a delivery well."""
     assert delivery.after_attempt(NEW, status, POLICY, 1000.0) is None
 
 

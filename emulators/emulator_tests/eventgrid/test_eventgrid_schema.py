@@ -110,13 +110,13 @@ def test_a_blob_event_says_what_was_written() -> None:
 
 
 def test_an_event_without_its_blob_has_the_facts_of_the_log() -> None:
-    """Only what the blob alone could tell is missing when it was gone."""
+    """Of a deleted blob, only the blob's own facts are missing."""
     missing = blob_event().data.keys() - blob_event(None).data.keys()
     assert missing == {"eTag", "contentType", "contentLength", "blobType"}
 
 
 def test_the_same_line_gives_the_same_event_and_another_another() -> None:
-    """Ids are unique per write, and a line that is read twice repeats its event instead of making a new one."""
+    """Ids are unique per write, and a line read twice repeats the event instead of making a new event."""
     ids = [
         schema.blob_event(write(offset, began), FACTS, TOPIC, ENDPOINT).id
         for offset, began in [(1, 1), (2, 1), (1, 2), (1, 1)]
@@ -136,7 +136,7 @@ def test_sequencers_sort_as_the_writes_came() -> None:
 
 
 def test_the_sdk_reads_both_schemas() -> None:
-    """Microsoft's own classes take what we deliver."""
+    """Microsoft's own classes accept our deliveries."""
     event = blob_event()
     assert EventGridEvent.from_json(json.dumps(schema.render(event, EVENT_GRID))).event_type == CREATED
     cloud: CloudEvent[Any] = CloudEvent.from_json(json.dumps(schema.render(event, CLOUD)))

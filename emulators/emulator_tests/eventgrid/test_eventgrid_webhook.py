@@ -18,7 +18,7 @@ from emulators.process import wait_for
 
 @dataclass
 class Receiver:
-    """Answers events with `statuses` in turn, then 200. `agrees` is whether it takes part in the handshake."""
+    """Answers events with `statuses` in turn, then 200. `agrees` decides about the handshake."""
 
     agrees: bool = True
     statuses: list[int] = field(default_factory=list)
@@ -83,7 +83,7 @@ def hook(new_grid: Callable[..., Any], receiver: Receiver) -> Callable[..., Any]
 
 
 def test_the_handshake_comes_before_the_first_event(hook: Any, receiver: Receiver, custom_event: Any) -> None:
-    """The endpoint gets one SubscriptionValidation event, echoes its code, and then gets events."""
+    """The endpoint gets one SubscriptionValidation event, echoes the code, and then gets events."""
     grid = hook()
     grid.publish(custom_event()).raise_for_status()
     grid.barrier()
@@ -95,7 +95,7 @@ def test_the_handshake_comes_before_the_first_event(hook: Any, receiver: Receive
 
 
 def test_nothing_is_delivered_to_who_does_not_agree(hook: Any, receiver: Receiver, custom_event: Any) -> None:
-    """Without the right answer there are no events, and the barrier says who is waited for; agreeing late is enough."""
+    """Without the right answer no events arrive, and the barrier names the endpoint; a late agreement is enough."""
     receiver.agrees = False
     grid = hook()
     grid.publish(custom_event()).raise_for_status()
@@ -132,7 +132,7 @@ def test_cloud_events_use_the_options_handshake(hook: Any, receiver: Receiver, c
 
 
 def test_refused_events_are_tried_again_with_a_count(hook: Any, receiver: Receiver, custom_event: Any) -> None:
-    """Each attempt says how many there were before it; success ends them."""
+    """Each attempt has the number of earlier attempts; success ends the attempts."""
     receiver.statuses = [500, 404, 503]
     grid = hook()
     grid.publish(custom_event()).raise_for_status()

@@ -40,7 +40,9 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[azurite.Azurit
 
 @dataclass
 class SampleHost:
-    """A host of the sample app. `queue` is the name that its queue function listens to; others begin with it."""
+    """A host of the sample app. `queue` is the name of the queue function's queue; other queues begin with this
+    name.
+    """
 
     part: process.Part
     record: Path
@@ -51,12 +53,12 @@ class SampleHost:
         return requests.request(method, self.part.info["url"] + path, timeout=30, **kwargs)
 
     def records(self, kind: str) -> list[dict[str, Any]]:
-        """What the app's functions of one kind have recorded so far."""
+        """The records so far of one kind of the app's functions."""
         lines = self.record.read_text().splitlines() if self.record.exists() else []
         return [entry for entry in map(json.loads, lines) if entry["kind"] == kind]
 
     def wait_for_records(self, kind: str, count: int = 1, text: str = "") -> list[dict[str, Any]]:
-        """Wait for `count` records of one kind that have `text` in their body, and return them."""
+        """Wait for `count` records of one kind with `text` in the body, and return the records."""
 
         def found() -> list[dict[str, Any]]:
             return [entry for entry in self.records(kind) if text in entry.get("body", "")]
@@ -76,7 +78,7 @@ class SampleHost:
                 client.send_message(body)
 
     def bodies(self, suffix: str) -> list[str]:
-        """The messages of a queue, which stay there; none if there is no queue."""
+        """The messages of a queue, which stay in the queue; empty for a missing queue."""
         with self.client(suffix) as client:
             try:
                 return sorted(message.content for message in client.peek_messages(32))
@@ -107,7 +109,7 @@ def starter(storage: azurite.Azurite, folder: Path) -> Iterator[StartHost]:
         like: SampleHost | None = None,
         **config: Any,
     ) -> SampleHost:
-        """Start a host; `like` gives it the queue and the record of another one. Settings and config override."""
+        """Start a host; `like` gives the host another host's queue and record. Settings and config override."""
         number = len(running)
         queue = like.queue if like else f"q{uuid.uuid4().hex[:12]}"
         file, record = folder / f"host{number}.json", like.record if like else folder / f"record{number}.jsonl"
@@ -157,7 +159,7 @@ def start_host(storage: azurite.Azurite, tmp_path: Path) -> Iterator[StartHost]:
 
 @pytest.fixture(scope="session")
 def sample_host(storage: azurite.Azurite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SampleHost]:
-    """One host without keys for all tests that can share one. Starting one costs a second."""
+    """One shared host without keys. Starting a host costs a second."""
     starts = starter(storage, tmp_path_factory.mktemp("host"))
     yield next(starts)()
     next(starts, None)
@@ -165,8 +167,9 @@ def sample_host(storage: azurite.Azurite, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="session")
 def keyed_host(storage: azurite.Azurite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SampleHost]:
-    """One host that asks for keys (m-key is the master's, f-key the functions', e-key Event Grid's), with its home page
-    off and bodies of at most 1,000 bytes."""
+    """One host with keys (m-key is the master's, f-key the functions', e-key Event Grid's), without a home page, and
+    with bodies of at most 1,000 bytes.
+    """
     starts = starter(storage, tmp_path_factory.mktemp("keyed"))
     keys = {"master": "m-key", "function": "f-key", "eventgrid_extension": "e-key"}
     settings = {"AzureWebJobsDisableHomepage": "true", "FUNCTIONS_REQUEST_BODY_SIZE_LIMIT": "1000"}

@@ -127,7 +127,7 @@ def test_every_invocation_ends_equally(python313: str, tmp_path: Path) -> None:
 
 
 def scenario(host: SampleHost) -> dict[str, Any]:
-    """The same story on any host: HTTP, messages that succeed, poison, outputs, events, a timer."""
+    """One story for any host: HTTP, successful messages, poison, outputs, events, a timer."""
     echo = host.call("/api/echo/x?a=1", "POST", data=b"body").json()
     answers = [host.call(f"/api/{route}") for route in ("text", "described", "cookies", "boom", "nothing", "missing")]
     hook = "/runtime/webhooks/EventGrid?functionName=on_event"

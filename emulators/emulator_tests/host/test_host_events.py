@@ -54,14 +54,14 @@ def test_each_event_of_a_delivery_is_one_invocation(sample_host: SampleHost) -> 
 
 
 def test_one_failed_event_fails_the_delivery_after_all_have_run(sample_host: SampleHost) -> None:
-    """500 makes Event Grid send all of it again, so the good events of the delivery ran too."""
+    """500 makes Event Grid send the whole delivery again, so the good events of the delivery ran too."""
     answer = post(sample_host, [event(21, fail=True), event(22)])
     assert (answer.status_code, answer.text) == (500, "Exception while executing function: Functions.on_event")
     assert {"event-21", "event-22"} <= {entry["id"] for entry in sample_host.records("event")}
 
 
 def test_a_single_object_and_a_cloud_event_are_taken(sample_host: SampleHost) -> None:
-    """A delivery may be one object; CloudEvents come as such."""
+    """A delivery may be one object; CloudEvents come unchanged."""
     cloud = {"specversion": "1.0", "id": "cloud-1", "source": "s", "type": "Cloud.Happened", "data": {"n": 1}}
     assert post(sample_host, cloud).status_code == 202
     assert next(e for e in sample_host.records("event") if e["id"] == "cloud-1")["type"] == "Cloud.Happened"
@@ -109,7 +109,7 @@ def test_admin_runs_any_function_but_an_http_one(sample_host: SampleHost) -> Non
 
 
 def test_admin_answers_at_once_whatever_comes_of_it(sample_host: SampleHost) -> None:
-    """A function that fails is 202 like others, even with `?wait=true`; one that is not there is 404."""
+    """A failing function is 202, too, even with `?wait=true`; a missing function is 404."""
     for path in ("work", "work?wait=true"):
         assert run(sample_host, path, {"input": "garbage"}).status_code == 202
     assert run(sample_host, "nobody", {}).status_code == 404

@@ -23,7 +23,7 @@ QUIET: dict[str, Any] = {
 
 
 def exported(start_host: StartHost, app: Path, settings: dict[str, str] | None = None) -> Ingestion:
-    """What one call of a queue's function exports, and some polls."""
+    """The exports of one call of a queue's function, and of some polls."""
     with ingestion() as taken:
         host = start_host(
             {"APPLICATIONINSIGHTS_CONNECTION_STRING": taken.connection_string, **(settings or {})}, app=str(app)

@@ -43,13 +43,13 @@ def test_a_request_reaches_the_function_whole(sample_host: SampleHost) -> None:
     ],
 )
 def test_the_first_route_by_name_wins(sample_host: SampleHost, path: str, text: str) -> None:
-    """thing_by_number, thing_by_path, thing_latest: a catch-all hides the literal after it, and takes an empty rest."""
+    """thing_by_number, thing_by_path, thing_latest: a catch-all hides the later literal, and takes an empty rest."""
     assert sample_host.call("/api/" + path).text == text
 
 
 @pytest.mark.parametrize("target", ["/api/missing", "/echo", "DELETE /api/echo/x", "/api/echo/x/y"])
 def test_no_route_and_a_wrong_method_are_404(sample_host: SampleHost, target: str) -> None:
-    """The method is part of the route: there is no 405."""
+    """The method is part of the route: no 405 exists."""
     method, _, path = target.rpartition(" ")
     assert sample_host.call(path, method or "GET").status_code == 404
 
@@ -118,7 +118,7 @@ def test_a_blocking_async_function_stops_nobody_else(sample_host: SampleHost) ->
 
 
 def test_a_function_past_its_time_fails(sample_host: SampleHost) -> None:
-    """functionTimeout ends an invocation with 500, and with it the worker: another one answers what comes next."""
+    """functionTimeout ends an invocation with 500, and ends the worker: another worker answers the next call."""
     worker = sample_host.call("/api/process").text
     assert sample_host.call("/api/sleep/60").status_code == 500
     assert sample_host.call("/api/process").text != worker
@@ -127,7 +127,7 @@ def test_a_function_past_its_time_fails(sample_host: SampleHost) -> None:
 @ours_alone
 @pytest.mark.parametrize("kind", ["sleep", "tick"])
 def test_the_apps_records_carry_their_invocation(sample_host: SampleHost, kind: str) -> None:
-    """Each record has the id of the invocation that wrote it, for coroutines and for threads."""
+    """Each record has the id of the writing invocation, for coroutines and for threads."""
     before = len(sample_host.records(kind))
     sample_host.call("/api/sleep/0")
     sample_host.call("/admin/functions/tick", "POST", json={})
@@ -136,12 +136,12 @@ def test_the_apps_records_carry_their_invocation(sample_host: SampleHost, kind: 
 
 
 def test_the_home_page_can_be_switched_off(sample_host: SampleHost, keyed_host: SampleHost) -> None:
-    """`/` says that the app runs; with AzureWebJobsDisableHomepage it says nothing."""
+    """`/` says that the app runs; with AzureWebJobsDisableHomepage the answer is empty."""
     assert (sample_host.call("/").status_code, keyed_host.call("/").status_code) == (200, 204)
 
 
 def test_answers_come_in_chunks(sample_host: SampleHost) -> None:
-    """No answer of a function announces its length."""
+    """No answer of a function announces a length."""
     headers = sample_host.call("/api/text").headers
     assert (headers.get("Transfer-Encoding"), headers.get("Content-Length")) == ("chunked", None)
 

@@ -1,4 +1,4 @@
-"""The way on which these tests are asked of another host leads to ours too, started as if nobody knew it."""
+"""The way of asking another host leads to our host, too, started as if unknown."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ TESTS = (
 @ours_alone
 @pytest.mark.skipif(os.name == "nt", reason="the command is one of a POSIX shell")
 def test_the_tests_pass_on_a_host_that_a_command_starts(tmp_path: Path) -> None:
-    """With EMULATORS_FUNCTIONS_HOST, or another project's prefix, a few tests pass on a host that they start by that
-    command in a copy of the app's folder, whatever PYTHONPATH the tests themselves have."""
+    """With EMULATORS_FUNCTIONS_HOST, or another project's prefix, a few tests pass on a host started by the variable's
+    command in a copy of the app's folder, whatever PYTHONPATH the tests themselves have.
+    """
     (tmp_path / "function_app.py").write_text("raise RuntimeError('this is another app')\n")
     environment = {
         **os.environ,

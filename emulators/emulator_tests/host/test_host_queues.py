@@ -27,7 +27,9 @@ def test_a_message_runs_once_and_is_deleted(sample_host: SampleHost) -> None:
 
 
 def test_a_failing_message_is_tried_again_then_poison(sample_host: SampleHost) -> None:
-    """It runs maxDequeueCount times, then moves to the poison queue as it was; one that succeeds in time does not."""
+    """A failing message runs maxDequeueCount times, then moves to the poison queue unchanged; a message with a success
+    in time does not move.
+    """
     sample_host.send('{"fail": 9, "text": "\u00e4"}')
     sample_host.send('{"fail": 2}')
     wait_for(lambda: sample_host.bodies("-poison") and sample_host.count() == 0, 60, "the poison message")
@@ -37,7 +39,7 @@ def test_a_failing_message_is_tried_again_then_poison(sample_host: SampleHost) -
 
 
 def test_members_of_the_body_replace_metadata(sample_host: SampleHost) -> None:
-    """As in Azure, a JSON body with an "id" changes what the function reads in msg.id, whatever its case."""
+    """As in Azure, a JSON body with an "id" changes the function's msg.id, in any case."""
     sample_host.send('{"ID": "mine", "name": "hijack"}')
     assert sample_host.wait_for_records("work", text="hijack")[0]["id"] == "mine"
 
@@ -52,7 +54,9 @@ def test_text_parameters_and_queue_outputs(sample_host: SampleHost) -> None:
 
 
 def test_a_slow_message_stays_hidden(start_host: StartHost) -> None:
-    """Its invisibility is renewed at half time, so a function longer than that runs once, and deletes what it ran."""
+    """The invisibility is renewed at half time: a function longer than the invisibility runs once, and deletes its
+    message.
+    """
     host = start_host(invisibility_seconds=2)
     host.send('{"seconds": 2.6}')
     host.wait_for_records("work", 1)
@@ -62,7 +66,7 @@ def test_a_slow_message_stays_hidden(start_host: StartHost) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
 def test_a_killed_hosts_message_comes_back_after_its_lease(start_host: StartHost) -> None:
-    """What a host had in work when it was killed runs on the next host once the lease is over, and only then."""
+    """A killed host's message runs on the next host after the end of the lease, and not before."""
     first = start_host(invisibility_seconds=3)
     first.send('{"seconds": 60, "text": "held"}')
     first.wait_for_records("work", 1, text="held")
@@ -73,7 +77,7 @@ def test_a_killed_hosts_message_comes_back_after_its_lease(start_host: StartHost
 
 
 def test_messages_run_at_the_same_time(sample_host: SampleHost) -> None:
-    """Twenty messages of one second each take less than twenty: a batch does not wait for the one before."""
+    """Twenty messages of one second each take less than twenty seconds: a batch does not wait for the earlier batch."""
     begin = time.monotonic()
     for number in range(20):
         sample_host.send(json.dumps({"seconds": 1, "number": number}))
@@ -86,7 +90,7 @@ def test_messages_run_at_the_same_time(sample_host: SampleHost) -> None:
 def test_base64_encoding_and_undecodable_messages(
     start_host: StartHost, sample_copy: Callable[[dict[str, Any]], Path]
 ) -> None:
-    """With messageEncoding base64 a body is decoded; what is not base64 moves to poison as it is, without a run."""
+    """With messageEncoding base64 a body is decoded; a body without base64 moves to poison unchanged, without a run."""
     app = sample_copy({"extensions": {"queues": {"maxPollingInterval": "00:00:00.100"}}})
     host = start_host(app=str(app))
     host.send("eyJzZWNvbmRzIjogMH0=")
@@ -122,7 +126,7 @@ def test_an_empty_queue_is_asked_less_and_less() -> None:
 
 
 def test_poison_queues_have_no_poison_queue() -> None:
-    """Neither a queue that is one, nor one whose poison name would be too long: its messages stay hidden."""
+    """A poison queue, and a queue with a too long poison name, have no poison queue: messages stay hidden."""
     assert poison_name("work") == "work-poison"
     assert poison_name("work-poison") is None
     assert poison_name("q" * 57) is None

@@ -1,4 +1,4 @@
-"""What the host refuses at start: it emulates nothing silently."""
+"""The host's refusals at start: the host ignores nothing silently."""
 
 from __future__ import annotations
 
@@ -80,14 +80,14 @@ def refusal(*indexed: Indexed, settings: dict[str, str] | None = None) -> list[s
     ],
 )
 def test_a_binding_that_is_not_supported(indexed: Any, reason: str) -> None:
-    """The one reason names the function and the value."""
+    """The only reason names the function and the value."""
     (said,) = refusal(indexed)
     assert said.startswith(f"function {indexed.name}: ")
     assert reason in said
 
 
 def test_all_reasons_come_at_once() -> None:
-    """Whoever repairs an app sees every problem, each on its line."""
+    """All problems of an app come together, each on a line."""
     said = refusal(http("a", route="x"), http("b", route="x"), http("c", authLevel="?"), queue(connection="No"))
     assert [line.split(":")[0] for line in said] == ["function c", "function f", "function b"]
 
@@ -116,12 +116,12 @@ def test_timers_need_storage_and_utc() -> None:
 
 @pytest.mark.parametrize("setting", ["AzureWebJobs.f.Disabled", "AzureWebJobs__f__Disabled"])
 def test_a_disabled_function_is_left_out(setting: str) -> None:
-    """Disabled means not there: nothing else of it is looked at."""
+    """A disabled function is ignored completely."""
     assert functions.read([queue(connection="Missing")], HostJson(), {setting: "True"}) == []
 
 
 def test_a_host_of_flex_consumption_runs_its_group() -> None:
-    """`http` has what HTTP calls; each queue's function and each timer is a group of its own."""
+    """`http` has the functions called by HTTP; each queue function and each timer is a separate group."""
     app = [http("page"), function("event", {"type": "eventGridTrigger"}), queue(), timer("0 0 0 * * *")]
     app[3] = Indexed("clock", app[3].raw_bindings)
 
@@ -221,7 +221,7 @@ def write_app(folder: Path, source: str) -> None:
     ],
 )
 def test_an_app_that_does_not_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, reason: str) -> None:
-    """What Microsoft's indexer would refuse, ours does, with the reason."""
+    """An app refused by Microsoft's indexer is refused here, with the reason."""
     write_app(tmp_path, source)
     monkeypatch.setattr(sys, "path", sys.path.copy())
     monkeypatch.delitem(sys.modules, "function_app", raising=False)

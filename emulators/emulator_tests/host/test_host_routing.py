@@ -1,4 +1,4 @@
-"""Route templates: what matches, what wins, what is refused. All pure."""
+"""Route templates: matching, preference and refusals. All pure."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_what_is_refused(route: str) -> None:
 
 
 def test_order() -> None:
-    """The first that matches is taken, however literal those after it are."""
+    """The first matching route wins, however literal the later routes are."""
     routes = ["runs/latest", "{a:int}/{b}", "runs/{b}", "{*rest}", "never/here"]
     router = Router(Route(parse(route), None, route) for route in routes)
     matches = [router.find("GET", path) for path in ("/runs/latest", "/runs/x", "/7/x", "/never/here", "/")]

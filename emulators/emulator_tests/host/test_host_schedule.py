@@ -37,7 +37,7 @@ def at(text: str) -> datetime:
     ],
 )
 def test_next(expression: str, following: str) -> None:
-    """The first firing after noon is the one that NCRONTAB, or the interval, means."""
+    """The first firing after noon follows from NCRONTAB or the interval."""
     assert schedule.parse(expression).next(NOON) == at(following)
 
 
@@ -60,7 +60,7 @@ def test_next(expression: str, following: str) -> None:
     ],
 )
 def test_what_is_no_schedule(expression: str, complaint: str) -> None:
-    """Other dialects of cron, and values out of bounds, are errors that name the part."""
+    """Other dialects of cron, and values out of bounds, are errors with the part's name."""
     with pytest.raises(ValueError, match=complaint.replace("?", r"\?").replace("*", r"\*")):
         schedule.parse(expression)
 
@@ -126,14 +126,16 @@ def test_a_changed_schedule_is_not_past_due() -> None:
 
 
 def test_an_early_clock_does_not_fire_twice() -> None:
-    """A run that began a little before its time counts from its time."""
+    """A run begun a little before its time counts from its time."""
     status = Status(NEVER, at("2026-11-21 13:00"), NOON)
     following = after_run(HOURLY, status, at("2026-11-21 12:59:59.990"), scheduled=True)
     assert (following.last, following.next) == (at("2026-11-21 13:00"), at("2026-11-21 14:00"))
 
 
 def test_after_an_overrun_one_firing_is_caught_up() -> None:
-    """A run that began late counts from its beginning: the next is in the past once, and the rest is skipped."""
+    """A late run counts from its beginning: the next firing is in the past once, and later missed firings are
+    skipped.
+    """
     status = Status(NEVER, at("2026-11-21 09:00"), at("2026-11-21 08:00"))
     following = after_run(HOURLY, status, at("2026-11-21 10:30"), scheduled=True)
     assert following.next == at("2026-11-21 11:00")

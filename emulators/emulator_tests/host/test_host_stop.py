@@ -1,4 +1,4 @@
-"""SIGTERM: what runs is finished, what cannot be is given back, nothing is left behind."""
+"""SIGTERM: running work is finished, unfinishable work is given back, nothing is left behind."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_what_does_not_end_in_time_is_given_back(start_host: StartHost) -> None:
 
 
 def test_a_blocked_event_loop_does_not_hold_the_stop(start_host: StartHost) -> None:
-    """Even a coroutine that never yields cannot keep the process alive."""
+    """Even a coroutine without a yield cannot keep the process alive."""
     host = start_host(drain_seconds=0.5)
     caller = threading.Thread(target=lambda: _quietly(host), daemon=True)
     caller.start()
@@ -73,7 +73,7 @@ os._exit(1)
 
 
 def test_the_host_ends_with_its_parent(sample_copy: Callable[[dict[str, Any]], Path], tmp_path: Path) -> None:
-    """When the process that started it is gone, it ends by itself."""
+    """After the end of the parent process, the host ends."""
     (tmp_path / "config.json").write_text(json.dumps({"app": str(sample_copy({}))}))
     argv = [sys.executable, "-m", "emulators.host", "--config", str(tmp_path / "config.json")]
     settings = {"AzureWebJobsStorage": "UseDevelopmentStorage=true", "SAMPLE_SCHEDULE": "0 0 0 1 1 *"}

@@ -49,7 +49,9 @@ def test_a_timer_fires_and_a_stop_gives_up_its_lease(start_host: StartHost, stor
 
 
 def test_a_missed_firing_runs_at_start(start_host: StartHost, storage: azurite.Azurite) -> None:
-    """A new timer notes when it is due. After a stop over that time it runs at once, past due, and is due again."""
+    """A new timer notes its due time. After a stop over this time the timer runs at once, past due, and is due
+    again.
+    """
     first = start_host(EVERY_HOUR)
     saved = wait_for(lambda: status(storage, first), 60, "the status")
     assert saved["Last"].startswith("0001-01-01T00:00:00")
@@ -67,7 +69,7 @@ def test_a_missed_firing_runs_at_start(start_host: StartHost, storage: azurite.A
 
 
 def test_one_host_at_a_time_has_the_timer(start_host: StartHost, storage: azurite.Azurite) -> None:
-    """Two hosts with one host_id: the second waits for the lease, and has it after the first has stopped."""
+    """Two hosts with one host_id: the second waits for the lease, and gets the lease after the first has stopped."""
     first = start_host(EVERY_SECOND)
     first.wait_for_records("tick", 1)
     second = start_host(EVERY_SECOND, host_id=first.queue)
@@ -78,7 +80,7 @@ def test_one_host_at_a_time_has_the_timer(start_host: StartHost, storage: azurit
 
 
 def test_a_failed_timer_is_retried_as_declared(start_host: StartHost) -> None:
-    """The policy's retries follow at once, each with its count; then the schedule goes on."""
+    """The policy's retries follow at once, each with a count; then the schedule goes on."""
     host = start_host({**EVERY_HOUR, "SAMPLE_TIMER_FAILURES": "2"})
     assert host.call("/admin/functions/tick", "POST", json={}).status_code == 202
     seen = host.wait_for_records("tick", 3)

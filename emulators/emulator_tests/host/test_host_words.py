@@ -1,4 +1,4 @@
-"""What the host makes of keys, message bodies and log records that are not as they should be; no host is started."""
+"""The host's treatment of odd keys, message bodies and log records; no host is started."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from emulators.host.worker.backend import Value
 
 @pytest.mark.parametrize("given", ["\udcff", "other", ""])
 def test_a_wrong_key_opens_nothing(given: str) -> None:
-    """A key with a byte that is no UTF-8, as the server reads it, is a wrong one like others."""
+    """A key with a byte outside of UTF-8, as the server reads the key, is a wrong key."""
     request: Any = SimpleNamespace(headers={"x-functions-key": given}, query={})
     assert Gate(Keys("master", "function", "grid"), required=True).refusal(request, "function") == 401
 

@@ -1,4 +1,4 @@
-"""The worker is a process of its own: what happens when it ends."""
+"""The worker is a separate process: the effects of its end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def worker(host: SampleHost) -> int:
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
 def test_a_killed_worker_is_replaced(start_host: StartHost) -> None:
-    """What ran in it failed: its message is tried again, in another worker."""
+    """Running work failed: the message is tried again, in another worker."""
     host = start_host()
     host.send('{"seconds": 60, "text": "held"}')
     host.wait_for_records("work", 1, text="held")
@@ -29,7 +29,7 @@ def test_a_killed_worker_is_replaced(start_host: StartHost) -> None:
 
 
 def test_a_function_past_its_time_takes_along_what_runs_beside_it(start_host: StartHost) -> None:
-    """The worker is replaced: a message in work there is over when its own time is, and is tried again."""
+    """The worker is replaced: a message in the old worker ends at its own time limit, and is tried again."""
     host = start_host()
     host.send('{"seconds": 60, "text": "beside"}')
     host.wait_for_records("work", 1, text="beside")

@@ -1,4 +1,4 @@
-"""A clock that two processes share, so that what one would sleep goes by at once for both."""
+"""A shared clock for two processes: a sleep passes at once for both."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class Clock:
-    """The system's time, and so many seconds ahead of it as lie in a file of this folder."""
+    """The system's time, plus the seconds in a file of this folder."""
 
     def __init__(self, folder: Path) -> None:
         path = folder / "clock"

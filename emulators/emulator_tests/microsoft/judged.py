@@ -39,7 +39,7 @@ NOT_THERE = "MICROSOFT'S TESTS CAN'T BE HAD"
 
 @dataclass(frozen=True)
 class Listed:
-    """A test that does not pass."""
+    """A failing test."""
 
     test: str
     reason: str
@@ -47,7 +47,7 @@ class Listed:
 
 
 def listed(package: str) -> list[Listed]:
-    """What the list has of a package."""
+    """The list's entry of a package."""
     reasons: dict[str, dict[str, list[str]]] = yaml.safe_load(LIST.read_text("utf-8"))[package]
     return [
         Listed(test, reason, why)
@@ -64,8 +64,9 @@ def counted(package: str) -> dict[str, int]:
 
 
 def modules(package: str) -> list[str]:
-    """Those that are run: all but other services' tests, those that send gigabytes, and those for which
-    azure-storage-extensions is missing here."""
+    """The modules to run: without other services' tests, tests of gigabytes, and tests with missing
+    azure-storage-extensions.
+    """
     names = sorted(path.name for path in tests_of(package).glob("test_*.py") if "cosmos" not in path.name)
     left_out = {*NOT_RUN, *GIGABYTES, *(() if has_extensions() else WITH_EXTENSIONS)}
     return [name for name in names if name not in left_out]
@@ -80,10 +81,22 @@ def has_extensions() -> bool:
 
 
 def run(package: str, files: list[str], folder: Path) -> dict[str, str]:
-    """What became of each test: `passed`, or how it failed. `folder` is for the services' state and the report."""
+    """The outcome of each test: `passed`, or the failure. `folder` is for the services' state and the report."""
     report = folder / "report.xml"
     plugins = ["-p", "emulator_tests.microsoft.live", "-p", "no:cacheprovider"]
-    argv = [sys.executable, "-m", "pytest", "-c", os.devnull, "--rootdir", ".", *plugins, "-q", "--tb=line"]
+    argv = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-c",
+        os.devnull,
+        "--rootdir",
+        ".",
+        *plugins,
+        "-q",
+        "--tb=line",
+        "--assert=plain",
+    ]
     environment = {
         **os.environ,
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
@@ -110,7 +123,7 @@ def _outcome(case: ET.Element) -> str:
 
 
 def differences(package: str, outcomes: dict[str, str]) -> list[str]:
-    """In what the outcomes are not as the list says. Only modules that were run are looked at."""
+    """The differences between the outcomes and the list. Only modules of this run are compared."""
     ran = {name.partition("::")[0] for name in outcomes}
     in_list = [one for one in listed(package) if one.test.partition("::")[0] in ran]
     expected = {one.test for one in in_list}
@@ -149,7 +162,7 @@ def judge(package: str, folder: Path, apart: bool = False) -> None:
 
 
 def _twice(package: str, files: list[str], folder: Path) -> list[str]:
-    """The differences that remain after the modules that had one ran a second time."""
+    """The differences left after a second run of the differing modules."""
     outcomes = _in_new_folder(package, files, folder)
     again = [file for file in files if differences(package, _of_module(outcomes, file))]
     if not again:

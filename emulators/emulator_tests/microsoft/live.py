@@ -1,4 +1,4 @@
-"""A plugin of pytest for Microsoft's tests: they run against our services, and who sleeps does not wait.
+"""A plugin of pytest for Microsoft's tests: the tests run against our services, and sleeps do not wait.
 
 The tests speak to the account at its addresses in Azure; whatever goes there is sent to our services instead.
 """
@@ -99,7 +99,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool:
-    """Call the test, and run what an asynchronous one gives."""
+    """Call the test, and run the coroutine of an asynchronous test."""
     given = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
     found = pyfuncitem.obj(**given)
     if inspect.isawaitable(found):
@@ -116,7 +116,7 @@ def _stop(part: process.Part) -> None:
 
 
 def _send_here(ports: dict[str, int]) -> None:
-    """Send what is for the account in Azure to the service that stands for it."""
+    """Send requests for the account in Azure to the local service."""
     send, ask = requests.Session.request, aiohttp.ClientSession._request
 
     def here(url: str, headers: Any) -> tuple[str, dict[str, str]] | None:

@@ -21,7 +21,9 @@ WORDS = {
 
 
 def table() -> str:
-    """A row for each package: how many of its tests pass, synchronous and asynchronous, and why the others don't."""
+    """A row for each package: the number of passing tests, synchronous and asynchronous, and the reasons of the
+    others.
+    """
     head = ["Microsoft's tests of", "pass, sync", "pass, async", *(WORDS[reason] for reason in REASONS)]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     passed = every = 0

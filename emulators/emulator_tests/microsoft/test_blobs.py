@@ -8,5 +8,5 @@ from emulator_tests.microsoft.judged import judge
 
 
 def test_blobs_pass_as_listed(tmp_path: Path) -> None:
-    """What not_passed.yaml does not name passes, and what it names does not."""
+    """Tests outside of not_passed.yaml pass, and tests in not_passed.yaml fail."""
     judge("azure-storage-blob", tmp_path, apart=True)

@@ -1,4 +1,4 @@
-"""The list of what does not pass is what it says it is."""
+"""The list of failing tests keeps its own rules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_the_tests_are_those_of_the_package_that_is_installed(package: str) -> N
 
 
 def test_each_test_that_does_not_pass_has_one_of_the_reasons() -> None:
-    """And is there once."""
+    """Each failing test has a known reason and one entry."""
     found = yaml.safe_load(LIST.read_text("utf-8"))
     assert sorted(found) == sorted(pinned())
     for reasons in found.values():
@@ -38,6 +38,6 @@ def test_each_module_is_counted(package: str) -> None:
 
 
 def test_the_readme_says_what_the_list_says() -> None:
-    """`python -m emulator_tests.microsoft.table` makes it so."""
+    """`python -m emulator_tests.microsoft.table` updates the README."""
     text = README.read_text("utf-8")
     assert written(text) == text

@@ -1,4 +1,4 @@
-"""Our services, and Azurite beside them, which tests compare them with.
+"""Our services, and Azurite beside them for comparison.
 
 What a test promises of a `side` holds for Azurite too: with EMULATORS_AZURITE=1 it is asked as well.
 """
@@ -73,13 +73,13 @@ def tables(side: Side) -> Iterator[TableServiceClient]:
 
 @pytest.fixture
 def unique() -> Callable[[], str]:
-    """Names that no other test uses, valid for queues and tables."""
+    """Names unknown to other tests, valid for queues and tables."""
     return lambda: f"t{uuid.uuid4().hex[:16]}"
 
 
 @pytest.fixture
 def blobs(side: Side) -> Iterator[BlobServiceClient]:
-    """The service as Microsoft's package speaks to it, without its retries."""
+    """The service under Microsoft's package, without the package's retries."""
     key = AzureNamedKeyCredential(ACCOUNT, KEY)
     with BlobServiceClient(side.blob_url, key, retry_total=0) as service:
         yield service
@@ -102,5 +102,5 @@ def name(blob: BlobClient) -> str:
 
 @pytest.fixture
 def raw(side: Side) -> Raw:
-    """The service as any program may speak to it."""
+    """The service under any program."""
     return Raw(side.blob_url)

@@ -1,4 +1,4 @@
-"""Requests to a blob service that Microsoft's package would never send, and answers as they came."""
+"""Requests to a blob service unlike those of Microsoft's package, and the raw answers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Reply:
 
     @property
     def code(self) -> str:
-        """The error's code as the header says it; the body must say the same."""
+        """The error's code from the header; the body must have an equal code."""
         code = str(self.headers["x-ms-error-code"])
         if self.body:
             assert ET.fromstring(self.body).findtext("Code") == code
@@ -59,7 +59,7 @@ class Raw:
         self, method: str, name: str, query: str = "", headers: Mapping[str, str] | None = None, body: Any = b"",
         signed: bool = True,
     ) -> Reply:  # fmt: skip
-        """One request; allowed by a SAS of the account unless it is to be unsigned."""
+        """One request, with a SAS of the account unless unsigned."""
         connection = self.connect()
         try:
             given = {"x-ms-version": VERSION, **(headers or {})}
@@ -84,7 +84,7 @@ def account_sas(permission: str = "rwdxylacuptf", types: str = "sco", hours: flo
 
 
 def escaped(text: str) -> str:
-    """A value as it stands in a query."""
+    """A value in a query's form."""
     return quote(text, safe="")
 
 

@@ -1,4 +1,4 @@
-"""Who is let in: requests as Microsoft's packages sign them, and what happens when they are not as they were signed."""
+"""Access: requests signed by Microsoft's packages, and requests changed after the signature."""
 
 from __future__ import annotations
 
@@ -98,14 +98,14 @@ def test_an_account_sas_allows_what_it_says(
 
 @pytest.mark.parametrize("options", [{"end": -HOUR}, {"start": datetime.now(UTC) + HOUR}])
 def test_a_sas_has_its_time(side: Side, options: dict[str, Any]) -> None:
-    """Before its start and after its end it is refused."""
+    """A SAS before its start and after its end is refused."""
     sas = queue_sas("rwdlacup", "sco", **options)
     with QueueServiceClient(side.queue_url, AzureSasCredential(sas), retry_total=0) as guest:
         assert status_of(guest.create_queue, "refused") == (403, "AuthenticationFailed")
 
 
 def test_a_sas_for_https_alone_is_refused_over_http(side: Side) -> None:
-    """Over HTTP it is 403, AuthorizationProtocolMismatch."""
+    """Over HTTP the answer is 403, AuthorizationProtocolMismatch."""
     sas = queue_sas("rwdlacup", "sco", protocol="https")
     with QueueServiceClient(side.queue_url, AzureSasCredential(sas), retry_total=0) as guest:
         assert status_of(guest.create_queue, "refused") == (403, "AuthorizationProtocolMismatch")
@@ -120,7 +120,7 @@ def test_a_sas_that_was_changed_is_refused(side: Side) -> None:
 
 
 def test_a_queues_own_sas(side: Side, queues: QueueServiceClient, unique: Callable[[], str]) -> None:
-    """A service SAS is for its queue alone, and for what it permits."""
+    """A service SAS is only for its queue and its permissions."""
     name, other = (queues.create_queue(unique()).queue_name for _ in range(2))
     sas = generate_queue_sas(ACCOUNT, name, KEY, QueueSasPermissions(add=True), datetime.now(UTC) + HOUR)
     with QueueServiceClient(side.queue_url, AzureSasCredential(sas), retry_total=0) as guest:
@@ -130,7 +130,7 @@ def test_a_queues_own_sas(side: Side, queues: QueueServiceClient, unique: Callab
 
 
 def test_a_tables_own_sas(side: Side, tables: TableServiceClient, unique: Callable[[], str]) -> None:
-    """A service SAS is for its table alone, and for what it permits; so is an account SAS."""
+    """A service SAS is only for its table and its permissions; so is an account SAS."""
     name, other = (tables.create_table(unique()).table_name for _ in range(2))
     key = AzureNamedKeyCredential(ACCOUNT, KEY)
     end = datetime.now(UTC) + HOUR
@@ -210,7 +210,7 @@ def test_nobody_comes_in_without_a_signature(ours: Side) -> None:
 
 
 def test_an_account_of_ones_own(tmp_path: Any) -> None:
-    """Name and key are configurable; the published ones are then unknown."""
+    """Name and key are configurable; the published name and key are then unknown."""
     with inside.start(tmp_path, account="mine", key=OTHER_KEY) as running:
         with TableServiceClient.from_connection_string(running.connection_string) as tables:
             tables.create_table("one")

@@ -1,4 +1,4 @@
-"""A disk that is really full: a small one, mounted for the test."""
+"""A really full disk: a small disk, mounted for the test."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def until_full(write: Callable[[int], Any]) -> HttpResponseError:
 
 
 def test_a_full_disk_takes_deletions(disk: Path) -> None:
-    """Writes are 507 and say what is full; what is there is read and deleted, and then there is room again."""
+    """Writes are 507 with the full folder; existing data is read and deleted, and then room is free again."""
     with services.start(disk) as running:
         container = ContainerClient.from_connection_string(running.connection_string, "box", retry_total=0)
         table = TableClient.from_connection_string(running.connection_string, "rows", retry_total=0)

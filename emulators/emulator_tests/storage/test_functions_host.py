@@ -1,4 +1,4 @@
-"""The account as Azure's Functions host uses it for itself, with the requests that .NET's SDK makes for it.
+"""The account in the use of Azure's Functions host, with the requests of .NET's SDK.
 
 That SDK reads an answer's body as XML wherever there seems to be one: so an answer without a body says so.
 """
@@ -28,7 +28,7 @@ EMPTY = (204, 304)
 
 
 def sas() -> str:
-    """A signature of the account for all three services and everything in them."""
+    """A signature of the account for every service and everything inside."""
     lines = [ACCOUNT, "rwdlacup", "bqt", "sco", "", "2099-01-01T00:00:00Z", "", "http,https", "2021-12-02", "", ""]
     digest = hmac.digest(base64.b64decode(KEY), "\n".join(lines).encode(), "sha256")
     text = "sv=2021-12-02&ss=bqt&srt=sco&sp=rwdlacup&se=2099-01-01T00%3A00%3A00Z&spr=http%2Chttps"
@@ -86,8 +86,9 @@ def blob(sdk: Sdk, method: str, path: str, body: bytes = b"", /, **headers: str)
 
 
 def test_one_host_holds_the_lock_of_a_timer(sdk: Sdk, host_id: str) -> None:
-    """It asks for a lease before there is a container, makes both, writes who it is under the lease, and renews it;
-    another host is refused until the lease is released."""
+    """The host asks for a lease before the container exists, makes both, writes its name under the lease, and renews
+    the lease; another host is refused until the release.
+    """
     lock = f"azure-webjobs-hosts-{host_id[:8]}/locks/{host_id}/Host.Functions.nightly_timer.Listener"
     container, lease = lock.partition("/")[0], str(uuid.uuid4())
     take = {"lease_action": "acquire", "lease_duration": "60", "proposed_lease_id": lease}
@@ -112,7 +113,7 @@ def test_one_host_holds_the_lock_of_a_timer(sdk: Sdk, host_id: str) -> None:
 
 
 def test_a_timers_status_and_the_keys_are_blobs_that_may_be_missing(sdk: Sdk, host_id: str) -> None:
-    """What is not there is 404 with a code and nothing else; what is, comes back as written, under its etag."""
+    """A missing blob is 404 with a code and nothing else; an existing blob comes back unchanged, under its etag."""
     container = f"azure-webjobs-secrets-{host_id[:8]}"
     keys, content = f"{container}/{host_id}/host.json", json.dumps({"masterKey": {"name": "master"}}).encode()
     assert blob(sdk, "HEAD", keys).refusal == (404, "ContainerNotFound")
@@ -130,7 +131,7 @@ def test_a_timers_status_and_the_keys_are_blobs_that_may_be_missing(sdk: Sdk, ho
 
 
 def test_a_queue_is_polled_before_it_is_there_and_its_poison_made_on_need(sdk: Sdk, host_id: str) -> None:
-    """Sixteen messages for ten minutes, prolonged, put into a queue that is made for it, and deleted by receipt."""
+    """Sixteen messages for ten minutes, prolonged, put into a new poison queue, and deleted by receipt."""
     queue, take = f"q{host_id[:12]}", "numofmessages=16&visibilitytimeout=600"
     assert sdk.ask("queue", "GET", f"{queue}/messages?{take}").refusal == (404, "QueueNotFound")
     assert sdk.ask("queue", "HEAD", f"{queue}?comp=metadata").refusal == (404, "QueueNotFound")
@@ -153,7 +154,7 @@ def test_a_queue_is_polled_before_it_is_there_and_its_poison_made_on_need(sdk: S
 
 
 def test_diagnostic_events_go_to_a_table_of_the_month(sdk: Sdk, host_id: str) -> None:
-    """Made if it is missing, filled by a batch, found by its prefix, read by its keys, and deleted."""
+    """A missing table is made, filled by a batch, found by prefix, read by keys, and deleted."""
     table = f"AzureFunctionsDiagnosticEvents{host_id[:6]}"
     made = json.dumps({"TableName": table}).encode()
     typed = {"Content-Type": "application/json", "Prefer": "return-no-content"}

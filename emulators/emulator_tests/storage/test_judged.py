@@ -1,4 +1,4 @@
-"""What strangers' suites found wrong in ours: each of these rules was broken once."""
+"""Faults of our services found by other projects' suites: each of these rules was broken once."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_metadata_is_signed_in_azures_order(container: ContainerClient) -> None:
 def test_a_condition_that_is_not_looked_at_is_refused(
     blob: BlobClient, raw: Raw, method: str, query: str, header: str
 ) -> None:
-    """Nobody believes that it was."""
+    """An unchecked condition is refused, because the client would believe in the check."""
     name = blob.container_name if "restype" in query else f"{blob.container_name}/{blob.blob_name}"
     value = "\"a\" = 'b'" if header == "x-ms-if-tags" else OLD if "Since" in header else '"0x1"'
     reply = raw.ask(method, name, query, {header: value}, b"1" if method == "PUT" else b"")
@@ -65,7 +65,7 @@ def test_a_condition_that_is_not_looked_at_is_refused(
 
 
 def test_a_head_that_fails_tells_of_no_body(container: ContainerClient, raw: Raw) -> None:
-    """Neither a type nor a length: .NET's client would read what is not there. So it is with 304."""
+    """A failed HEAD has neither a type nor a length: .NET's client would read a missing body. So does a 304."""
     missing = raw.ask("HEAD", f"{container.container_name}/missing")
     assert (missing.status, missing.headers["x-ms-error-code"]) == (404, "BlobNotFound")
     etag = container.upload_blob("a", b"1").get_blob_properties().etag
@@ -78,7 +78,7 @@ def test_a_head_that_fails_tells_of_no_body(container: ContainerClient, raw: Raw
 
 
 def test_an_archived_blob_is_not_read(container: ContainerClient) -> None:
-    """Nor copied, until it was brought back, which takes a while."""
+    """An archived blob is neither read nor copied until the end of the rehydration, which takes a while."""
     blob = container.upload_blob("a", b"1", standard_blob_tier=StandardBlobTier.ARCHIVE)
     assert refusal(blob.download_blob) == (409, "BlobArchived")
     assert refusal(container.get_blob_client("b").start_copy_from_url, blob.url) == (409, "BlobArchived")
@@ -88,7 +88,7 @@ def test_an_archived_blob_is_not_read(container: ContainerClient) -> None:
 
 
 def test_a_lease_that_is_not_there_stops_a_first_block(container: ContainerClient) -> None:
-    """As it stops every other write."""
+    """A missing lease stops a first block, as it stops every other write."""
     blob = container.get_blob_client("new")
     assert refusal(blob.stage_block, "1", b"1", lease="00000000-0000-0000-0000-000000000001") == (
         412,
@@ -97,7 +97,7 @@ def test_a_lease_that_is_not_there_stops_a_first_block(container: ContainerClien
 
 
 def test_a_batch_of_a_container_stays_in_it(blobs: BlobServiceClient, blob: BlobClient, raw: Raw) -> None:
-    """It deletes nothing of another one."""
+    """A container's batch deletes nothing of another container."""
     part = f"DELETE {raw.path(f'{blob.container_name}/{blob.blob_name}')} HTTP/1.1\r\n\r\n"
     body = f"--b\r\nContent-Type: application/http\r\nContent-ID: 0\r\n\r\n{part}\r\n--b--\r\n".encode()
     other = f"x{blob.container_name}"[:40]
@@ -110,7 +110,7 @@ def test_a_batch_of_a_container_stays_in_it(blobs: BlobServiceClient, blob: Blob
 
 @pytest.mark.parametrize("etag", ['"0x1', '0x1"', "a b"])
 def test_a_malformed_etag_is_the_clients_error(blob: BlobClient, raw: Raw, etag: str) -> None:
-    """And no condition that does not hold."""
+    """A malformed etag is an error, and no failed condition."""
     reply = raw.ask("GET", f"{blob.container_name}/{blob.blob_name}", headers={"If-Match": etag})
     assert reply.refusal == (400, "InvalidHeaderValue")
 
@@ -144,13 +144,13 @@ def test_conditions_of_tags_know_or_and_unequal(text: str, tags: dict[str, str],
 
 
 def test_a_search_for_what_can_be_no_tag_is_refused() -> None:
-    """A name that no tag can have is a mistake."""
+    """A tag name outside of the rules is an error."""
     with pytest.raises(ValueError, match="no name of a tag"):
         parse("\"a?\" = '1'")
 
 
 def test_inserts_say_where_the_entity_is(table: Any, side: Side) -> None:
-    """@azure/data-tables reads it in the answers of a transaction."""
+    """@azure/data-tables reads the location in the answers of a transaction."""
     answers: list[Any] = []
     table.create_entity({"PartitionKey": "p", "RowKey": "r"}, raw_response_hook=answers.append)
     headers = answers[0].http_response.headers
@@ -174,13 +174,13 @@ def test_filters_know_truth(table: Any, text: str, expected: list[str]) -> None:
 
 @pytest.mark.parametrize("value", [b"1e400", b"-1e999"])
 def test_what_no_double_holds_is_refused(tables: TableServiceClient, table: Any, side: Side, value: bytes) -> None:
-    """It would come back as infinity."""
+    """A number beyond doubles would come back as infinity."""
     entity = b'{"PartitionKey": "p", "RowKey": "r", "x": ' + value + b"}"
     assert posted(side, table.table_name, entity) == (400, "InvalidInput")
 
 
 def test_a_body_is_not_read_before_its_signature(side: Side) -> None:
-    """Whoever may not write learns nothing of what is wrong with the body."""
+    """A caller without the right to write learns nothing about faults of the body."""
     answer = requests.post(f"{side.table_url}/sometable", data=b"no json", timeout=10)
     assert answer.status_code == 401
     batch = requests.post(f"{side.table_url}/$batch", data=b"no batch", timeout=10)
@@ -188,14 +188,14 @@ def test_a_body_is_not_read_before_its_signature(side: Side) -> None:
 
 
 def test_the_list_of_tables_may_end_in_a_slash(side: Side) -> None:
-    """`/Tables/?sas` is the same list."""
+    """`/Tables/?sas` is the list of tables."""
     answer = requests.get(f"{side.table_url}/Tables/?{table_sas()}", headers={"Accept": "application/json"}, timeout=10)
     assert answer.status_code == 200
     assert "value" in answer.json()
 
 
 def test_one_table_is_asked_for(table: Any, side: Side) -> None:
-    """By its name, in whatever case; one that is not there is 404."""
+    """A table is found by name, in any case; a missing table is 404."""
     asked = f"{side.table_url}/Tables('{{}}')?{table_sas()}"
     answers = [
         requests.get(asked.format(name), headers={"Accept": "application/json"}, timeout=10)
@@ -224,7 +224,7 @@ def posted(side: Side, table: str, body: bytes) -> tuple[int, str]:
 
 
 def test_cors_of_queues_and_tables(side: Side, queues: QueueServiceClient) -> None:
-    """A page that a rule names may ask; without one none may."""
+    """A page named by a rule may ask; without a rule no page may."""
     question = {"Origin": "http://app.test", "Access-Control-Request-Method": "GET"}
     assert requests.options(side.queue_url, headers=question, timeout=10).status_code == 403
     from azure.storage.queue import CorsRule
@@ -243,7 +243,7 @@ def test_an_update_says_until_when_it_hides(side: Side, queues: QueueServiceClie
 
 
 def test_alone_it_has_a_key_of_its_own(tmp_path: Path) -> None:
-    """Not the one that Microsoft published; that is for who asks for it."""
+    """A lone service has a new key; Microsoft's published key is for callers with a request for it."""
     with inside.start(tmp_path) as running:
         assert KEY not in running.connection_string
         with BlobServiceClient.from_connection_string(running.connection_string) as client:
@@ -251,7 +251,7 @@ def test_alone_it_has_a_key_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    """And no other process is suspected."""
+    """The error names the folder, and suspects no other process."""
     blocked = tmp_path / "state"
     blocked.write_text("a file")
     with pytest.raises(FileExistsError, match="state"), inside.start(tmp_path):
@@ -259,7 +259,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 
 def test_a_reserve_is_spent_once(tmp_path: Path) -> None:
-    """The room for deletions is there until one needs it, and is put aside again later."""
+    """The room for deletions is kept until a deletion needs it, and is put aside again later."""
     reserve = Reserve(tmp_path)
     assert (tmp_path / "reserve").stat().st_size > 1_000_000
     assert reserve.spend()

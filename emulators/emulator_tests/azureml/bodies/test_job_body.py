@@ -102,7 +102,7 @@ def test_an_outputs_place_may_hold_expressions(output: dict[str, str], place: st
     ],
 )
 def test_a_bad_body_is_refused_with_what_would_do(change: dict[str, Any], message: str) -> None:
-    """Each fault is named with its value and the choices."""
+    """Each fault is named with the value and the choices."""
     with pytest.raises(BadRequest, match=message):
         any_job.parse("run-1", {**GOOD, **change})
 
@@ -137,7 +137,7 @@ def test_a_bad_job_name_is_refused(name: str) -> None:
 
 
 def test_full_datastore_addresses_are_understood() -> None:
-    """The long form that the SDK writes is the same place as the short one."""
+    """The SDK's long address of a datastore means the same place as the short address."""
     long = "azureml://subscriptions/s/resourcegroups/r/workspaces/w/datastores/drops/paths/a b/c"
     assert location(long, "x") == Location("drops", "a b/c")
 

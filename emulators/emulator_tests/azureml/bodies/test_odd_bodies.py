@@ -1,4 +1,4 @@
-"""Whatever is put to the stand-in, the answer is ARM's: what it takes can be listed, what it can't take is a 400."""
+"""Any request gets an answer of ARM's: accepted objects can be listed, and unacceptable objects are a 400."""
 
 from __future__ import annotations
 
@@ -69,8 +69,9 @@ def changed(body: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str
 
 @pytest.fixture(scope="module")
 def no_room(account: Services, certs: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    """A cluster that may have no nodes, so that whatever is accepted stays in its queue; in a control plane of its own,
-    whose lists MLClient need not read."""
+    """A cluster without nodes, to keep accepted jobs in the queue; in a separate control plane, because MLClient need
+    not read these lists.
+    """
     config = configuration(tmp_path_factory.mktemp("odd"), account, certs=certs)
     running = Cloud(launch(config), config)
     running.arm("PUT", "computes/nowhere-to-run", cluster_body(0))
@@ -129,7 +130,7 @@ def test_a_timeout_is_a_duration(value: Any) -> None:
 
 
 def test_too_many_processes_are_refused(cloud: Cloud) -> None:
-    """A million processes on a node is a 400 that says how many there may be; the part goes on."""
+    """A million processes on a node is a 400 with the allowed number; the part goes on."""
     many = {"distributionType": "PyTorch", "processCountPerInstance": 1_000_000}
     with pytest.raises(AssertionError, match=f"at most {MOST_PROCESSES}"):
         cloud.submit("too-many", "cpu-cluster", "exit 0", distribution=many)

@@ -66,6 +66,8 @@ def test_bindings_are_read() -> None:
     ],
 )
 def test_what_cannot_be_is_refused(steps: dict[str, Any], words: str) -> None:
-    """A binding to what is not there, one within a text, an unknown kind of step and a circle are refused by name."""
+    """A binding to a missing object, a binding within a text, an unknown kind of step and a cycle are refused by
+    name.
+    """
     with pytest.raises(BadRequest, match=words):
         pipeline_body.parse("p", body(**steps))

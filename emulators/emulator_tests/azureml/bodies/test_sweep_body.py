@@ -55,7 +55,7 @@ def test_a_sweep_is_read() -> None:
     ],
 )
 def test_what_cannot_be_is_refused(change: dict[str, Any], words: str) -> None:
-    """What is wrong, which value, and which there are."""
+    """The refusal has the fault, the value, and the choices."""
     with pytest.raises(BadRequest, match=words):
         sweep_body.parse("s", {**GOOD, **change})
 

@@ -34,7 +34,8 @@ def run(environment: JobEnvironment, *words: str) -> subprocess.CompletedProcess
 
 
 def test_a_job_can_break_nothing_but_its_own_environment(tmp_path: Path) -> None:
-    """What a job uninstalls stays for the next job and for this program; what it did not ask for is not there.
+    """A job's uninstallation leaves packages of the next job and of this program in place; the job has only its
+    requested packages.
 
     The second environment of the same content is made without installing anything.
     """
@@ -52,7 +53,7 @@ def test_a_job_can_break_nothing_but_its_own_environment(tmp_path: Path) -> None
 
 
 def test_an_installation_ends_with_the_control_plane(tmp_path: Path) -> None:
-    """Closing ends uv where it is; whoever waits for the environment hears that it was not made."""
+    """Closing ends uv at once; a waiter for the environment learns of the missing environment."""
     uv, started = tmp_path / "bin" / "uv", tmp_path / "started"
     uv.parent.mkdir()
     really = shutil.which("uv", path=str(Path(sys.executable).parent))
@@ -77,7 +78,7 @@ def test_an_installation_ends_with_the_control_plane(tmp_path: Path) -> None:
 
 
 def test_who_is_canceled_waits_for_nobody(tmp_path: Path) -> None:
-    """A job that is canceled while another process makes its environment holds no thread, and so no stop, any more."""
+    """A job canceled during another process's installation of its environment holds no thread, and so no stop."""
     give(tmp_path, "first")
     (complete,) = tmp_path.glob(f"made/*/{COMPLETE}")
     complete.unlink()
@@ -101,7 +102,7 @@ def test_who_is_canceled_waits_for_nobody(tmp_path: Path) -> None:
 
 
 def test_what_was_under_way_for_a_canceled_job_goes(tmp_path: Path) -> None:
-    """Its own environment is not left behind, nor the folders around it that were removed meanwhile."""
+    """The canceled job's own environment is removed, and so are the emptied folders around it."""
     environments = Environments(tmp_path / "made", Path(sys.executable))
 
     async def canceled() -> None:
@@ -127,7 +128,7 @@ def test_an_environment_that_can_not_be_made_says_why(tmp_path: Path) -> None:
 
 
 def test_a_check_makes_nothing_and_says_what_no_index_has(tmp_path: Path) -> None:
-    """Requirements that can't be fulfilled are named in uv's words; those that are installed here pass."""
+    """Impossible requirements are named in uv's words; requirements met by installed packages pass."""
     made = Environments(tmp_path, Path(sys.executable))
     asyncio.run(made.check(Recipe(("msgspec",))))
     with pytest.raises(DataError, match=r"(?s)can't be made on this machine.*msgspec==99\.99"):
@@ -137,7 +138,7 @@ def test_a_check_makes_nothing_and_says_what_no_index_has(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("requirement", ["msgspec ==", "msgspec ; colour == 'red'", "ms gspec", "\ud800"])
 def test_what_can_not_be_read_is_said(tmp_path: Path, requirement: str) -> None:
-    """A requirement, or its marker, that nobody can read is an error in words, when it is checked or made."""
+    """An unreadable requirement or marker is an error in words, at the check and at the installation."""
     made = Environments(tmp_path / "made", Path(sys.executable))
     with pytest.raises(DataError, match="can't be made on this machine"):
         asyncio.run(made.check(Recipe((requirement,))))
@@ -146,7 +147,9 @@ def test_what_can_not_be_read_is_said(tmp_path: Path, requirement: str) -> None:
 
 
 def test_a_version_of_python_that_is_not_here_is_refused(tmp_path: Path) -> None:
-    """Before anything is made, with the versions that there are; a recipe that takes another gets it, and says so."""
+    """The refusal comes before any installation, with the available versions; a recipe with an acceptable other version
+    gets this version and a note.
+    """
     made, here = Environments(tmp_path / "made", Path(sys.executable)), f"3.{sys.version_info.minor}"
     with pytest.raises(DataError, match=rf"asks for Python 3\.5, which this machine does not have; it has: .*{here}"):
         asyncio.run(made.check(Recipe(python="3.5")))
@@ -156,7 +159,7 @@ def test_a_version_of_python_that_is_not_here_is_refused(tmp_path: Path) -> None
 
 
 def test_how_an_environment_is_made_is_told(tmp_path: Path) -> None:
-    """What is installed, and how long it took, is in a log of its own; of one that is there already nothing is told."""
+    """A separate log has the installed packages and the duration; an existing environment adds nothing to the log."""
     made, log = Environments(tmp_path / "made", Path(sys.executable)), tmp_path / "log.txt"
     recipe = Recipe(("msgspec",))
     assert not asyncio.run(made.is_made(recipe))
@@ -185,7 +188,7 @@ def test_what_is_used_stays(ages: dict[str, float]) -> None:
 
 
 def test_pruning_leaves_one_that_is_being_made(tmp_path: Path) -> None:
-    """An old environment goes with its files; one whose lock is held, and one used now, stay."""
+    """An old environment goes with its files; a locked environment and an environment in use stay."""
     for name in ("old", "busy", "new"):
         (tmp_path / name).mkdir()
         (tmp_path / name / COMPLETE).write_text("{}")

@@ -51,18 +51,20 @@ def test_a_conda_file_is_what_pip_would_install() -> None:
 def test_an_image_stands_for_the_packages_that_it_is_known_for(
     image: str, packages: tuple[str, ...], python: str
 ) -> None:
-    """Base images have none, images of a framework have it, and a tag of `python` says its version."""
+    """Base images have no packages, images of a framework have the framework, and a tag of `python` gives the
+    version.
+    """
     assert (from_image(image).requirements, from_image(image).python) == (packages, python)
 
 
 @pytest.mark.parametrize("name", ["AzureML-sklearn-1.5", "AzureML-ACPT-pytorch-2.2-cuda12.1", "lightgbm-3.3"])
 def test_a_curated_environment_is_known_by_its_framework(name: str) -> None:
-    """The name says which packages it has; MLflow is in all of Azure ML's own."""
+    """The name of a curated environment gives the packages; Azure ML's own environments all have MLflow."""
     assert curated(name).names(("mlflow-skinny",))
 
 
 def test_a_curated_name_is_locked_versions() -> None:
-    """sklearn-1.5 is scikit-learn 1.5 with the packages that Microsoft's definition has, each in one version."""
+    """sklearn-1.5 is scikit-learn 1.5 with the packages of Microsoft's definition, each in one version."""
     made = curated("AzureML-sklearn-1.5")
     assert (made.python, made.or_python, made.notes) == ("3.10", ("3.11",), ())
     versions = dict(line.partition(" ")[0].split("==") for line in made.requirements)
@@ -72,7 +74,7 @@ def test_a_curated_name_is_locked_versions() -> None:
 
 
 def test_a_curated_name_without_a_lock_says_so() -> None:
-    """Whatever else is known by its framework gets the versions of today, and the log's head says that."""
+    """A known framework without a lock gets today's versions, and a note at the head of the log."""
     assert "no lock" in curated("AzureML-ACPT-pytorch-2.2-cuda12.1").notes[0]
     assert curated("AzureML-minimal-py311").notes == ()
 
@@ -94,13 +96,13 @@ def test_a_curated_name_without_a_lock_says_so() -> None:
     ],
 )
 def test_what_can_not_be_made_here_is_named(properties: dict[str, Any], why: str) -> None:
-    """Other languages, unknown images, packages that are no Python, and files that are elsewhere are refused."""
+    """Other languages, unknown images, packages outside of Python, and files elsewhere are refused."""
     with pytest.raises(NotHere, match=why):
         registered("x", properties)
 
 
 def test_an_unknown_image_under_a_conda_file_is_said() -> None:
-    """The conda file is what runs; that the image's own packages are not here heads the log."""
+    """The conda file defines the environment; the head of the log notes the missing packages of the image."""
     made = registered("x", {"image": "me.azurecr.io/own:1", "condaFile": "dependencies: [numpy]"})
     assert made.requirements == ("numpy",)
     assert "me.azurecr.io/own:1" in made.notes[0]
@@ -136,7 +138,9 @@ def test_a_dockerfile_may_install_with_conda_and_say_how_it_starts() -> None:
 
 
 def test_a_run_is_read_as_docker_reads_it() -> None:
-    """A JSON list of words is one command; any other line is the shell's, which parts no commands within quotes."""
+    """A JSON list of words is one command; any other line belongs to the shell, which splits no commands within
+    quotes.
+    """
     line = "RUN pip install 'scipy; python_version>\"3\"' && echo x; pip install pandas"
     made = from_dockerfile(f'FROM {BASE}\nRUN ["pip", "install", "numpy"]\n{line}', lambda path: "")
     assert made.requirements == ("numpy", 'scipy; python_version>"3"', "pandas")
@@ -158,7 +162,7 @@ def test_a_run_is_read_as_docker_reads_it() -> None:
     ],
 )
 def test_a_dockerfile_that_does_more_is_refused(line: str, why: str) -> None:
-    """The instruction that can't be followed is quoted."""
+    """The refusal quotes the unsupported instruction."""
     with pytest.raises(NotHere, match=why):
         from_dockerfile(f"FROM {BASE}\n{line}", lambda path: "")
 

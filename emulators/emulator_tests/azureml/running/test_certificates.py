@@ -28,7 +28,7 @@ def test_the_machines_authorities_are_added(tmp_path: Path) -> None:
 
 
 def test_a_proxy_is_not_asked_for_the_control_plane(tmp_path: Path) -> None:
-    """Jobs get the machine's proxies, and reach what is on this machine without them."""
+    """Jobs get the machine's proxies, and reach this machine without a proxy."""
     (tmp_path / "bundle.pem").write_text("OURS")
     found = of_jobs(tmp_path, tmp_path / "bundle.pem", {"HTTPS_PROXY": "http://proxy:3128", "no_proxy": "intern"})
     assert found["HTTPS_PROXY"] == "http://proxy:3128"

@@ -20,7 +20,7 @@ from emulators.azureml.storage.blobs import Place
     ],
 )
 def test_a_file_keeps_its_name(place: Place | Web, name: str) -> None:
-    """A blob's name is taken as it is, the end of an address once it is decoded."""
+    """A blob's name stays unchanged; the end of an address is decoded."""
     assert file_name(place) == name
 
 

@@ -64,7 +64,7 @@ def test_a_job_without_distribution_runs_once_per_node(cloud: Cloud) -> None:
 
 
 def test_variables_of_the_job_win(cloud: Cloud) -> None:
-    """environmentVariables override what the control plane sets; without them threads are shared out to the ranks."""
+    """environmentVariables override the control plane's variables; without them, ranks share the threads."""
     cloud.submit("own", "cpu-cluster", RUN, environmentVariables={"OMP_NUM_THREADS": "7", "EXTRA": "a b"})
     cloud.submit("shared", "cpu-cluster", RUN, resources={"instanceCount": 4})
     cloud.wait("own")
@@ -85,7 +85,7 @@ def test_a_file_input_is_a_path_to_the_file(cloud: Cloud, storage: BlobServiceCl
 
 
 def test_inputs_with_names_alike_are_all_there(cloud: Cloud, storage: BlobServiceClient) -> None:
-    """Each of `x` and `x.complete` is its own file."""
+    """`x` and `x.complete` are separate files."""
     given = {}
     for name in ("x.complete", "x"):
         storage.get_blob_client("drops", f"alike/{name}").upload_blob(f"{name} ".encode(), overwrite=True)
@@ -97,8 +97,9 @@ def test_inputs_with_names_alike_are_all_there(cloud: Cloud, storage: BlobServic
 
 
 def test_a_mounted_input_can_only_be_read(cloud: Cloud, storage: BlobServiceClient) -> None:
-    """As in Azure ML, where the mount refuses: neither a new file nor a changed one. A downloaded one is the job's own,
-    and another attempt finds what the storage has."""
+    """As in Azure ML, a mount refuses both a new file and a change. A downloaded file belongs to the job, and another
+    attempt finds the content of the storage.
+    """
     storage.get_blob_client("drops", "only/sub/a.txt").upload_blob(b"a", overwrite=True)
     body = {"jobInputType": "uri_folder", "uri": "azureml://datastores/drops/paths/only/"}
     for name, mode, says in (("mounted", "ReadOnlyMount", "refused refused "), ("copied", "Download", "")):
@@ -122,7 +123,7 @@ def test_marks_of_folders_are_no_files(cloud: Cloud, storage: BlobServiceClient)
 
 
 def test_jobs_that_mount_one_place_see_one_folder(cloud: Cloud, storage: BlobServiceClient) -> None:
-    """A file that one job writes into a mounted output is there for another that runs; both leave it in storage."""
+    """A file of one job in a mounted output is visible to another running job; both jobs leave the file in storage."""
     place = "azureml://datastores/workspaceblobstore/paths/shared/here/"
     mounted = {"out": {"jobOutputType": "uri_folder", "mode": "ReadWriteMount", "uri": place}}
     there, seen = "${{outputs.out}}/there", "${{outputs.out}}/seen"
@@ -148,7 +149,7 @@ def test_literals_and_optional_sections_are_text(cloud: Cloud) -> None:
 
 
 def test_what_no_process_can_have_fails_the_job(cloud: Cloud) -> None:
-    """A command with a zero byte is told as such."""
+    """A command with a zero byte gets an error in words."""
     cloud.submit("zero", "cpu-cluster", "echo a\0b")
     assert cloud.wait("zero")["status"] == "Failed"
     assert "can't be started: embedded null byte" in cloud.details("zero")["error"]["error"]["message"]
@@ -156,7 +157,7 @@ def test_what_no_process_can_have_fails_the_job(cloud: Cloud) -> None:
 
 @pytest.mark.parametrize("kind", ["uri_file", "uri_folder"])
 def test_missing_input_fails_the_job_with_its_path(cloud: Cloud, kind: str) -> None:
-    """A job whose input isn't there never starts its command, and its error names the input and the path."""
+    """A job with a missing input never starts the command, and the error names the input and the path."""
     given = {"data": {"jobInputType": kind, "uri": "azureml://datastores/drops/paths/not/there"}}
     cloud.submit(f"missing-{kind}", "cpu-cluster", "echo ${{inputs.data}}", inputs=given)
     assert cloud.wait(f"missing-{kind}")["status"] == "Failed"
@@ -199,7 +200,7 @@ def test_outputs_arrive_while_the_job_runs(cloud: Cloud, storage: BlobServiceCli
 
 
 def test_a_file_that_no_blob_can_be_is_left_out(cloud: Cloud, storage: BlobServiceClient) -> None:
-    """Where the name of an output's file is not UTF-8 the log says so, once; the others are kept."""
+    """The log mentions an output's file with a name outside of UTF-8, once; other files are kept."""
     place = {"jobOutputType": "uri_folder", "uri": "azureml://datastores/drops/paths/results/names"}
     command = "cd ${{outputs.out}} && printf x > $(printf 'caf\\351') && touch zoo && sleep 2"
     cloud.submit("names", "cpu-cluster", command, outputs={"out": place})
@@ -210,7 +211,7 @@ def test_a_file_that_no_blob_can_be_is_left_out(cloud: Cloud, storage: BlobServi
 
 
 def test_a_file_that_is_refused_holds_no_other_back(cloud: Cloud, storage: BlobServiceClient) -> None:
-    """What storage doesn't take fails the job with its reason, and all other files are there."""
+    """A file refused by storage fails the job with the reason, and every other file arrives."""
     place = {"jobOutputType": "uri_folder", "uri": "azureml://datastores/drops/paths/results/long"}
     longest = "/".join(["a" * 250] * 5)
     command = f"cd ${{{{outputs.out}}}} && mkdir -p {longest} && touch {longest}/b zoo"
@@ -222,7 +223,7 @@ def test_a_file_that_is_refused_holds_no_other_back(cloud: Cloud, storage: BlobS
 
 
 def test_timeout_cancels_the_job(cloud: Cloud, tmp_path: Path) -> None:
-    """A job that runs longer than limits.timeout is Canceled, and its details say why."""
+    """A job beyond limits.timeout is Canceled, and the details give the reason."""
     limits = {"jobLimitsType": "Command", "timeout": "PT1S"}
     cloud.submit("slow", "cpu-cluster", f"{RUN} --gate {tmp_path}/never", limits=limits)
     assert cloud.wait("slow")["status"] == "Canceled"
@@ -261,7 +262,7 @@ def test_a_job_too_big_for_its_cluster_waits_with_the_reason(cloud: Cloud) -> No
 
 
 def test_a_queued_job_is_canceled_at_once(cloud: Cloud) -> None:
-    """Canceling a job that waits ends it; canceling a job that has ended changes nothing."""
+    """Canceling a waiting job ends the job; canceling an ended job changes nothing."""
     cloud.arm("PUT", "computes/none", cluster_body(maximum=0))
     cloud.submit("waits", "none", "true")
     cloud.arm("POST", "jobs/waits/cancel")
@@ -273,8 +274,9 @@ def test_a_queued_job_is_canceled_at_once(cloud: Cloud) -> None:
 
 
 def test_a_cancellation_outweighs_a_preemption(cloud: Cloud, tmp_path: Path) -> None:
-    """A job that is canceled while its preempted node still has its grace period is Canceled, not Failed. A later job
-    of the same name, whose preemption is to queue it again, runs a second time."""
+    """A job canceled during the grace period of a preempted node is Canceled, not Failed. A later job of this name,
+    with requeueing after a preemption, runs a second time.
+    """
     cloud.submit("both", "cpu-cluster", f"{RUN} --stubborn --gate {tmp_path}/never")
     wait_for(lambda: "WAITING" in cloud.log("both"), 60, "the job to run")
     victim = next(node for node in cloud.nodes("cpu-cluster") if node["job"] == "both")
@@ -308,8 +310,9 @@ def test_a_preempted_job_fails_in_azures_words(cloud: Cloud, tmp_path: Path) -> 
 
 
 def test_a_node_hears_that_it_will_be_taken(cloud: Cloud) -> None:
-    """A node asks for Scheduled Events where its environment says; so do its neighbours, which are told of the same
-    event; when its time is over the node is taken, its job fails, and the event is gone."""
+    """A node asks for Scheduled Events at the address in its environment, and neighbours hear of the event too; at the
+    end of the notice the node is taken, the job fails, and the event is gone.
+    """
     cloud.arm("PUT", "computes/told", cluster_body(maximum=2, minimum=2))
     command = (
         "python -c \"import os, time; print('ASK', os.environ['NODE_METADATA_ENDPOINT'], flush=True); time.sleep(60)\""
@@ -365,8 +368,9 @@ else:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux says which files are open")
 def test_a_node_sees_a_mount_as_it_is_in_azure(cloud: Cloud, tmp_path: Path) -> None:
-    """With the fault, another node sees a file once it is closed; one that it has seen it sees so for ever, unless the
-    job asks its mounts to look again."""
+    """With the fault, another node sees a file once the file is closed; a node keeps its first view of a file for ever,
+    unless the job asks the mounts to refresh.
+    """
     (tmp_path / "writes.py").write_text(WRITES)
     jobs: dict[str, tuple[dict[str, str], str]] = {
         "views-once": ({}, "first"),
@@ -394,7 +398,7 @@ def test_a_node_sees_a_mount_as_it_is_in_azure(cloud: Cloud, tmp_path: Path) -> 
 
 
 def test_a_job_can_be_canceled_at_any_moment(cloud: Cloud) -> None:
-    """Whenever the request comes, the job ends, as Canceled or with the result that it had, and its node is free."""
+    """A job canceled at any moment ends, as Canceled or with its result, and the node is free."""
     cloud.arm("PUT", "computes/hasty", cluster_body(maximum=4, minimum=4))
     for number in range(16):
         cloud.submit(f"hasty-{number}", "hasty", "true")
@@ -407,7 +411,9 @@ def test_a_job_can_be_canceled_at_any_moment(cloud: Cloud) -> None:
 
 
 def test_deleting_a_cluster_cancels_its_jobs(cloud: Cloud, tmp_path: Path) -> None:
-    """A deleted cluster's running and queued jobs, also what comes while it goes, end as Canceled; then it is gone."""
+    """A deleted cluster's running and queued jobs end as Canceled, also jobs submitted during the deletion; then the
+    cluster is gone.
+    """
     cloud.arm("PUT", "computes/doomed", cluster_body(maximum=1))
     for name in ("doomed-1", "doomed-2"):
         cloud.submit(name, "doomed", f"{RUN} --stubborn --gate {tmp_path}/never")
@@ -434,7 +440,9 @@ def test_an_idle_cluster_goes_back_to_its_minimum(cloud: Cloud) -> None:
 
 
 def test_a_preempted_idle_node_is_shown_and_leaves(cloud: Cloud) -> None:
-    """Preempting a node without a job takes it from the cluster; an unknown node is a 404 that lists the nodes."""
+    """Preempting a node without a job removes the node from the cluster; an unknown node is a 404 with the list of
+    nodes.
+    """
     cloud.arm("PUT", "computes/lazy", cluster_body(maximum=1, minimum=1))
     idle = wait_for(lambda: [n for n in cloud.nodes("lazy") if n["state"] == "idle"], 60, "an idle node")
     cloud.call("POST", "/control/clusters/lazy/preempt", {"node": idle[0]["id"]})

@@ -50,7 +50,7 @@ def submit(cloud: Cloud, name: str, environment: str, **variables: str) -> None:
 
 @pytest.mark.timeout(120)
 def test_ranks_under_mpirun_see_each_other(cloud: Cloud, environment: str) -> None:
-    """Four ranks on two nodes are one world; each has its node's folder and variables, and a log of its own."""
+    """Four ranks on two nodes are one world; each rank has the node's folder and variables, and a separate log."""
     submit(cloud, "mpi-world", environment)
     assert cloud.wait("mpi-world", timeout=90)["status"] == "Completed", cloud.details("mpi-world")["error"]
     logs = [cloud.log("mpi-world", f"user_logs/std_log_process_{rank}.txt") for rank in range(4)]
@@ -61,7 +61,7 @@ def test_ranks_under_mpirun_see_each_other(cloud: Cloud, environment: str) -> No
 
 @pytest.mark.timeout(120)
 def test_a_rank_that_fails_under_mpirun_fails_the_job(cloud: Cloud, environment: str) -> None:
-    """The exit status of one rank ends the others and the job."""
+    """The exit status of one rank ends the other ranks and the job."""
     submit(cloud, "mpi-fails", environment, STATUS="7")
     assert cloud.wait("mpi-fails", timeout=90)["status"] == "Failed"
     assert "exited with status code 7" in cloud.details("mpi-fails")["error"]["error"]["message"]

@@ -1,4 +1,4 @@
-"""Which bash runs jobs on Windows, played with the folders that a PATH there names."""
+"""The bash for jobs on Windows, simulated with the folders of a PATH on Windows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def program(file: Path) -> str:
 
 
 def test_the_bash_of_wsl_is_refused_in_words(env: dict[str, str]) -> None:
-    """Where WSL's is the only bash, a job does not run in it; the error says why and what to install."""
+    """With only WSL's bash, a job does not run; the error gives the reason and the program to install."""
     with pytest.raises(NoShell, match=r"WSL's is not taken.*install Git for Windows"):
         windows_bash(env)
     with pytest.raises(NoShell, match=r"this Windows has none. To have one"):
@@ -38,7 +38,7 @@ def test_the_bash_of_wsl_is_refused_in_words(env: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("on_path", [True, False])
 def test_the_bash_of_git_is_found(env: dict[str, str], tmp_path: Path, on_path: bool) -> None:
-    """Git's own bash is taken by its path, whether `git` is on PATH, as its installer has it, or nothing of it is."""
+    """Git's own bash is found by path, whether PATH has `git` as from the installer, or nothing of Git."""
     git = tmp_path / ("tools" if on_path else "Program Files") / "Git"
     program(git / "cmd" / "git.exe")
     if on_path:

@@ -40,7 +40,7 @@ def config() -> Config:
 
 
 def test_the_members_of_an_elastic_run_share_the_processors(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job that torchrun may join to others by PET_NNODES leaves them their part of this machine's processors."""
+    """A job joined to others by torchrun and PET_NNODES leaves the other jobs a share of this machine's processors."""
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr("os.cpu_count", lambda: 8)
     alone = {key: value for key, value in PROPERTIES.items() if key not in ("resources", "distribution")}
@@ -56,7 +56,7 @@ def variables(config: Config, rank: int) -> dict[str, str]:
 
 
 def test_threads_are_shared_out_unless_said_otherwise(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    """OMP_NUM_THREADS is the processors divided by the ranks, at least one; a value that is set is left alone."""
+    """OMP_NUM_THREADS is the processors divided by the ranks, at least one; a given value stays."""
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr("os.cpu_count", lambda: 8)
     assert variables(config, 0)["OMP_NUM_THREADS"] == "2"
@@ -85,7 +85,7 @@ def test_the_control_planes_own_environment_stays_outside(config: Config, monkey
     ],
 )
 def test_a_wrong_configuration_says_what_is_wrong(change: dict[str, object], message: str) -> None:
-    """A key that is unknown or missing is named."""
+    """An unknown or missing key is named."""
     with pytest.raises(ValueError, match=message):
         parse({**REQUIRED, **change})
     with pytest.raises(ValueError, match="workspace"):

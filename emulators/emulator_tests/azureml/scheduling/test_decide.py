@@ -18,7 +18,7 @@ def node(name: str, state: NodeState, since: float = 0.0, job: str | None = None
 
 
 def test_a_gang_starts_only_when_all_its_nodes_are_idle() -> None:
-    """Two idle nodes don't start a job that needs three; the missing one is allocated and the reason given."""
+    """Two idle nodes don't start a job of three nodes; the missing node is allocated and the reason given."""
     nodes = [node("a", NodeState.IDLE), node("b", NodeState.IDLE)]
     decision = decide(Scale(0, 4, 60), nodes, [Waiting("wide", 3)], 1.0, START)
     assert (decision.start, decision.add) == ((), 1)
@@ -28,7 +28,7 @@ def test_a_gang_starts_only_when_all_its_nodes_are_idle() -> None:
 
 
 def test_the_queue_is_first_in_first_out() -> None:
-    """A small job behind a wide one waits although there are nodes for it."""
+    """A small job behind a wide job waits, although idle nodes exist for the small job."""
     queue = [Waiting("wide", 2), Waiting("small", 1)]
     decision = decide(Scale(0, 4, 60), [node("a", NodeState.IDLE)], queue, 1.0, START)
     assert decision.start == ()
@@ -36,7 +36,7 @@ def test_the_queue_is_first_in_first_out() -> None:
 
 
 def test_a_job_beyond_the_maximum_holds_back_nobody() -> None:
-    """It is said why it waits, no node is allocated for it, and the next job starts."""
+    """The reason for waiting is given, no node is allocated, and the next job starts."""
     queue = [Waiting("huge", 9), Waiting("small", 1)]
     decision = decide(Scale(0, 2, 60), [node("a", NodeState.IDLE)], queue, 1.0, START)
     assert [s.job for s in decision.start] == ["small"]
@@ -54,7 +54,7 @@ def test_idle_nodes_leave_after_their_idle_time_down_to_the_minimum() -> None:
 
 
 def test_nodes_that_a_queued_job_needs_stay() -> None:
-    """A node that was idle too long stays while a job waits for it and another."""
+    """A node idle for too long stays while a job waits for this node and another."""
     nodes = [node("a", NodeState.IDLE, 0.0), node("b", NodeState.PREPARING, 99.0)]
     assert decide(Scale(0, 4, 10), nodes, [Waiting("pair", 2)], 100.0, START).leave == ()
 
@@ -68,13 +68,13 @@ def test_a_lower_maximum_holds_at_once() -> None:
 
 
 def test_minimum_nodes_come_without_jobs() -> None:
-    """A cluster with a minimum allocates it, and nothing more."""
+    """A cluster with a minimum allocates the minimum, and nothing more."""
     assert decide(Scale(2, 4, 60), [], [], 0.0, START).add == 2
 
 
 @dataclass
 class World:
-    """A cluster that does what is decided, as the scheduler does."""
+    """A cluster that carries out the decisions, as the scheduler does."""
 
     scale: Scale
     now: float = 0.0

@@ -1,4 +1,4 @@
-"""What a pipeline does next follows from what its steps have come to."""
+"""The next actions of a pipeline follow from the states of its steps."""
 
 from __future__ import annotations
 
@@ -29,12 +29,14 @@ NEEDS: dict[str, set[str]] = {"a": set(), "b": {"a"}, "c": {"a"}, "d": set()}
     ],
 )
 def test_decisions(begun: dict[str, Status], continues: bool, decision: GraphDecision) -> None:
-    """A step starts once all that it needs has completed; a failure ends all, or all that needs it."""
+    """A step starts after the completion of its predecessors; a failure ends the whole pipeline, or the dependent
+    steps.
+    """
     assert decide(NEEDS, begun, continues=continues) == decision
 
 
 def test_a_canceled_pipeline_starts_nothing() -> None:
-    """What runs is canceled, and the end waits for it."""
+    """Running steps are canceled, and the pipeline ends after them."""
     canceled = decide(NEEDS, {"a": RUNS}, continues=True, canceled=True)
     assert canceled == GraphDecision(cancel=("a",), never=("b", "c", "d"))
     assert decide(NEEDS, {"a": OFF}, continues=True, canceled=True).ended

@@ -1,4 +1,4 @@
-"""What survives when the part is stopped, killed, or its event topic is down."""
+"""State across a stop, a kill, and an outage of the event topic."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ Begin = Callable[..., Cloud]
 
 
 def test_a_running_job_runs_again_after_a_restart(own_cloud: Begin, tmp_path: Path) -> None:
-    """A stop ends the job's processes; the next start runs it from the beginning, on the same log and address. A job
-    of an older state that can't be read fails with the reason, and stops no other."""
+    """A stop ends the job's processes; the next start runs the job from the beginning, with the log and address
+    unchanged. A job of an older unreadable state fails with the reason, and stops no other job.
+    """
     cloud = own_cloud(workspace="restarted")
     cloud.submit("before", "cpu-cluster", "echo finished")
     cloud.submit("across", "cpu-cluster", f"python '{PROBE}' --gate {tmp_path}/go")
@@ -49,8 +50,9 @@ def test_a_running_job_runs_again_after_a_restart(own_cloud: Begin, tmp_path: Pa
 
 
 def test_a_killed_control_plane_leaves_no_process_and_no_job_behind(own_cloud: Begin, tmp_path: Path) -> None:
-    """After SIGKILL the jobs' processes end, though they ignore SIGTERM. The next start runs a job again, unless it was
-    being canceled: then it is Canceled."""
+    """After SIGKILL the jobs' processes end, even if they ignore SIGTERM. The next start runs a job again, unless the
+    job was being canceled: then the job is Canceled.
+    """
     cloud = own_cloud(workspace="killed", preemption_grace_seconds=60)
     for name in ("orphan", "unwanted"):
         cloud.submit(name, "cpu-cluster", f"python '{PROBE}' --stubborn --gate {tmp_path}/go")
@@ -70,7 +72,7 @@ def test_a_killed_control_plane_leaves_no_process_and_no_job_behind(own_cloud: B
 
 
 def test_events_wait_for_a_topic_that_is_down(own_cloud: Begin, receiver: Receiver) -> None:
-    """Events that the topic didn't take are kept over a restart, and arrive when it is back."""
+    """Events refused by the topic are kept over a restart, and arrive when the topic is back."""
     receiver.status = 503
     cloud = own_cloud(workspace="unheard", events={"url": receiver.url})
     cloud.submit("unheard", "cpu-cluster", "true")

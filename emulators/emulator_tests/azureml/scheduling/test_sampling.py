@@ -24,7 +24,7 @@ def sampling(kind: str, space: dict[str, Any] = SPACE, drawn: Sequence[Drawn] = 
 
 @pytest.mark.parametrize("kind", ["Random", "Random-Sobol", "Bayesian"])
 def test_a_restart_draws_what_comes_next(kind: str) -> None:
-    """A sweep that goes on after five trials draws the sixth that it would have drawn; none comes twice."""
+    """A sweep continued after five trials draws the sixth trial of an uninterrupted sweep; no trial comes twice."""
     before = sampling(kind)
     drawn = [before.draw() for _ in range(6)]
     sixth = sampling(kind, drawn=drawn[:5]).draw()
@@ -63,7 +63,7 @@ def test_bayesian_sampling_learns() -> None:
 
 
 def test_a_trial_that_failed_teaches_nothing() -> None:
-    """It is told as failed, and the sampling goes on."""
+    """The trial is reported as failed, and the sampling goes on."""
     bayesian = sampling("Bayesian")
     bayesian.draw()
     bayesian.report(0, None)

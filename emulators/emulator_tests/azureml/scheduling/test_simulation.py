@@ -50,7 +50,7 @@ def test_a_simulated_life(own_cloud: Callable[..., Cloud], receiver: Receiver, t
 
 
 def test_simulated_jobs_survive_a_restart(own_cloud: Callable[..., Cloud]) -> None:
-    """Those that ran go back to the queue and run again; those that waited still wait; the ended stay as they are."""
+    """Running jobs return to the queue and run again; waiting jobs still wait; ended jobs stay unchanged."""
     cloud = own_cloud(clusters=CLUSTERS)
     for cluster in ("quick", "patient", "waiting"):
         cloud.submit(f"r-{cluster}", cluster, "exit 1")
@@ -104,7 +104,7 @@ def job(number: int, **properties: Any) -> Job:
 
 
 def test_a_page_reads_a_page(tmp_path: Path) -> None:
-    """Among 2,000 jobs, listings look at about as many rows as they give: SQLite's own count of steps says so."""
+    """Among 2,000 jobs, a listing examines about as many rows as it returns, by SQLite's own count of steps."""
     store = Store(tmp_path / "azureml.sqlite")
     jobs = Jobs(store)
     for number in range(1, 2001):
@@ -132,7 +132,7 @@ def test_a_page_reads_a_page(tmp_path: Path) -> None:
 
 
 def test_an_ended_job_leaves_the_memory(jobs: Jobs) -> None:
-    """It is read from the store when it is asked for, in all places where it was found before."""
+    """The store answers for an ended job, in every place with an earlier answer from memory."""
     one, two = job(1, tags={"a": "1"}), job(2)
     for each in (one, two):
         jobs.save(each, labels=True)

@@ -25,7 +25,7 @@ IMAGE = {"properties": {"image": "python:3.11"}}
     ],
 )
 def test_a_version_of_the_api_is_asked_for(cloud: Cloud, version: str, code: str | None) -> None:
-    """A request names an api-version that the provider has; without one, or with another, it is a 400."""
+    """A request needs an api-version of the provider; a missing or other version is a 400."""
     answer = cloud.call("GET", f"{cloud.workspace}/jobs?api-version={version}")
     assert (answer.status_code, answer.json().get("error", {}).get("code")) == (400 if code else 200, code)
 
@@ -40,7 +40,7 @@ def test_a_version_of_the_api_is_asked_for(cloud: Cloud, version: str, code: str
     ],
 )
 def test_ids_have_no_case(cloud: Cloud, written: str, otherwise: str) -> None:
-    """Groups, providers, types and names are the same in whatever case, and the answer has the id that was given."""
+    """Groups, providers, types and names match in any case, and the answer has the given id."""
     cloud.arm("PUT", "environments/cased/versions/1", IMAGE)
     path = f"{cloud.workspace}/environments/cased/versions/1"
     answer = cloud.call("GET", path.replace(written, otherwise))
@@ -51,7 +51,7 @@ def test_ids_have_no_case(cloud: Cloud, written: str, otherwise: str) -> None:
 @pytest.mark.parametrize("tags", [5, "x", ["a"], {"a": 1}, {"a": {}}, {"a": True}])
 @pytest.mark.parametrize("kind", ["computes", "datastores", "environments", "data", "models", "jobs"])
 def test_tags_are_texts(cloud: Cloud, kind: str, tags: Any) -> None:
-    """Tags that are no map of texts are a 400 wherever they are put, so that no list of them breaks later."""
+    """Tags other than a map of texts are a 400 everywhere: no later list breaks."""
     path, body = {
         "computes": ("computes/tagged", cluster_body(0)),
         "datastores": ("datastores/tagged", {"properties": {"datastoreType": "AzureBlob", "containerName": "c"}}),
@@ -70,7 +70,7 @@ def test_tags_are_texts(cloud: Cloud, kind: str, tags: Any) -> None:
 
 @pytest.mark.parametrize("depth", [arm.DEEPEST - 3, arm.DEEPEST, 900, 100_000])
 def test_deep_bodies_are_refused(cloud: Cloud, depth: int) -> None:
-    """A body that nests too deep is a 400, at whatever depth; one that may is taken, stored and answered."""
+    """A body beyond the depth limit is a 400 at any depth; a body at the limit is accepted, stored and answered."""
     text = '{"properties": {"image": "i", "inferenceConfig": ' + '{"a":' * depth + "1" + "}" * depth + "}}"
     path = f"{cloud.workspace}/environments/deep/versions/{depth}"
     answer = cloud.call("PUT", path, data=text, headers=BEARER)
@@ -108,13 +108,13 @@ def test_answers_have_ids(cloud: Cloud) -> None:
 
 
 def test_a_stranger_is_told_where_to_get_a_token(cloud: Cloud) -> None:
-    """A 401 challenges with Bearer and the authority, as clients that answer challenges need it."""
+    """A 401 challenges with Bearer and the authority, for clients that answer challenges."""
     challenge = cloud.call("GET", cloud.workspace, headers={}).headers["WWW-Authenticate"]
     assert challenge.startswith('Bearer authorization_uri="https://')
 
 
 def test_a_clusters_identity_is_kept_and_its_secrets_are_not(cloud: Cloud) -> None:
-    """Identity comes back with its ids, and stays at an update without one; password and key never come back."""
+    """Identity comes back with ids, and stays at an update without an identity; password and key never come back."""
     account = {"adminUserName": "me", "adminUserPassword": "hunter2!", "adminUserSshPublicKey": "ssh-rsa AAA"}
     user = "/subscriptions/s/resourceGroups/g/providers/Microsoft.ManagedIdentity/userAssignedIdentities/u"
     body = cluster_body(0)
@@ -132,7 +132,7 @@ def test_a_clusters_identity_is_kept_and_its_secrets_are_not(cloud: Cloud) -> No
 
 
 def test_a_clusters_tags_can_be_patched(cloud: Cloud) -> None:
-    """PATCH replaces a cluster's tags and leaves its scale as it is, and the other way round."""
+    """PATCH replaces a cluster's tags and leaves the scale unchanged, and the other way round."""
     cloud.arm("PUT", "computes/patched", {**cluster_body(3), "tags": {"a": "1"}})
     assert cloud.arm("PATCH", "computes/patched", {"tags": {"b": "2"}})["tags"] == {"b": "2"}
     settings = cloud.arm("GET", "computes/patched")["properties"]["properties"]["scaleSettings"]
@@ -158,7 +158,9 @@ def test_a_job_that_has_ended_can_be_deleted(cloud: Cloud) -> None:
 
 
 def test_another_job_of_the_same_name_is_refused(cloud: Cloud) -> None:
-    """The same job again is that job, with its tags edited; other content under its name is an error that says what."""
+    """A repeated job is the existing job, with edited tags; other content under the name is an error with the
+    differences.
+    """
     cloud.arm("PUT", "computes/roomless", cluster_body(0))
     cloud.submit("named-twice", "roomless", "true")
     assert cloud.submit("named-twice", "roomless", "true", tags={"a": "b"})["properties"]["tags"] == {"a": "b"}

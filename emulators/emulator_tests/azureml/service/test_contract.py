@@ -72,7 +72,7 @@ def api() -> OpenApi:
 
 @pytest.fixture(scope="module")
 def answers(cloud: Cloud) -> dict[str, Body]:
-    """A recorded answer of each kind, all without findings."""
+    """A recorded answer of each kind, without findings."""
     cloud.arm("PUT", "computes/sample", cluster_body(maximum=0))
     cloud.arm("PUT", "environments/sample/versions/1", {"properties": {"image": "python:3.11", "osType": "Linux"}})
     cloud.submit("sample", "sample", "true")
@@ -86,7 +86,7 @@ def answers(cloud: Cloud) -> dict[str, Body]:
 def test_a_seeded_fault_is_found(
     api: OpenApi, answers: dict[str, Body], path: str, fault: Callable[[Body], None]
 ) -> None:
-    """An answer that keeps to the contract passes, and the same answer with one fault doesn't."""
+    """A conforming answer passes, and the answer with one fault fails."""
     entry = copy.deepcopy(answers[path])
     assert api.check(entry) == []
     fault(entry["response"])

@@ -33,14 +33,14 @@ def bearer(principal: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("claims", ["[]", "1", '"oid"', "{}", "no JSON"])
 def test_a_token_without_an_id_counts_as_itself(claims: str) -> None:
-    """Whatever a token's claims are, its requests are counted for somebody."""
+    """A token with any claims has its requests counted for somebody."""
     text = f"x.{base64.urlsafe_b64encode(claims.encode()).decode()}.y"
     assert _principal(make_mocked_request("GET", "/", {"Authorization": f"Bearer {text}"})) == text
 
 
 @pytest.mark.parametrize("text", ["%C2%B2", "9" * 20, "9" * 5000, "-1", "x"], ids=range(5))
 def test_a_number_in_an_address_is_one_that_can_be_counted_to(text: str) -> None:
-    """Digits that are no decimal ones, and more of them than any list is long, are the client's error."""
+    """Digits other than decimal digits, and too many digits, are the client's error."""
     with pytest.raises(BadRequest, match=r"\$skip is .*; it must be a whole number"):
         number(make_mocked_request("GET", f"/?$skip={text}"), "$skip")
 
@@ -59,7 +59,7 @@ def test_a_bucket_empties_and_fills() -> None:
 
 
 def test_kinds_and_principals_are_apart() -> None:
-    """Reads, writes and deletes have buckets of their own, and so has everyone who asks."""
+    """Reads, writes and deletes have separate buckets, and so has every principal."""
     throttle = Throttle(SMALL, Clock())
     while throttle.acquire("me", "GET").allowed:
         pass
@@ -72,7 +72,7 @@ def test_kinds_and_principals_are_apart() -> None:
 
 @given(st.lists(st.floats(0, 3), max_size=60))
 def test_never_more_than_bucket_and_refill(pauses: list[float]) -> None:
-    """However requests are spread, those that pass are at most the bucket's size and what was refilled meanwhile."""
+    """For any order of requests, the admitted requests are at most the bucket's size plus the refill."""
     clock = Clock()
     throttle = Throttle(SMALL, clock)
     passed = 0

@@ -66,7 +66,7 @@ def total(cloud: Cloud, job: str, name: str, aggregation: str = "total") -> floa
 
 
 def test_processors_are_measured_by_job(busy: Cloud) -> None:
-    """A job that computes uses most of a core, and one that sleeps nearly none: the tree below its shell counts."""
+    """A computing job uses most of a core, and a sleeping job nearly none: the tree below the job's shell counts."""
     wait_for(lambda: max(points(busy, "busy", "CpuUtilizationMillicores", "maximum")) > 300, 60, "a busy processor")
     assert max(points(busy, "idle", "CpuUtilizationMillicores", "average")) < 150
     (capacity,) = set(points(busy, "busy", "CpuCapacityMillicores", "maximum"))
@@ -81,7 +81,7 @@ def test_memory_and_disk_are_measured_by_job(busy: Cloud) -> None:
 
 
 def test_a_node_pretends_to_have_gpus(busy: Cloud) -> None:
-    """By device, as EMULATORS_GPU says; other nodes have none."""
+    """Nodes pretend GPUs by device, as in EMULATORS_GPU; other nodes have none."""
     asked = {"aggregation": "average", "$filter": "RunId eq 'busy' and InstanceId eq '*' and DeviceId eq '*'"}
     (metric,) = ask(busy, "GpuUtilizationPercentage", **asked).json()["value"]
     devices = [{each["name"]["value"]: each["value"] for each in its["metadatavalues"]} for its in metric["timeseries"]]

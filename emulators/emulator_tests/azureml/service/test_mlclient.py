@@ -73,7 +73,7 @@ def code_id(ml: Any, streamed: str) -> str:
 
 
 def test_stream_prints_the_log_and_the_end(streamed: str) -> None:
-    """`jobs.stream` follows a running job, prints its log and its summary."""
+    """`jobs.stream` follows a running job, and prints the log and the summary."""
     assert "RunId: two-nodes" in streamed
     assert "DATA" in streamed
     assert "DONE" in streamed
@@ -135,7 +135,7 @@ def test_statuses_are_published_in_event_grids_schema(streamed: str, receiver: R
 
 
 def test_code_that_is_there_is_not_uploaded_again(ml: Any, cloud: Cloud, streamed: str) -> None:
-    """A second submission of the same folder finds the code by its hash, and uploads nothing."""
+    """A second submission of the folder finds the code by hash, and uploads nothing."""
     before = len(cloud.call("GET", "/control/requests").json())
     ml.jobs.create_or_update(job("same-code", "python probe.py"))
     paths = [(e["method"], e["path"]) for e in cloud.call("GET", "/control/requests").json()[before:]]
@@ -159,7 +159,9 @@ def test_warm_submission_is_one_request(ml: Any, cloud: Cloud, code_id: str) -> 
 
 
 def test_a_job_submitted_twice_runs_once(ml: Any, cloud: Cloud, code_id: str) -> None:
-    """A second PUT of a job that has run answers with that job, and it does not run again; another one is refused."""
+    """A second PUT of a finished job answers with the finished job, and runs nothing; another job under the name is
+    refused.
+    """
     wanted = job("once", "python probe.py", code=code_id)
     ml.jobs.create_or_update(wanted)
     cloud.wait("once")
@@ -182,7 +184,7 @@ def test_local_folder_becomes_an_input(ml: Any, cloud: Cloud, code_id: str, tmp_
 
 
 def test_cluster_from_creation_to_deletion(ml: Any, cloud: Cloud) -> None:
-    """begin_create_or_update, get, list, update, list_nodes and begin_delete do to a cluster what they say."""
+    """begin_create_or_update, get, list, update, list_nodes and begin_delete act on a cluster as named."""
     from azure.ai.ml.entities import AmlCompute
 
     wanted = AmlCompute(
@@ -225,7 +227,7 @@ def test_an_update_changes_neither_size_nor_tier(ml: Any) -> None:
 
 
 def test_datastores_are_listed_created_and_deleted(ml: Any, storage: BlobServiceClient) -> None:
-    """The default datastore is known; a new one is made with its container; one that isn't there is not found."""
+    """The default datastore is known; a new datastore is made with its container; a missing datastore is not found."""
     from azure.ai.ml.entities import AzureBlobDatastore
 
     assert ml.datastores.get_default().name == "workspaceblobstore"
@@ -259,7 +261,7 @@ def test_failing_job_says_why(ml: Any, cloud: Cloud, code_id: str, receiver: Rec
 
 
 def test_cancel_ends_a_running_job(ml: Any, cloud: Cloud, code_id: str, tmp_path: Path) -> None:
-    """begin_cancel sends SIGTERM, then SIGKILL to what ignores it, and the job is Canceled with its log kept."""
+    """begin_cancel sends SIGTERM, later SIGKILL, and the job is Canceled with the log kept."""
     command = f"python probe.py --stubborn --gate {tmp_path}/never"
     ml.jobs.create_or_update(job("cancelled", command, code=code_id))
     wait_for(lambda: "WAITING" in cloud.log("cancelled"), 60, "the job to wait")
@@ -273,8 +275,7 @@ def test_cancel_ends_a_running_job(ml: Any, cloud: Cloud, code_id: str, tmp_path
 def test_preempted_job_runs_again_and_finds_its_files(
     ml: Any, cloud: Cloud, code_id: str, tmp_path: Path, receiver: Receiver
 ) -> None:
-    """A job that loses a node and is to be queued again has both attempts in its log, the first one's files in its
-    outputs."""
+    """A requeued job after a lost node has both attempts in the log, and the first attempt's files in the outputs."""
     from azure.ai.ml import Output, PyTorchDistribution
 
     command = f"python probe.py --models ${{{{outputs.models}}}} --gate {tmp_path}/go"
@@ -309,7 +310,7 @@ def test_listing_pages_newest_first(ml: Any, cloud: Cloud) -> None:
 
 
 def test_unknown_names_are_not_found(ml: Any) -> None:
-    """Jobs, computes and code versions that aren't there raise ResourceNotFoundError with the name."""
+    """Missing jobs, computes and code versions raise ResourceNotFoundError with the name."""
     with pytest.raises(ResourceNotFoundError, match="nowhere"):
         ml.jobs.get("nowhere")
     with pytest.raises(ResourceNotFoundError, match="nowhere"):
@@ -319,7 +320,7 @@ def test_unknown_names_are_not_found(ml: Any) -> None:
 
 
 def test_a_job_for_an_unknown_cluster_is_refused(ml: Any, code_id: str) -> None:
-    """Submitting to a cluster that isn't there fails at once, and names those that are."""
+    """Submitting to a missing cluster fails at once, with the names of the clusters."""
     with pytest.raises(HttpResponseError, match=r"'nowhere' was not found; there are: .*cpu-cluster"):
         ml.jobs.create_or_update(job("lost", "python probe.py", code=code_id, compute="nowhere"))
 

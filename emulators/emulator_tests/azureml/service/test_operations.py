@@ -1,4 +1,4 @@
-"""Operations that take their time: what they answer while they go on, once they have ended, and how long."""
+"""Long operations: the answers before and after the end, and the lifetime of an operation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def _ended(operations: Operations, name: str) -> None:
 
 
 def test_an_operation_that_failed_says_so() -> None:
-    """It is Failed with the reason, or with a mention of the log; one that goes on is InProgress."""
+    """A failed operation is Failed with the reason, or with a mention of the log; a running operation is InProgress."""
 
     async def asked() -> None:
         operations = Operations()
@@ -38,7 +38,7 @@ def test_an_operation_that_failed_says_so() -> None:
 
 
 def test_operations_are_forgotten() -> None:
-    """After a day, or after a thousand others; never while they go on."""
+    """After a day, or after a thousand other operations; never while running."""
 
     async def asked() -> None:
         now = 0.0

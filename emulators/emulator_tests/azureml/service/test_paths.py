@@ -45,13 +45,13 @@ def paths(file: str) -> dict[str, list[str]]:
 
 
 def served(path: str) -> set[str]:
-    """The methods that a route takes for this path, with names in place of its variables."""
+    """The methods of a route for this path, with names in place of variables."""
     concrete = re.sub(r"\{\w+\}", "x1", path)
     return {method.lower() for method, pattern in ROUTES if pattern.fullmatch(concrete)}
 
 
 def routes() -> list[tuple[str, re.Pattern[str]]]:
-    """Method and pattern of every route, as the server adds them."""
+    """Method and pattern of every route, in the server's order."""
     from aiohttp.web_urldispatcher import DynamicResource
 
     from emulators.azureml.service.arm_routes import ArmRoutes
@@ -75,7 +75,7 @@ ROUTES = routes()
 
 
 def short(path: str) -> str:
-    """A path as the page writes it."""
+    """A path in the page's spelling."""
     text = re.sub(r".*/workspaces/\{workspaceName\}", "{ws}", path)
     text = re.sub(r".*/registries/\{registryName\}", "{registry}", text).replace(
         "/subscriptions/{subscriptionId}", "{sub}"
@@ -84,7 +84,7 @@ def short(path: str) -> str:
 
 
 def by_methods(file: str) -> dict[str, list[str]]:
-    """The served paths, by the methods that are served."""
+    """The served paths, by served methods."""
     groups: dict[str, list[str]] = {}
     for path, methods in paths(file).items():
         if there := [method.upper() for method in methods if method in served(path)]:
@@ -93,7 +93,7 @@ def by_methods(file: str) -> dict[str, list[str]]:
 
 
 def refusals(file: str) -> dict[str, list[str]]:
-    """The paths that are refused for each reason; with their methods, if others of the path are served."""
+    """The refused paths by reason; with methods, if other methods of the path are served."""
     by_reason: dict[str, list[str]] = {}
     for path, methods in paths(file).items():
         missing = [method.upper() for method in methods if method not in served(path)]
@@ -130,7 +130,7 @@ def page() -> str:
 
 @pytest.mark.skipif(not SPECS.exists(), reason="Microsoft's OpenAPI documents are not beside the repository")
 def test_the_page_is_what_the_routes_say() -> None:
-    """The page of paths is what the documents and the routes make of it."""
+    """The page of paths follows from the documents and the routes."""
     assert PAGE.read_text() == page(), "run: python -m emulator_tests.azureml.service.test_paths"
 
 
@@ -154,7 +154,7 @@ BODIES = {
 
 @pytest.fixture(scope="module")
 def seeded(cloud: Cloud) -> Cloud:
-    """The shared cloud with one thing of each kind."""
+    """The shared cloud with one object of each kind."""
     folder = Path(json.loads(cloud.config.read_text())["state"]) / "registries" / "team"
     for kind, seed in SEEDS.items():
         cloud.arm("PUT", f"{kind}/{AT[kind]}/versions/1", {"properties": seed})
@@ -174,7 +174,7 @@ FILE: dict[str, Any] = {"path": "azureml://datastores/drops/paths/x/", "code": "
 
 
 def concrete(cloud: Cloud, path: str, gone: bool = False) -> str:
-    """The path with names in it; `gone` gives the last one that nothing has."""
+    """The path with names filled in; `gone` gives an unknown last name."""
     found: list[str] = []
     for part in path.split("/"):
         found.append(AT.get(found[-1] if found else "", "x1") if part.startswith("{") else part)
@@ -190,8 +190,9 @@ def concrete(cloud: Cloud, path: str, gone: bool = False) -> str:
 
 @pytest.mark.parametrize(("path", "methods"), every(), ids=[name(at, path) for at, (path, _) in enumerate(every(), 1)])
 def test_a_path(seeded: Cloud, path: str, methods: list[str]) -> None:
-    """What there is can be asked for and written back, and each answer is as the documents have it; what is not served
-    is refused by name."""
+    """Existing resources can be read and written back, and each answer matches the documents; unserved paths are
+    refused by name.
+    """
     for method in methods:
         if method in served(path):
             asked(seeded, path, method)
@@ -218,7 +219,7 @@ def asked(cloud: Cloud, path: str, method: str) -> None:
 
 
 def writable(found: Any, method: str) -> Any:
-    """The body that writes a resource back as it is; a PATCH changes its tags alone."""
+    """The body for writing a resource back unchanged; a PATCH changes only the tags."""
     if method == "patch":
         return {"properties": {"properties": {"scaleSettings": found["properties"]["properties"]["scaleSettings"]}}}
     return {key: found[key] for key in ("location", "properties") if key in found}

@@ -1,4 +1,4 @@
-"""Pipelines as they are published: MLClient loads the YAML, sends it, follows it and downloads what came of it."""
+"""Published pipelines: MLClient loads the YAML, sends, follows and downloads."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ Submit = Callable[..., Any]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder as a repository of examples has it."""
+    """A folder like in a repository of examples."""
     (tmp_path / "src").mkdir()
     for name, text in SCRIPTS.items():
         (tmp_path / "src" / name).write_text(text)
@@ -104,7 +104,7 @@ def submit(ml: Any, folder: Path) -> Submit:
 
 
 def own(text: str, rounds: int) -> str:
-    """The pipeline with a number of its own, so that nothing of another test is used again."""
+    """The pipeline with a separate number, to reuse nothing of another test."""
     return text.replace("rounds: 3", f"rounds: {rounds}")
 
 
@@ -113,7 +113,7 @@ def children(ml: Any, name: str) -> dict[str, Any]:
 
 
 def origin(step: Any) -> str:
-    """The job that computed what a step gave."""
+    """The job behind a step's outputs."""
     return str(step.properties.get("azureml.reusedrunid", step.name))
 
 
@@ -145,8 +145,9 @@ def test_a_published_pipeline_runs_to_its_model(
 
 
 def test_a_step_that_ran_before_is_not_run_again(ml: Any, cloud: Cloud, submit: Submit) -> None:
-    """The same component on the same inputs gives the same outputs, so they are used again; another input, or
-    force_rerun, has it run."""
+    """A component with unchanged inputs gives unchanged outputs, which are reused; another input, or force_rerun, runs
+    the component.
+    """
     first, second = submit(own(PIPELINE, 7)), None
     cloud.wait(first.name)
     second = submit(own(PIPELINE, 7))
@@ -201,14 +202,14 @@ jobs:
 def test_a_failure_stops_the_others_or_not(
     ml: Any, cloud: Cloud, submit: Submit, continues: str, command: str, slow: str
 ) -> None:
-    """continue_on_step_failure lets steps go on that need nothing of the failed one; without it they are canceled."""
+    """continue_on_step_failure lets independent steps of a failed step go on; without the setting they are canceled."""
     job = submit(APART.replace("CONTINUES", continues).replace("WAITS", command))
     assert cloud.wait(job.name)["status"] == "Failed"
     assert {name: step.status for name, step in children(ml, job.name).items()} == {"bad": "Failed", "slow": slow}
 
 
 def test_cancel_ends_the_steps_first(ml: Any, cloud: Cloud, submit: Submit) -> None:
-    """begin_cancel on a pipeline cancels the steps that run, and then the pipeline."""
+    """begin_cancel on a pipeline cancels the running steps, and then the pipeline."""
     job = submit(APART.replace("exit 3", "sleep 301").replace("WAITS", "sleep 302").replace("CONTINUES", "false"))
     wait_for(lambda: {s.status for s in children(ml, job.name).values()} == {"Running"}, 60, "both steps to run")
     ml.jobs.begin_cancel(job.name).result()
@@ -276,14 +277,14 @@ def test_registered_components_are_steps(ml: Any, cloud: Cloud, submit: Submit, 
 
 
 def test_a_registered_output_is_an_asset(ml: Any, cloud: Cloud, submit: Submit) -> None:
-    """An output of the pipeline that has a name becomes a version of it."""
+    """A named output of the pipeline becomes a version of the named asset."""
     job = submit(own(PIPELINE, 17).replace("{mode: upload}", "{type: custom_model, name: taxi-model, version: '4'}"))
     assert cloud.wait(job.name)["status"] == "Completed", error_of(cloud, job.name)
     assert ml.models.get("taxi-model", "4").path.endswith("/model/")
 
 
 def test_a_restart_goes_on_where_it_was(own_cloud: Callable[..., Cloud]) -> None:
-    """A control plane that starts again runs what is left of a pipeline, and what was done is not done again."""
+    """A restarted control plane runs the remaining steps of a pipeline, and repeats no finished step."""
     cloud = own_cloud()
     environment = "azureml:AzureML-local@latest"
 
@@ -330,7 +331,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_run_is_refused_before_anything_starts(cloud: Cloud, case: str) -> None:
-    """A step of a kind that is not here, or without its component, is a 400 that names the step; nothing starts."""
+    """A step of an unsupported kind, or without a component, is a 400 with the step's name; nothing starts."""
     words, steps = REFUSED[case]
     name = f"refused-{case.replace(' ', '-')}"
     body = {"properties": {"jobType": "Pipeline", "jobs": steps}}

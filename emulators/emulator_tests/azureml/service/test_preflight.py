@@ -20,8 +20,9 @@ RAY = Recipe(("ray[default]",))
 
 
 def test_a_job_file_is_read_as_its_body_would_be() -> None:
-    """Environment, data and distribution are those that the job's REST body has; literals and addresses that the job
-    reads by itself need nothing."""
+    """Environment, data and distribution are those of the job's REST body; literals and addresses read by the job
+    itself need nothing.
+    """
     wanted = described({
         "environment": "azureml://registries/team/environments/base/labels/latest",
         "inputs": {"lr": 0.1, "rows": {"type": "uri_file", "path": "azureml://datastores/drops/paths/a.csv"},
@@ -46,7 +47,7 @@ def test_a_job_file_is_read_as_its_body_would_be() -> None:
     ],
 )  # fmt: skip
 def test_an_inline_environment_is_its_properties(environment: Any, properties: Any) -> None:
-    """What a job describes itself is what a version's body would say; none is nothing to look at."""
+    """A job's inline environment equals a version's body; a job without an environment needs no check."""
     assert described({"environment": environment}).environment == properties
 
 
@@ -66,7 +67,9 @@ def test_ray_needs_ray_and_few_nodes() -> None:
 
 
 def test_the_launcher_gets_the_command_as_it_is() -> None:
-    """Quotes and pipes in a command are the job's own shell's; other distributions have no program before it."""
+    """Quotes and pipes in a command belong to the job's own shell; other distributions have no launcher before the
+    command.
+    """
     command = "python a.py 'two words' | tee \"$HOME/x\""
     assert launched(command, Distribution("Ray", 2)).endswith(
         "ray_cluster.py --nodes 2 --command 'python a.py '\"'\"'two words'\"'\"' | tee \"$HOME/x\"'"
@@ -80,8 +83,7 @@ def needs(web: Path) -> Needs:
 
 
 def test_what_a_job_downloads_must_be_in_reach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that no one finds is named as out of reach; a file in PyTorch's cache, or in the folder that replaces
-    the web, needs no server."""
+    """An unknown server is named as out of reach; a file in PyTorch's cache, or in the web folder, needs no server."""
     monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch"))
     wanted = described({"downloads": [{"url": "https://models.invalid/a/", "cached": "hub/checkpoints/net-*.pth"}]})
     with pytest.raises(BadRequest, match=r"The nodes can't reach it: .*models\.invalid"):
@@ -98,5 +100,5 @@ def test_what_a_job_downloads_must_be_in_reach(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("cached", ["../net-*.pth", "/tmp/net-*.pth", ""])
 def test_only_the_cache_is_looked_into(cached: str) -> None:
-    """A pattern that leads out of PyTorch's cache folder matches nothing."""
+    """A pattern leading out of PyTorch's cache folder matches nothing."""
     assert not Download("https://models.invalid/", cached).is_cached()

@@ -1,4 +1,4 @@
-"""What the server says to requests that it can't serve, to strangers, and how it counts."""
+"""The server's answers to unservable requests and to strangers, and the counting of requests."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ COMPUTE: dict[str, Any] = {"computeType": "AmlCompute", "properties": {"scaleSet
     ],
 )
 def test_errors_are_arm_errors(cloud: Cloud, method: str, path: str, body: Any, status: int, message: str) -> None:
-    """What can't be served is answered with the status, a code and a message that says what is wrong."""
+    """An unservable request gets a status, a code and a message with the fault."""
     answer = cloud.call(method, cloud.workspace + path, body)
     assert answer.status_code == status
     assert message in answer.json()["error"]["message"]
@@ -88,8 +88,9 @@ def test_broken_json_is_a_bad_request(cloud: Cloud) -> None:
 
 
 def test_odd_bodies_of_our_own_routes_are_bad_requests(cloud: Cloud) -> None:
-    """Routes that Azure doesn't have answer what they can't read with a reason too; a job that can't run here, also for
-    a build context that is none, is told why."""
+    """Routes unknown to Azure answer unreadable bodies with a reason, too; a job that can't run here gets the reason,
+    also for a false build context.
+    """
     look = f"/preflight/v1.0{cloud.workspace}/jobs"
     preempt = "/control/clusters/cpu-cluster/preempt"
     for method, path, body, why in (
@@ -136,7 +137,7 @@ def test_no_text_takes_long_to_read(cloud: Cloud) -> None:
 
 
 def test_only_what_mlflow_wrote_is_deleted_through_it(cloud: Cloud, storage: BlobServiceClient) -> None:
-    """A datastore is read there, and not emptied."""
+    """A datastore is readable through MLflow, but not deletable."""
     storage.get_blob_client("drops", "kept/a").upload_blob(b"a", overwrite=True)
     files = f"/mlflow/v1.0{cloud.workspace}/api/2.0/mlflow-artifacts/artifacts"
     assert cloud.call("GET", f"{files}/datastores/drops/kept/a").content == b"a"
@@ -147,7 +148,7 @@ def test_only_what_mlflow_wrote_is_deleted_through_it(cloud: Cloud, storage: Blo
 
 
 def test_the_same_job_put_by_many_at_once_is_one_job(cloud: Cloud) -> None:
-    """Twenty simultaneous PUTs of one name create it once (one 201) and run it once."""
+    """Twenty simultaneous PUTs of one name create one job (one 201) and run it once."""
     cloud.submit("prototype", "cpu-cluster", "echo ran")
     answers: list[requests.Response] = []
 

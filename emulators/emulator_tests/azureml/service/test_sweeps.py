@@ -1,4 +1,4 @@
-"""Sweeps as they are published: MLClient loads the YAML, sends it, follows it and downloads what the best one made."""
+"""Published sweeps: MLClient loads the YAML, sends, follows and downloads the best trial's outputs."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def values(trial: Any) -> dict[str, Any]:
 def test_a_published_sweep_finds_its_best_trial(
     ml: Any, cloud: Cloud, submit: Callable[[str], Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each trial is a job with its values; the best one is named, and its outputs are the sweep's."""
+    """Each trial is a job with its values; the best trial is named, and its outputs are the sweep's."""
     sweep = submit(SWEEP)
     ml.jobs.stream(sweep.name)
     assert "The best is trial" in capsys.readouterr().out
@@ -98,7 +98,7 @@ def test_a_published_sweep_finds_its_best_trial(
 
 
 def test_a_policy_ends_trials_that_lag(ml: Any, cloud: Cloud, submit: Callable[[str], Any]) -> None:
-    """Bandit cancels the trials that are too far from the best at their interval, and says so; the sweep completes."""
+    """Bandit cancels trials too far from the best at their interval, and says so; the sweep completes."""
     text = SWEEP.replace("python trial.py", "SLOW=1 python trial.py").replace(SAMPLING, "sampling_algorithm: grid")
     text = text.replace("{type: uniform, min_value: -4, max_value: 4}", "{type: choice, values: [2, -4]}")
     text = text.replace("[plain, fancy]", "[plain]").replace("concurrent_trials: 2", "concurrent_trials: 1")
@@ -112,7 +112,7 @@ def test_a_policy_ends_trials_that_lag(ml: Any, cloud: Cloud, submit: Callable[[
 
 
 def test_a_sweep_that_never_tells_its_metric_says_so(cloud: Cloud, submit: Callable[[str], Any]) -> None:
-    """Trials that complete without the primary metric leave no best one, which is an error that names the metric."""
+    """Trials without the primary metric leave no best trial: an error names the metric."""
     sweep = submit(
         SWEEP.replace("primary_metric: loss", "primary_metric: los").replace("total_trials: 5", "total_trials: 2")
     )
@@ -121,7 +121,7 @@ def test_a_sweep_that_never_tells_its_metric_says_so(cloud: Cloud, submit: Calla
 
 
 def test_cancel_ends_the_trials(ml: Any, cloud: Cloud, submit: Callable[[str], Any]) -> None:
-    """begin_cancel on a sweep cancels its trials and starts no more."""
+    """begin_cancel on a sweep cancels the trials and starts no more."""
     sweep = submit(SWEEP.replace("python trial.py", "sleep 300; python trial.py"))
     wait_for(lambda: len(list(ml.jobs.list(parent_job_name=sweep.name))) == 2, 60, "two trials")
     ml.jobs.begin_cancel(sweep.name).result()
@@ -130,7 +130,7 @@ def test_cancel_ends_the_trials(ml: Any, cloud: Cloud, submit: Callable[[str], A
 
 
 def test_a_timeout_ends_the_sweep(cloud: Cloud) -> None:
-    """limits.timeout cancels the sweep with its trials, and says so. MLClient would round it to a minute."""
+    """limits.timeout cancels the sweep and the trials, and says so. MLClient would round the timeout to a minute."""
     body = {
         "jobType": "Sweep",
         "trial": {"command": "echo ${{search_space.x}}; sleep 300", "environmentId": "azureml:AzureML-local@latest"},

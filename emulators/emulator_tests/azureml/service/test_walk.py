@@ -51,7 +51,7 @@ OF_WORKSPACES = ("workspaces.", "feature_stores.")  # there is one workspace, an
 
 
 def operations(ml: Any) -> Iterator[tuple[str, Any]]:
-    """`group.method` and the method, of all groups that MLClient has."""
+    """`group.method` and the method, of every group of MLClient."""
     kind = type(ml)
     for group in sorted(name for name in dir(kind) if isinstance(getattr(kind, name), property)):
         found = getattr(ml, group)
@@ -70,7 +70,7 @@ index_columns: [{name: id, type: string}]
 
 
 def entities(tmp: str) -> dict[str, Any]:
-    """A good argument of each kind, by the parameter that takes it; with a group's name where two groups differ."""
+    """A good argument of each kind, by parameter; with a group's name if two groups differ."""
     from azure.ai.ml import command, entities
     from azure.ai.ml.data_transfer import Database
 
@@ -123,7 +123,7 @@ def entities(tmp: str) -> dict[str, Any]:
 
 
 def arguments(name: str, method: Any, known: dict[str, Any], called: str = "x1") -> dict[str, Any]:
-    """One for each parameter that must be given. `called` is the name of what is asked for."""
+    """One argument for each required parameter. `called` is the name of the requested object."""
     group, given = name.split(".")[0], dict[str, Any]()
     for parameter in inspect.signature(inspect.unwrap(method)).parameters.values():
         required = parameter.default is parameter.empty and parameter.kind not in (
@@ -138,7 +138,7 @@ def arguments(name: str, method: Any, known: dict[str, Any], called: str = "x1")
 
 
 def outcome(name: str, method: Any, given: dict[str, Any]) -> str:
-    """`works`, `not found`, `refused`, `of the SDK`, or what went wrong."""
+    """`works`, `not found`, `refused`, `of the SDK`, or the fault."""
     try:
         answer = method(**given)
         if isinstance(answer, ItemPaged):
@@ -158,8 +158,9 @@ def outcome(name: str, method: Any, given: dict[str, Any]) -> str:
 def test_every_method_works_or_says_why(
     ml: Any, cloud: Any, storage: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All of some 160 methods, with an argument of the right kind: none fails in a way that nobody could explain. What
-    was not there is made, and asked for once more."""
+    """Some 160 methods with arguments of the right kind: each failure has an explanation. A missing object is made, and
+    requested once more.
+    """
     monkeypatch.chdir(tmp_path)  # where they download to
     cloud.arm("PUT", "computes/walked", cluster_body(0))
     storage.get_container_client("drops").upload_blob("m/net.txt", b"heavy", overwrite=True)
@@ -178,7 +179,7 @@ def test_every_method_works_or_says_why(
 
 
 def of_walked(name: str, method: Any, known: dict[str, Any]) -> dict[str, Any]:
-    """The arguments by which a method finds what the walk made."""
+    """The arguments for finding the objects of the walk."""
     given = arguments(name, method, known, "judge" if name.startswith("evaluators.") else "walked")
     accepted = inspect.signature(inspect.unwrap(method)).parameters
     chosen = {"version": "1", "registry_name": "azureml", "download_path": name}

@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def proxy(folder: Path) -> Iterator[WebProxy]:
-    """A proxy in a thread, as the control plane's loop has it. It leaves nothing behind when it ends."""
+    """A proxy in a thread, as in the control plane's loop. The proxy leaves nothing behind at the end."""
     left: set[asyncio.Task[Any]] = set()
     made, loop = WebProxy(WebFolder(folder), ""), asyncio.new_event_loop()
     up, end = threading.Event(), asyncio.Event()
@@ -61,7 +61,7 @@ def get(proxy: WebProxy, url: str, tmp_path: Path, **kwargs: Any) -> requests.Re
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_a_host_of_the_folder_is_answered_from_it(proxy: WebProxy, tmp_path: Path, scheme: str) -> None:
-    """Files with their type and size; what is not there is a 404 that names the folder."""
+    """Files have type and size; a missing file is a 404 with the folder's name."""
     found = get(proxy, f"{scheme}://data.example.org/sets/my%20flowers.csv?raw=1", tmp_path)
     assert (found.text, found.headers["Content-Type"]) == (FLOWERS, "text/csv")
     missing = get(proxy, f"{scheme}://data.example.org/sets/none.csv", tmp_path)
@@ -83,7 +83,7 @@ def test_nothing_outside_of_the_hosts_folder_is_read(folder: Path, proxy: WebPro
 
 
 def test_a_folder_of_the_host_is_copied_whole(folder: Path, tmp_path: Path) -> None:
-    """A job's folder from the web is the one below its host here; of other hosts a folder can't be listed."""
+    """A job's folder from the web is the folder below its host here; folders of other hosts can't be listed."""
     web, flowers = WebFolder(folder), "https://data.example.org/sets/"
     asyncio.run(copy_folder(flowers, tmp_path / "copy", "Input 'a'", web))
     assert (tmp_path / "copy" / "my flowers.csv").read_text() == FLOWERS

@@ -41,7 +41,7 @@ def test_blobs_pass_through_unchanged(front: BlobServiceClient) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
 def test_large_blobs_take_no_memory(cloud: Cloud, front: BlobServiceClient) -> None:
-    """48 MiB up in one request and down again leave the part's peak memory where it was, within 16 MiB."""
+    """48 MiB up in one request and down again leave the part's peak memory unchanged, within 16 MiB."""
     data = os.urandom(48 * MIB)
     blob = front.get_blob_client("fronted", "large")
     before = _peak_memory(cloud.part.process.pid)

@@ -1,4 +1,4 @@
-"""MLflow's database is whole after a kill at any moment, and one that an earlier version left half is made anew.
+"""MLflow's database is whole after a kill at any moment, and a half-made database of an earlier version is made anew.
 
 MLflow takes seconds to import, so it is where it is used: every worker collects this file, and one runs it.
 """
@@ -21,7 +21,7 @@ KILLED = 9
 
 
 def store(database: Path) -> Any:
-    """MLflow's own store, which makes its tables where there are none."""
+    """MLflow's own store, which makes missing tables."""
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
     make: Any = SqlAlchemyStore
@@ -42,7 +42,7 @@ def newest() -> Any:
 
 
 def killed(at: int, work: Callable[[], object]) -> bool:
-    """Do the work in a child that dies at its `at`-th statement of SQL. Says whether it came to that."""
+    """Do the work in a child until a kill at the `at`-th statement of SQL. Returns whether the kill happened."""
     from sqlalchemy import Engine, event
 
     child = os.fork()
@@ -70,7 +70,7 @@ def revision(database: Path) -> str:
 
 @pytest.mark.parametrize("at", [1, 40, 120, 200])
 def test_a_kill_leaves_nothing_half(tmp_path: Path, at: int) -> None:
-    """Killed at any statement of its first making, the next start makes it whole."""
+    """After a kill at any statement of the first making, the next start makes the whole database."""
     database = tmp_path / "mlflow.sqlite"
     assert killed(at, lambda: make_ready(database))
     assert not database.exists()
@@ -89,7 +89,7 @@ def test_one_that_was_left_half_is_made_anew(tmp_path: Path) -> None:
 
 
 def test_what_was_logged_survives_a_killed_upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An upgrade works on a copy: killed in it, the file is as it was, with its runs."""
+    """An upgrade works on a copy: after a kill, the file is unchanged, with the runs."""
     database = tmp_path / "mlflow.sqlite"
     make_ready(database)
     experiment = store(database).create_experiment("kept")

@@ -1,4 +1,4 @@
-"""A job that can't reach MLflow's server finds the reason in its log, and no silence."""
+"""A job without a way to MLflow's server finds the reason in the job's log."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def command(tmp_path: Path) -> str:
 
 
 def test_a_server_that_does_not_start_is_told(own_cloud: Callable[..., Cloud], command: str) -> None:
-    """What it says at its end is in the log of the job that asked for it."""
+    """The last words of the failed server are in the log of the requesting job."""
     cloud = own_cloud()
     (cloud.config.parent / "state" / "mlflow.sqlite").mkdir()  # where its database would lie
     cloud.submit("in-vain", "cpu-cluster", command)
@@ -58,7 +58,7 @@ def tracking_server(cloud: Cloud) -> int:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are found in /proc")
 def test_a_server_that_hangs_is_told_within_a_minute(own_cloud: Callable[..., Cloud], command: str) -> None:
-    """A job that waits says for what; once the server answers, it goes on."""
+    """A waiting job names the reason for waiting; after the server's answer, the job goes on."""
     cloud = own_cloud()
     cloud.submit("first", "cpu-cluster", command)
     assert cloud.wait("first", timeout=180)["status"] == "Completed", cloud.log("first")

@@ -1,4 +1,4 @@
-"""MLflow at the address that the workspace advertises: its unmodified client logs, finds, registers and fetches."""
+"""MLflow at the workspace's advertised address: the unmodified client logs, finds, registers and fetches."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ with mlflow.start_run() as run:
 
 @pytest.fixture(scope="module")
 def mlflow(cloud: Cloud, ml: Any) -> Iterator[Any]:
-    """MLflow as a notebook has it, with the address that the workspace advertises."""
+    """MLflow as in a notebook, with the workspace's advertised address."""
     before = dict(os.environ)
     given = cloud.part.info["env"]
     os.environ.update({key: given[key] for key in ("REQUESTS_CA_BUNDLE", "MLFLOW_TRACKING_TOKEN")})
@@ -79,7 +79,7 @@ def test_a_job_logs_to_its_own_run(cloud: Cloud, mlflow: Any, tmp_path: Path) ->
 
 
 def test_azureml_mlflow_is_told_where_files_are(cloud: Cloud, mlflow: Any) -> None:
-    """That package asks under another version, and follows https alone: it gets the address that serves the files."""
+    """azureml-mlflow asks under another version, and follows only https: the package gets the address of the files."""
     with mlflow.start_run() as run:
         mlflow.log_text("hello", "note.txt")
     path = f"{cloud.workspace}/api/2.0/mlflow/runs/get?run_id={run.info.run_id}"
@@ -89,7 +89,7 @@ def test_azureml_mlflow_is_told_where_files_are(cloud: Cloud, mlflow: Any) -> No
 
 
 def test_each_job_is_a_run(cloud: Cloud, mlflow: Any) -> None:
-    """A job that never heard of MLflow is found by search under its experiment, with its status."""
+    """A job without MLflow is found by search under the job's experiment, with its status."""
     cloud.submit("quiet", "cpu-cluster", "exit 3", experimentName="quiet ones")
     cloud.wait("quiet")
     found = mlflow.search_runs(experiment_names=["quiet ones"], output_format="list")
@@ -116,7 +116,7 @@ def test_a_notebook_logs_and_searches(mlflow: Any, tmp_path: Path) -> None:
 
 
 def test_registered_models_are_the_workspaces(ml: Any, mlflow: Any, tmp_path: Path) -> None:
-    """What MLflow registers MLClient lists, downloads and numbers on; what MLClient registers MLflow loads."""
+    """MLClient lists, downloads and numbers models registered by MLflow; MLflow loads models registered by MLClient."""
     from azure.ai.ml.entities import Model
 
     [listed] = ml.models.list(name="doubles")
@@ -173,7 +173,7 @@ def test_a_stranger_and_a_wrong_path_are_refused(cloud: Cloud) -> None:
 
 
 def test_mlflow_that_is_missing_is_said(tmp_path: Path) -> None:
-    """Where MLflow's packages are not installed the answer is a 501 that says how to get them."""
+    """Without MLflow's packages the answer is a 501 with the way to install the packages."""
     code = (
         "import asyncio, sys, types\n"
         "sys.modules['flask'] = None\n"

@@ -41,7 +41,9 @@ def form(kind: str, name: str, **more: Any) -> Any:
 
 @pytest.mark.parametrize("kind", FORMS)
 def test_versions_and_labels(ml: Any, kind: str) -> None:
-    """Without a version an asset gets the next one; get finds each by number and the newest by label; list has all."""
+    """An asset without a version gets the next version; get finds each by number and the newest by label; list has
+    every version.
+    """
     assets = getattr(ml, kind)
     name = f"numbered_{kind}"
     for content in ("1", "2"):
@@ -58,7 +60,7 @@ def test_versions_and_labels(ml: Any, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", FORMS)
 def test_content_never_changes(ml: Any, kind: str) -> None:
-    """A version that is there may get other words and tags; with other content it is a conflict that says so."""
+    """An existing version may get other words and tags; other content is a conflict in words."""
     assets = getattr(ml, kind)
     name = f"fixed_{kind}"
     assets.create_or_update(form(kind, name, version="7"))
@@ -90,14 +92,14 @@ def test_archived_versions_and_names_are_out_of_lists(ml: Any, kind: str) -> Non
 
 
 def test_an_environment_without_a_version_keeps_the_one_before(ml: Any) -> None:
-    """Another image under the same name is the next version; the same image again is the same version."""
+    """Another image under a name is the next version; a repeated image is the existing version."""
     versions = [ml.environments.create_or_update(form("environments", "grown", content=c)).version for c in "1223"]
     assert versions == ["1", "2", "2", "3"]
     assert ml.environments.get("grown", version="1").image == "ubuntu:1"
 
 
 def test_local_files_become_data_and_models(ml: Any, tmp_path: Path) -> None:
-    """A local file or folder is uploaded, once for its content; download brings a model's files back as they were."""
+    """A local file or folder is uploaded once for its content; download restores a model's files unchanged."""
     from azure.ai.ml.entities import Data, Model
 
     (tmp_path / "weights.bin").write_bytes(b"w" * 1000)
@@ -133,7 +135,7 @@ def test_bodies_are_checked(cloud: Cloud, kind: str, properties: Any, message: s
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_names_are_resources_too(cloud: Cloud, kind: str) -> None:
-    """A name can be made before its versions, and be deleted with them; lists page through all names."""
+    """A name can be made before its versions, and be deleted with them; lists page through the names."""
     made = cloud.call(
         "PUT", f"{cloud.workspace}/{kind}/empty", {"properties": {"description": "d", "dataType": "mltable"}}
     )
@@ -160,7 +162,7 @@ def test_lists_page(cloud: Cloud) -> None:
 
 
 def test_assets_survive_a_restart(own_cloud: Callable[..., Cloud]) -> None:
-    """Versions, names and what was archived are there after a restart, in the same order."""
+    """Versions, names and archived states survive a restart, in unchanged order."""
     cloud = own_cloud()
     for version in ("b", "a"):
         cloud.arm("PUT", f"models/kept/versions/{version}", {"properties": {"modelUri": f"azureml://x/{version}"}})
@@ -182,7 +184,7 @@ def test_a_job_runs_in_a_labeled_environment_of_the_sdk(ml: Any) -> None:
 
 
 def test_anonymous_assets_are_in_no_list(ml: Any) -> None:
-    """An environment without a name serves its job, and the list of names stays free of it."""
+    """An environment without a name serves its job, and stays out of the list of names."""
     from azure.ai.ml import command
     from azure.ai.ml.entities import Environment
 

@@ -32,7 +32,7 @@ async def publish(store: Store, target: EventTarget) -> None:
 def test_an_event_that_is_refused_takes_no_other_with_it(
     receiver: Receiver, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the topic refuses a batch for good, each event is sent by itself; the one that it refuses then is named."""
+    """After the topic's final refusal of a batch, each event is sent separately; the refused event is then named."""
     names = [f"outbox-{number}" for number in range(60)]
     monkeypatch.setattr(receiver, "wrong", names[7])
     with contextlib.closing(Store(Path(":memory:"))) as store:

@@ -30,7 +30,7 @@ def cluster(name: str, size: str, nodes: int = 0, tier: str = "Dedicated") -> Cl
     ],
 )
 def test_a_size_has_its_family_and_cores(size: str, family: str, cores: int) -> None:
-    """The quota of a size is that of its letters and version; what can't be read is a family of its own."""
+    """The quota of a size belongs to the size's letters and version; an unreadable size is a separate family."""
     assert family_of(cluster("c", size)) == (family, cores)
     assert family_of(cluster("c", size, tier="LowPriority")) == (SPOT_CORES, cores)
 
@@ -57,7 +57,7 @@ def test_a_size_has_its_family_and_cores(size: str, family: str, cores: int) -> 
     ],
 )
 def test_a_fault_that_can_not_be_is_refused_whole(document: dict[str, Any], why: str) -> None:
-    """The reason is told, and what was set before goes on."""
+    """The refusal has the reason, and the earlier faults stay."""
     faults = Faults()
     before = {"requests": [{"method": "GET", "path": "*"}], "quotas": {"lowPriorityCores": 2}, "mounts": "own"}
     faults.replace(before)
@@ -81,7 +81,7 @@ def test_a_quota_is_shared_by_all_clusters_of_its_family() -> None:
 
 
 def test_an_allocation_that_fails_gives_nothing() -> None:
-    """A cluster that is named gets no node, and the words that were given; others are as before."""
+    """The named cluster gets no node, and the given words; other clusters are unchanged."""
     faults = Faults()
     faults.replace({"allocations": {"GPU": {"code": "AllocationFailed", "message": "No capacity."}}})
     assert faults.allotted(cluster("gpu", "Standard_NC6s_v3"), [], 2) == (

@@ -75,7 +75,9 @@ def test_mlclient_reads_a_registry(team: Any, tmp_path: Path) -> None:
 
 
 def test_microsofts_registry_has_the_curated_environments(ml: Any) -> None:
-    """They are listed; one that is not is found if its framework is known, and its image says what it stands for."""
+    """Curated environments are listed; an unlisted environment is found by its known framework, and the image names the
+    framework.
+    """
     from azure.ai.ml import MLClient
 
     azureml = MLClient(ml._credential, registry_name="azureml", **json.loads(os.environ["AML_CLIENT_KWARGS"]))
@@ -86,7 +88,9 @@ def test_microsofts_registry_has_the_curated_environments(ml: Any) -> None:
 
 
 def test_every_workspace_has_the_curated_environments(ml: Any) -> None:
-    """They are got by label and by any version under the name that jobs give them; of an unknown one it is said."""
+    """Curated environments are available by label and by any version, under the names of jobs; an unknown environment
+    gets a sentence.
+    """
     newest = ml.environments.get("AzureML-sklearn-1.5", label="latest")
     assert newest.image == ml.environments.get("AzureML-sklearn-1.5", version=newest.version).image
     assert ml.environments.get("AzureML-ACPT-pytorch-2.8", version="9").image.endswith("curated/ACPT-pytorch-2.8:9")
@@ -95,7 +99,7 @@ def test_every_workspace_has_the_curated_environments(ml: Any) -> None:
 
 
 def test_a_job_uses_what_registries_have(cloud: Cloud, ml: Any, team: Any) -> None:
-    """A component's command runs in the environment that it describes, with the registry's data and model."""
+    """A component's command runs in its described environment, with the registry's data and model."""
     from azure.ai.ml import Input, command
 
     shared, component = "azureml://registries/team", team.components.get("say", version="1")
@@ -113,8 +117,9 @@ def test_a_job_uses_what_registries_have(cloud: Cloud, ml: Any, team: Any) -> No
 
 
 def test_a_component_is_looked_up_before_a_job_is_sent(cloud: Cloud, team: Any) -> None:
-    """One that the registry lacks is a refusal of the look-over, and so is an unknown registry; without a version the
-    newest is meant."""
+    """A component missing from the registry is refused in preflight, and so is an unknown registry; without a version
+    the newest is meant.
+    """
     look = f"/preflight/v1.0{cloud.workspace}/jobs"
     told = {
         "team/components/say/versions/1": "",
@@ -131,7 +136,7 @@ def test_a_component_is_looked_up_before_a_job_is_sent(cloud: Cloud, team: Any) 
 
 
 def test_a_registrys_code_runs(cloud: Cloud, team: Any) -> None:
-    """Resource Manager takes its id. (MLClient refuses that in a job, here and in Azure.)"""
+    """Resource Manager takes the id of a registry's code. (MLClient refuses such an id in a job, here and in Azure.)"""
     component, rows = team.components.get("show"), "azureml://registries/team/data/iris/versions/1"
     inputs = {"rows": {"jobInputType": "uri_file", "uri": rows}}
     facts = {"environmentId": component.environment, "codeId": component.code, "inputs": inputs}
@@ -150,7 +155,7 @@ def test_a_registrys_code_runs(cloud: Cloud, team: Any) -> None:
     ],
 )  # fmt: skip
 def test_what_no_registry_has_is_refused_at_once(cloud: Cloud, folder: Path, uri: str, why: str) -> None:
-    """The job is a 400 that says which registries there are, or which of the registry's files could not be read."""
+    """The job is a 400 with the known registries, or the unreadable files of the registry."""
     body = {
         "jobType": "Command", "command": "true", "computeId": f"{cloud.workspace}/computes/cpu-cluster",
         "environmentId": "azureml:AzureML-minimal:1", "inputs": {"a": {"jobInputType": "uri_folder", "uri": uri}},
@@ -160,7 +165,7 @@ def test_what_no_registry_has_is_refused_at_once(cloud: Cloud, folder: Path, uri
 
 
 def test_registries_are_read_only(team: Any) -> None:
-    """Who writes to one is told where its files lie."""
+    """A writer to a registry learns the place of the registry's files."""
     from azure.ai.ml.entities import Environment
 
     with pytest.raises(HttpResponseError, match="Writing to registries: not in this stand-in; put the asset's file"):

@@ -37,14 +37,14 @@ def read(folder: Path, **files: str) -> Reading:
     ],
 )
 def test_a_file_that_can_not_be_read_stops_no_other(tmp_path: Path, text: str, why: str) -> None:
-    """It is a problem with its reason; the registry has the rest."""
+    """An unreadable file is a problem with a reason; the registry has the other files."""
     found = read(tmp_path, data__bad_yml=text, data__good_yml="name: good\npath: azureml://datastores/d/paths/x")
     assert [(asset.name, asset.version) for asset in found.written] == [("good", "1")]
     assert why in found.problems["data/bad.yml"]
 
 
 def test_what_lies_beside_a_file_is_sent_under_its_content(tmp_path: Path) -> None:
-    """The same bytes have the same address, other bytes another; the address ends in a slash for a folder alone."""
+    """Equal bytes have equal addresses, other bytes another address; only a folder's address ends in a slash."""
     files = {
         "models__net__w_txt": "one",
         "models__net_yml": "name: net\npath: net",
@@ -60,7 +60,7 @@ def test_what_lies_beside_a_file_is_sent_under_its_content(tmp_path: Path) -> No
 
 
 def test_a_file_that_moves_makes_another_folder(tmp_path: Path) -> None:
-    """The same files under other paths lie at another address: nothing of the folder that was is left among them."""
+    """Files under other paths have another address: no file of the old folder remains among them."""
     says = {"models__net_yml": "name: net\npath: net"}
     [before] = read(tmp_path / "a", models__net__w_txt="x", **says).sent
     [after] = read(tmp_path / "b", models__net__in__w_txt="x", **says).sent
@@ -79,7 +79,7 @@ def test_files_whose_names_no_blob_can_have_are_a_problem(tmp_path: Path) -> Non
 
 
 def test_what_a_version_can_not_be_is_a_problem_of_its_registry(tmp_path: Path) -> None:
-    """A type that there is not, or the same version twice with other content, is named; the first one stays."""
+    """An unknown type, or a repeated version with other content, is named; the first version stays."""
     found = read(
         tmp_path,
         data__a_yml="name: d\ntype: tensor\npath: azureml://datastores/d/paths/x",

@@ -1,4 +1,4 @@
-"""What a step of a pipeline gets of the pipeline and of other steps."""
+"""A step's inputs from the pipeline and from other steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BODY = {
 
 
 def test_a_cluster_may_be_an_input_of_the_pipeline() -> None:
-    """Which a published pipeline makes of the compute of its steps, to be chosen by whoever submits it."""
+    """A published pipeline makes the cluster of its steps an input, for the submitter to choose."""
     assert component_body.parse(SPEC).kind == "command"
     spec = pipeline_body.parse("p", BODY)
     steps = Steps(lambda _: Asset("components", "c", "1", {"componentSpec": SPEC}, ""))
@@ -38,8 +38,9 @@ def test_a_file_may_be_given_to_a_component_that_takes_folders() -> None:
 
 
 def test_artifacts_are_what_the_job_left_beside_its_outputs() -> None:
-    """An output of that name is the job's ./outputs and logs; of a step that was reused, those of the first. With a
-    place of its own it is an output like any other."""
+    """An output named artifacts is the job's ./outputs and logs; for a reused step, the first job's. With a separate
+    place the output is like any other.
+    """
 
     def taken(**said: str) -> str:
         properties = {"jobType": "Command", "properties": {}, "outputs": {"artifacts": said}}

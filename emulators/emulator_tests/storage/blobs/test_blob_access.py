@@ -1,4 +1,4 @@
-"""Who may do what with blobs: by the account's key or a signature (SAS)."""
+"""The rights to blobs: by the account's key or a signature (SAS)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ WRITES = {"create", "overwrite", "stage", "metadata"}
 
 
 def allowed(raw: Raw, container: ContainerClient, sas: str) -> set[str]:
-    """Which of the requests go through with this signature; all others must be refused for their permission."""
+    """The requests accepted with this signature; other requests must be refused for their permission."""
     found = set()
     for name, request in REQUESTS.items():
         reply = request(raw, container.container_name, sas)
@@ -86,7 +86,7 @@ def allowed(raw: Raw, container: ContainerClient, sas: str) -> set[str]:
     ("rwdlct", set(REQUESTS)),
 ])  # fmt: skip
 def test_a_containers_sas(raw: Raw, filled: ContainerClient, permission: str, expected: set[str]) -> None:
-    """Allows in its container what it says, and nothing else."""
+    """The signature allows its permissions in its container, and nothing else."""
     assert allowed(raw, filled, container_sas(filled, permission)) == expected
 
 
@@ -99,13 +99,13 @@ def test_a_containers_sas(raw: Raw, filled: ContainerClient, permission: str, ex
     ("rwdlct", set(REQUESTS)),
 ])  # fmt: skip
 def test_an_accounts_sas(raw: Raw, filled: ContainerClient, permission: str, expected: set[str]) -> None:
-    """Allows everywhere what it says, and nothing else."""
+    """The signature allows its permissions everywhere, and nothing else."""
     assert allowed(raw, filled, account_sas(permission)) == expected
 
 
 @pytest.mark.parametrize(("permission", "expected"), [("r", b"hello"), ("w", None)])
 def test_a_blobs_sas(raw: Raw, filled: ContainerClient, permission: str, expected: bytes | None) -> None:
-    """Is for its blob alone."""
+    """The signature is only for its blob."""
     sas, name = blob_sas(filled, "a", permission), filled.container_name
     read = raw.ask("GET", f"{name}/a", sas, signed=False)
     assert read.body == expected if expected else read.refusal == MISMATCH
@@ -117,7 +117,7 @@ def test_a_blobs_sas(raw: Raw, filled: ContainerClient, permission: str, expecte
 
 
 def test_a_name_is_signed_as_it_is(raw: Raw, filled: ContainerClient) -> None:
-    """Not as it is escaped."""
+    """The signature covers the name itself, not the escaped name."""
     client = filled.upload_blob("a b/ü%+.txt", b"odd")
     path = client.url.removeprefix(f"{raw.url}/")
     assert raw.ask("GET", path, blob_sas(filled, "a b/ü%+.txt", "r"), signed=False).body == b"odd"
@@ -147,7 +147,7 @@ def test_what_was_changed_is_refused(raw: Raw, filled: ContainerClient, change: 
 
 
 def test_an_error_does_not_show_the_signature(raw: Raw, filled: ContainerClient) -> None:
-    """Neither of a refused request nor of one that fails."""
+    """Neither the error of a refused request nor the error of a failure shows the signature."""
     sas = blob_sas(filled, "a", "r")
     (signature,) = parse_qs(sas)["sig"]
     name = filled.container_name
@@ -177,7 +177,7 @@ def test_a_signature_may_change_the_answers_headers(raw: Raw, filled: ContainerC
 
 
 def test_a_stored_policy_is_asked(raw: Raw, filled: ContainerClient) -> None:
-    """A signature that names a policy ends with it, and allows what it allows now."""
+    """A signature with a policy ends with the policy, and allows the policy's current permissions."""
     end = datetime.now(UTC) + HOUR
     policy = AccessPolicy(ContainerSasPermissions(read=True), end, datetime.now(UTC) - HOUR)
     filled.set_container_access_policy({"one": policy})
@@ -191,7 +191,7 @@ def test_a_stored_policy_is_asked(raw: Raw, filled: ContainerClient) -> None:
 
 @pytest.mark.parametrize("field", ["permission", "expiry", "start"])
 def test_a_policy_and_a_signature_do_not_say_the_same(raw: Raw, filled: ContainerClient, field: str) -> None:
-    """What the stored policy says, the signature must leave out: said in both, it is refused."""
+    """The signature must leave out the fields of the stored policy: a field in both is refused."""
     times: dict[str, Any] = {"expiry": datetime.now(UTC) + HOUR, "start": datetime.now(UTC) - HOUR}
     whole: dict[str, Any] = {**times, "permission": ContainerSasPermissions(read=True)}
     filled.set_container_access_policy({"one": AccessPolicy(**whole)})
@@ -211,7 +211,7 @@ def test_a_policy_and_a_signature_do_not_say_the_same(raw: Raw, filled: Containe
 def test_a_signature_may_be_for_addresses(
     raw: Raw, filled: ContainerClient, addresses: str, status: int, code: str
 ) -> None:
-    """A signature with an address, or a range of them (`sip`), is good for a client there alone."""
+    """A signature with an address, or a range of addresses (`sip`), is good only for a client there."""
     for sas in (blob_sas(filled, "a", "r", ip=addresses), account_sas("r", ip=addresses)):
         reply = raw.ask("GET", f"{filled.container_name}/a", sas, signed=False)
         assert reply.status == status

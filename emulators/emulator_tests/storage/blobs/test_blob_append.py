@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from azure.storage.blob import BlobClient, ContainerClient, ContentSettings
 
-from emulator_tests.storage.raw import BLOCK_BLOB, Raw
+from emulator_tests.storage.raw import BLOCK_BLOB, Raw, refusal
 
 APPEND_BLOB = {"x-ms-blob-type": "AppendBlob"}
 
@@ -36,21 +36,21 @@ def test_types_do_not_mix(container: ContainerClient, log: BlobClient, raw: Raw)
 
 
 def test_one_put_makes_it_another_type(log: BlobClient, raw: Raw) -> None:
-    """Whoever writes a block blob of that name replaces it."""
+    """A put of a block blob replaces an existing blob of the name."""
     log.append_block(b"one")
     assert raw.ask("PUT", f"{log.container_name}/log", headers=BLOCK_BLOB, body=b"whole").status == 201
     assert (log.get_blob_properties().blob_type, log.download_blob().readall()) == ("BlockBlob", b"whole")
 
 
 def test_it_is_made_empty(container: ContainerClient, raw: Raw) -> None:
-    """Its creation has no bytes."""
+    """A new append blob has no bytes."""
     reply = raw.ask("PUT", f"{container.container_name}/log", headers=APPEND_BLOB, body=b"bytes")
     assert reply.status == 400
     assert list(container.list_blobs()) == []
 
 
 def test_a_piece_has_bytes_and_its_md5(log: BlobClient, raw: Raw) -> None:
-    """A wrong MD5 or no bytes at all add nothing."""
+    """A piece with a wrong MD5 or without bytes adds nothing."""
     name = f"{log.container_name}/log"
     wrong = {"Content-MD5": base64.b64encode(b"0" * 16).decode()}
     assert raw.ask("PUT", name, "comp=appendblock", wrong, b"1").refusal == (400, "Md5Mismatch")
@@ -59,10 +59,26 @@ def test_a_piece_has_bytes_and_its_md5(log: BlobClient, raw: Raw) -> None:
 
 
 def test_writers_at_once_lose_nothing(log: BlobClient) -> None:
-    """Pieces of several writers stand one after the other, each whole."""
+    """Pieces of several writers are one after the other, each whole."""
     pieces = [f"{number:04}\n".encode() for number in range(40)]
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(log.append_block, pieces))
     content = log.download_blob().readall()
     assert sorted(content.splitlines(keepends=True)) == pieces
     assert [content[int(str(answer["blob_append_offset"])) :][:5] for answer in answers] == pieces
+
+
+def test_a_sealed_blob_takes_nothing_more(container: ContainerClient, log: BlobClient) -> None:
+    """Its metadata still changes; a copy is sealed too, unless the request says otherwise."""
+    log.append_block(b"one")
+    assert refusal(log.seal_append_blob, appendpos_condition=1) == (412, "AppendPositionConditionNotMet")
+    log.seal_append_blob(appendpos_condition=3)
+    assert refusal(log.append_block, b"two") == (409, "BlobIsSealed")
+    log.set_blob_metadata({"two": "2"})
+    sealed, opened = container.get_blob_client("sealed"), container.get_blob_client("opened")
+    sealed.start_copy_from_url(log.url)
+    opened.start_copy_from_url(log.url, seal_destination_blob=False)
+    opened.append_block(b"two")
+    found = {blob.name: bool(blob.is_append_blob_sealed) for blob in container.list_blobs()}
+    assert found == {"log": True, "opened": False, "sealed": True}
+    assert opened.download_blob().readall() == b"onetwo"

@@ -14,7 +14,7 @@ from emulators.storage.keys import ACCOUNT, KEY
 
 
 def test_fifty_at_once(side: Side, container: SyncContainerClient) -> None:
-    """Uploads, lists, downloads and deletes through one client do not get into each other's way."""
+    """Parallel uploads, lists, downloads and deletions of one client do not disturb each other."""
     data = {f"{number:02}": os.urandom(1000 + number) for number in range(50)}
 
     async def work() -> tuple[list[bytes], list[str]]:

@@ -1,4 +1,4 @@
-"""Blobs that are made of blocks: what is staged, what is committed."""
+"""Blobs of blocks: staging and committing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def names_of(blob: BlobClient) -> tuple[list[str], list[str]]:
 
 
 def test_a_reader_sees_no_staged_block(blob: BlobClient) -> None:
-    """Staging changes neither bytes nor etag of what is there."""
+    """Staging changes neither bytes nor etag of the existing blob."""
     blob.upload_blob(b"old")
     before = blob.get_blob_properties()
     stage(blob, b1=b"new")

@@ -16,7 +16,7 @@ from emulator_tests.storage.raw import Raw, commit_list
 
 @dataclass
 class Model:
-    """What Azure's documents say about one block blob."""
+    """The rules of Azure's documents for one block blob."""
 
     content: bytes | None = None
     committed: list[tuple[str, bytes]] = field(default_factory=list)

@@ -22,7 +22,7 @@ def name(blob: BlobClient) -> str:
 
 
 def given(raw: Raw, name: str, condition: str) -> dict[str, str]:
-    """The header that a word stands for, with what the blob's own properties are."""
+    """The header for a word, with the blob's own properties."""
     head = raw.ask("HEAD", name).headers
     etag, modified = head["ETag"], head["Last-Modified"]
     return {
@@ -49,7 +49,7 @@ def test_what_does_not_hold_reads_nothing(raw: Raw, name: str, condition: str, s
 
 @pytest.mark.parametrize("condition", [{"If-Match": OTHER}, {"If-Match": "*"}])
 def test_nothing_there_matches_nothing(container: ContainerClient, raw: Raw, condition: dict[str, str]) -> None:
-    """A write that wants a version is refused where there is none."""
+    """A write with a required version is refused for a missing blob."""
     name = f"{container.container_name}/missing"
     reply = raw.ask("PUT", name, headers={**BLOCK_BLOB, **condition}, body=b"new")
     assert reply.refusal == (412, "ConditionNotMet")
@@ -57,7 +57,7 @@ def test_nothing_there_matches_nothing(container: ContainerClient, raw: Raw, con
 
 
 def test_etags_may_stand_without_quotes(raw: Raw, name: str) -> None:
-    """As lists give them."""
+    """Etags may have no quotes, as in lists."""
     etag = raw.ask("HEAD", name).headers["ETag"].strip('"')
     assert raw.ask("GET", name, headers={"If-Match": etag}).status == 200
     assert raw.ask("GET", name, headers={"If-None-Match": etag}).status == 304

@@ -39,7 +39,7 @@ def test_names_have_rules(blobs: BlobServiceClient, name: str, code: str) -> Non
 
 @pytest.mark.parametrize("name", ["$root", "$logs"])
 def test_names_that_azure_keeps(blobs: BlobServiceClient, name: str) -> None:
-    """The names that begin with a dollar are those of Azure's own containers; they can be made here."""
+    """Names with a leading dollar belong to Azure's own containers; they can be made here."""
     client = blobs.create_container(name)
     client.upload_blob("a", b"1")
     assert [blob.name for blob in client.list_blobs()] == ["a"]
@@ -55,7 +55,7 @@ def test_a_blob_changes_nothing_of_its_container(container: ContainerClient) -> 
 
 
 def test_a_listing_goes_on_from_its_marker(blobs: BlobServiceClient, unique: Callable[[], str]) -> None:
-    """The marker is all that the next page needs, also after what it named was deleted."""
+    """The next page needs only the marker, also after the deletion of the marker's blob."""
     prefix = unique()
     for number in range(4):
         blobs.create_container(f"{prefix}-{number}")

@@ -26,7 +26,7 @@ def target(container: ContainerClient) -> BlobClient:
 
 
 def test_the_package_copies(source: BlobClient, target: BlobClient) -> None:
-    """And takes other metadata instead of the source's."""
+    """The copy takes other metadata instead of the source's."""
     answer = target.start_copy_from_url(source.url, metadata={"two": "2"})
     assert answer["copy_status"] == "success"
     assert target.get_blob_properties().metadata == {"two": "2"}
@@ -68,7 +68,7 @@ def test_from_another_container(blobs: BlobServiceClient, container: ContainerCl
 
 
 def test_onto_itself(source: BlobClient) -> None:
-    """It stays, with new metadata if there is any."""
+    """A copy onto itself keeps the blob, with new metadata if given."""
     before = source.get_blob_properties().etag
     source.start_copy_from_url(source.url, metadata={"two": "2"})
     after = source.get_blob_properties()
@@ -86,7 +86,7 @@ def test_of_what_is_not_there(container: ContainerClient, source: BlobClient, ta
 
 @pytest.mark.parametrize("address", ["nonsense", "", "/relative/path", "ftp://127.0.0.1/a/b"])
 def test_of_no_address(container: ContainerClient, raw: Raw, address: str) -> None:
-    """What is not the address of a blob is refused."""
+    """A source other than the address of a blob is refused."""
     reply = raw.ask("PUT", f"{container.container_name}/target", headers={"x-ms-copy-source": address})
     assert reply.status in (400, 404)
     assert list(container.list_blobs()) == []

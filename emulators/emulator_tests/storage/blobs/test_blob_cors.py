@@ -1,4 +1,4 @@
-"""Web pages of other origins, under the rules of CORS that the account has."""
+"""Web pages of other origins, under the account's rules of CORS."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STRANGER = "http://stranger.test"
 
 @pytest.fixture
 def container(blobs: BlobServiceClient, container: ContainerClient) -> Iterator[ContainerClient]:
-    """One whose account lets a page in."""
+    """A container of an account with a rule for a page."""
     rule = CorsRule(
         [PAGE], ["GET", "PUT"], allowed_headers=HEADERS, exposed_headers=["x-ms-error-code"], max_age_in_seconds=60
     )
@@ -39,7 +39,7 @@ def preflight(
 
 
 def test_a_browser_asks_first(container: ContainerClient, raw: Raw) -> None:
-    """It is told, without a signature, that the page may send this request."""
+    """The preflight, without a signature, allows the page's request."""
     answer = preflight(raw, f"{container.container_name}/new", asked="x-ms-blob-type,content-type")
     assert answer["status"] == "200"
     assert answer["access-control-allow-origin"] == PAGE
@@ -54,14 +54,14 @@ def test_a_browser_asks_first(container: ContainerClient, raw: Raw) -> None:
     {"asked": "x-other"},
 ])  # fmt: skip
 def test_what_no_rule_allows(container: ContainerClient, raw: Raw, change: dict[str, str]) -> None:
-    """Another origin, method or header: 403, and no header that lets it in."""
+    """Another origin, method or header: 403, without a header of permission."""
     answer = preflight(raw, f"{container.container_name}/new", **change)
     assert answer["status"] == "403"
     assert "access-control-allow-origin" not in answer
 
 
 def test_the_page_reads_the_answer(container: ContainerClient, raw: Raw) -> None:
-    """Upload and download name the page's origin, and what of the headers its script may see."""
+    """Upload and download name the page's origin, and the headers visible to the page's script."""
     name = container.container_name
     put = raw.ask("PUT", f"{name}/new", headers={**BLOCK_BLOB, "Origin": PAGE}, body=b"1")
     get = raw.ask("GET", f"{name}/a", headers={"Origin": PAGE})
@@ -88,13 +88,13 @@ def test_a_strangers_page_is_refused(container: ContainerClient, raw: Raw) -> No
 
 
 def test_another_host_is_refused(container: ContainerClient, raw: Raw) -> None:
-    """A name that was bent to this machine is not answered."""
+    """A foreign name pointed at this machine gets no answer."""
     reply = raw.ask("GET", f"{container.container_name}/a", headers={"Host": "evil.test"})
     assert reply.status == 403
 
 
 def test_a_program_is_no_page(container: ContainerClient, raw: Raw) -> None:
-    """Without an origin there are no such headers."""
+    """Without an origin the answer has no headers of CORS."""
     reply = raw.ask("GET", f"{container.container_name}/a")
     assert not [name for name in reply.headers if name.lower().startswith("access-control")]
 

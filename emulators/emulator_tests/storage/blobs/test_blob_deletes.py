@@ -1,4 +1,4 @@
-"""Deleting blobs, one by one and in batches."""
+"""Deleting blobs, singly and in batches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def statuses(answers: Iterable[Any]) -> list[int]:
 
 
 def test_a_batch_has_mixed_results(container: ContainerClient) -> None:
-    """What is missing is 404, what is leased 412, and the others are deleted all the same, each in its place."""
+    """A missing blob is 404, a leased blob 412, and the others are deleted, each with a separate result."""
     for name in ("a", "b", "c"):
         container.upload_blob(name, b"")
     lease = container.get_blob_client("b").acquire_lease(-1)
@@ -34,7 +34,7 @@ def test_a_batch_has_mixed_results(container: ContainerClient) -> None:
 
 @pytest.mark.parametrize("name", ["a b", "ü%2f/?#", "x&y=z"])
 def test_a_batch_knows_odd_names(container: ContainerClient, name: str) -> None:
-    """As they are escaped in the request of the part."""
+    """The names are escaped in the request of the part."""
     container.upload_blob(name, b"")
     assert statuses(container.delete_blobs(name)) == [202]
     assert names_of(container) == []

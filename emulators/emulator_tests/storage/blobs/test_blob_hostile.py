@@ -16,7 +16,7 @@ MIB = 2**20
 
 
 def sent(raw: Raw, *parts: bytes, finished: bool = True) -> bytes:
-    """What comes back for bytes as they stand here, nothing if the service hangs up.
+    """The answer to these bytes, empty if the service hangs up.
 
     Without `finished` the client hangs up first.
     """
@@ -32,7 +32,7 @@ def sent(raw: Raw, *parts: bytes, finished: bool = True) -> bytes:
 
 
 def head(raw: Raw, name: str, *lines: str, query: str = "") -> bytes:
-    """A PUT up to the end of its headers."""
+    """A PUT up to the end of the headers."""
     request = [
         f"PUT {raw.path(name, query)} HTTP/1.1", f"Host: {urlsplit(raw.url).netloc}", f"x-ms-version: {VERSION}",
         "Connection: close", *lines,
@@ -69,7 +69,7 @@ def test_a_client_that_asks_before_it_sends(container: ContainerClient, raw: Raw
 
 @pytest.mark.parametrize("query", ["", "comp=block&blockid=AAAA"])
 def test_half_an_upload_is_none(container: ContainerClient, raw: Raw, query: str) -> None:
-    """A client that hangs up in the middle leaves neither a blob nor a block, and what was there stays."""
+    """A client that hangs up in the middle leaves neither a blob nor a block, and the existing blob stays."""
     container.upload_blob("there", b"old")
     for name in ("there", "new"):
         lines = [PUT] if not query else []
@@ -91,7 +91,7 @@ def test_half_an_upload_is_none(container: ContainerClient, raw: Raw, query: str
     ["no colon"],
 ])  # fmt: skip
 def test_headers_that_are_none(container: ContainerClient, raw: Raw, lines: list[str]) -> None:
-    """What is not HTTP is refused, and the service goes on."""
+    """Bytes other than HTTP are refused, and the service goes on."""
     answer = sent(raw, head(raw, f"{container.container_name}/a", PUT, *lines), b"hello")
     assert answer.startswith((b"HTTP/1.1 400", b"HTTP/1.0 400", b"HTTP/1.1 501")) or answer == b""
     container.upload_blob("b", b"")
@@ -106,7 +106,7 @@ def test_what_is_no_http_at_all(container: ContainerClient, raw: Raw) -> None:
 
 
 def test_a_connection_lasts(container: ContainerClient, raw: Raw) -> None:
-    """After a refusal, whose request had bytes, the next request on the same connection is answered as it should be."""
+    """After a refusal of a request with bytes, the next request on the connection gets a normal answer."""
     connection = raw.connect()
     answers = []
     try:
@@ -125,7 +125,7 @@ def test_a_connection_lasts(container: ContainerClient, raw: Raw) -> None:
 
 
 def test_three_hundred_headers(container: ContainerClient, raw: Raw) -> None:
-    """Are taken or refused, and either way there is an answer."""
+    """Three hundred headers are taken or refused, with an answer either way."""
     headers = {**BLOCK_BLOB, **{f"x-other-{number}": "x" for number in range(300)}}
     reply = raw.ask("PUT", f"{container.container_name}/a", headers=headers, body=b"1")
     assert reply.status in (201, 400, 431)
@@ -134,14 +134,14 @@ def test_three_hundred_headers(container: ContainerClient, raw: Raw) -> None:
 
 @pytest.mark.parametrize("size", [20_000, 200_000])
 def test_a_header_that_is_too_long(container: ContainerClient, raw: Raw, size: int) -> None:
-    """It is refused before the rest is read."""
+    """A too long header is refused before reading the rest."""
     answer = sent(raw, head(raw, f"{container.container_name}/a", PUT, f"x-other: {'x' * size}", "Content-Length: 0"))
     assert answer == b"" or answer.split(b" ")[1] in (b"400", b"431", b"201")
     assert len(list(container.list_blobs())) == (b" 201 " in answer[:20])
 
 
 def test_a_list_of_very_many_blocks(container: ContainerClient, raw: Raw) -> None:
-    """50,000 are Azure's limit; here the list names one block that often."""
+    """50,000 blocks are Azure's limit; the list here names one block 50,000 times."""
     blob = container.get_blob_client("a")
     blob.stage_block("b1", b"x")
     entries = [("Latest", "b1")] * 5000
@@ -166,7 +166,7 @@ def test_xml_that_would_harm(container: ContainerClient, raw: Raw, bomb: bytes) 
 
 
 def test_two_write_at_once(container: ContainerClient) -> None:
-    """Whoever comes last has written; every reader sees one whole version."""
+    """The last writer wins; every reader sees one whole version."""
     versions = [bytes([number]) * 100_000 for number in range(8)]
     container.upload_blob("a", versions[0])
     with ThreadPoolExecutor(8) as pool:
@@ -178,7 +178,7 @@ def test_two_write_at_once(container: ContainerClient) -> None:
 
 
 def test_one_of_many_makes_it(container: ContainerClient, raw: Raw) -> None:
-    """Of those who write only if there is nothing, exactly one does."""
+    """Of several writers with the condition of a missing blob, exactly one writes."""
     name, headers = f"{container.container_name}/a", {**BLOCK_BLOB, "If-None-Match": "*"}
     with ThreadPoolExecutor(8) as pool:
         replies = list(pool.map(lambda number: raw.ask("PUT", name, headers=headers, body=b"%d" % number), range(8)))

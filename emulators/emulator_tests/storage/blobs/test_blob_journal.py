@@ -52,7 +52,7 @@ def ask(service: BlobService) -> Ask:
 def test_a_blob_that_is_back_from_the_archive_is_told(
     service: BlobService, ask: Ask, now: list[float], journal: io.StringIO
 ) -> None:
-    """A minute after its way out of the archive began, once, and not of one that was deleted meanwhile."""
+    """The event comes a minute after the start of the rehydration, once, and not for a meanwhile deleted blob."""
     ask("PUT", "box", "restype=container")
     for name in ("kept", "gone"):
         ask("PUT", f"box/{name}", headers={"x-ms-blob-type": "BlockBlob"}, body=b"123")

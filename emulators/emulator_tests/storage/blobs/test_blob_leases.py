@@ -1,4 +1,4 @@
-"""Leases: who may write while one holds the blob or the container."""
+"""Leases: the right to write during a lease of the blob or the container."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_nobody_else_writes(container: ContainerClient, blob: BlobClient) -> Non
 
 
 def test_the_holder_writes_and_holds_on(blob: BlobClient) -> None:
-    """A new version is leased as the old one was."""
+    """A new version is leased like the old version."""
     lease = blob.acquire_lease(-1)
     blob.upload_blob(b"new", overwrite=True, lease=lease)
     assert state(blob) == LEASED
@@ -78,14 +78,14 @@ def test_no_lease_no_id(blob: BlobClient) -> None:
 
 
 def test_reading_with_another_id(blob: BlobClient) -> None:
-    """Whoever names an id must have the right one, though reading needs none."""
+    """A request with an id needs the right id, though reading needs no id."""
     lease = blob.acquire_lease(-1)
     assert refusal(blob.download_blob, lease=str(uuid.uuid4())) == (412, "LeaseIdMismatchWithBlobOperation")
     assert blob.download_blob(lease=lease).readall() == b"old"
 
 
 def test_only_the_holder_renews_and_releases(blob: BlobClient) -> None:
-    """With another id it is 409; after the release anyone may have it, and the holder no more."""
+    """Another id is 409; after the release anyone may take the lease, and the old id is void."""
     lease = blob.acquire_lease(-1)
     wrong = holder(blob, str(uuid.uuid4()))
     mismatch = (409, "LeaseIdMismatchWithLeaseOperation")
@@ -98,7 +98,7 @@ def test_only_the_holder_renews_and_releases(blob: BlobClient) -> None:
 
 
 def test_an_id_is_changed(blob: BlobClient) -> None:
-    """The old one counts no more; changing it again to the same is no error."""
+    """The old id is void; changing to the current id again is no error."""
     lease = blob.acquire_lease(-1)
     old, new = lease.id, str(uuid.uuid4())
     lease.change(new)
@@ -120,7 +120,9 @@ def test_a_lease_is_broken_at_once(blob: BlobClient) -> None:
 
 
 def test_a_lease_is_broken_later(blob: BlobClient) -> None:
-    """It holds for the period, at most what is left of it, and nobody else gets it; the holder may release it."""
+    """A broken lease holds for the period, at most its remaining time, and nobody else gets the lease; the holder may
+    release it.
+    """
     lease = blob.acquire_lease(60)
     assert BlobLeaseClient(blob).break_lease(lease_break_period=30) in (29, 30)
     assert state(blob) == ("locked", "breaking", None)
@@ -134,7 +136,7 @@ def test_a_lease_is_broken_later(blob: BlobClient) -> None:
 
 
 def test_nothing_to_break(blob: BlobClient) -> None:
-    """Without a lease it is 409."""
+    """Breaking without a lease is 409."""
     assert refusal(BlobLeaseClient(blob).break_lease) == (409, "LeaseNotPresentWithLeaseOperation")
 
 
@@ -147,7 +149,7 @@ def test_leases_heed_conditions(blob: BlobClient, raw: Raw) -> None:
 
 
 def test_a_container_is_leased(container: ContainerClient) -> None:
-    """It is not deleted without the id; its blobs are written as before."""
+    """A leased container is not deleted without the id; the container's blobs are written as before."""
     lease = container.acquire_lease(-1)
     assert state(container) == LEASED
     assert refusal(container.acquire_lease, -1) == (409, "LeaseAlreadyPresent")

@@ -1,4 +1,4 @@
-"""Lists of blobs: order, prefix, folders, pages and what they say."""
+"""Lists of blobs: order, prefix, folders, pages and content."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def fill(container: ContainerClient, *names: str) -> None:
 
 
 def test_a_list_goes_on_while_blobs_come_and_go(container: ContainerClient) -> None:
-    """From the marker on it says what is there now: a deleted blob is left out, also the one that the marker names."""
+    """After the marker, a list has the current blobs: a deleted blob is left out, also the marker's blob."""
     fill(container, "a", "b", "c", "d", "e")
     pages = container.list_blobs(results_per_page=2).by_page()
     assert [blob.name for blob in next(pages)] == ["a", "b"]
@@ -31,7 +31,7 @@ def test_a_list_goes_on_while_blobs_come_and_go(container: ContainerClient) -> N
 
 
 def test_the_last_page_has_no_marker(container: ContainerClient, raw: Raw) -> None:
-    """Nor has one that is exactly full."""
+    """Neither a last page nor an exactly full last page has a marker."""
     fill(container, "a", "b")
     query = "restype=container&comp=list&maxresults="
     full = raw.ask("GET", container.container_name, f"{query}2").body
@@ -50,7 +50,7 @@ def test_a_page_has_at_least_one_entry(container: ContainerClient, raw: Raw, num
 
 
 def test_the_list_repeats_what_was_asked(container: ContainerClient, raw: Raw) -> None:
-    """Container, prefix, delimiter and number stand in its head, escaped as XML needs it."""
+    """Container, prefix, delimiter and number are in the list's head, escaped for XML."""
     prefix = "a<&>\"'b/"
     fill(container, f"{prefix}1")
     query = f"restype=container&comp=list&maxresults=5&delimiter={escaped('/')}&prefix={escaped(prefix)}"
@@ -62,7 +62,7 @@ def test_the_list_repeats_what_was_asked(container: ContainerClient, raw: Raw) -
 
 
 def test_an_unknown_wish_is_refused(container: ContainerClient, raw: Raw) -> None:
-    """What may be included is a fixed set."""
+    """The values of include are a fixed set."""
     assert raw.ask("GET", container.container_name, "restype=container&comp=list&include=odd").status == 400
 
 
@@ -70,7 +70,7 @@ LETTERS = st.text("ab/%", min_size=1, max_size=5)
 
 
 def expected(names: set[str], prefix: str, delimiter: str) -> list[str]:
-    """What a list of these names must have, as Azure's documents say."""
+    """The expected list of these names, by Azure's documents."""
     found = set()
     for name in names:
         if name.startswith(prefix):

@@ -1,4 +1,4 @@
-"""What is said about a blob beside its bytes: metadata, settings, tier and tags."""
+"""The data beside a blob's bytes: metadata, settings, tier and tags."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def blob(container: ContainerClient) -> BlobClient:
 
 
 def test_settings_are_replaced(blob: BlobClient) -> None:
-    """All of them: what is not given again is gone; the metadata stays."""
+    """New settings replace every old setting; the metadata stays."""
     blob.set_http_headers(ContentSettings(content_type="text/plain", content_language="de"))
     before = blob.get_blob_properties()
     blob.set_http_headers(ContentSettings(content_type="a/b", cache_control="no-cache"))
@@ -37,7 +37,9 @@ def test_a_tier_is_set(blob: BlobClient) -> None:
 
 
 def test_an_archived_blob_is_not_overwritten(blob: BlobClient) -> None:
-    """Neither whole nor by blocks (Azure/azure-storage-azcopy#993); once it is deleted, its name is free."""
+    """Neither a whole write nor blocks overwrite an archived blob (Azure/azure-storage-azcopy#993); after the deletion,
+    the name is free.
+    """
     blob.set_standard_blob_tier("Archive")
     for write in (
         lambda: blob.upload_blob(b"new", overwrite=True),

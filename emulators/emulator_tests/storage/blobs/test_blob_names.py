@@ -22,7 +22,7 @@ ODD = [
 
 
 def test_a_name_is_the_same_everywhere(container: ContainerClient) -> None:
-    """Written, read, listed, found by its own prefix, and deleted under one name."""
+    """Writing, reading, listing, finding by prefix, and deleting use one name."""
     for name in ODD:
         container.upload_blob(name, name.encode())
     assert sorted(blob.name for blob in container.list_blobs()) == sorted(ODD)
@@ -52,7 +52,7 @@ def test_what_xml_cannot_hold_is_refused(container: ContainerClient, raw: Raw, n
 
 @pytest.mark.parametrize("name", ["a%2fb", "a%2Fb", "%61/%62", "a/b"])
 def test_an_address_may_be_escaped_more(container: ContainerClient, raw: Raw, name: str) -> None:
-    """Escapes that need not be there name the same blob, and a slash is one in either form."""
+    """Unneeded escapes name the same blob, and a slash is a slash in either form."""
     assert raw.ask("PUT", f"{container.container_name}/{name}", headers=BLOCK_BLOB, body=b"1").status == 201
     assert [blob.name for blob in container.list_blobs()] == ["a/b"]
     assert raw.ask("GET", f"{container.container_name}/a/b").body == b"1"
@@ -71,7 +71,7 @@ def test_a_backslash_is_a_slash(container: ContainerClient, raw: Raw, name: str)
 
 @pytest.mark.parametrize("name", ["..%2f..%2fetc%2fpasswd", "%2e%2e/%2e%2e/x", "/etc/passwd", "..%5c..%5cx", "%7e/x"])
 def test_a_path_is_a_name_and_no_file(container: ContainerClient, raw: Raw, name: str) -> None:
-    """Whatever comes of such a name, it is a blob of this container or a refusal."""
+    """Any such name is a blob of this container or a refusal."""
     written = raw.ask("PUT", f"{container.container_name}/{name}", headers=BLOCK_BLOB, body=b"mine")
     listed = [blob.name for blob in container.list_blobs()]
     if written.status == 201:
@@ -91,7 +91,7 @@ NAMES = st.lists(
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(names=st.sets(NAMES, min_size=1, max_size=3))
 def test_any_names_come_back(blobs: BlobServiceClient, names: set[str]) -> None:
-    """What is written under a name is read and listed under it."""
+    """Any written name is read and listed unchanged."""
     container = blobs.create_container(f"n{uuid.uuid4().hex}")
     for name in names:
         assert unquote(container.upload_blob(name, name.encode()).url).endswith(name)

@@ -1,4 +1,4 @@
-"""With which words our blob service refuses whom it does not know: Azure's codes, where Azurite has one for all."""
+"""The words of refusals to unknown callers: Azure's codes, where Azurite has one code for all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNKNOWN = (403, "AuthenticationFailed")
 
 @pytest.fixture
 def side(ours: Side) -> Side:
-    """What is said here is said of ours alone."""
+    """These tests are about our service only."""
     return ours
 
 
@@ -47,13 +47,13 @@ def test_another_key(ours: Side) -> None:
     {"start": datetime.now(UTC) + timedelta(hours=1)},
 ])  # fmt: skip
 def test_outside_of_its_time(container: ContainerClient, raw: Raw, options: dict[str, Any]) -> None:
-    """A signature that has ended, or has not begun."""
+    """A signature before its start or after its end is refused."""
     reply = raw.ask("GET", f"{container.container_name}/a", sas(container, **options), signed=False)
     assert reply.refusal == UNKNOWN
 
 
 def test_a_changed_signature(container: ContainerClient, raw: Raw) -> None:
-    """Also one for another blob."""
+    """A changed signature is refused, and so is a signature for another blob."""
     path = f"{container.container_name}/a"
     assert raw.ask("GET", path, sas(container).replace("sp=r", "sp=rw"), signed=False).refusal == UNKNOWN
     assert raw.ask("GET", path, account_sas().replace("sig=", "sig=A"), signed=False).refusal == UNKNOWN
@@ -67,7 +67,7 @@ def test_over_http(container: ContainerClient, raw: Raw) -> None:
 
 
 def test_an_old_request(container: ContainerClient, raw: Raw) -> None:
-    """The date of a request that the key signs must be of these minutes."""
+    """The date of a request signed by the key must be within minutes of now."""
     headers = {"Authorization": f"SharedKey {ACCOUNT}:AAAA", "x-ms-date": formatdate(time.time() - 3600, usegmt=True)}
     reply = raw.ask("GET", f"{container.container_name}/a", headers=headers, signed=False)
     assert reply.refusal == UNKNOWN
@@ -91,7 +91,7 @@ def test_nobody(container: ContainerClient, raw: Raw) -> None:
 
 
 def test_whether_something_is_there_is_not_told(container: ContainerClient, raw: Raw) -> None:
-    """Who is not let in gets the same answer for a blob that is there and for one that is not."""
+    """A refused caller gets the same answer for an existing blob and for a missing blob."""
     replies = [
         raw.ask("GET", path, signed=False).refusal
         for path in (f"{container.container_name}/a", f"{container.container_name}/missing", "missing-container/a")
@@ -100,7 +100,7 @@ def test_whether_something_is_there_is_not_told(container: ContainerClient, raw:
 
 
 def test_a_copy_needs_a_right_to_its_source(container: ContainerClient, raw: Raw) -> None:
-    """Who may write one container by a SAS can't read another by copying it; Azurite lets it."""
+    """A writer of one container by SAS can't read another container by copying; Azurite allows the copy."""
     name, url = container.container_name, f"{container.url}/a"
     headers = {"x-ms-copy-source": url}
     own = sas(container, "new", permission="cw")
@@ -115,7 +115,7 @@ def test_a_copy_needs_a_right_to_its_source(container: ContainerClient, raw: Raw
 
 
 def test_a_name_in_another_account(container: ContainerClient, raw: Raw) -> None:
-    """There is one account; a source elsewhere is not fetched."""
+    """Only one account exists; a source elsewhere is not fetched."""
     name = container.container_name
     for source in ("http://127.0.0.1:1/devstoreaccount1/c/b", "http://example.invalid/a/b", "file:///etc/passwd"):
         reply = raw.ask("PUT", f"{name}/new", headers={"x-ms-copy-source": source})

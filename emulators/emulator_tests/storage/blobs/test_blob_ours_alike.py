@@ -1,4 +1,4 @@
-"""Answers of both sides beside each other: the same status, each header that Azurite sends, each element of its XML."""
+"""Answers of both sides compared: the status, each header of Azurite, each element of Azurite's XML."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def both(sides: dict[str, Side]) -> dict[str, tuple[Reply, Reply]]:
 
 @pytest.mark.parametrize("what", STEPS)
 def test_ours_answers_as_azurite(both: dict[str, tuple[Reply, Reply]], what: str) -> None:
-    """The status is the same, no header is missing, and what does not depend on time or place has the same value."""
+    """The status is equal, no header is missing, and values independent of time and place are equal."""
     theirs, ours = both[what]
     assert ours.status == theirs.status
     known = {name.lower(): value for name, value in theirs.headers.items() if name.lower() not in TRANSPORT | AZURITES}
@@ -137,7 +137,7 @@ def test_ours_answers_as_azurite(both: dict[str, tuple[Reply, Reply]], what: str
 
 @pytest.mark.parametrize("what", STEPS)
 def test_ours_has_azurites_xml(both: dict[str, tuple[Reply, Reply]], what: str) -> None:
-    """Every element that Azurite writes is there, in its place."""
+    """Every element of Azurite's XML is in its place."""
     theirs, ours = both[what]
     if not theirs.headers.get("Content-Type", "").startswith("application/xml") or not theirs.body:
         assert (ours.body == theirs.body) or not theirs.body
@@ -148,7 +148,7 @@ def test_ours_has_azurites_xml(both: dict[str, tuple[Reply, Reply]], what: str) 
 
 
 def paths(element: ET.Element, above: str = "") -> Iterator[str]:
-    """The element's path and those of all below."""
+    """The paths of the element and of every element below."""
     path = f"{above}/{element.tag}"
     yield path
     for one in element:

@@ -1,4 +1,4 @@
-"""The same requests, in any order, to both sides: what they answer, and what is there after it, is the same."""
+"""Random requests in any order to both sides: answers and final states are equal."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TOLD = (
 
 @dataclass
 class Place:
-    """A container of one side, and what a client knows of it: etags, where blocks wait, and what is archived."""
+    """A container of one side, and a client's knowledge of it: etags, waiting blocks, archived blobs."""
 
     raw: Raw
     container: str = field(default_factory=lambda: f"t{uuid.uuid4().hex[:16]}")
@@ -51,7 +51,7 @@ class Place:
         return reply
 
     def holding(self, name: str, lease: str) -> dict[str, str]:
-        """Azurite overlooks the id of a lease for a blob that is not there."""
+        """Azurite overlooks a lease's id for a missing blob."""
         return {"x-ms-lease-id": lease} if lease and name in self.etags else {}
 
     def condition(self, name: str, kind: str) -> dict[str, str]:
@@ -174,7 +174,7 @@ STEPS = st.one_of(
 
 
 def told(reply: Reply, method: str) -> dict[str, object]:
-    """What must be the same on both sides; which of several reasons a refusal names is not said by Azure."""
+    """The part of an answer that must be equal; Azure does not document which of several reasons a refusal names."""
     if reply.status >= 300:
         return {"status": "unfit" if reply.status in UNFIT else reply.status}
     found = {name: reply.headers[name] for name in TOLD if method == "get" or name.startswith("x-ms-blob-append")}

@@ -17,13 +17,13 @@ from emulators.storage.keys import ACCOUNT, KEY
 
 @pytest.fixture
 def side(ours: Side) -> Side:
-    """What is said here is said of ours alone."""
+    """These tests are about our service only."""
     return ours
 
 
 @pytest.mark.parametrize("name", ["%ff", "a%c3", "%ed%a0%80", "%c0%af"])
 def test_a_name_is_utf_8(container: ContainerClient, raw: Raw, name: str) -> None:
-    """What is not is refused, as two such names would become one; Azurite answers 500."""
+    """A name outside of UTF-8 is refused, because two such names would become one; Azurite answers 500."""
     reply = raw.ask("PUT", f"{container.container_name}/{name}", headers=BLOCK_BLOB, body=b"1")
     assert reply.status == 400
     assert reply.code
@@ -63,7 +63,7 @@ def test_names_beyond_the_basic_plane(container: ContainerClient) -> None:
     (b"--x--\r\n", "text/plain"),
 ])  # fmt: skip
 def test_a_batch_that_is_none(container: ContainerClient, raw: Raw, body: bytes, kind: str) -> None:
-    """It is refused, or each broken part is."""
+    """A malformed batch is refused, or each broken part is."""
     container.upload_blob("a", b"1")
     reply = raw.ask("POST", container.container_name, "restype=container&comp=batch", {"Content-Type": kind}, body)
     assert reply.status in (202, 400)

@@ -1,4 +1,4 @@
-"""What our blobs keep over stops and kills: ours alone, as Azurite loses what it wrote in its last seconds."""
+"""The blobs that survive stops and kills: only our service, because Azurite loses the writes of its last seconds."""
 
 from __future__ import annotations
 

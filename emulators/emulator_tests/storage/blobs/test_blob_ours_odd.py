@@ -1,4 +1,4 @@
-"""Requests that once were answered with 500, or with what they had no right to, by our blob service."""
+"""Requests with an earlier wrong answer of our blob service: 500, or an answer without the right to it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def raw(ours: Side) -> Raw:
 
 @pytest.mark.parametrize("body", [gzip.compress(b"hello", mtime=0), b"not gzip"], ids=["packed", "not"])
 def test_an_encoded_body_stays_as_it_is(container: ContainerClient, raw: Raw, body: bytes) -> None:
-    """Content-Encoding says what the bytes are; nobody unpacks them on the way."""
+    """Content-Encoding describes the bytes; nobody unpacks the bytes on the way."""
     path = f"{container.container_name}/packed"
     assert raw.ask("PUT", path, headers={**BLOCK_BLOB, "Content-Encoding": "gzip"}, body=body).status == 201
     assert raw.ask("GET", path).body == body
@@ -53,7 +53,7 @@ def test_an_encoded_body_stays_as_it_is(container: ContainerClient, raw: Raw, bo
 
 @pytest.mark.parametrize("header", ["x-ms-blob-content-type", "x-ms-blob-content-language", "x-ms-copy-source"])
 def test_a_header_that_is_no_text(container: ContainerClient, raw: Raw, header: str) -> None:
-    """It is refused: it would break the journal and every list."""
+    """A header outside of text is refused: it would break the journal and every list."""
     value: Any = b"http://127.0.0.1/\xff"
     reply = raw.ask("PUT", f"{container.container_name}/new", headers={**BLOCK_BLOB, header: value}, body=b"1")
     assert reply.refusal == (400, "InvalidHeaderValue")
@@ -67,13 +67,13 @@ def test_a_header_that_is_no_text(container: ContainerClient, raw: Raw, header: 
 ])  # fmt: skip
 @pytest.mark.parametrize("query", ["comp=tags", "comp=blocklist"])
 def test_a_document_in_another_encoding(container: ContainerClient, raw: Raw, query: str, body: bytes) -> None:
-    """UTF-8 alone is read, so that no entity comes in by another."""
+    """Only UTF-8 is read: no entity comes in by another encoding."""
     reply = raw.ask("PUT", f"{container.container_name}/a", query, body=body)
     assert reply.refusal == (400, "InvalidXmlDocument")
 
 
 def test_a_lists_parameters_are_told_as_xml(container: ContainerClient, raw: Raw) -> None:
-    """Also those that can be in no document."""
+    """The list contains its parameters as XML, also characters outside of XML."""
     query = "restype=container&comp=list&prefix=%01&delimiter=%0b"
     reply = raw.ask("GET", container.container_name, query)
     assert (reply.status, b"<Prefix>?</Prefix>" in reply.body) == (200, True)
@@ -81,7 +81,7 @@ def test_a_lists_parameters_are_told_as_xml(container: ContainerClient, raw: Raw
 
 @pytest.mark.parametrize("target", ["//[x", "/devstoreaccount1/{container}?restype=container"])
 def test_a_part_of_a_batch_deletes_no_container(container: ContainerClient, raw: Raw, target: str) -> None:
-    """Nor does it have an address that is none."""
+    """A part of a batch deletes no container, and needs a valid address."""
     inner = f"DELETE {target.format(container=container.container_name)}&{account_sas()} HTTP/1.1\r\n\r\n"
     part = f"--x\r\nContent-Type: application/http\r\n\r\n{inner}\r\n--x--\r\n"
     reply = raw.ask("POST", "", "comp=batch", {"Content-Type": "multipart/mixed; boundary=x"}, part.encode())
@@ -95,7 +95,7 @@ def test_a_part_of_a_batch_deletes_no_container(container: ContainerClient, raw:
     ("http://127.0.0.1:1/devstoreaccount1/{container}/a", 404),
 ])  # fmt: skip
 def test_a_source_is_of_this_account(container: ContainerClient, raw: Raw, source: str, status: int) -> None:
-    """One with the same path on another host, or at another port, is another blob."""
+    """A source with an equal path on another host, or at another port, is another blob."""
     headers = {"x-ms-copy-source": source.format(container=container.container_name)}
     assert raw.ask("PUT", f"{container.container_name}/b", headers=headers).status == status
 
@@ -109,7 +109,7 @@ def test_the_longest_name_of_all(container: ContainerClient) -> None:
 
 
 def test_metadata_comes_once(container: ContainerClient, raw: Raw) -> None:
-    """Names differ not only by case, and there are at most 8 KiB of it."""
+    """Names of metadata differ by more than case, and metadata has at most 8 KiB."""
     path = f"{container.container_name}/b"
     twice = raw.ask("PUT", path, headers={**BLOCK_BLOB, "x-ms-meta-a": "1", "x-ms-meta-A": "2"})
     much = raw.ask("PUT", path, headers={**BLOCK_BLOB, "x-ms-meta-a": "1" * 5000, "x-ms-meta-b": "2" * 5000})
@@ -134,7 +134,7 @@ def test_a_signature_for_a_container_is_none_for_the_root(
 
 
 def test_a_signature_for_a_target_opens_no_other_source(container: ContainerClient, raw: Raw) -> None:
-    """That of a container opens what is in it, that of a blob the blob alone."""
+    """A container's signature opens the blobs inside, a blob's signature only the blob."""
     name = container.container_name
     headers = {"x-ms-copy-source": f"{raw.url}/{name}/a"}
     of_blob = generate_blob_sas(ACCOUNT, name, "b", account_key=KEY, **SIGNED)
@@ -145,7 +145,7 @@ def test_a_signature_for_a_target_opens_no_other_source(container: ContainerClie
 
 
 def test_a_signature_for_a_snapshot(container: ContainerClient, raw: Raw) -> None:
-    """It opens this one, neither the blob nor another."""
+    """The signature opens this snapshot, neither the blob nor another snapshot."""
     blob, name = container.get_blob_client("a"), container.container_name
     first, second = (str(blob.create_snapshot()["snapshot"]) for _ in range(2))
     sas = generate_blob_sas(ACCOUNT, name, "a", snapshot=first, account_key=KEY, **SIGNED)
@@ -167,7 +167,7 @@ def test_a_snapshot_is_refused_to_writers(container: ContainerClient, raw: Raw, 
 
 
 def test_snapshots_have_pages(container: ContainerClient) -> None:
-    """A list that is read one by one has each snapshot once, and each blob behind its own."""
+    """A list read one by one has each snapshot once, and each blob behind its own snapshots."""
     blob = container.get_blob_client("a")
     times = [blob.create_snapshot()["snapshot"] for _ in range(3)]
     container.upload_blob("b", b"")
@@ -177,7 +177,7 @@ def test_snapshots_have_pages(container: ContainerClient) -> None:
 
 
 def test_a_deletion_says_what_of_the_snapshots(container: ContainerClient, raw: Raw) -> None:
-    """include or only, and nothing of that for a single one."""
+    """include or only for a blob with snapshots, neither for a single snapshot."""
     taken = container.get_blob_client("a").create_snapshot()["snapshot"]
     path, which = f"{container.container_name}/a", {"x-ms-delete-snapshots": "include"}
     assert raw.ask("DELETE", path, headers={"x-ms-delete-snapshots": "odd"}).status == 400
@@ -187,7 +187,7 @@ def test_a_deletion_says_what_of_the_snapshots(container: ContainerClient, raw: 
 
 
 def test_the_log_has_no_signatures(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Neither a request that is no HTTP nor an upload that is cut leaves its address there, or a traceback."""
+    """Neither a request outside of HTTP nor a cut upload leaves its address in the log, or a traceback."""
     with caplog.at_level(logging.INFO):
         asyncio.run(_odd_clients(tmp_path))
     assert "BadHttpMessage" in caplog.text or "InvalidURLError" in caplog.text

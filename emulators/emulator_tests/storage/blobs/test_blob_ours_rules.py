@@ -16,12 +16,12 @@ LONGEST = 1024
 
 @pytest.fixture
 def side(ours: Side) -> Side:
-    """What is said here is said of ours alone."""
+    """These tests are about our service only."""
     return ours
 
 
 def test_a_name_has_at_most_1024_characters(container: ContainerClient) -> None:
-    """One more is refused; Azurite takes it."""
+    """One character more is refused; Azurite takes the name."""
     container.upload_blob("x" * LONGEST, b"1")
     assert refusal(container.upload_blob, "x" * (LONGEST + 1), b"1")[0] == 400
     assert [len(blob.name) for blob in container.list_blobs()] == [LONGEST]
@@ -39,7 +39,7 @@ def test_one_put_drops_staged_blocks(container: ContainerClient) -> None:
 
 
 def test_what_is_only_staged_cannot_be_deleted(container: ContainerClient) -> None:
-    """Before its first commit a blob is not there; Azurite deletes it."""
+    """Before the first commit a blob is missing; Azurite deletes it."""
     blob = container.get_blob_client("a")
     blob.stage_block("b1", b"1")
     assert refusal(blob.delete_blob) == (404, "BlobNotFound")
@@ -60,7 +60,9 @@ def test_what_is_only_staged_cannot_be_deleted(container: ContainerClient) -> No
 def test_a_broken_request_is_told_why(
     container: ContainerClient, raw: Raw, query: str, headers: dict[str, str], body: bytes
 ) -> None:
-    """400 with a code and a message; Azurite answers some of them with 200, 201 or 500, others without a word."""
+    """400 with a code and a message; Azurite answers some of these requests with 200, 201 or 500, others without a
+    word.
+    """
     reply = raw.ask("PUT", f"{container.container_name}/a", query, headers, body)
     assert reply.status == 400
     assert reply.code
@@ -69,7 +71,7 @@ def test_a_broken_request_is_told_why(
 
 
 def test_a_deleted_blob_leaves_no_staged_blocks(container: ContainerClient) -> None:
-    """What was staged before is gone for who stages anew; Azurite keeps it."""
+    """A deletion removes the staged blocks for the next writer; Azurite keeps the blocks."""
     blob = container.upload_blob("a", b"1")
     blob.stage_block("b1", b"1")
     blob.delete_blob()
@@ -110,7 +112,7 @@ def test_a_delimiter_may_be_long(container: ContainerClient) -> None:
 
 
 def test_a_containers_batch_may_be_signed_by_a_sas(ours: Side, container: ContainerClient) -> None:
-    """And each part by it too; Azurite answers 500."""
+    """Each part of the batch may be signed by the SAS, too; Azurite answers 500."""
     for name in ("a", "b"):
         container.upload_blob(name, b"")
     credential = AzureSasCredential(account_sas())
@@ -120,14 +122,14 @@ def test_a_containers_batch_may_be_signed_by_a_sas(ours: Side, container: Contai
 
 
 def test_too_much_for_a_batch(container: ContainerClient) -> None:
-    """257 parts are refused, and nothing is deleted; Azurite takes them."""
+    """257 parts are refused, and nothing is deleted; Azurite takes 257 parts."""
     container.upload_blob("0", b"")
     assert refusal(container.delete_blobs, *map(str, range(257)))[0] in (400, 413)
     assert len(list(container.list_blobs())) == 1
 
 
 def test_a_copy_does_not_show_its_sources_signature(container: ContainerClient, raw: Raw) -> None:
-    """Neither in its properties nor in a list; Azurite shows it to all readers."""
+    """Neither the copy's properties nor a list shows the signature; Azurite shows the signature to every reader."""
     source = container.upload_blob("a", b"1")
     container.get_blob_client("b").start_copy_from_url(f"{source.url}?{account_sas()}")
     head = raw.ask("HEAD", f"{container.container_name}/b").headers
@@ -161,7 +163,7 @@ def test_a_snapshot_is_a_write(container: ContainerClient, raw: Raw, unmet: str)
 
 
 def test_snapshots_are_listed_by_time(container: ContainerClient) -> None:
-    """From the oldest to the newest, then the blob itself; Azurite has them in any order."""
+    """Snapshots come from the oldest to the newest, then the blob itself; Azurite has them in any order."""
     blob = container.upload_blob("a", b"1")
     times = [blob.create_snapshot()["snapshot"] for _ in range(5)]
     assert [one.snapshot for one in container.list_blobs(include=["snapshots"])] == [*times, None]

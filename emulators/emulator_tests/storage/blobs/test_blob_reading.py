@@ -12,7 +12,7 @@ from emulator_tests.storage.raw import Raw
 
 
 def test_x_ms_range_goes_first(raw: Raw, name: str) -> None:
-    """It counts where both are given, as proxies may add the other."""
+    """x-ms-range counts if both headers are given, because proxies may add Range."""
     assert raw.ask("GET", name, headers={"Range": "bytes=0-0", "x-ms-range": "bytes=5-5"}).body == b"5"
 
 
@@ -21,7 +21,7 @@ def test_x_ms_range_goes_first(raw: Raw, name: str) -> None:
 def test_any_range_is_a_slice(
     container: ContainerClient, raw: Raw, content: bytes, first: int, last: int | None
 ) -> None:
-    """A range within the blob is what Python's slice is; one that ends beyond it ends with it.
+    """A range within the blob is Python's slice; a range beyond the end ends with the blob.
 
     The MD5 of the whole stands apart from that of the part.
     """

@@ -1,4 +1,4 @@
-"""The account as a whole: its properties, and what stands on every answer."""
+"""The account as a whole: the properties, and the headers of every answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_broken_properties_change_nothing(blobs: BlobServiceClient, raw: Raw, bo
 
 
 def test_every_answer_has_its_headers(container: ContainerClient, raw: Raw) -> None:
-    """An id of its own, the date, and a version; the id that the client gave comes back with success."""
+    """A unique id, the date, and a version; a successful answer repeats the client's own id."""
     container.upload_blob("a", b"hello")
     name, seen = container.container_name, set()
     for method, path, query, status in (

@@ -1,4 +1,4 @@
-"""Snapshots: a blob as it was."""
+"""Snapshots: earlier states of a blob."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_snapshot_may_have_metadata_of_its_own(container: ContainerClient, blo
 
 
 def test_a_snapshot_may_be_copied(container: ContainerClient, blob: BlobClient) -> None:
-    """Onto its own blob too, which brings the old version back."""
+    """A snapshot may be copied onto its own blob, too, to restore the old version."""
     taken = snapshot(blob)
     blob.upload_blob(b"new", overwrite=True)
     blob.start_copy_from_url(f"{blob.url}?snapshot={taken}")

@@ -1,4 +1,4 @@
-"""Searches by tags, and conditions on them."""
+"""Searches by tags, and conditions on tags."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def found(client: BlobServiceClient | ContainerClient, where: str, **options: in
 
 @pytest.fixture
 def key(container: ContainerClient) -> str:
-    """A tag that no other test has."""
+    """A tag unknown to other tests."""
     return f"k{container.container_name}"
 
 
 def test_blobs_are_found_by_their_tags(blobs: BlobServiceClient, container: ContainerClient, key: str) -> None:
-    """By one, by several, by ranges; in all containers, or in the one that is said."""
+    """Blobs are found by one tag, by several, by ranges; in every container, or in the named container."""
     other = blobs.create_container(f"{container.container_name}-2")
     here, there = container.container_name, other.container_name
     for client, name, value in ((container, "a", "1"), (container, "b", "2"), (other, "c", "2")):

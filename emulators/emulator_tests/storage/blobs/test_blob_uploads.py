@@ -1,4 +1,4 @@
-"""Writing block blobs in one request, or as the package cuts them."""
+"""Writing block blobs in one request, or in the package's pieces."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_type_of_the_request_is_that_of_the_blob(container: ContainerClient,
 
 @pytest.mark.parametrize("header", ["Content-MD5", "x-ms-blob-content-md5"])
 def test_a_wrong_md5_is_refused(container: ContainerClient, raw: Raw, header: str) -> None:
-    """Nothing is written if the bytes are not those that the writer has counted."""
+    """Nothing is written if the bytes differ from the writer's checksum."""
     name = f"{container.container_name}/a"
     reply = raw.ask("PUT", name, headers={**BLOCK_BLOB, header: md5_of(b"other")}, body=b"hello")
     assert reply.refusal == (400, "Md5Mismatch")
@@ -63,7 +63,7 @@ def test_an_md5_is_16_bytes(container: ContainerClient, raw: Raw, value: str) ->
 
 
 def test_a_crc64_is_checked(container: ContainerClient, raw: Raw) -> None:
-    """x-ms-content-crc64 must be that of the bytes."""
+    """x-ms-content-crc64 must match the bytes."""
     name = f"{container.container_name}/a"
     wrong = {**BLOCK_BLOB, "x-ms-content-crc64": "MDAwMDAwMDA="}
     right = {**BLOCK_BLOB, "x-ms-content-crc64": "V0JSBnCFdzM="}
@@ -72,7 +72,7 @@ def test_a_crc64_is_checked(container: ContainerClient, raw: Raw) -> None:
 
 
 def test_creation_stays(container: ContainerClient) -> None:
-    """The time of creation is that of the first version."""
+    """The time of creation belongs to the first version."""
     first = container.upload_blob("a", b"1").get_blob_properties()
     second = container.upload_blob("a", b"2", overwrite=True).get_blob_properties()
     assert first.creation_time == second.creation_time

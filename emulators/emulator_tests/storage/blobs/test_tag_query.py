@@ -1,4 +1,4 @@
-"""The language of searches by tags, and of conditions on them."""
+"""The language of searches by tags, and of conditions on tags."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from emulators.storage.blobs.tag_query import Query, Term, condition, parse
 
 
 def test_terms_and_a_container() -> None:
-    """Keys may be quoted or not; AND and blanks are as one likes; the container is a term of its own."""
+    """Keys may be quoted or not; AND and blanks are free; the container is a separate term."""
     text = """ "my key"='a b'  and k>='1'AND"k"<'2' And @container = 'logs' """
     terms = (Term("my key", "=", "a b"), Term("k", ">=", "1"), Term("k", "<", "2"))
     assert parse(text) == Query(terms, "logs")
@@ -31,7 +31,7 @@ def test_terms_and_a_container() -> None:
     ("k = 'v!'", "'v!' is no value of a tag"),
 ])  # fmt: skip
 def test_what_is_no_search(text: str, where: str) -> None:
-    """The error says where, and which operators there are."""
+    """The error gives the position, and the operators."""
     with pytest.raises(ValueError, match=where) as caught:
         parse(text)
     assert "= > >= < <= and AND" in str(caught.value)
@@ -42,11 +42,11 @@ def test_what_is_no_search(text: str, where: str) -> None:
     ("k = 'b' AND l = '2'", True), ("k = 'b' AND l = '10'", False), ("m = ''", False), ("k > 'B'", True),
 ])  # fmt: skip
 def test_a_condition_holds(text: str, holds: bool) -> None:
-    """All terms, of which each is about a tag that is there; values compare as texts."""
+    """Every term must hold, each for an existing tag; values compare as texts."""
     assert condition(text).holds({"k": "b", "l": "2"}) is holds
 
 
 def test_a_condition_has_no_container() -> None:
-    """It is about one blob."""
+    """A condition is about one blob."""
     with pytest.raises(ValueError, match="@container"):
         condition("k = 'v' AND @container = 'c'")

@@ -1,4 +1,4 @@
-"""The queue protocol as Microsoft's package speaks it."""
+"""The queue protocol of Microsoft's package."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_batch_has_at_most_32(queue: QueueClient) -> None:
 
 
 def test_clearing(queue: QueueClient) -> None:
-    """All messages go, hidden ones too; the queue and its metadata stay."""
+    """Every message goes, hidden messages too; the queue and its metadata stay."""
     queue.set_queue_metadata({"a": "1"})
     queue.send_message("x", visibility_timeout=100)
     held = queue.send_message("y")

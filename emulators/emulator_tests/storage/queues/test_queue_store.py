@@ -26,7 +26,7 @@ from emulators.storage.queues.store import PURGED_AT_ONCE, Queues
 
 
 class Time:
-    """A clock that a test moves."""
+    """A clock moved by the test."""
 
     now = 1_800_000_000.0
 
@@ -36,7 +36,7 @@ class Time:
 
 @dataclass
 class Expected:
-    """A message as the rules say it must be."""
+    """A message by the rules."""
 
     text: str
     receipt: str
@@ -187,7 +187,7 @@ def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
 
 
 def test_no_operation_scans(tmp_path: Path) -> None:
-    """SQLite answers each statement of an operation from an index, so none depends on how many messages there are."""
+    """SQLite answers each statement of an operation from an index: no statement depends on the number of messages."""
     queues = Queues(tmp_path / "queues.sqlite")
     queues.create("q", {})
     statements: list[str] = []
@@ -206,7 +206,7 @@ def test_no_operation_scans(tmp_path: Path) -> None:
 
 
 def test_one_process_serves_a_folder(tmp_path: Path) -> None:
-    """A second one on the same data is refused, with the file in the error, and the first goes on."""
+    """A second process on the data is refused, with the file in the error, and the first goes on."""
     with (
         inside.start(tmp_path) as running,
         QueueClient.from_connection_string(running.connection_string, "one") as queue,

@@ -1,4 +1,4 @@
-"""Tables by token: an identity may do what its roles say, on the tables that they are for, and nothing else."""
+"""Tables by token: an identity may use exactly the permissions of its roles, on the tables of the roles."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NODES, OTHERS = "nodes", "others"
 
 
 class Credential:
-    """What Entra ID would give: a token for whatever is asked."""
+    """Entra ID's role: a token for any resource."""
 
     def __init__(self, token: str) -> None:
         self._token = token
@@ -83,7 +83,9 @@ def test_a_sas_for_https_alone_is_taken_over_https(url: str, bundle: Path) -> No
 
 
 def test_a_role_on_a_table_is_for_that_table(url: str, bundle: Path) -> None:
-    """Its identity reads, writes in one and in transactions, and deletes rows there; another table is forbidden."""
+    """The role's identity reads, writes singly and in transactions, and deletes rows of the table; another table is
+    forbidden.
+    """
     token = issue(KEY, NODES, AUDIENCE)
     row = {"PartitionKey": "a", "RowKey": "1", "n": 1}
     with tables(url, bundle, token) as client:
@@ -123,7 +125,7 @@ def test_other_tokens_are_refused(url: str, bundle: Path, token: str, status: in
     ("Storage Blob Data Reader", "blob", "w", False),
 ])  # fmt: skip
 def test_azures_roles_allow_what_they_do_there(role: str, service: str, letters: str, allowed: bool) -> None:
-    """A contributor sends messages by its right to write them."""
+    """A contributor sends messages by the right to write messages."""
     grant = next(one for one in built_in() if one.name == role)
     identities = Identities(KEY, (Grant(NODES, grant),))
     if allowed:

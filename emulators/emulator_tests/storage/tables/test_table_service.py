@@ -1,4 +1,4 @@
-"""The table protocol as Microsoft's package speaks it."""
+"""The table protocol of Microsoft's package."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def rows(table: TableClient, wanted: str = "", **options: Any) -> list[str]:
 
 @pytest.mark.parametrize("key", ["", "it's", "a b", "ä數", "a%2fb", "100%", "&$=+,;:@!()*", "~", "k" * 512])
 def test_any_allowed_key(table: TableClient, key: str) -> None:
-    """Keys with quotes, spaces and what URLs escape, up to 512 characters; they are read, changed and deleted."""
+    """Keys with quotes, spaces and URL escapes, up to 512 characters, are read, changed and deleted."""
     entity = {"PartitionKey": key, "RowKey": key, "x": 1}
     table.create_entity(entity)
     table.update_entity({**entity, "x": 2}, UpdateMode.REPLACE)
@@ -118,7 +118,7 @@ def test_filters(table: TableClient) -> None:
 
 
 def test_merging_changes_types(table: TableClient) -> None:
-    """Nothing is left of the type that the property had before."""
+    """Nothing is left of the property's old type."""
     table.create_entity({**KEY, "a": 1, "b": EntityProperty(2, EdmType.INT64)})
     table.update_entity({**KEY, "b": "text"}, UpdateMode.MERGE)
     assert dict(table.get_entity("p", "r")) == {**KEY, "a": 1, "b": "text"}
@@ -128,12 +128,14 @@ def test_merging_changes_types(table: TableClient) -> None:
     "text", ["whole eq", "eq 5", "whole is 5", "whole eq 'x", "(whole eq 5", "whole eq 5)", "1 eq 1"]
 )
 def test_what_is_no_filter(ours_table: TableClient, text: str) -> None:
-    """It is refused as invalid input, not as a failure of the service. (Azurite lets some of them pass.)"""
+    """An invalid filter is refused as invalid input, not as a failure of the service. (Azurite lets some of them
+    pass.)
+    """
     assert refusal(rows, ours_table, text) == (400, "InvalidInput")
 
 
 def test_a_transaction_is_all_or_nothing(table: TableClient) -> None:
-    """Every kind of write together; one that is refused undoes the others, and its number is said."""
+    """Every kind of write together; one refused write undoes the others, and the answer has its number."""
     for name in ("replaced", "merged", "deleted"):
         table.create_entity({"PartitionKey": "p", "RowKey": name, "x": 1})
     key = {"PartitionKey": "p"}
@@ -159,7 +161,7 @@ def test_a_transaction_is_all_or_nothing(table: TableClient) -> None:
 
 @pytest.mark.parametrize("character", ["/", "\\", "#", "?", "\t", "\n", "\x7f"])
 def test_characters_that_keys_must_not_have(ours_table: TableClient, character: str) -> None:
-    """Azure refuses them in both keys."""
+    """Azure refuses these characters in both keys."""
     for name in KEY:
         with pytest.raises(HttpResponseError) as caught:
             ours_table.create_entity({**KEY, name: f"a{character}b"})
@@ -168,7 +170,7 @@ def test_characters_that_keys_must_not_have(ours_table: TableClient, character: 
 
 @pytest.fixture
 def ours_table(ours: Side, unique: Callable[[], str]) -> Iterator[TableClient]:
-    """For Azure's limits that Azurite doesn't check."""
+    """For Azure's limits unchecked by Azurite."""
     with TableServiceClient.from_connection_string(ours.connection_string, retry_total=0) as service:
         yield service.create_table(unique())
 
@@ -190,7 +192,7 @@ def test_limits_of_an_entity(ours_table: TableClient, values: dict[str, Any], co
 
 
 def test_up_to_the_limits(ours_table: TableClient) -> None:
-    """What is just within them is taken, and comes back."""
+    """A value just within the limits is taken, and comes back."""
     most = {"s": "x" * 32768, "b": b"x" * 65536, "n" * 255: 1, **{f"x{n}": n for n in range(249)}}
     ours_table.create_entity({**KEY, **most})
     assert ours_table.get_entity("p", "r") == {**KEY, **most}
@@ -202,13 +204,13 @@ def test_up_to_the_limits(ours_table: TableClient) -> None:
 
 
 def signed(**rights: bool) -> str:
-    """A signature of the account that gives these rights to entities."""
+    """A signature of the account with these rights to entities."""
     key, end = AzureNamedKeyCredential(ACCOUNT, ACCOUNT_KEY), datetime.now(UTC) + timedelta(hours=1)
     return generate_account_sas(key, ResourceTypes(object=True), AccountSasPermissions(**rights), end)
 
 
 def batched(side: Side, *parts: str) -> requests.Response:
-    """A batch whose parts are these requests, none of them in a change set."""
+    """A batch with these requests as parts, without a change set."""
     head = "--batch_1\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"
     body = "".join(f"{head}{part}\r\nAccept: application/json;odata=nometadata\r\n\r\n" for part in parts)
     headers = {"Content-Type": "multipart/mixed; boundary=batch_1", "x-ms-version": "2021-12-02"}
@@ -218,7 +220,7 @@ def batched(side: Side, *parts: str) -> requests.Response:
 
 
 def test_a_batch_may_be_one_query(side: Side, table: TableClient) -> None:
-    """It answers 202 with the entity."""
+    """A batch of one query answers 202 with the entity."""
     table.create_entity({**KEY, "n": 1})
     one = f"GET {side.table_url}/{table.table_name}(PartitionKey='p',RowKey='r') HTTP/1.1"
     answer = batched(side, one)

@@ -1,4 +1,4 @@
-"""What our tables keep and how they search: filters, ranges, pages, restarts, and bodies that are no transaction."""
+"""The tables' state and searches: filters, ranges, pages, restarts, and bodies of invalid transactions."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_search_finds_what_the_filter_says(
 
 
 def tried(call: Callable[..., Any], *arguments: Any) -> Any:
-    """What a call returns, or the refusal that it raises; any other error passes through, and fails the test."""
+    """The result of a call, or its refusal; any other error passes through, and fails the test."""
     try:
         return call(*arguments)
     except (StorageError, AzureError) as error:
@@ -140,7 +140,7 @@ KINDS = ["Int32", "Int64", "Double", "DateTime", "Guid", "Binary", "Boolean", "S
     st.dictionaries(st.text(max_size=5), VALUES, max_size=4), st.sampled_from([*(f"Edm.{kind}" for kind in KINDS), 5])
 )
 def test_any_body_is_an_entity_or_is_refused(document: dict[str, Any], kind: Any) -> None:
-    """What is taken can be stored and read back; what isn't is the client's error."""
+    """An accepted body can be stored and read back; a refused body is the client's error."""
     typed = {**document, **{f"{name}@odata.type": kind for name in list(document)[:1]}}
     found = tried(checked_properties, typed, 0)
     assert json.dumps(found, allow_nan=False) if isinstance(found, dict) else found.status == 400
@@ -148,7 +148,7 @@ def test_any_body_is_an_entity_or_is_refused(document: dict[str, Any], kind: Any
 
 @pytest.mark.parametrize("body", [b"[" * 100_000, b'{"a": NaN}', b"\xff", b"1" * 5000, b"[]"], ids=range(5))
 def test_a_body_that_is_no_entity_is_refused(body: bytes) -> None:
-    """What is no JSON object, nests too deep or holds a number that is too long is the client's error."""
+    """A body other than a JSON object, nested too deep, or with a too long number is the client's error."""
     found = tried(document, Call("POST", "/a/t", {}, {}, body))
     assert (found.status, found.code) == (400, "InvalidInput")
 
@@ -188,7 +188,9 @@ def three_rows(number: int) -> list[tuple[str, dict[str, str]]]:
 
 
 def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    """After SIGKILL in the middle of transactions, a restart at the same address has all of each, or nothing of it."""
+    """After SIGKILL in the middle of transactions, a restart at the old address has each transaction whole or not at
+    all.
+    """
     running = services.start(tmp_path)
     client = TableClient.from_connection_string(running.connection_string, "work", retry_total=0)
     client.create_table()
@@ -208,7 +210,7 @@ def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
 
 
 def test_what_is_deleted_leaves_the_file(tmp_path: Path) -> None:
-    """A deleted table's entities are purged in bounded steps; one of the same name begins empty meanwhile."""
+    """A deleted table's entities are purged in bounded steps; a new table of this name begins empty meanwhile."""
     tables = Tables(tmp_path / "tables.sqlite")
     for name in ("gone", "kept"):
         tables.create(name)

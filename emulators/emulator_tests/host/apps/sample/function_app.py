@@ -1,4 +1,4 @@
-"""An app with every trigger that the host supports; each function records what it saw."""
+"""An app with every trigger of the host; each function records its input."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ app.register_functions(events)
 
 
 def record(kind: str, **facts: Any) -> None:
-    """Append a line to the file that the test named, and log it."""
+    """Append a line to the test's file, and log the line."""
     line = json.dumps({"kind": kind, **facts}, default=str, sort_keys=True)
     logging.getLogger("sample").info(line)
     with Path(os.environ["SAMPLE_RECORD"]).open("a") as out:

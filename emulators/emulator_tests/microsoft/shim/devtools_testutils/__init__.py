@@ -31,7 +31,7 @@ class Secret(str):
 
 
 def preparer(_name: str, **given: Any) -> Callable[[Test], Test]:
-    """Give a test the account and its key under the names that it asks for."""
+    """Give a test the account and the key under the test's own names."""
     given.pop("options", None)
     values = {
         name: Secret(os.environ[ACCOUNT_KEY if name.endswith("_key") else ACCOUNT_NAME])
@@ -65,7 +65,7 @@ def recorded_by_proxy(test: Test) -> Test:
 
 
 def _taken(test: Test, values: dict[str, Any]) -> dict[str, Any]:
-    """Those of the values that the test has a parameter for."""
+    """The values with a parameter in the test."""
     parameters = inspect.signature(test, follow_wrapped=True).parameters
     if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
         return values
@@ -97,7 +97,7 @@ class AzureRecordedTestCase:
         return os.environ["PYTEST_CURRENT_TEST"].split(" ")[0]
 
     def get_resource_name(self, prefix: str) -> str:
-        """The same for the same test and prefix, and no other test's."""
+        """A name per test and prefix, shared with no other test."""
         import hashlib
 
         return f"{prefix}{hashlib.sha1(self._test.encode(), usedforsecurity=False).hexdigest()[:8]}"
@@ -125,7 +125,7 @@ class AzureRecordedTestCase:
 
 
 class Identity:
-    """Has a token of the identity that the account knows."""
+    """Has a token of the account's known identity."""
 
     def get_token(self, *scopes: str, **_: Any) -> Any:
         from azure.core.credentials import AccessToken
@@ -134,19 +134,19 @@ class Identity:
 
 
 class AsyncIdentity:
-    """The same for asynchronous clients."""
+    """The known identity for asynchronous clients."""
 
     async def get_token(self, *scopes: str, **_: Any) -> Any:
         return Identity().get_token(*scopes)
 
     async def close(self) -> None:
-        """There is nothing to close."""
+        """Nothing to close."""
 
     async def __aenter__(self) -> AsyncIdentity:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """There is nothing to close."""
+        """Nothing to close."""
 
 
 def get_credential(is_async: bool = False, **_: Any) -> Identity | AsyncIdentity:
@@ -154,7 +154,7 @@ def get_credential(is_async: bool = False, **_: Any) -> Identity | AsyncIdentity
 
 
 class FakeTokenCredential:
-    """Has a token that no account takes."""
+    """Has a token refused by every account."""
 
     token = ("YOU SHALL NOT PASS", 0)
     get_token_count = 0
@@ -167,7 +167,7 @@ class FakeTokenCredential:
 
 
 class ResponseCallback:
-    """Changes the status of the first answer, or of all, with this one."""
+    """Changes the status of the first answer, or of every answer, to this status."""
 
     def __init__(self, status: int | None = None, new_status: int | None = None) -> None:
         self.status, self.new_status = status, new_status

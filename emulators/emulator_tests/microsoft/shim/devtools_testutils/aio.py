@@ -1,4 +1,4 @@
-"""What Microsoft's asynchronous tests take of their repository's tools."""
+"""The tools of Microsoft's repository for the asynchronous tests."""
 
 from __future__ import annotations
 

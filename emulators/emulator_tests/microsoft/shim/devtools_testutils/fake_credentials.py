@@ -1,3 +1,3 @@
-"""Names that the tests' settings import."""
+"""Names imported by the tests' settings."""
 
 STORAGE_ACCOUNT_FAKE_KEY = "unused"

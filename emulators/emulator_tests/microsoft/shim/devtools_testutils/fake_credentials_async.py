@@ -4,7 +4,7 @@ from typing import Any
 
 
 class AsyncFakeCredential:
-    """Has a token that no account takes."""
+    """Has a token refused by every account."""
 
     async def get_token(self, *_: Any, **__: Any) -> Any:
         from azure.core.credentials import AccessToken
@@ -12,4 +12,4 @@ class AsyncFakeCredential:
         return AccessToken("YOU SHALL NOT PASS", 0)
 
     async def close(self) -> None:
-        """There is nothing to close."""
+        """Nothing to close."""

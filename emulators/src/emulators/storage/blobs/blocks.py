@@ -10,11 +10,11 @@ import binascii
 import hashlib
 from dataclasses import replace
 
-from emulators.storage.blobs import headers, xml
+from emulators.storage.blobs import encryption, headers, xml
 from emulators.storage.blobs.conditions import Conditions, not_met
 from emulators.storage.blobs.extents import Piece, Upload
 from emulators.storage.blobs.leases import Lease
-from emulators.storage.blobs.model import Block, Content
+from emulators.storage.blobs.model import Block, Container, Content
 from emulators.storage.blobs.operations import BlobOperations
 from emulators.storage.blobs.requests import Operations, Requests, Target, blob_not_found, invalid_type, lease_id
 from emulators.storage.common.calls import Answer, Call
@@ -35,12 +35,19 @@ class BlockOperations(Operations):
         block = block_id(call)
         self.check_block(call, block)
         upload = await self._requests.received(call)
-        container = self.check_block(call, block)
-        self._blobs.stage(container, self._requests.target(call).name, block, upload)
-        return Answer(201, headers={**headers.hashes(call, upload), "x-ms-request-server-encrypted": "true"})
+        return self.staged(call, block, upload, headers.hashes(call, upload))
 
-    def check_block(self, call: Call, block: str) -> int:
-        """Return the container's id if the blob can take such a block. Raises StorageError."""
+    def staged(self, call: Call, block: str, content: Upload | list[Piece], told: dict[str, str]) -> Answer:
+        """Stage what came, or is in another blob, as a block. `told` are hashes for the answer."""
+        container = self.check_block(call, block)
+        how = encryption.of_new(encryption.asked_for(call), container.scope, container.scope_fixed)
+        name = self._requests.target(call).name
+        encryption.check_blocks(self._blobs.encryption_of_blocks(container.id, name), how)
+        self._blobs.stage(container.id, name, block, content, encryption.written(how))
+        return Answer(201, headers={**told, **how.headers, "x-ms-request-server-encrypted": "true"})
+
+    def check_block(self, call: Call, block: str) -> Container:
+        """Return the container if the blob can take such a block. Raises StorageError."""
         permitted = self._requests.admit(call, "w", "c")
         target = self._requests.target(call)
         if target.blob is not None and "w" not in permitted:
@@ -50,16 +57,17 @@ class BlockOperations(Operations):
         lease.admit(self._blobs.clock(), lease_id(call), "Blob")
         if self._blobs.length_of_ids(target.container.id, target.name) not in (None, len(block)):
             raise StorageError(400, "InvalidBlobOrBlock", "The specified blob or block content is invalid.")
-        return target.container.id
+        return target.container
 
     def commit(self, call: Call) -> Answer:
         """Commit the blocks of the block list, in its order, as the blob."""
         target = self._requests.writable(call, "w", "c")
         wanted = xml.read_block_list(call.body)
         check_target(target)
-        facts = self._operations.new(call, "BlockBlob")
+        facts = self._operations.new(call, "BlockBlob", target.container)
         committed = self._committed(target.container.id, target.name) if target.blob else {}
         staged = self._blobs.staged(target.container.id, target.name)
+        encryption.check_blocks(self._blobs.encryption_of_blocks(target.container.id, target.name), facts.encryption)
         blocks = [_chosen(kind, name, committed, staged) for kind, name in wanted]
         pieces = [piece for block in blocks for piece in block.pieces]
         content = Content(pieces, [(block.id, block.size) for block in blocks])
@@ -129,7 +137,21 @@ class BlockOperations(Operations):
         target = self._requests.writable(call, "a", "w")
         if target.there.kind != "AppendBlob":
             raise invalid_type()
+        if target.there.sealed:
+            sentence = "The specified blob is sealed and its contents can't be modified unless the blob is re-created."
+            raise StorageError(409, "BlobIsSealed", sentence)
+        self._requests.check_encryption(call, target)
         return target
+
+    def seal(self, call: Call) -> Answer:
+        """Make the append blob read-only. Its metadata and properties can still change."""
+        target = self._requests.writable(call, "a", "w")
+        if target.there.kind != "AppendBlob":
+            raise invalid_type()
+        if headers.whole_number(call, "x-ms-blob-condition-appendpos") not in (None, target.there.size):
+            raise not_met("AppendPositionConditionNotMet")
+        told = self._operations.changed(target, replace(target.there, sealed=True))
+        return Answer(200, headers={**told, "x-ms-blob-sealed": "true"})
 
 
 def block_id(call: Call) -> str:

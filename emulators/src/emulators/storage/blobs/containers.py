@@ -9,7 +9,7 @@ import base64
 import binascii
 from dataclasses import replace
 
-from emulators.storage.blobs import headers, xml
+from emulators.storage.blobs import encryption, headers, xml
 from emulators.storage.blobs.conditions import Conditions
 from emulators.storage.blobs.listing import ITSELF, Wanted
 from emulators.storage.blobs.model import Container, Listed
@@ -32,7 +32,8 @@ class ContainerOperations(Operations):
     def create(self, call: Call) -> Answer:
         self._requests.admit(call, "c", "w", kind="c")
         _check_private(call)
-        made = self._blobs.create_container(checked_container(call.resource), metadata(call.headers))
+        scope, fixed = encryption.of_container(call)
+        made = self._blobs.create_container(checked_container(call.resource), metadata(call.headers), scope, fixed)
         return Answer(201, headers=headers.version(made))
 
     def delete(self, call: Call) -> Answer:
@@ -45,6 +46,8 @@ class ContainerOperations(Operations):
         lease = headers.lease(container.lease, self._blobs.clock())
         facts = {"x-ms-has-immutability-policy": "false", "x-ms-has-legal-hold": "false"}
         facts["x-ms-immutable-storage-with-versioning-enabled"] = "false"
+        facts["x-ms-default-encryption-scope"] = container.scope or encryption.ACCOUNT_KEY
+        facts["x-ms-deny-encryption-scope-override"] = str(container.scope_fixed).lower()
         found = {**headers.version(container), **as_headers(container.metadata), **lease}
         return Answer(200, headers={**found, **facts})
 

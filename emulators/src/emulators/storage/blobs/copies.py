@@ -11,12 +11,13 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from emulators.origin import LOCAL_NAMES
-from emulators.storage.blobs import headers
+from emulators.storage.blobs import encryption, headers
 from emulators.storage.blobs.blocks import BlockOperations, block_id
 from emulators.storage.blobs.conditions import Conditions
 from emulators.storage.blobs.extents import Piece, Upload, part_of
 from emulators.storage.blobs.model import Content
 from emulators.storage.blobs.operations import BlobOperations
+from emulators.storage.blobs.pages import PageOperations
 from emulators.storage.blobs.requests import Operations, Requests, Target, lease_id
 from emulators.storage.common.calls import Answer, Call, http_date, parse_query
 from emulators.storage.common.errors import StorageError, invalid_header
@@ -28,10 +29,13 @@ TAGS = "x-ms-copy-source-tag-option"
 
 
 class CopyOperations(Operations):
-    def __init__(self, requests: Requests, operations: BlobOperations, blocks: BlockOperations) -> None:
+    def __init__(
+        self, requests: Requests, operations: BlobOperations, blocks: BlockOperations, pages: PageOperations
+    ) -> None:
         super().__init__(requests)
         self._operations = operations
         self._blocks = blocks
+        self._pages = pages
 
     async def copy(self, call: Call) -> Answer:
         """Copy Blob and Copy Blob From URL. Both are done when they are answered."""
@@ -43,8 +47,12 @@ class CopyOperations(Operations):
             headers.check_online(blob)
         content = self._requests.content(source)
         await self._checked(call, content.pieces)
+        how = encryption.of_new(encryption.asked_for(call), target.container.scope, target.container.scope_fixed)
         facts = replace(
             blob,
+            key=how.key,
+            scope=how.scope,
+            sealed=_sealed(call, blob.sealed),
             metadata=metadata(call.headers) or blob.metadata,
             tags=_tags(call, blob.tags),
             tier=tier or blob.tier,
@@ -67,7 +75,8 @@ class CopyOperations(Operations):
         target = self._requests.writable(call, "w", "c")
         source = self._source(call)
         headers.check_online(source.there)
-        facts = replace(self._operations.new(call, "BlockBlob"), tags=_tags(call, source.there.tags))
+        facts = self._operations.new(call, "BlockBlob", target.container)
+        facts = replace(facts, tags=_tags(call, source.there.tags))
         if call.headers.get("x-ms-copy-source-blob-properties", "true").lower() == "true":
             facts = replace(facts, headers={**source.there.headers, **facts.headers})
         content = self._requests.content(source)
@@ -77,11 +86,9 @@ class CopyOperations(Operations):
 
     async def put_block_from_url(self, call: Call) -> Answer:
         block = block_id(call)
-        container = self._blocks.check_block(call, block)
+        self._blocks.check_block(call, block)
         pieces = self._range(call)
-        told = await self._checked(call, pieces)
-        self._blobs.stage(container, self._requests.target(call).name, block, pieces)
-        return Answer(201, headers={**told, "x-ms-request-server-encrypted": "true"})
+        return self._blocks.staged(call, block, pieces, await self._checked(call, pieces))
 
     async def append_from_url(self, call: Call) -> Answer:
         self._blocks.appendable(call)
@@ -91,6 +98,11 @@ class CopyOperations(Operations):
         async with contextlib.aclosing(source):
             upload: Upload = await self._blobs.extents.receive(source)
         return self._blocks.appended(call, upload)
+
+    async def put_pages_from_url(self, call: Call) -> Answer:
+        self._pages.writable(call)
+        pieces = self._range(call)
+        return self._pages.from_source(call, pieces, await self._checked(call, pieces))
 
     def abort(self, call: Call) -> Answer:
         target = self._requests.writable(call, "w")
@@ -135,6 +147,7 @@ class CopyOperations(Operations):
                 raise StorageError(error.status, "CannotVerifyCopySource", sentence, error.details, told) from None
         source = self._requests.place(asked)
         blob, conditions = source.there, Conditions.of(call.headers, "x-ms-source-")
+        blob.encryption.open(encryption.asked_for(call, "x-ms-source-"))
         blob.lease.admit_read(self._blobs.clock(), lease_id(call, "x-ms-source-lease-id"), "Blob")
         if not own_signature:
             conditions.allow_write(blob.etag, blob.modified, blob.tags)
@@ -173,6 +186,14 @@ def _tags(call: Call, of_source: dict[str, str]) -> dict[str, str]:
     if option not in ("COPY", "REPLACE") or (option == "COPY" and own):
         raise invalid_header(TAGS, option)
     return of_source if option == "COPY" else headers.tags(own)
+
+
+def _sealed(call: Call, source: bool) -> bool:
+    """Return whether the copy is sealed: as the request says, otherwise as the source is. Raises StorageError, 400."""
+    text = call.headers.get("x-ms-seal-blob", str(source)).lower()
+    if text not in ("true", "false"):
+        raise invalid_header("x-ms-seal-blob", text)
+    return text == "true"
 
 
 def _without_signature(address: str, source: Target) -> str:

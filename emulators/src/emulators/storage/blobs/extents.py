@@ -29,7 +29,7 @@ CREATE TABLE IF NOT EXISTS extents (
 CREATE INDEX IF NOT EXISTS unheld ON extents (id) WHERE refs = 0;
 """
 
-Piece = tuple[int, int, int]  # an extent, where in it, how many bytes
+Piece = tuple[int, int, int]  # an extent, where in it, how many bytes; an extent of 0 or less is a hole, all zeros
 
 
 class Digest(Protocol):
@@ -114,13 +114,15 @@ class Extents:
     # Reading
 
     def at_once(self, pieces: Iterable[Piece]) -> bytes | None:
-        """Return the bytes of at most two pieces that lie in the database, otherwise None."""
+        """Return the bytes of at most two pieces that lie in the database or are short holes, otherwise None."""
         found: list[bytes] = []
         for extent, offset, length in pieces:
-            data = self._inline(extent)
-            if data is None or len(found) == 2:
+            if len(found) == 2 or (extent <= 0 and length > SMALL):
                 return None
-            found.append(data[offset : offset + length])
+            data = self._inline(extent) if extent > 0 else bytes(length)
+            if data is None:
+                return None
+            found.append(data[offset : offset + length] if extent > 0 else data)
         return b"".join(found)
 
     async def read(self, pieces: list[Piece]) -> AsyncGenerator[bytes, None]:
@@ -128,10 +130,10 @@ class Extents:
         then."""
         with self.pinned([piece[0] for piece in pieces]):
             waiting = bytearray()  # of small extents, which go together
-            for number, (extent, offset, length) in enumerate(pieces, 1):
-                data = self._inline(extent)
+            for number, (extent, offset, length) in enumerate(_short_holes(pieces), 1):
+                data = self._inline(extent) if extent > 0 else bytes(length)
                 if data is not None:
-                    waiting += data[offset : offset + length]
+                    waiting += data[offset : offset + length] if extent > 0 else data
                 if waiting and (data is None or len(waiting) >= AT_ONCE):
                     yield bytes(waiting)
                     waiting.clear()
@@ -193,6 +195,16 @@ def _write(file: BinaryIO, data: bytes, digests: Iterable[Digest]) -> None:
     view = memoryview(data)
     while view:
         view = view[file.write(view) :]
+
+
+def _short_holes(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """Yield the pieces, with long holes cut into parts of AT_ONCE bytes."""
+    for extent, offset, length in pieces:
+        if extent > 0:
+            yield extent, offset, length
+            continue
+        for begin in range(0, length, AT_ONCE):
+            yield extent, 0, min(AT_ONCE, length - begin)
 
 
 def part_of(pieces: Iterable[Piece], offset: int, length: int) -> list[Piece]:

@@ -145,8 +145,9 @@ def whole_number(call: Call, name: str) -> int | None:
 
 
 def version(of: Blob | Container) -> dict[str, str]:
-    """Return the headers with the blob's etag and time of modification."""
-    return {"ETag": f'"{of.etag}"', "Last-Modified": http_date(of.modified)}
+    """Return the headers with the etag and time of modification and, of a blob, its encryption."""
+    found = {"ETag": f'"{of.etag}"', "Last-Modified": http_date(of.modified)}
+    return {**found, **of.encryption.headers} if isinstance(of, Blob) else found
 
 
 def lease(of: Lease, now: float) -> dict[str, str]:
@@ -173,8 +174,12 @@ def properties(blob: Blob, now: float) -> dict[str, str]:
     }
     if blob.tags:
         found["x-ms-tag-count"] = str(len(blob.tags))
+    if blob.kind == "PageBlob":
+        found["x-ms-blob-sequence-number"] = str(blob.sequence)
     if blob.kind == "AppendBlob":
-        found |= {"x-ms-blob-committed-block-count": str(blob.appended), "x-ms-blob-sealed": "false"}
+        found["x-ms-blob-committed-block-count"] = str(blob.appended)
+    if blob.sealed:
+        found["x-ms-blob-sealed"] = "true"
     return found
 
 

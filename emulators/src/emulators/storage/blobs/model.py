@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from emulators.storage.blobs.encryption import Encryption
 from emulators.storage.blobs.extents import Piece
 from emulators.storage.blobs.leases import Lease
 
@@ -24,6 +25,8 @@ class Container:
     metadata: dict[str, str]
     policies: str = ""
     lease: Lease = NONE
+    scope: str = ""  # the encryption scope of blobs for which none is named
+    scope_fixed: bool = False  # whether blobs may have no other
 
 
 @dataclass(frozen=True)
@@ -47,9 +50,17 @@ class Blob:
     rehydrating: str = ""  # the tier that an archived blob is on its way to
     priority: str = ""  # of that way
     appended: int = 0
+    sealed: bool = False  # of an append blob: whether nothing can be appended any more
+    key: str = ""  # the SHA-256 of the client's key, in base64
+    scope: str = ""  # the encryption scope
+    sequence: int = 0  # of a page blob: the number that its writer counts with
     copy: dict[str, str] = field(default_factory=dict)
     lease: Lease = NONE
     snapshot: str = ""
+
+    @property
+    def encryption(self) -> Encryption:
+        return Encryption(self.key, self.scope)
 
 
 @dataclass(frozen=True)

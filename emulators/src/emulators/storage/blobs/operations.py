@@ -7,12 +7,12 @@ import hashlib
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 
-from emulators.storage.blobs import headers, xml
+from emulators.storage.blobs import encryption, headers, page_ranges, pages, xml
 from emulators.storage.blobs.access import OVERRIDES
 from emulators.storage.blobs.conditions import Conditions
 from emulators.storage.blobs.extents import Upload, part_of
 from emulators.storage.blobs.leases import Lease
-from emulators.storage.blobs.model import Blob, Content
+from emulators.storage.blobs.model import Blob, Container, Content
 from emulators.storage.blobs.requests import Operations, Target, blob_not_found, lease_id, not_here
 from emulators.storage.common.calls import Answer, Call
 from emulators.storage.common.errors import StorageError, bad_parameter, invalid_header, missing_header
@@ -28,34 +28,41 @@ class BlobOperations(Operations):
     # Writing
 
     async def put(self, call: Call) -> Answer:
-        """Create a block blob of the request's bytes, or an empty append blob."""
+        """Create a block blob of the request's bytes, an empty append blob, or a page blob of zeros."""
         kind = call.headers.get("x-ms-blob-type")
         target = self._requests.writable(call, "w", "c")
         if target.blob is not None:
             headers.check_online(target.blob)
         if kind is None:
             raise missing_header("x-ms-blob-type")
-        if kind == "PageBlob":
-            raise not_here("page blobs")
-        if kind not in ("BlockBlob", "AppendBlob"):
+        if kind not in ("BlockBlob", "AppendBlob", "PageBlob"):
             raise invalid_header("x-ms-blob-type", kind)
-        facts = self.new(call, kind)
+        size, facts = pages.new_size(call) if kind == "PageBlob" else 0, self.new(call, kind, target.container)
         upload = await self._requests.received(call)
-        headers.check_md5(call, upload, "x-ms-blob-content-md5")
-        if kind == "AppendBlob" and upload.size:
+        if kind != "BlockBlob" and upload.size:
             raise invalid_header("Content-Length", upload.size)
         target = self._requests.writable(call, "w", "c")  # things may have changed while the bytes came
+        if kind == "PageBlob":
+            return self.written(target, facts, Content(page_ranges.hole(size)))
+        headers.check_md5(call, upload, "x-ms-blob-content-md5")
         return self.written(target, facts, upload)
 
-    def new(self, call: Call, kind: str) -> Blob:
+    def new(self, call: Call, kind: str, container: Container) -> Blob:
         """Return the facts that the request gives about the new blob that replaces the present one."""
         found = headers.content_headers(call.headers, plain=call.text("comp") != "blocklist")
+        is_paged, how = kind == "PageBlob", encryption.asked_for(call)
+        how = encryption.of_new(how, container.scope, container.scope_fixed)
+        if is_paged and "x-ms-access-tier" in call.headers:
+            raise not_here("tiers of page blobs, which are those of premium accounts")
         return Blob(
             kind,
             headers=found,
             metadata=metadata(call.headers),
             tags=headers.tags(call.headers.get("x-ms-tags")),
             tier=headers.tier(call),
+            key=how.key,
+            scope=how.scope,
+            sequence=(pages.sequence_number(call) or 0) if is_paged else 0,
         )
 
     def written(self, target: Target, facts: Blob, content: Content | Upload, status: int = 201) -> Answer:
@@ -84,7 +91,7 @@ class BlobOperations(Operations):
     # Reading
 
     async def get(self, call: Call) -> Answer:
-        target = self._requests.readable(call, "r")
+        target = self._requests.opened(call)
         blob = target.there
         headers.check_online(blob)
         content = self._requests.content(target)
@@ -118,26 +125,46 @@ class BlobOperations(Operations):
         return Answer(206, body, {**found, "Content-MD5": headers.as_md5(digest)})
 
     def head(self, call: Call) -> Answer:
-        blob = self._requests.readable(call, "r").there
+        blob = self._requests.opened(call).there
         facts = {**headers.properties(blob, self._blobs.clock()), **headers.tier_of(blob)}
         return Answer(200, headers={**facts, "Content-Length": str(blob.size)})
 
     # Properties
 
     def metadata(self, call: Call) -> Answer:
-        blob = self._requests.readable(call, "r").there
+        blob = self._requests.opened(call).there
         return Answer(200, headers={**headers.version(blob), **as_headers(blob.metadata)})
 
     def set_metadata(self, call: Call) -> Answer:
         target = self._requests.writable(call, "w")
+        self._requests.check_encryption(call, target)
         blob = replace(target.there, metadata=metadata(call.headers))
         return Answer(200, headers={**self.changed(target, blob), "x-ms-request-server-encrypted": "true"})
 
     def set_properties(self, call: Call) -> Answer:
-        """Replace all content headers. Headers that the request does not name are removed."""
+        """Replace all content headers, and a page blob's size and sequence number.
+
+        Headers that the request does not name are removed, unless it names none of them.
+        """
         target = self._requests.writable(call, "w")
-        blob = replace(target.there, headers=headers.content_headers(call.headers, plain=False))
-        return Answer(200, headers=self.changed(target, blob))
+        blob, found = target.there, headers.content_headers(call.headers, plain=False)
+        of_pages = any(name in call.headers for name in ("x-ms-blob-content-length", pages.ACTION, pages.SEQUENCE))
+        if found or not of_pages:
+            blob = replace(blob, headers=found)
+        if not of_pages:
+            told = {pages.SEQUENCE: str(blob.sequence)} if blob.kind == "PageBlob" else {}
+            return Answer(200, headers={**self.changed(target, blob), **told})
+        pages.check_kind(blob)
+        size = pages.checked_size(call)
+        made = replace(
+            blob,
+            size=blob.size if size is None else size,
+            sequence=pages.renumbered(call, blob.sequence),
+            etag=self._blobs.new_etag(),
+            modified=self._blobs.clock(),
+        )
+        self._blobs.resize(target.container.id, target.name, made)
+        return Answer(200, headers={**headers.version(made), pages.SEQUENCE: str(made.sequence)})
 
     def set_tier(self, call: Call) -> Answer:
         target = self._requests.writable(call, "w")
@@ -174,6 +201,7 @@ class BlobOperations(Operations):
         blob, own = target.there, metadata(call.headers)
         blob.lease.admit_read(self._blobs.clock(), lease_id(call), "Blob")
         Conditions.of(call.headers).allow_write(blob.etag, blob.modified, blob.tags)
+        self._requests.check_encryption(call, target)
         if own:
             blob = replace(blob, metadata=own, etag=self._blobs.new_etag(), modified=self._blobs.clock())
         made = self._blobs.create_snapshot(target.container.id, target.name, blob)

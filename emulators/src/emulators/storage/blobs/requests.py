@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
-from emulators.storage.blobs import headers
+from emulators.storage.blobs import encryption, headers
 from emulators.storage.blobs.access import BlobAccount, split
 from emulators.storage.blobs.conditions import ANY, Conditions
 from emulators.storage.blobs.crc64 import Crc64
@@ -89,6 +89,12 @@ class Requests:
         Conditions.of(call.headers).allow_read(blob.etag, blob.modified, blob.tags)
         return target
 
+    def opened(self, call: Call) -> Target:
+        """Return the blob of a request that reads what is encrypted. Raises StorageError."""
+        target = self.readable(call, "r")
+        target.there.encryption.open(encryption.asked_for(call))
+        return target
+
     def writable(self, call: Call, *any_of: str) -> Target:
         """Return an existing or new blob that may be written under the request's lease and conditions. Raises
         StorageError."""
@@ -99,6 +105,10 @@ class Requests:
             sentence = "This request is not authorized to perform blob overwrites."
             raise StorageError(403, "UnauthorizedBlobOverwrite", sentence)
         return target
+
+    def check_encryption(self, call: Call, target: Target) -> None:
+        """Raise StorageError, 409, if a write into the blob lacks the blob's key or encryption scope."""
+        target.there.encryption.change(encryption.asked_for(call), target.container.scope)
 
     def check_write(self, call: Call, target: Target) -> None:
         """Raise StorageError, 409 or 412, if the blob's lease or a condition of the request forbids the write."""

@@ -22,6 +22,7 @@ from emulators.storage.blobs.headers import OCTETS
 from emulators.storage.blobs.leasing import LeaseOperations
 from emulators.storage.blobs.model import REHYDRATION_SECONDS
 from emulators.storage.blobs.operations import DELETE_SNAPSHOTS, BlobOperations
+from emulators.storage.blobs.pages import COMPARED, PageOperations
 from emulators.storage.blobs.requests import Requests, not_here
 from emulators.storage.blobs.search import SearchOperations
 from emulators.storage.blobs.store import Blobs
@@ -29,26 +30,24 @@ from emulators.storage.common.calls import Answer, Call
 from emulators.storage.common.errors import StorageError, bad_parameter, not_served
 from emulators.storage.common.service import Service
 
-LONG_BODIES = ("", "block", "appendblock")  # operations of PUT whose bodies are a blob's bytes
+LONG_BODIES = ("", "block", "appendblock", "page")  # operations of PUT whose bodies are a blob's bytes
 NOT_HERE = {
     "undelete": "deleted blobs that can come back",
-    "page": "page blobs",
-    "pagelist": "page blobs",
-    "incrementalcopy": "page blobs",
+    "incrementalcopy": "incremental copies of page blobs",
     "query": "queries of a blob's content",
-    "seal": "sealed append blobs",
     "legalhold": "legal holds",
     "immutabilityPolicies": "immutability policies",
 }
 HEADERS_NOT_HERE = {
     "x-ms-structured-body": "framed bodies",
-    "x-ms-encryption-key": "encryption with keys of the client's",
-    "x-ms-encryption-scope": "encryption scopes",
     "x-ms-immutability-policy-until-date": "immutability policies",
     "x-ms-legal-hold": "legal holds",
 }
 DATA_LAKE = "Data Lake (the dfs endpoint, with directories and renames): use the Blob endpoint with a client of blobs"
-PARTS = ("appendblock", "block", "blocklist", "copy", "lease", "metadata", "properties", "snapshot", "tags", "tier")
+PARTS = (
+    *("appendblock", "block", "blocklist", "copy", "lease", "metadata", "page", "pagelist", "properties", "seal"),
+    *("snapshot", "tags", "tier"),
+)
 WITHOUT_BODY = ("GET ", "GET metadata", "GET acl")
 SECRET = "sig"
 # Method, `comp` and status of what the journal tells of: what Event Grid has events for.
@@ -64,7 +63,8 @@ OF_BLOB = OF_VERSION | {"x-ms-if-tags"}
 OF_SOURCE = frozenset(f"x-ms-source-{name}" for name in (*_ETAGS_AND_TIMES, "if-tags"))
 OF_TAGS = frozenset(f"x-ms-blob-{name}" for name in _ETAGS_AND_TIMES)
 OF_TIER = frozenset({"x-ms-access-tier-if-modified-since", "x-ms-access-tier-if-unmodified-since"})
-ALL_CONDITIONS = OF_BLOB | OF_SOURCE | OF_TIER | OF_TAGS
+OF_PAGES = OF_BLOB | COMPARED.keys()
+ALL_CONDITIONS = OF_PAGES | OF_SOURCE | OF_TIER | OF_TAGS
 Operation = Callable[[Call], Awaitable[Answer]]
 Table = dict[str, tuple[Operation, frozenset[str]]]
 
@@ -100,7 +100,8 @@ class BlobService(Service[BlobAccount]):
         self._returning: deque[tuple[float, Call]] = deque()  # from the archive, in the order of their times
         blob = BlobOperations(self._requests)
         blocks = BlockOperations(self._requests, blob)
-        self._copies = CopyOperations(self._requests, blob, blocks)
+        pages = PageOperations(self._requests)
+        self._copies = CopyOperations(self._requests, blob, blocks, pages)
         leases, search = LeaseOperations(self._requests), SearchOperations(self._requests)
         containers = ContainerOperations(self._requests)
         self._of_account = _table(
@@ -108,7 +109,7 @@ class BlobService(Service[BlobAccount]):
             ("GET blobs", lambda call: search.of_all(call, self.endpoint), NONE),
         )
         self._of_containers = self._container_operations(containers, leases, search)
-        self._of_blobs = self._blob_operations(blob, blocks, leases)
+        self._of_blobs = self._blob_operations(blob, blocks, leases) | self._page_operations(pages)
 
     def _container_operations(
         self, containers: ContainerOperations, leases: LeaseOperations, search: SearchOperations
@@ -140,6 +141,7 @@ class BlobService(Service[BlobAccount]):
             ("GET blocklist", blocks.block_list, OF_BLOB),
             ("PUT appendblock", blocks.append, OF_BLOB),
             ("PUT appendblock from", copies.append_from_url, OF_BLOB | OF_SOURCE),
+            ("PUT seal", blocks.seal, OF_BLOB),
             ("GET metadata", blob.metadata, OF_BLOB),
             ("PUT metadata", blob.set_metadata, OF_BLOB),
             ("PUT properties", blob.set_properties, OF_BLOB),
@@ -149,6 +151,13 @@ class BlobService(Service[BlobAccount]):
             ("PUT snapshot", blob.snapshot, OF_BLOB),
             ("PUT lease", leases.of_blob, OF_BLOB),
             ("PUT copy", copies.abort, OF_BLOB),
+        )
+
+    def _page_operations(self, pages: PageOperations) -> Table:
+        return _table(
+            ("PUT page", pages.put, OF_PAGES),
+            ("PUT page from", self._copies.put_pages_from_url, OF_PAGES | OF_SOURCE),
+            ("GET pagelist", pages.ranges, OF_BLOB),
         )
 
     def streams(self, method: str, query: Mapping[str, str]) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from emulators.storage.blobs import snapshots, tags
+from emulators.storage.blobs import page_ranges, snapshots, tags
 from emulators.storage.blobs.extents import SCHEMA as EXTENTS_SCHEMA
 from emulators.storage.blobs.extents import SMALL, Extents, Piece, Upload
 from emulators.storage.blobs.listing import Wanted, listed
@@ -42,6 +42,8 @@ CREATE TABLE IF NOT EXISTS blobs (
 CREATE TABLE IF NOT EXISTS blocks (
     container INTEGER, name TEXT, id TEXT, size INTEGER, staged REAL, pieces TEXT,
     PRIMARY KEY (container, name, id)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS blocks_encryption (
+    container INTEGER, name TEXT, encryption TEXT, PRIMARY KEY (container, name)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS blocks_by_age ON blocks (staged);
 {EXTENTS_SCHEMA}{snapshots.SCHEMA}{tags.SCHEMA}"""
 
@@ -60,6 +62,10 @@ class Blobs(Store):
         """Return an etag that has not been used before."""
         return f"0x{self._tick():X}"
 
+    def new_clearing(self) -> int:
+        """Return the number of a hole that has not been used before (page_ranges.py)."""
+        return -self._tick()
+
     def _tick(self) -> int:
         self._ticks = max(self._ticks + 1, int(self.clock() * snapshots.TICKS))
         return self._ticks
@@ -73,11 +79,13 @@ class Blobs(Store):
             raise StorageError(404, "ContainerNotFound", "The specified container does not exist.")
         return container_of(row[0], name, row[1])
 
-    def create_container(self, name: str, metadata: dict[str, str]) -> Container:
+    def create_container(
+        self, name: str, metadata: dict[str, str], scope: str = "", scope_fixed: bool = False
+    ) -> Container:
         """Create a container. Raises StorageError, 409, if it exists."""
         if self._db.execute("SELECT 1 FROM containers WHERE name = ?", (name,)).fetchone():
             raise StorageError(409, "ContainerAlreadyExists", "The specified container already exists.")
-        made = Container(0, name, self.new_etag(), self.clock(), metadata)
+        made = Container(0, name, self.new_etag(), self.clock(), metadata, scope=scope, scope_fixed=scope_fixed)
         row = (name, facts_of(made))
         number = self._db.execute("INSERT INTO containers (name, facts) VALUES (?, ?)", row).lastrowid
         return replace(made, id=number or 0)
@@ -141,6 +149,24 @@ class Blobs(Store):
                 (facts_of(blob), text, container, name),
             )
 
+    def write_pages(self, container: int, name: str, blob: Blob, begin: int, content: Upload | list[Piece]) -> None:
+        """Put bytes or a hole into a page blob, from the byte `begin` on; `blob` are its new facts."""
+        before = self.content(container, name).pieces
+        with transaction(self._db):
+            new = self.extents.store(content) if isinstance(content, Upload) else content
+            self._replace_pieces(container, name, blob, before, page_ranges.with_range(before, begin, new))
+
+    def resize(self, container: int, name: str, blob: Blob) -> None:
+        """Cut a page blob to the size in its new facts, or put a hole behind it."""
+        before = self.content(container, name).pieces
+        with transaction(self._db):
+            self._replace_pieces(container, name, blob, before, page_ranges.resized(before, blob.size))
+
+    def _replace_pieces(self, container: int, name: str, blob: Blob, before: list[Piece], after: list[Piece]) -> None:
+        self.extents.hold(after, instead_of=before)
+        row = (facts_of(blob), json.dumps([after, []], separators=(",", ":")), container, name)
+        self._db.execute("UPDATE blobs SET facts = ?, content = ? WHERE container = ? AND name = ?", row)
+
     def _joined(self, last: list[Piece], upload: Upload) -> Upload | None:
         """Return the last piece and the appended bytes as one upload, or None unless both are small."""
         if not last or upload.data is None or last[0][2] + upload.size > SMALL:
@@ -183,7 +209,8 @@ class Blobs(Store):
 
     # Blocks that wait for their list
 
-    def stage(self, container: int, name: str, block: str, content: Upload | list[Piece]) -> None:
+    def stage(self, container: int, name: str, block: str, content: Upload | list[Piece], encryption: str = "") -> None:
+        """Keep a block. `encryption` is that of all uncommitted blocks of the blob."""
         with transaction(self._db):
             pieces = self.extents.store(content) if isinstance(content, Upload) else content
             self.extents.hold(pieces)
@@ -196,6 +223,8 @@ class Blobs(Store):
             size = sum(piece[2] for piece in pieces)
             row = (container, name, block, size, self.clock(), json.dumps(pieces))
             self._db.execute("INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?)", row)
+            if encryption:
+                self._db.execute("REPLACE INTO blocks_encryption VALUES (?, ?, ?)", (container, name, encryption))
 
     def staged(self, container: int, name: str) -> dict[str, Block]:
         """Return the blob's uncommitted blocks by id, sorted by id."""
@@ -203,6 +232,13 @@ class Blobs(Store):
             "SELECT id, size, pieces FROM blocks WHERE container = ? AND name = ? ORDER BY id", (container, name)
         )
         return {row[0]: Block(row[0], row[1], pieces_of(json.loads(row[2]))) for row in rows}
+
+    def encryption_of_blocks(self, container: int, name: str) -> str | None:
+        """Return the encryption of the blob's uncommitted blocks; None if it has none."""
+        row = self._db.execute(
+            "SELECT encryption FROM blocks_encryption WHERE container = ? AND name = ?", (container, name)
+        ).fetchone()
+        return row[0] if row else "" if self.length_of_ids(container, name) else None
 
     def length_of_ids(self, container: int, name: str) -> int | None:
         """Return the length of the ids of the blob's uncommitted blocks; None if it has none."""
@@ -260,4 +296,5 @@ class Blobs(Store):
         rows = self._db.execute(
             "DELETE FROM blocks WHERE container = ? AND name = ? RETURNING pieces", (container, name)
         ).fetchall()
+        self._db.execute("DELETE FROM blocks_encryption WHERE container = ? AND name = ?", (container, name))
         return [piece for (pieces,) in rows for piece in pieces_of(json.loads(pieces))]

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
+from emulators.storage.blobs.encryption import ACCOUNT_KEY
 from emulators.storage.blobs.headers import OCTETS, SMART, pending
 from emulators.storage.blobs.leases import FOR_EVER, Lease
 from emulators.storage.blobs.model import Blob, Block, Container, Listed, rehydrated
+from emulators.storage.blobs.page_ranges import Range
 from emulators.storage.blobs.tags import Found
 from emulators.storage.common.calls import http_date
 from emulators.storage.common.errors import StorageError, bad_xml
@@ -54,6 +56,8 @@ def _container(one: Container, page: Page) -> str:
         f"{_lease(one.lease, page.now)}"
         "<HasImmutabilityPolicy>false</HasImmutabilityPolicy><HasLegalHold>false</HasLegalHold>"
         "<ImmutableStorageWithVersioningEnabled>false</ImmutableStorageWithVersioningEnabled>"
+        f"<DefaultEncryptionScope>{one.scope or ACCOUNT_KEY}</DefaultEncryptionScope>"
+        f"<DenyEncryptionScopeOverride>{str(one.scope_fixed).lower()}</DenyEncryptionScopeOverride>"
     )
     more = pairs("Metadata", one.metadata) if "metadata" in page.includes else ""
     return f"<Container><Name>{one.name}</Name><Properties>{facts}</Properties>{more}</Container>"
@@ -86,6 +90,8 @@ def _blob(name: str, blob: Blob, page: Page) -> str:
     if blob.created:
         headers = {"Content-Type": OCTETS, **blob.headers}
         facts += "".join(f"<{key}>{text_of(value)}</{key}>" for key, value in headers.items())
+    if blob.kind == "PageBlob":
+        facts += f"<x-ms-blob-sequence-number>{blob.sequence}</x-ms-blob-sequence-number>"
     facts += f"<BlobType>{blob.kind}</BlobType>"
     if blob.created and blob.kind == "BlockBlob":
         inferred = "" if blob.tier else "<AccessTierInferred>true</AccessTierInferred>"
@@ -96,6 +102,9 @@ def _blob(name: str, blob: Blob, page: Page) -> str:
     if blob.tags:
         facts += f"<TagCount>{len(blob.tags)}</TagCount>"
     facts += f"{_lease(blob.lease, page.now)}<ServerEncrypted>true</ServerEncrypted>"
+    facts += f"<CustomerProvidedKeySha256>{blob.key}</CustomerProvidedKeySha256>" if blob.key else ""
+    facts += f"<EncryptionScope>{blob.scope}</EncryptionScope>" if blob.scope else ""
+    facts += "<Sealed>true</Sealed>" if blob.sealed else ""
     if "copy" in page.includes:
         facts += "".join(f"<{_copy_tag(key)}>{text_of(value)}</{_copy_tag(key)}>" for key, value in blob.copy.items())
     facts += "<SmartAccessTier>Hot</SmartAccessTier>" if blob.tier == SMART else ""
@@ -130,6 +139,13 @@ def read_tags(body: bytes) -> dict[str, str]:
     if root.tag != "Tags":
         raise bad_xml("Tags with a TagSet is expected.")
     return {one.findtext("Key", ""): one.findtext("Value", "") for one in found}
+
+
+def page_list(ranges: Iterable[Range], following: str) -> bytes:
+    """Return the written and cleared ranges of a page blob in their order, and the marker of the next page."""
+    tags = ((one, "ClearRange" if one.cleared else "PageRange") for one in ranges)
+    inner = "".join(f"<{tag}><Start>{one.start}</Start><End>{one.end}</End></{tag}>" for one, tag in tags)
+    return f"{HEAD}<PageList>{inner}<NextMarker>{following}</NextMarker></PageList>".encode()
 
 
 def block_list(committed: Iterable[tuple[str, int]], waiting: Iterable[Block]) -> bytes:

@@ -48,7 +48,7 @@ def _name(item: Any) -> str:
 
 
 class LogCaptured:
-    """What azure.storage logs for the length of the block."""
+    """The log of azure.storage during the block."""
 
     def __init__(self, _case: Any) -> None: ...
 
