@@ -1,4 +1,4 @@
-"""What people state about the models of a route: author, task, intended use, limits, licences. Pure.
+"""What people state about the models of a route: author, task, intended use, limits, licences.
 
 Nobody can compute these facts. A trainer states what is true of all its models (card.json in its folder), and a route
 states the rest (`card:`). The model card says of each fact that nobody stated.
