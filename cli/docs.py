@@ -24,8 +24,8 @@ HEAD = """<!-- made by .ci/generate.py from the commands' own help; do not edit 
 Every command with its options, as `--help` shows them. In a clone, type `python3 trainyard.py <command>`. On a
 machine that only uses a deployment, run `pip install .` in this repository: it installs the command `trainyard`
 alone, without Azure ML and PyTorch. Its extras, as in `pip install '.[drop,keyring,png]'`: `drop` uploads to a
-deployment's storage account and signs in with Entra ID, `keyring` keeps keys in the system's keyring, `png` writes
-curves to a file.
+deployment's storage account and signs in with Entra ID, `keyring` keeps keys in the system's keyring, `parquet` lets
+`drop --check` read all values of Parquet files, `png` writes curves to a file.
 
 The command line speaks HTTP to one Trainyard: the first of `--url`, `--profile`, `TRAINYARD_URL`,
 `TRAINYARD_PROFILE`, the local cloud if it is up, and the deployment of the last `login`. `TRAINYARD_CLOUD` names

@@ -22,7 +22,7 @@ from typing import IO
 
 from data_checks.findings import DataError as DataError
 from data_checks.names import locate
-from data_checks.source import ARCHIVES, MARKERS
+from data_checks.source import ARCHIVES, MARKERS, is_hidden
 
 MAX_BYTES = 4 * 2**30
 MAX_MEMBERS = 1_000_000
@@ -53,7 +53,7 @@ def opened(data: Path, max_bytes: int = MAX_BYTES) -> Iterator[Path]:
 
 
 def _only_archive(folder: Path) -> Path | None:
-    files = [path for path in folder.iterdir() if path.name not in MARKERS and not path.name.startswith(".")]
+    files = [path for path in folder.iterdir() if path.name not in MARKERS and not is_hidden(path.name)]
     return files[0] if len(files) == 1 and files[0].is_file() and files[0].name.lower().endswith(ARCHIVES) else None
 
 

@@ -99,11 +99,12 @@ def drop(
         upload_ = _Upload(session, container, source, route, name, job_file, trains)
         if choice == NEW:
             upload_.name = upload_.free_name()
-        todo = upload_.plan()
+        with session.err.status("Comparing the folder with the drop"):
+            todo = upload_.plan()
         session.remark(_summary(todo, delete))
-        _admit(
-            session, _checked(source, route, upload_.name, answer), only_told=dry_run or bool(todo.gone and not delete)
-        )
+        with session.err.status("Checking the data"):
+            said = _checked(source, route, upload_.name, answer)
+        _admit(session, said, only_told=dry_run or bool(todo.gone and not delete))
         if dry_run:
             session.print_result(_plan_as_json(todo), "Nothing was uploaded.")
             return

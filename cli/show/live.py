@@ -112,4 +112,5 @@ class Screen:
         return self._spinner
 
     def _print(self, line: Text) -> None:
-        self._console.print(line, soft_wrap=True, highlight=False)
+        # A terminal would break long lines within words; a file or a pipe gets each line whole.
+        self._console.print(line, soft_wrap=not self._console.is_terminal, highlight=False)

@@ -104,6 +104,31 @@ def champion(world: World) -> str:
     return version.run
 
 
+def test_the_metric_that_decides_comes_first(world: World) -> None:
+    """In the answers about a model and in the chain of `why`: the metric by which versions are compared, then others
+    that describe a model, and the pace of the training last."""
+    rows = {
+        "step": 1,
+        "data_wait_share": 0.1,
+        "epoch_seconds": 2.0,
+        "loss": 0.3,
+        "test_accuracy": 0.9,
+        "test_loss": 0.4,
+    }
+    world.upload("mnist/a/1.bin", b"1")
+    world.upload("mnist/a/_SUCCESS", b"")
+    world.deliver_all()
+    settle(world)
+    stored = world.drops.get(KEY)
+    assert stored is not None
+    ends(world, stored.value.run, 0.9, rows=json.dumps(rows).encode())
+    (version,) = api.get_model(world.system, "churn")["versions"]
+    assert version["judged_by"] == ["test_accuracy"]
+    assert list(version["metrics"]) == ["test_accuracy", "test_loss", "loss", "data_wait_share", "epoch_seconds"]
+    links = {link["link"]: link["says"] for link in api.explain_version(world.system, "churn", "1")["links"]}
+    assert "; test_accuracy 0.9, test_loss 0.4, loss 0.3" in links["run"]
+
+
 def test_the_champion_stays_unless_it_is_beaten_on_the_same_data(world: World) -> None:
     """The first run wins; a gain below `by` loses; one of `by` wins; on other data nobody can tell. Each says why."""
     first = dropped(world, 0.90)
