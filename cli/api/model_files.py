@@ -1,4 +1,4 @@
-"""Download of a model's version with its proof: the files that its signature names, each checked by SHA-256."""
+"""Download of a model's version with its proof: the files named by the signature, each checked by SHA-256."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ GIT = (".git", ".gitattributes", ".github", ".gitignore")  # ignored by the form
 
 @dataclass(frozen=True)
 class Problem:
-    """A file that does not match the signature, or the signature itself, and what is wrong with it."""
+    """A file that does not match the signature, or the signature itself, and the fault."""
 
     file: str
     what: str

@@ -1,4 +1,4 @@
-"""Fuzzed pickles against Python's own unpickler: what passes the check looks up nothing but tensors and plain values."""
+"""Fuzzed pickles beside Python's own unpickler: what passes looks up nothing but tensors and plain values."""
 
 from __future__ import annotations
 
