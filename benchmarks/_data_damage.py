@@ -280,8 +280,8 @@ def voc(folder: Path) -> list[Damage]:
 
 def make_table(folder: Path) -> None:
     folder.mkdir()
-    for split, rows in (("train", 500), ("test", 100)):
-        lines = [f"{number},{number * 7 % 90},city{number % 5}\n" for number in range(rows)]
+    for split, numbers in (("train", range(500)), ("test", range(900, 1000))):
+        lines = [f"{number},{number * 7 % 90},city{number % 5}\n" for number in numbers]
         (folder / f"{split}.csv").write_text("".join(["id,age,city\n", *lines]))
 
 

@@ -5,7 +5,8 @@ $ python3 trainyard.py bench data_checks --quick
 
 Each damage is done to a fresh copy of a data set: of published sets where they are in ../shared/data, and of sets that
 are made here. The copy is checked as `drop` checks a folder, and again as the app checks a drop, by ranges and samples.
-A damage counts as named if both checks name it. An undamaged set that is refused counts as false.
+A damage counts as named if both checks name it. An undamaged set that is refused counts as false, and so does a set
+with a harmless oddity, such as .DS_Store or names in upper case.
 
 For the 100,000 files, a process of its own reads the list of a drop of so many pictures, packed as the closing listing
 leaves it, and checks the drop as the app does. The storage is made up: a read takes 20 ms, about that of a small read
@@ -32,6 +33,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from benchmarks import _data_damage as damage
+from benchmarks import _data_strange as strange
 from benchmarks._data_damage import Damage
 from benchmarks._options import options
 
@@ -59,8 +61,18 @@ SETS = (
     Set("VOC (made)", {"kind": "detection"}, damage.make_voc, damage.voc),
     Set("texts (made)", {"kind": "text"}, damage.make_text, damage.text),
     Set("tables (made)", {"kind": "csv", "columns": ["id", "age"]}, damage.make_table, damage.table),
+    Set("strange leaves", {"kind": "image_folder"}, damage.make_images, strange.images),
+    Set("strange coco-tiny", {"kind": "detection"}, DATA / "coco-tiny", strange.coco),
+    Set("strange VOC", {"kind": "detection"}, damage.make_voc, strange.voc),
+    Set("strange boxes", {"kind": "detection"}, strange.make_boxes, strange.boxes),
+    Set("strange MNIST", {"kind": "idx"}, DATA / "mnist", strange.idx),
+    Set("strange CIFAR-10", {"kind": "cifar"}, strange.make_batches, strange.cifar),
+    Set("strange texts", {"kind": "text"}, damage.make_text, strange.text),
+    Set("strange tables", {"kind": "csv", "columns": ["id", "age"]}, damage.make_table, strange.table),
+    Set("strange Parquet", {"kind": "parquet", "columns": ["id", "age"]}, strange.make_parquet, strange.parquets),
+    Set("strange.zip", {"kind": "image_folder"}, strange.make_zip, strange.zipped),
 )
-QUICK = {"MNIST", "CIFAR-10"}  # their damages take a second each, so --quick tries every third
+QUICK = {"MNIST", "CIFAR-10", "strange MNIST"}  # their damages take a second each, so --quick tries every third
 
 
 def main(argv: list[str]) -> int:
@@ -93,7 +105,8 @@ def tried(each: Set, quick: bool) -> tuple[list[str], list[str], list[str]]:
         )
         return [], [], []
     with tempfile.TemporaryDirectory() as home:
-        whole = Path(home, each.source.name if isinstance(each.source, Path) and each.source.is_file() else "whole")
+        single = isinstance(each.source, Path) and each.source.is_file()
+        whole = Path(home, each.source.name if single else each.label if each.label.endswith(".zip") else "whole")  # type: ignore[union-attr]
         if isinstance(each.source, Path):
             copied(each.source, whole)
         else:
@@ -109,16 +122,21 @@ def tried(each: Set, quick: bool) -> tuple[list[str], list[str], list[str]]:
             copied(whole, target)
             harm.harm(target)
             for way in (True, False):
-                if not any(name in text for text in sentences(target, each, way) for name in harm.names):
+                if not harm.names:
+                    false += [f"{each.label}: {harm.label}: {text}" for text in sentences(target, each, way, "refuse")]
+                elif not any(name in text for text in sentences(target, each, way) for name in harm.names):
                     missed.append(f"{each.label}: {harm.label} is not named {'whole' if way else 'by ranges'}")
                     break
-    print(f"{each.label:16} {len(chosen) - len(missed)} of {len(chosen)} named; {warned} warnings undamaged")
-    return [f"{each.label}: {harm.label}" for harm in chosen], missed, false
+    injected = [f"{each.label}: {harm.label}" for harm in chosen if harm.names]
+    odd = f", {len(chosen) - len(injected)} harmless tried" if len(chosen) > len(injected) else ""
+    named = len(injected) - len(missed)
+    print(f"{each.label:17} {named} of {len(injected)} named; {warned} warnings undamaged{odd}")
+    return injected, missed, false
 
 
 def copied(source: Path, target: Path) -> None:
     if source.is_dir():
-        shutil.copytree(source, target)
+        shutil.copytree(source, target, symlinks=True)
     else:
         shutil.copyfile(source, target)
 

@@ -24,8 +24,8 @@ HEAD = """<!-- made by .ci/generate.py from the commands' own help; do not edit 
 Every command with its options, as `--help` shows them. In a clone, type `python3 trainyard.py <command>`. On a
 machine that only uses a deployment, run `pip install .` in this repository: it installs the command `trainyard`
 alone, without Azure ML and PyTorch. Its extras, as in `pip install '.[drop,keyring,png]'`: `drop` uploads to a
-deployment's storage account and signs in with Entra ID, `keyring` keeps keys in the system's keyring, `png` writes
-curves to a file.
+deployment's storage account and signs in with Entra ID, `keyring` keeps keys in the system's keyring, `parquet` lets
+`drop --check` read all values of Parquet files, `png` writes curves to a file.
 
 The command line speaks HTTP to one Trainyard: the first of `--url`, `--profile`, `TRAINYARD_URL`,
 `TRAINYARD_PROFILE`, the local cloud if it is up, and the deployment of the last `login`. `TRAINYARD_CLOUD` names
@@ -69,8 +69,9 @@ def page() -> str:
 
 
 def _often(commands: Iterable[Any]) -> list[tuple[str, str]]:
-    """Return the rows that at least OFTEN commands share, sorted. An option with two meanings among these rows is
-    left to its commands."""
+    """Return the rows shared by at least OFTEN commands, sorted. An option with two meanings among these rows is left
+    to its commands.
+    """
     counts = Counter(row for command in commands for row in set(_options(command)))
     rows = [row for row, count in counts.items() if count >= OFTEN]
     meanings = Counter(option for option, _ in rows)
@@ -92,7 +93,9 @@ def _section(name: str, command: Any, often: Container[tuple[str, str]]) -> str:
 
 
 def _options(command: Any, names: Container[str] | None = None) -> Iterator[tuple[str, str]]:
-    """Yield an (option, help) row for each parameter of the command: its own parameters, or those in `names`."""
+    """Yield an (option, help) row for each parameter of the command: its own parameters, or the parameters in
+    `names`.
+    """
     for param in command.params:
         if param.name in COMMON if names is None else param.name not in names:
             continue

@@ -22,7 +22,7 @@ from typing import IO
 
 from data_checks.findings import DataError as DataError
 from data_checks.names import locate
-from data_checks.source import ARCHIVES, MARKERS
+from data_checks.source import ARCHIVES, MARKERS, is_hidden
 
 MAX_BYTES = 4 * 2**30
 MAX_MEMBERS = 1_000_000
@@ -53,12 +53,12 @@ def opened(data: Path, max_bytes: int = MAX_BYTES) -> Iterator[Path]:
 
 
 def _only_archive(folder: Path) -> Path | None:
-    files = [path for path in folder.iterdir() if path.name not in MARKERS and not path.name.startswith(".")]
+    files = [path for path in folder.iterdir() if path.name not in MARKERS and not is_hidden(path.name)]
     return files[0] if len(files) == 1 and files[0].is_file() and files[0].name.lower().endswith(ARCHIVES) else None
 
 
 def find(folder: Path, wanted: dict[str, str]) -> dict[str, Path]:
-    """Return the paths of the `wanted` files, all from one folder: `folder` itself or one of its sub-folders.
+    """Return the paths of the `wanted` files, all from one folder: `folder` itself or a sub-folder.
 
     See data_checks.names.locate.
     """
@@ -128,7 +128,7 @@ def _zip_kind(info: zipfile.ZipInfo) -> str:
 
 
 def _extract(archive: Path, member: _Member, folder: Path, room: int) -> int:
-    """Write one member, and return its size in bytes. Stops one chunk after `room` is used up."""
+    """Write one member, and return the size in bytes. Stops one chunk after `room` is used up."""
     target = _inside(archive, member.name, folder)
     if member.kind == "folder":
         target.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.api.requests import RouteCheck
-from shared.drops.seal import brings_job, route_problems
+from shared.drops.seal import brought, route_problems
 from shared.jobs.parameters import Parameters, Schema
 from shared.jobs.ports import WorkspacePorts
 from shared.jobs.readers.azureml import path_of
@@ -16,7 +16,7 @@ from shared.jobs.route import Route, Routes, choices
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible, NotFound
 from shared.kernel.suggest import did_you_mean
-from shared.runs.features import check_files
+from shared.runs.features import CheckedDrop, check_files
 
 Json = dict[str, Any]
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -84,5 +84,5 @@ def check(ports: WorkspacePorts, name: str, asked: RouteCheck) -> Json:
         words = "\n".join(": ".join(filter(None, (path_of(p.path), p.message))) for p in problems)
         raise Impossible(words, problems[0].code)
     shown = ports.jobs.document(without_values(job)) if route.trains else {}
-    data = check_files(ports, route, brings_job(ports, route, asked.job), asked.files).get("data", {})
+    data = check_files(ports, route, CheckedDrop(*brought(ports, route, asked.job), asked.files)).get("data", {})
     return {"route": name, "trains": route.trains, "job": shown, "data": data}

@@ -53,7 +53,7 @@ def before_sealing(ports: WorkspacePorts, closing: Closing) -> Opinion:
     place = f"{closing.folder}/{CARD}"
     until = ports.clock() + BUDGET
     task = Task(
-        declared_for(closing.route, ports.trainers, closing.own_job),
+        declared_for(closing.route, ports.trainers, closing.own_job, closing.declared),
         settings_of(rule),
         partial=closing.listing is None,
         late=lambda: ports.clock() > until,

@@ -7,7 +7,7 @@ from typing import Any
 from shared.data_checks.model import DataCheck
 from shared.jobs.route import Route
 from shared.kernel.parts import FeaturePart
-from shared.runs.features import Closing, Feature, Opinion, Origin
+from shared.runs.features import CheckedDrop, Closing, Feature, Opinion, Origin
 from shared.runs.model import Run
 
 
@@ -27,10 +27,10 @@ def with_check(ports: Any, run: Run, origin: Origin) -> Run:
     return run.having(said) if said else run
 
 
-def check_files(ports: Any, route: Route, own_job: bool, files: Any) -> dict[str, Any]:
+def check_files(ports: Any, route: Route, drop: CheckedDrop) -> dict[str, Any]:
     from shared.data_checks.listing import check_files
 
-    return {"data": check_files(ports, route, own_job, files)}
+    return {"data": check_files(ports, route, drop)}
 
 
 FEATURE = Feature(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,13 @@ from trainers.data_checks.kinds import declared_by, problem
 Json = dict[str, Any]
 
 
-def declared_for(route: Route, trainers: Path, own_job: bool) -> Json:
-    """Return the declaration of a drop's data: the route's, or else its trainer's, unless the drop has its own job."""
+def declared_for(route: Route, trainers: Path, own_job: bool, own_data: Mapping[str, Any]) -> Json:
+    """Return the declaration of a drop's data: its job file's (`own_data`), the route's, or the trainer's.
+
+    The trainer's does not hold for a drop with a job of its own.
+    """
+    if own_data:
+        return dict(own_data)
     if route.data.declared or own_job or not route.trainer:
         return dict(route.data.declared)
     declared = declared_by(trainers / route.trainer)

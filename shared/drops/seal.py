@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -17,7 +18,7 @@ from shared.jobs.order import JobOrder
 from shared.jobs.ports import Around, Jobs, WorkspacePorts, Written
 from shared.jobs.problem import Problem
 from shared.jobs.readers.azureml import path_of
-from shared.jobs.readers.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile, read_job_file
+from shared.jobs.readers.job_file import JOB_FILE_LIMIT, BrokenJobFile, JobFile, job_file_of, read_job_file
 from shared.jobs.route import Route
 from shared.jobs.route_sweep import for_drop
 from shared.jobs.spec import JobSpec, Layer
@@ -63,6 +64,7 @@ def prepare(ports: DropPorts, drop: Drop, complete: Complete) -> Prepared:
         job_file = _job_file(ports.blobs, drop.key, seen)
         written = _written(ports, route, job_file, Place(DROPS_CONTAINER, drop.key.prefix()))
         built = build(_order(name, drop.key, seen, route, written)) if route.trains else _no_job(route, written)
+        declared = _declared(job_file, written)
     except BrokenJobFile as exc:
         return Prepared(code="bad_job_file", why=str(exc))
     problems = _problems(ports.jobs, route, built, written)
@@ -72,7 +74,7 @@ def prepare(ports: DropPorts, drop: Drop, complete: Complete) -> Prepared:
     sealing = _sealing(drop, complete, built.job, ports.clock())
     sealing = replace(sealing, run=name if route.trains else "")
     folder, listing = generation_of(sealing).folder, complete.listing.data()
-    opinion = before_sealing(ports, Closing(drop.key, route, folder, seen.blobs, listing, _has_job(written)))
+    opinion = before_sealing(ports, Closing(drop.key, route, folder, seen.blobs, listing, _has_job(written), declared))
     if opinion.refused:
         return Prepared(code="bad_data", why=opinion.refused)
     why = " ".join(filter(None, (sealing.why, written.summary if written else "", opinion.note)))
@@ -149,9 +151,21 @@ def _written(ports: WorkspacePorts, route: Route, job_file: JobFile | None, fold
     return ports.reader.of_drop(job_file, Around(ports, limits, folder))
 
 
-def brings_job(ports: WorkspacePorts, route: Route, content: dict[str, Any] | None) -> bool:
-    """Whether a job file with this content has a job of its own, which is not the route's."""
-    return content is not None and _has_job(_written(ports, route, JobFile("job.yaml", content, {}), None))
+def brought(ports: WorkspacePorts, route: Route, content: dict[str, Any] | None) -> tuple[bool, Mapping[str, Any]]:
+    """Whether a job file with this content has a job of its own, and how it declares the drop's data, {} for not."""
+    job_file = None if content is None else job_file_of("job.yaml", content, {})
+    written = _written(ports, route, job_file, None)
+    return _has_job(written), _declared(job_file, written)
+
+
+def _declared(job_file: JobFile | None, written: Written | None) -> Mapping[str, Any]:
+    """How a job file declares the drop's data. Raises BrokenJobFile if the route's job, and not its own, reads it."""
+    if job_file is None or not job_file.data:
+        return {}
+    if not _has_job(written):
+        why = "data: the job of the route reads the drop, so the route declares its data. Bring a job of your own."
+        raise BrokenJobFile(f"{job_file.where('data')}: {why}")
+    return job_file.data
 
 
 def _has_job(written: Written | None) -> bool:
@@ -162,11 +176,15 @@ def route_problems(
     ports: WorkspacePorts, key: DropKey, route: Route, content: dict[str, Any] | None
 ) -> tuple[JobSpec | None, list[Problem]]:
     """The job of a drop with this job file, and the job's problems. Called before the drop exists."""
-    job_file = None if content is None else JobFile("job.yaml", content, {})
+    try:
+        job_file = None if content is None else job_file_of("job.yaml", content, {})
+    except BrokenJobFile as exc:
+        return None, [Problem("", str(exc))]
     try:
         written = _written(ports, route, job_file, None)
+        _declared(job_file, written)
     except BrokenJobFile as exc:
-        return None, [Problem("code", str(exc))]
+        return None, [Problem("" if job_file and job_file.data else "code", str(exc))]
     if written:
         written = replace(written, absent=())  # the drop may bring the files that the job reads
     built = build(_order("checked", key, survey(key, ()), route, written)) if route.trains else _no_job(route, written)

@@ -54,7 +54,20 @@ def read_rule(check: Any, declared: Any, where: str) -> DataRule:
 
 def check_declared(declared: Any, where: str) -> None:
     """Raise BadSetting for a declaration of data without a known kind, or with an option unknown to the kind."""
-    from trainers.data_checks.kinds import problem  # few routes declare their data
-
-    if said := problem(declared):
+    if said := problem_of(declared):
         raise BadSetting(f"{where}: data: {said}.")
+
+
+def problem_of(declared: Any, of_uploader: bool = False) -> str:
+    """Return what is wrong with a declaration of data, or ''.
+
+    `of_uploader`: a drop's job file has the declaration. Then it can't have a regular expression, because some need
+    hours for a short text, and the app would match them.
+    """
+    from trainers.data_checks import columns, kinds  # few routes declare their data
+
+    if said := kinds.problem(declared):
+        return str(said)
+    if of_uploader and (name := next(columns.patterns(declared.get("columns")), "")):
+        return f"columns.{name}: only routes.yaml can have a pattern; in a job file, use enum, format or minLength"
+    return ""

@@ -67,7 +67,8 @@ class Closing:
     """A complete drop just before sealing.
 
     `folder` will have the generation's list of blobs; `listing` is this list, packed (shared/runs/data.py), None for a
-    drop of too many blobs. `own_job`: the drop's job file has a job of its own, which is not the route's.
+    drop of too many blobs. `own_job`: the drop's job file has a job of its own, which is not the route's. `declared` is
+    how this job file declares the drop's data, {} if it does not.
     """
 
     drop: DropKey
@@ -76,6 +77,16 @@ class Closing:
     blobs: int
     listing: bytes | None
     own_job: bool
+    declared: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CheckedDrop:
+    """A drop of which nothing is uploaded yet: what its job file brings (see Closing), and its files, None: unknown."""
+
+    own_job: bool
+    declared: Mapping[str, Any]
+    files: Sequence[Any] | None
 
 
 @dataclass(frozen=True)
@@ -102,6 +113,7 @@ class Feature:
     - `reactions`: reactions to facts, which run after the reactions common to all runs (shared/reactions.py)
     - `in_the_same_write`: changes of the run that belong in the same write as a fact (IN_THE_SAME_WRITE there)
     - `price_on`: the price of a node-hour on one of the run's clusters; None if the feature has no price
+    - `part_of`: the name of the run that this run is a part of, such as the sweep of a trial; '' if there is none
     - `instead_of`: the runs to compare if a request names this run alone
     - `watch`: finds what is wrong with runs that go on, by their names; called every five minutes
     - `node_pulses`: what the nodes of a running run use now; may send a request to whoever measures them
@@ -120,12 +132,13 @@ class Feature:
     reactions: Mapping[type[Fact], tuple[Reaction, ...]] = field(default_factory=dict)
     in_the_same_write: Mapping[type[Fact], tuple[Callable[[Any, Any], Run], ...]] = field(default_factory=dict)
     price_on: Callable[[Run, str], float | None] | None = None
+    part_of: Callable[[Run], str] | None = None
     instead_of: Callable[[Any, str], list[str]] | None = None
     watch: Callable[[Any, Sequence[Run]], Mapping[str, RunFinding]] | None = None
     node_pulses: Callable[[Any, Run], Sequence[NodePulse]] | None = None
     ailments: Callable[[Run, Pulse], Iterable[Ailment]] | None = None
     before_sealing: Callable[[Any, Closing], Opinion] | None = None
-    check_files: Callable[[Any, Route, bool, Any], Json] | None = None
+    check_files: Callable[[Any, Route, CheckedDrop], Json] | None = None
     notice_facts: Callable[[Run], dict[str, str]] | None = None
     mend: Callable[[Run], Run] | None = None
 
@@ -160,6 +173,12 @@ def instead_of(ports: Any, name: str) -> list[str]:
     return [run for feature in features() if feature.instead_of for run in feature.instead_of(ports, name)]
 
 
+def part_of(run: Run) -> str:
+    """The name of the run that this run is a part of, such as the sweep of a trial; '' if there is none."""
+    names = (feature.part_of(run) for feature in features() if feature.part_of)
+    return next(filter(None, names), "")
+
+
 def before_start(run: Run) -> Json:
     """The features' fields about a run that has not started, by name."""
     return {said.name: said.say(run) for feature in features() for said in feature.before_start}
@@ -182,9 +201,9 @@ def before_sealing(ports: Any, closing: Closing) -> Opinion:
     return Opinion(note=" ".join(filter(None, notes)))
 
 
-def check_files(ports: Any, route: Route, own_job: bool, files: Any) -> Json:
-    """What the features say about a drop of this route with these files; None for a drop whose files are unknown."""
-    answers = (feature.check_files(ports, route, own_job, files) for feature in features() if feature.check_files)
+def check_files(ports: Any, route: Route, drop: CheckedDrop) -> Json:
+    """What the features say about such a drop of this route."""
+    answers = (feature.check_files(ports, route, drop) for feature in features() if feature.check_files)
     return {key: value for answer in answers for key, value in answer.items()}
 
 

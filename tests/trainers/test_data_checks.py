@@ -11,18 +11,19 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from data_checks import card, pictures, sample, table
+from data_checks import card, pictures, sample
 from data_checks.check import Task, check
 from data_checks.data import Settings, Unfinished
-from data_checks.findings import DataError, Severity
+from data_checks.findings import Severity
 from data_checks.kinds import KINDS, declared_by, problem
 from data_checks.source import Folder
 from PIL import Image
 
-from tests.trainers.damaged import Damage, checked, codes, cut, kept, mark, move, picture, words
+from tests.trainers.damaged import Damage, checked, codes, cut, kept, move, picture, words
 from tests.trainers.launch import ROOT, TRAINERS
 
 DATA = ROOT.parent / "shared" / "data"
@@ -94,6 +95,37 @@ def test_damage_of_image_folders_is_named(ants: Path, name: str) -> None:
     result = checked(ants, "image_folder")
     assert code in codes(result), words(result)
     assert word in words(result)
+
+
+@pytest.mark.parametrize(
+    ("declared", "said"),
+    [
+        ({"splits": ["train", "val"], "classes": ["ant", "bee"], "images": 12}, ""),
+        ({"splits": ["train"]}, "Folders beside the declared splits are not checked: val."),
+        (
+            {"splits": ["train", "val", "test"]},
+            "expected the splits train, val, test, found only train, val. Missing: test.",
+        ),
+        ({"classes": ["ant"]}, "expected only the classes ant, found also: bee."),
+        ({"classes": ["ant", "bee", "cat"]}, "Declared classes are missing: cat."),
+        ({"images": 13}, "expected at least 13 images of each class, found fewer of: ant (12), bee (12)."),
+    ],
+)
+def test_splits_and_classes_may_be_declared(ants: Path, declared: dict[str, Any], said: str) -> None:
+    assert problem({"kind": "image_folder", **declared}) == ""
+    assert words(checked(ants, "image_folder", **declared)) == said
+
+
+def test_splits_of_other_names_are_read_if_declared(ants: Path) -> None:
+    """Three splits with names of one's own: counted, compared for leakage, and their pictures are read."""
+    for old, new in (("train", "fit"), ("val", "tune")):
+        move(ants / old, ants / new)
+    shutil.copytree(ants / "tune", ants / "hold")
+    cut(ants / "hold/bee/00.jpg")
+    result = checked(ants, "image_folder", splits=["fit", "tune", "hold"])
+    assert result.card.totals == {"fit": 24, "tune": 4, "hold": 4}
+    assert set(codes(result)) == {"leakage", "broken"}
+    assert "hold/ant/00.jpg = tune/ant/00.jpg" in words(result)
 
 
 def test_few_broken_images_pass_as_the_trainer_says(ants: Path) -> None:
@@ -278,47 +310,6 @@ def test_an_archive_is_looked_into(ants: Path, tmp_path: Path) -> None:
     assert codes(checked(tmp_path / "ants.zip", "image_folder")) == {"archive": Severity.REFUSE}
 
 
-def test_tables_of_csv(tmp_path: Path) -> None:
-    """A declared column that is missing, rows of another length, a mark and another encoding are named."""
-    (tmp_path / "train.csv").write_text("a,b\n1,2\n3,4\n")
-    (tmp_path / "test.csv").write_text("a,b\n5,6\n")
-    result = checked(tmp_path, "csv", columns=["a", "b"])
-    assert (result.findings, result.card.totals) == ((), {"train": 2, "test": 1})
-    (tmp_path / "test.csv").write_text("a,c\n5,6,7\n")
-    (tmp_path / "other.csv").write_bytes(b"a,b\n\xe9,1\n")
-    mark(tmp_path / "train.csv")
-    result = checked(tmp_path, "csv", columns=["a", "b"])
-    assert set(codes(result)) == {"column", "values", "table", "bom"}
-    assert "test.csv: line 2: expected 2 values, as in the first line, found 3" in words(result)
-
-
-def thrift(*fields: tuple[int, int, bytes]) -> bytes:
-    """A struct in Thrift's compact protocol: (id, type, value) each, by ascending ids under 16 apart."""
-    last, out = 0, b""
-    for number, kind, value in fields:
-        out, last = out + bytes([(number - last) << 4 | kind]) + value, number
-    return out + b"\0"
-
-
-def test_tables_of_parquet(tmp_path: Path) -> None:
-    """The footer says the columns and the rows; a cut file is refused. Built by hand from parquet.thrift."""
-
-    def element(name: bytes, children: int = 0) -> bytes:
-        return thrift((4, 8, bytes([len(name)]) + name), *([(5, 5, bytes([2 * children]))] if children else []))
-
-    elements = [element(b"schema", 2), element(b"age"), element(b"place", 1), element(b"city")]
-    footer = thrift((1, 5, b"\x02"), (2, 9, bytes([len(elements) << 4 | 12]) + b"".join(elements)), (3, 6, bytes([14])))
-    path = tmp_path / "train.parquet"
-    path.write_bytes(b"PAR1" + bytes(100) + footer + struct.pack("<I", len(footer)) + b"PAR1")
-    assert table.read_footer("x", footer) == table.Table(("age", "place"), 7)
-    assert checked(tmp_path, "parquet", columns=["age"]).card.totals == {"train": 7}
-    assert "expected the columns size" in words(checked(tmp_path, "parquet", columns=["size"]))
-    cut(path, 0.9)
-    assert "no PAR1 at its end" in words(checked(tmp_path, "parquet"))
-    with pytest.raises(DataError):
-        table.read_footer("x", footer[:20])
-
-
 def test_each_trainer_declares_its_data() -> None:
     """data.json of each trainer names a kind; a wrong declaration is told with the choices."""
     declared = {path.parent.name: declared_by(path.parent) for path in TRAINERS.glob("*/job.yaml")}
@@ -326,7 +317,6 @@ def test_each_trainer_declares_its_data() -> None:
     assert {each["kind"] for each in declared.values()} <= KINDS.keys()
     assert "one of files, idx" in problem({"kind": "pictures"})
     assert "no option of csv; options: columns" in problem({"kind": "csv", "colums": []})
-    assert problem({"kind": "csv", "rows": True}) == "rows is 'True'; it must be a int"
 
 
 def test_a_card_tells_what_changed(ants: Path) -> None:

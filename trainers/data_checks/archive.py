@@ -14,6 +14,7 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import IO
 
@@ -65,7 +66,8 @@ def is_archive(path: str) -> bool:
 
 
 class Entries:
-    """The entries of an archive, as a source. `problems` are entries that no trainer unpacks, with the reason."""
+    """The entries of an archive, as a source. `problems` are entries that no trainer unpacks, with the reason; of the
+    entries with a name in `twice`, the last one counts."""
 
     whole = True
 
@@ -75,8 +77,9 @@ class Entries:
         read: Callable[[str, int, int], bytes],
         problems: Sequence[str],
         close: Callable[[], object],
+        twice: Sequence[str] = (),
     ) -> None:
-        self.files, self._read, self.problems, self.close = files, read, problems, close
+        self.files, self._read, self.problems, self.close, self.twice = files, read, problems, close, twice
 
     def read(self, path: str, offset: int, size: int) -> bytes:
         return self._read(path, offset, size)
@@ -107,6 +110,7 @@ def _zip(raw: IO[bytes]) -> Entries:
     problems = [f"{each.filename}: it has a password" for each in infos if each.flag_bits & _ENCRYPTED]
     problems += [f"{each.filename}: it is a link" for each in infos if each.external_attr >> 16 & 0o170000 == _LINK]
     problems += [f"{each.filename}: its name leads out of the archive" for each in infos if _leads_out(each.filename)]
+    counts = Counter(each.filename for each in infos)
     by_name = {each.filename: each for each in infos if not each.is_dir() and not each.flag_bits & _ENCRYPTED}
     # Size and CRC-32 together stand for the MD5, which a zip has not
     files = [File(name, each.file_size, f"crc{each.CRC:08x}") for name, each in sorted(by_name.items())]
@@ -119,13 +123,13 @@ def _zip(raw: IO[bytes]) -> Entries:
         except BROKEN as error:
             raise DataError(f"{path}: expected a whole entry of the archive, found {error}") from error
 
-    return Entries(files, read, problems, archive.close)
+    return Entries(files, read, problems, archive.close, [name for name, count in counts.items() if count > 1])
 
 
 def _tar(raw: IO[bytes], late: Callable[[], bool]) -> Entries:
     spool = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the entries)
     try:
-        files, places, problems = _walk(raw, spool, late)
+        files, places, problems, twice = _walk(raw, spool, late)
     except BaseException:
         spool.close()
         raise
@@ -135,13 +139,15 @@ def _tar(raw: IO[bytes], late: Callable[[], bool]) -> Entries:
         spool.seek(begin + offset)
         return spool.read(max(0, min(size, length - offset)))
 
-    return Entries(files, read, problems, spool.close)
+    return Entries(files, read, problems, spool.close, twice)
 
 
 def _walk(
     raw: IO[bytes], spool: IO[bytes], late: Callable[[], bool]
-) -> tuple[list[File], dict[str, tuple[int, int]], list[str]]:
-    """Return the files of a tar, their places in the temporary file, and the entries that no trainer unpacks."""
+) -> tuple[list[File], dict[str, tuple[int, int]], list[str], list[str]]:
+    """Return the files of a tar, their places in the temporary file, the entries that no trainer unpacks, and the
+    names that are there twice."""
+    twice: list[str] = []
     files: dict[str, File] = {}
     places: dict[str, tuple[int, int]] = {}
     problems: list[str] = []
@@ -155,11 +161,13 @@ def _walk(
             elif name and _leads_out(name):
                 problems.append(f"{entry.name}: its name leads out of the archive")
             elif entry.isfile() and (content := tar.extractfile(entry)):
+                if name in files:
+                    twice.append(name)
                 places[name] = spool.tell(), entry.size
                 files[name] = File(name, entry.size, _spooled(content, spool))
             if len(files) > MOST_ENTRIES:
                 raise ValueError(f"more than {MOST_ENTRIES:,} entries")
-    return sorted(files.values()), places, problems
+    return sorted(files.values()), places, problems, twice
 
 
 def _spooled(content: IO[bytes], spool: IO[bytes]) -> str:

@@ -52,6 +52,8 @@ def check(source: Source, task: Task) -> Result:
         return result(data)
     alone = _only_archive(data)
     listing.check(data)
+    if lost := [name for name in getattr(source, "lost", ()) if is_data(name)]:
+        data.findings.warn("lost_link", "Links lead to nothing:", lost)
     if not alone or task.only_list or data.card.kind in ("", "files"):
         return _of_kind(data, task)
     try:
@@ -109,6 +111,10 @@ def _inside(data: Data, path: str, task: Task) -> Data:
     inside.card.kind = data.card.kind
     if entries.problems:
         inside.findings.refuse("entries", f"{path}: a trainer unpacks plain files only, and not:", entries.problems)
+    if entries.twice:
+        inside.findings.warn(
+            "same_entry", f"{path}: of entries with the same name, the last one counts:", entries.twice
+        )
     if not inside.files:
         inside.findings.refuse("no_files", f"{path}: expected files, found none")
     if nested := [file.path for file in inside.files if file.path.lower().endswith(PACKED)]:

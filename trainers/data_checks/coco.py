@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import PurePosixPath
 from typing import Any
 
 from .boxes import Boxed, Category, Found, Object, Reader
@@ -86,13 +87,18 @@ def _content(reader: Reader, path: str) -> dict[str, Any] | None:
 
 def _fields(reader: Reader, place: str, key: str, index: int, item: object, **wanted: type) -> tuple[Any, ...] | None:
     """Return the values of an entry. Each must have the type in `wanted`; None, after a complaint, if one has not."""
-    values = tuple(item.get(name) if isinstance(item, dict) else None for name in wanted)
+    values = tuple(_whole(item.get(name), kind) if isinstance(item, dict) else None for name, kind in wanted.items())
     for (name, kind), value in zip(wanted.items(), values, strict=True):
         if not isinstance(value, kind) or isinstance(value, bool):
             message = f"expected {name} ({kind.__name__}), found {value!r}"
             reader.complain("entry", f"{place}: {key}[{index}]", message)
             return None
     return values
+
+
+def _whole(value: object, kind: type) -> object:
+    """Return a whole number that was written as a float as an int; anything else unchanged."""
+    return int(value) if kind is int and isinstance(value, float) and value.is_integer() else value
 
 
 def _images(reader: Reader, path: str, items: list[Any]) -> dict[int, Boxed]:
@@ -152,7 +158,7 @@ def _folder(reader: Reader, annotations: str, names: list[str]) -> str:
     tried = [joined(above, f"images/{part}"), joined(above, part), joined(above, "images"), above]
     for name in names[:100]:
         for each in tried:
-            if joined(each, name) in reader.paths:
+            if str(PurePosixPath(each, name)) in reader.paths:
                 return each
     where = ", ".join(reader.label(each) for each in tried)
     reader.complain("missing_images", place, f"expected {names[0]} in one of {where}, found it in none")

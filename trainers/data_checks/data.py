@@ -125,6 +125,7 @@ class Data:
             ),
             ("cmyk", lambda _, each: each.mode == "CMYK", "CMYK, whose colours change when converted to RGB, are"),
             ("depth", lambda _, each: each.mode.endswith(";16"), "16 bits per colour, of which 8 are used, have"),
+            ("animated", lambda _, each: each.mode.endswith(pictures.ANIMATED), "Only the first picture is used of"),
             ("tiny", lambda _, each: 0 < min(each.width, each.height) < 8, "Fewer than 8 pixels wide or high are"),
         ):
             if names := [path for path, each in good.items() if strange(path, each)]:

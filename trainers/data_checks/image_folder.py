@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from .findings import Complain
 from .names import joined
-from .source import MARKERS
+from .source import MARKERS, is_hidden
 
 # Those of torchvision's ImageFolder.
 ENDINGS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
@@ -19,7 +19,10 @@ Paths = dict[str, list[str]]  # the paths of each class
 
 @dataclass(frozen=True)
 class Layout:
-    """`root` is the folder of train/ and val/, or of the classes. `unread` are files that the trainer skips."""
+    """`root` is the folder of the splits, or of the classes. `unread` are files that the trainer skips.
+
+    `others` has the splits after the first two, which no trainer of ours reads.
+    """
 
     root: str
     split: bool
@@ -27,10 +30,18 @@ class Layout:
     train: Paths
     val: Paths
     unread: list[str] = field(default_factory=list)
+    others: dict[str, Paths] = field(default_factory=dict)
 
 
-def arrange(paths: Iterable[str], complain: Complain, label: Callable[[str], str]) -> Layout:
+SPLITS = ("train", "val")
+
+
+def arrange(
+    paths: Iterable[str], complain: Complain, label: Callable[[str], str], splits: Sequence[str] = SPLITS
+) -> Layout:
     """Return the images of train/<class>/ and val/<class>/, or of <class>/, at any depth.
+
+    `splits` are the names of the splits; the first is trained on.
 
     The classes are the sub-folders of train, in the order of their names. One sub-folder alone is taken for the data
     set, since an archive often holds one. A path that ends with a slash is a folder, perhaps an empty one. Complains
@@ -39,32 +50,33 @@ def arrange(paths: Iterable[str], complain: Complain, label: Callable[[str], str
     """
     every = sorted(paths)
     root = ""
-    while len(inner := folders(every, root)) == 1 and inner[0] != "train":
+    while len(inner := folders(every, root)) == 1 and inner[0] != splits[0]:
         root = joined(root, inner[0])
-    split = "train" in folders(every, root)
-    place = joined(root, "train") if split else root
+    split = splits[0] in folders(every, root)
+    place = joined(root, splits[0]) if split else root
     classes = folders(every, place)
     if len(classes) < 2:
         message = f"expected a folder for each of at least 2 classes, found {classes or 'none'}"
         complain("classes", label(place), message)
     unread: list[str] = []
     train = _images(every, place, unread)
-    val = _images(every, joined(root, "val"), unread) if split else {}
+    beside = {name: _images(every, joined(root, name), unread) for name in splits[1:]} if split else {}
     for name in classes:
         if not train.get(name):
             complain("empty_class", label(joined(place, name)), f"expected images ({', '.join(ENDINGS)}), found none")
-    for name in sorted(val):
+    for part, name in ((part, name) for part, inside in beside.items() for name in sorted(inside)):
         if name not in classes:
-            message = f"expected only the classes of train ({', '.join(classes)}), found another one"
-            complain("unknown_class", label(joined(root, f"val/{name}")), message)
-    return Layout(root, split, classes, train, val, unread)
+            message = f"expected only the classes of {splits[0]} ({', '.join(classes)}), found another one"
+            complain("unknown_class", label(joined(root, f"{part}/{name}")), message)
+    val = beside.pop(splits[1], {}) if len(splits) > 1 else {}
+    return Layout(root, split, classes, train, val, unread, beside)
 
 
 def folders(paths: Iterable[str], folder: str) -> list[str]:
     """Return the names of the folders in a folder, sorted, without hidden ones."""
     prefix = f"{folder}/" if folder else ""
     inside = (path[len(prefix) :].split("/", 1) for path in paths if path.startswith(prefix))
-    return sorted({parts[0] for parts in inside if len(parts) == 2 and not parts[0].startswith((".", "__MACOSX"))})
+    return sorted({parts[0] for parts in inside if len(parts) == 2 and not is_hidden(parts[0])})
 
 
 def _images(paths: Iterable[str], folder: str, unread: list[str]) -> Paths:
@@ -74,12 +86,12 @@ def _images(paths: Iterable[str], folder: str, unread: list[str]) -> Paths:
         if not path.startswith(prefix):
             continue
         name, slash, rest = path[len(prefix) :].partition("/")
-        if not slash or name.startswith((".", "__MACOSX")):
+        if not slash or is_hidden(name):
             continue
         of_class, file = found[name], rest.rpartition("/")[2]
-        if file.lower().endswith(ENDINGS) and not file.startswith("."):
+        if file.lower().endswith(ENDINGS) and not is_hidden(file):
             of_class.append(path)
-        elif file and file not in MARKERS:
+        elif file and file not in MARKERS and not is_hidden(file):
             unread.append(path)
     return dict(found)
 

@@ -7,23 +7,24 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from . import listing
+from . import columns, listing
 from .data import Data
 from .findings import Severity
 from .names import split_of
 from .of_arrays import check_cifar, check_idx
 from .of_boxes import check as check_boxes
 from .of_images import check as check_images
-from .of_text import check_csv, check_parquet, check_text
+from .of_tables import check_csv, check_parquet
+from .of_text import check_text
 
 DECLARATION = "data.json"  # in a trainer's folder
 
 
 class Kind(NamedTuple):
-    """`options` are the keys of a declaration beside `kind`, each with its type."""
+    """`options` are the keys of a declaration beside `kind`, each with its type, or its types."""
 
     check: Callable[[Data], None]
-    options: Mapping[str, type] = {}
+    options: Mapping[str, Any] = {}
 
 
 def check_files(data: Data) -> None:
@@ -35,15 +36,16 @@ def check_files(data: Data) -> None:
     listing.duplicates(data, splits)
 
 
+_TABLE = {"columns": (list, dict), "required": list, "additionalProperties": bool, "rows": int}
 KINDS = {
     "files": Kind(check_files),
     "idx": Kind(check_idx),
-    "image_folder": Kind(check_images),
-    "detection": Kind(check_boxes),
+    "image_folder": Kind(check_images, {"splits": list, "classes": list, "images": int}),
+    "detection": Kind(check_boxes, {"classes": list}),
     "cifar": Kind(check_cifar),
     "text": Kind(check_text),
-    "csv": Kind(check_csv, {"columns": list, "delimiter": str, "rows": int}),
-    "parquet": Kind(check_parquet, {"columns": list, "rows": int}),
+    "csv": Kind(check_csv, {**_TABLE, "delimiter": str}),
+    "parquet": Kind(check_parquet, _TABLE),
 }
 
 
@@ -53,13 +55,30 @@ def problem(declared: object) -> str:
         return f"expected a mapping with kind, one of {', '.join(KINDS)}, found {str(declared)[:80]}"
     options = KINDS[declared["kind"]].options
     for key, value in declared.items():
-        if key == "kind":
-            continue
-        if key not in options:
-            return f"{key!r} is no option of {declared['kind']}; options: {', '.join(options) or 'none'}"
-        if not isinstance(value, options[key]) or isinstance(value, bool):
-            return f"{key} is {str(value)[:80]!r}; it must be a {options[key].__name__}"
+        if key != "kind" and (said := _option(declared["kind"], options, str(key), value)):
+            return said
+    if isinstance(closed := declared.get("columns"), dict) and (lacking := _undeclared(declared, closed)):
+        return f"required names {lacking[:80]!r}, which is no column; columns: {', '.join(map(str, closed))}"
     return ""
+
+
+def _option(kind: str, options: Mapping[str, Any], key: str, value: object) -> str:
+    if key not in options:
+        return f"{key!r} is no option of {kind}; options: {', '.join(options) or 'none'}"
+    types = options[key] if isinstance(options[key], tuple) else (options[key],)
+    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+        return f"{key} is {str(value)[:80]!r}; it must be a {' or '.join(each.__name__ for each in types)}"
+    if key == "columns":
+        return columns.problem(value)
+    if isinstance(value, list) and not all(isinstance(each, str) and each for each in value):
+        return f"{key} is {str(value)[:80]!r}; it must be a list of names"
+    if key == "delimiter" and len(str(value)) != 1:
+        return f"delimiter is {str(value)[:80]!r}; it must be one character"
+    return f"{key} is {value}; it must not be negative" if isinstance(value, int) and value < 0 else ""
+
+
+def _undeclared(declared: Mapping[str, Any], known: Mapping[str, Any]) -> str:
+    return next((name for name in declared.get("required", ()) if name not in known), "")
 
 
 def checker(declared: Mapping[str, Any]) -> Callable[[Data], None]:

@@ -14,7 +14,7 @@ from .source import PACKED
 
 OUTSIDE = 1.0  # pixels that a box may leave its image by, for rounding
 UNUSED = 0.25  # with a larger share of categories without a box, the list is that of a larger data set
-SHOWN = 3
+SHOWN = 20
 
 
 def check(data: Data) -> None:
@@ -72,6 +72,12 @@ def _categories(data: Data, found: Found) -> None:
     names = [each.name for each in found.categories]
     if same := sorted(name for name, count in Counter(name.strip().lower() for name in names).items() if count > 1):
         data.findings.warn("same_category", "Categories have the same name:", same)
+    wanted = data.options.get("classes")
+    if wanted and set(wanted) != set(names):
+        message = f"expected the categories {', '.join(wanted[:SHOWN])}, found {', '.join(names[:SHOWN]) or 'none'}"
+        data.findings.refuse("class", message)
+    if found.layout != "Pascal VOC" and "" in (name.strip() for name in names):
+        data.findings.warn("no_name", "A category has no name.")
     train = _per_category(found, found.train)
     lacking = [name for name in names if name not in train]
     if not lacking:
@@ -83,6 +89,11 @@ def _categories(data: Data, found: Found) -> None:
 
 def _boxes(data: Data, split: str, records: Iterable[Boxed]) -> None:
     outside, empty, again, bare = [], [], [], 0
+    records = list(records)
+    every = [thing.box for record in records for thing in record.objects]
+    if every and all(max(box) <= 1 for box in every):
+        message = "All boxes lie within the first pixel: they look like shares of the image, and must be in pixels."
+        data.findings.refuse("shares", f"{split}: {message}")
     for record in records:
         bare += not record.objects
         width, height = record.size

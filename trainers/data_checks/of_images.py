@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from . import image_folder, listing
 from .data import Data, broken_of
 from .findings import Complain, plain
@@ -9,21 +11,28 @@ from .image_folder import Layout, Paths
 from .names import SPLITS, joined
 from .source import PACKED
 
+SHOWN = 20
+
 
 def check(data: Data) -> None:
-    layout = image_folder.arrange(data.by_path, _complain(data), lambda path: plain(path) or "the drop")
-    _splits(data, layout)
-    _unread(data, layout)
+    splits = tuple(data.options.get("splits") or image_folder.SPLITS)
+    layout = image_folder.arrange(data.by_path, _complain(data), lambda path: plain(path) or "the drop", splits)
+    if "splits" in data.options:
+        _declared_splits(data, layout, splits)
+    else:
+        _splits(data, layout)
+    _unread(data, layout, splits)
     data.card.unit = "images"
-    counts = {split: {name: len(paths) for name, paths in part.items()} for split, part in _parts(layout)}
+    counts = {split: {name: len(paths) for name, paths in part.items()} for split, part in _parts(layout, splits)}
     for split, classes in counts.items():
         data.card.count(split, classes)
+    _declared_classes(data, layout, counts[splits[0]])
     if len(layout.classes) >= 2:
-        _counts(data, layout, counts["train"])
-    split_of = {path: split for split, part in _parts(layout) for paths in part.values() for path in paths}
-    class_of = {path: name for _, part in _parts(layout) for name, paths in part.items() for path in paths}
+        _counts(data, layout, splits[0], counts[splits[0]])
+    split_of = {path: split for split, part in _parts(layout, splits) for paths in part.values() for path in paths}
+    class_of = {path: name for _, part in _parts(layout, splits) for name, paths in part.items() for path in paths}
     listing.duplicates(data, split_of, class_of)
-    _pictures(data, layout, class_of)
+    _pictures(data, layout, splits[0], class_of)
 
 
 def _complain(data: Data) -> Complain:
@@ -36,8 +45,35 @@ def _complain(data: Data) -> Complain:
     return complain
 
 
-def _parts(layout: Layout) -> list[tuple[str, Paths]]:
-    return [("train", layout.train), *([("val", layout.val)] if layout.val else [])]
+def _parts(layout: Layout, splits: Sequence[str]) -> list[tuple[str, Paths]]:
+    beside = [*zip(splits[1:2], [layout.val], strict=False), *layout.others.items()]
+    return [(splits[0], layout.train), *((name, part) for name, part in beside if part)]
+
+
+def _declared_splits(data: Data, layout: Layout, splits: Sequence[str]) -> None:
+    """Refuse data without one of the declared splits, or with images in other folders beside them."""
+    there = image_folder.folders(data.by_path, layout.root)
+    if data.partial:
+        return
+    if lacking := [name for name in splits if name not in there]:
+        found = f"found only {', '.join(there[:SHOWN]) or 'none'}"
+        data.findings.refuse("splits", f"expected the splits {', '.join(splits)}, {found}. Missing:", lacking)
+    elif others := [name for name in there if name not in splits]:
+        data.findings.warn("unread_split", "Folders beside the declared splits are not checked:", others)
+
+
+def _declared_classes(data: Data, layout: Layout, counts: Mapping[str, int]) -> None:
+    """Refuse data whose classes are not the declared ones, or have fewer images than declared."""
+    if data.partial:
+        return
+    if wanted := data.options.get("classes"):
+        if lacking := [name for name in wanted if name not in layout.classes]:
+            data.findings.refuse("class", "Declared classes are missing:", lacking)
+        if more := [name for name in layout.classes if name not in wanted]:
+            data.findings.refuse("class", f"expected only the classes {', '.join(wanted[:SHOWN])}, found also:", more)
+    least = data.options.get("images", 0)
+    if few := [f"{name} ({count:,})" for name, count in counts.items() if count < least]:
+        data.findings.refuse("images", f"expected at least {least:,} images of each class, found fewer of:", few)
 
 
 def _splits(data: Data, layout: Layout) -> None:
@@ -60,14 +96,16 @@ def _splits(data: Data, layout: Layout) -> None:
         findings.warn("no_val_class", "val has no images of:", lacking)
 
 
-def _unread(data: Data, layout: Layout) -> None:
+def _unread(data: Data, layout: Layout, splits: Sequence[str]) -> None:
     """Find files that the trainer skips: other types, and images outside the folders of the classes."""
     listing.packed(data)
     types = [path for path in layout.unread if not path.lower().endswith(PACKED)]
     if types:
         data.findings.warn("type", f"The trainer skips files whose names end in none of {_ENDINGS}:", types)
     prefix = f"{layout.root}/" if layout.root else ""
-    used = {path for _, part in _parts(layout) for paths in part.values() for path in paths} | set(layout.unread)
+    used = {path for _, part in _parts(layout, splits) for paths in part.values() for path in paths} | set(
+        layout.unread
+    )
     if loose := [
         file.path
         for file in data.files
@@ -82,17 +120,17 @@ def _unread(data: Data, layout: Layout) -> None:
 _ENDINGS = ", ".join(image_folder.ENDINGS)
 
 
-def _counts(data: Data, layout: Layout, counts: dict[str, int]) -> None:
+def _counts(data: Data, layout: Layout, split: str, counts: dict[str, int]) -> None:
     if data.partial:
         return
-    listing.balance(data, "train", counts)
-    if layout.val and layout.split:
+    listing.balance(data, split, counts)
+    if (layout.val or "splits" in data.options) and layout.split:
         return
     if single := [name for name, count in counts.items() if count == 1]:
         data.findings.refuse("least", "A class needs at least 2 images, to train and to validate, and has 1:", single)
 
 
-def _pictures(data: Data, layout: Layout, class_of: dict[str, str]) -> None:
+def _pictures(data: Data, layout: Layout, split: str, class_of: dict[str, str]) -> None:
     """Read a sample of the pictures, and judge the broken ones as the trainer does."""
     read = data.pictures(sorted(class_of))
     data.describe(read)
@@ -106,5 +144,5 @@ def _pictures(data: Data, layout: Layout, class_of: dict[str, str]) -> None:
         data.findings.warn("broken", "Images are broken, and the trainer leaves them out:", broken)
     bad = {path for path, each in read.items() if each.broken}
     if lost := sorted(name for name, files in layout.train.items() if files and bad.issuperset(files)):
-        places = [joined(layout.root, f"train/{name}" if layout.split else name) for name in lost]
+        places = [joined(layout.root, f"{split}/{name}" if layout.split else name) for name in lost]
         data.findings.refuse("broken_class", "All images of a class are broken:", places)

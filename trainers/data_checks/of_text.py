@@ -1,4 +1,4 @@
-"""The checks of texts and tables: encodings, empty files, sizes, columns."""
+"""The check of texts: encodings, empty files, sizes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import gzip
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from contextlib import contextmanager
+from typing import IO
 
-from . import archive, listing, table, text
+from . import archive, listing, text
 from .data import Data
 from .findings import DataError, Severity
 from .names import split_of
@@ -16,9 +17,7 @@ from .source import CHUNK, PACKED, File
 from .text import Decoding
 
 LEAST_PIECES = 2  # one to train on, one held out
-SHOWN = 20
-READ = 1 << 20  # bytes of a large table
-_GZIP = (EOFError, zlib.error, gzip.BadGzipFile)
+BROKEN_GZIP = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
 def check_text(data: Data) -> None:
@@ -61,7 +60,7 @@ def _decoded(data: Data, file: File) -> Decoding:
             if not decoding.feed(piece):
                 return decoding
         decoding.feed(b"", final=True)
-    except _GZIP as error:
+    except BROKEN_GZIP as error:
         decoding.problem = f"expected a gzip file, found {type(error).__name__}: {error}"
     return decoding
 
@@ -75,11 +74,23 @@ def _feed_part(decoding: Decoding, piece: bytes, offset: int) -> bool:
     return decoding.feed(piece[begin:end])
 
 
+def opened(data: Data, file: File) -> IO[bytes]:
+    """Return the file's content as a stream, unpacked if it is a gzip file."""
+    stream = archive.stream(data.source, file.path, file.size)
+    return gzip.GzipFile(fileobj=stream) if file.path.lower().endswith(".gz") else stream  # type: ignore[return-value]
+
+
+@contextmanager
+def unpacking(path: str) -> Iterator[None]:
+    """Raise DataError for a gzip file that can't be read."""
+    try:
+        yield
+    except BROKEN_GZIP as error:
+        raise DataError(f"{path}: expected a complete gzip file, found a damaged one: {error}") from error
+
+
 def _pieces(data: Data, file: File) -> Iterator[bytes]:
-    stream: Any = archive.stream(data.source, file.path, file.size)
-    if file.path.lower().endswith(".gz"):
-        stream = gzip.GzipFile(fileobj=stream)
-    done = 0
+    stream, done = opened(data, file), 0
     while piece := stream.read(CHUNK):
         done += len(piece)
         yield piece
@@ -93,8 +104,30 @@ def _strange(data: Data, texts: dict[str, Decoding]) -> None:
     good = {path: each for path, each in texts.items() if not each.problem}
     if marked := [path for path, each in good.items() if each.marked]:
         data.findings.warn("bom", "Files begin with a byte order mark, which the trainer skips:", marked)
-    if lost := [f"{path} ({each.replaced:,})" for path, each in good.items() if each.replaced]:
-        data.findings.warn("lost", "Characters were lost in an earlier conversion (U+FFFD) in:", lost)
+    for code, sentence, counts in (
+        (
+            "lost",
+            "Characters were lost in an earlier conversion (U+FFFD) in:",
+            [each.replaced for each in good.values()],
+        ),
+        (
+            "twice",
+            "Text looks as if UTF-8 was read as Latin-1 and written again, in:",
+            [e.twice for e in good.values()],
+        ),
+        (
+            "mark_inside",
+            "Byte order marks are in the middle, as of joined files, in:",
+            [e.marks for e in good.values()],
+        ),
+        ("controls", "Characters that control a terminal are in:", [each.controls for each in good.values()]),
+    ):
+        if names := [f"{path} ({count:,})" for path, count in zip(good, counts, strict=True) if count]:
+            data.findings.warn(code, sentence, names)
+    if blank := [path for path, each in good.items() if not each.characters]:
+        data.findings.warn("blank", "Files have only blanks:", blank)
+    if mixed := [path for path, each in good.items() if len(each.ends) > 1]:
+        data.findings.note("line_ends", "Lines end with CRLF and with LF in:", mixed)
 
 
 def _describe(data: Data, files: list[File]) -> None:
@@ -102,98 +135,3 @@ def _describe(data: Data, files: list[File]) -> None:
     for split, count in Counter(splits.values()).items():
         data.card.count(split, {"files": count})
     listing.duplicates(data, splits)
-
-
-def check_csv(data: Data) -> None:
-    """Check the tables of a drop: `columns` names the columns, `delimiter` the delimiter."""
-    _tables(data, (".csv", ".tsv"), _csv)
-
-
-def check_parquet(data: Data) -> None:
-    _tables(data, (".parquet", ".pq"), _parquet)
-
-
-def _tables(data: Data, endings: tuple[str, ...], read: Any) -> None:
-    data.card.unit = "rows"
-    listing.packed(data)
-    files = [file for file in data.files if file.path.lower().endswith(endings)]
-    if not files:
-        data.findings.refuse(
-            "no_table", f"the drop: expected files with names that end in {' or '.join(endings)}, found none"
-        )
-        return
-    if others := [file.path for file in data.files if file not in files and not file.path.lower().endswith(PACKED)]:
-        data.findings.note("other", "Files are no tables:", others)
-    rows: dict[str, dict[str, int]] = {}
-    tables: dict[str, table.Table] = {}
-    for file in files:
-        if file.path not in (chosen := set(data.chosen([each.path for each in files]))) or not chosen:
-            continue
-        try:
-            tables[file.path] = found = read(data, file)
-        except DataError as error:
-            data.findings.refuse("table", str(error))
-            continue
-        if found.rows is not None:
-            rows.setdefault(split_of(file.path) or "all", {})[file.path] = found.rows
-    for split, counts in rows.items():
-        data.card.count(split, {"rows": sum(counts.values())})
-    data.card.read = f"{len(tables):,} of {len(files):,} tables were read."
-    _columns(data, tables)
-    listing.duplicates(data, {file.path: split_of(file.path) or "all" for file in files})
-
-
-def _columns(data: Data, tables: dict[str, table.Table]) -> None:
-    """Find tables without the declared columns, with other columns than most, or without rows."""
-    wanted = [str(name) for name in data.options.get("columns") or ()]
-    least = int(data.options.get("rows", 1))
-    usual = Counter(each.columns for each in tables.values()).most_common(1)
-    for path, each in tables.items():
-        if lacking := [name for name in wanted if name not in each.columns]:
-            shown = ", ".join(each.columns[:SHOWN])
-            data.findings.complain("column", path, f"expected the columns {', '.join(lacking)}, found {shown}")
-        elif not wanted and each.columns != usual[0][0]:
-            data.findings.doubt("column", path, "its columns are not those of most tables")
-        if again := sorted(name for name, count in Counter(each.columns).items() if count > 1):
-            data.findings.doubt("same_column", path, f"columns are there twice: {', '.join(again[:SHOWN])}")
-        if each.rows is not None and each.rows < least:
-            data.findings.complain("rows", path, f"expected at least {least:,} rows, found {each.rows:,}")
-
-
-def _csv(data: Data, file: File) -> table.Table:
-    """Read a table, or its first READ bytes. Raises DataError for an empty one and for another encoding."""
-    if not file.size:
-        raise DataError(f"{file.path}: expected a table, found an empty file")
-    whole = file.size <= data.settings.document or data.source.whole
-    content = data.source.read(file.path, 0, file.size if whole else READ)
-    decoding = Decoding()
-    if not decoding.feed(content if whole else content[: content.rfind(b"\n") + 1], final=whole):
-        raise DataError(f"{file.path}: {decoding.problem}")
-    if decoding.marked:
-        data.findings.warn(
-            "bom", "The table begins with a byte order mark, which may become a part of the first column:", [file.path]
-        )
-    decoded = content.decode("utf-8-sig", "ignore")
-    delimiter = str(data.options.get("delimiter") or table.delimiter_of(decoded))
-    rows = table.rows_of(decoded, delimiter, whole)
-    _, header = next(rows, (0, []))
-    count = 0
-    for line, row in rows:
-        count += 1
-        if len(row) != len(header):
-            place, message = f"{file.path}: line {line}", f"expected {len(header)} values, as in the first line"
-            data.findings.complain("values", place, f"{message}, found {len(row)}")
-        elif "\0" in "".join(row):
-            data.findings.complain("zero", f"{file.path}: line {line}", "found a zero byte")
-    return table.Table(tuple(name.strip() for name in header), count if whole else None)
-
-
-def _parquet(data: Data, file: File) -> table.Table:
-    tail = data.source.read(file.path, max(0, file.size - 8), 8)
-    size = table.footer_size(file.path, data.source.read(file.path, 0, 4), tail)
-    if size > file.size - 12:
-        raise DataError(f"{file.path}: expected a footer within {file.size:,} bytes, found one of {size:,}")
-    if size > table.FOOTER:
-        data.left_out.append(file.path)
-        return table.Table(())
-    return table.read_footer(file.path, data.source.read(file.path, file.size - 8 - size, size))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import struct
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 EDGE = 1 << 16  # bytes of the header and of the end that a check reads
 MOST_PIXELS = 178_956_970  # Pillow refuses more: twice Image.MAX_IMAGE_PIXELS
@@ -24,6 +24,9 @@ FORMATS = {  # the extensions of each format
 }
 EXTENSIONS = tuple(extension for extensions in FORMATS.values() for extension in extensions)
 _PNG = b"\x89PNG\r\n\x1a\n"
+MOST_UNPACKED = 64 << 20  # bytes of pixels that are unpacked of one picture
+ANIMATED = " animated"  # after the mode
+_CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 _PNG_MODES = {0: "L", 2: "RGB", 3: "P", 4: "LA", 6: "RGBA"}
 _JPEG_MODES = {1: "L", 3: "RGB", 4: "CMYK"}
 # What other files begin with, for a sentence about a file that is no picture.
@@ -131,8 +134,29 @@ def _png(head: bytes, tail: bytes, size: int) -> Picture:
         return Picture("PNG", picture.mode, width, height, "the check sum of its header is wrong")
     if colour not in _PNG_MODES:
         return Picture("PNG", picture.mode, width, height, f"it has the unknown colour type {colour}")
-    broken = _png_chunks(head) if len(head) == size else "" if b"IEND\xaeB`\x82" in tail else _CUT
-    return _sized(picture, broken)
+    if b"acTL" in head[33:4096].partition(b"IDAT")[0]:
+        picture = replace(picture, mode=picture.mode + ANIMATED)
+    if len(head) < size:
+        return _sized(picture, "" if b"IEND\xaeB`\x82" in tail else _CUT)
+    return _sized(picture, _png_chunks(head) or _png_pixels(head, picture, depth, interlaced=head[28] != 0))
+
+
+def _png_pixels(content: bytes, picture: Picture, depth: int, interlaced: bool) -> str:
+    """Unpack the pixels of a whole PNG without decoding them; return why there are too few, or ''."""
+    channels = _CHANNELS[content[25]]
+    need = picture.height * (1 + (picture.width * channels * depth + 7) // 8)  # each row begins with its filter
+    unpacker, found, at = zlib.decompressobj(), 0, len(_PNG)
+    if need > MOST_UNPACKED:
+        return ""
+    try:
+        while at + 12 <= len(content) and found < need:
+            length, kind = struct.unpack_from(">I4s", content, at)
+            if kind == b"IDAT":
+                found += len(unpacker.decompress(content[at + 8 : at + 8 + length], need - found + 1))
+            at += 12 + length
+    except zlib.error as error:
+        return f"its pixels can't be unpacked: {error}"
+    return f"it has {found:,} of {need:,} bytes of pixels" if found < need and not interlaced else ""
 
 
 _CUT = "it is cut off: its last part is missing"
@@ -188,7 +212,9 @@ def _riff(head: bytes, _tail: bytes, size: int) -> Picture:
     elif head[12:16] == b"VP8L":
         bits = int.from_bytes(head[21:25], "little")
         width, height = 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
-    return _sized(Picture("WEBP", "RGB", width, height), _CUT if said + 8 > size else "")
+    moves = head[12:16] == b"VP8X" and head[20] & 2
+    mode = f"RGB{ANIMATED}" if moves else "RGB"
+    return _sized(Picture("WEBP", mode, width, height), _CUT if said + 8 > size else "")
 
 
 def _tiff(head: bytes, _tail: bytes, size: int) -> Picture:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import comb
 
 CONFIDENCE = 0.95
@@ -40,8 +40,16 @@ def _probability(damaged: int, read: int, share: float) -> float:
     return sum(comb(read, k) * share**k * (1 - share) ** (read - k) for k in range(damaged + 1))
 
 
-def sentence(damaged: int, read: int, files: int) -> str:
-    """Return what the sample says: "300 of 92,000 were read: fewer than 1 % are damaged, with 95 % confidence"."""
+def sentence(damaged: int, read: int, files: int, in_part: Collection[str] = ()) -> str:
+    """Return what the sample says: "300 of 92,000 were read: fewer than 1 % are damaged, with 95 % confidence".
+
+    `in_part` are files of which only parts were read.
+    """
+    part = f" Of {len(in_part):,} of them only parts were read." if in_part else ""
+    return _of_sample(damaged, read, files) + part
+
+
+def _of_sample(damaged: int, read: int, files: int) -> str:
     if read >= files:
         return f"All {files:,} were read."
     limit = at_most(damaged, read)

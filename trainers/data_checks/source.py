@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 MARKERS = frozenset({"job.yaml", "job.yml", "job.json", "_SUCCESS"})  # lie in a drop and are not data
+LITTER = frozenset({"thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r"})
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")  # that a trainer unpacks
 PACKED = (*ARCHIVES, ".7z", ".rar", ".bz2", ".xz", ".zst", ".tbz2", ".txz")  # names of any archive
 CHUNK = 1 << 20  # bytes per read of a file
@@ -40,10 +41,14 @@ class Source(Protocol):
         """Return up to `size` bytes from `offset`; fewer at the end of the file, none if the file is gone."""
 
 
+def is_hidden(name: str) -> bool:
+    """Return whether a name is hidden, or that of a file which Windows, macOS or an office program leaves behind."""
+    return name.startswith((".", "__MACOSX", "~$")) or name.lower() in LITTER
+
+
 def is_data(path: str) -> bool:
     """Return whether a path is data: no marker in the top folder, and nothing hidden, as trainers see a folder."""
-    parts = path.split("/")
-    return path not in MARKERS and not any(part.startswith((".", "__MACOSX")) for part in parts)
+    return path not in MARKERS and not any(map(is_hidden, path.split("/")))
 
 
 def chunks(source: Source, path: str, size: int) -> Iterator[bytes]:
@@ -63,7 +68,9 @@ class Folder:
 
     def __init__(self, root: Path, whole_bytes: int = 1 << 30, paths: Iterable[tuple[str, Path]] | None = None) -> None:
         listed = [("", root)] if root.is_file() else paths if paths is not None else _walk(root)
-        self._paths = {name or root.name: path for name, path in listed}
+        named = {name or root.name: path for name, path in listed}
+        self._paths = {name: path for name, path in named.items() if path.exists()}
+        self.lost = sorted(named.keys() - self._paths.keys())  # links that lead to nothing
         sizes = {name: path.stat().st_size for name, path in self._paths.items()}
         equal = Counter(sizes.values())
         self.whole = sum(sizes.values()) <= whole_bytes
@@ -81,7 +88,7 @@ class Folder:
 def _walk(root: Path) -> Iterator[tuple[str, Path]]:
     for parent, _, names in os.walk(root):
         for name in names:
-            if (path := Path(parent, name)).is_file():
+            if (path := Path(parent, name)).is_file() or not path.exists():
                 yield path.relative_to(root).as_posix(), path
 
 

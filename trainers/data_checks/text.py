@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import codecs
+import re
 
-from .source import MARKERS
+from .source import MARKERS, is_hidden
 
 TOKENIZER = "tokenizer.json"
 PIECE = 2**14  # characters; a longer file becomes several documents
+_TWICE = re.compile("[\u00c2\u00c3][\u0080-\u00bf]")
+_CONTROLS = re.compile("[\x01-\x08\x0e-\x1f\x7f]")
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def is_text(path: str) -> bool:
     """Return whether the trainer reads the file: not a marker, not tokenizer.json, nothing hidden."""
     parts = path.split("/")
-    return parts[-1] not in {*MARKERS, TOKENIZER} and not any(part.startswith(".") for part in parts)
+    return parts[-1] not in {*MARKERS, TOKENIZER} and not any(map(is_hidden, parts))
 
 
 class Decoding:
@@ -25,6 +28,10 @@ class Decoding:
         self.characters = 0
         self.marked = False  # begins with a byte order mark, which trainers skip
         self.replaced = 0  # U+FFFD: an earlier program could not read the text
+        self.twice = 0  # characters that look as if UTF-8 was read as Latin-1 and written again: "Ã©" for "é"
+        self.marks = 0  # byte order marks after the beginning, from joined files
+        self.controls = 0  # characters that control a terminal
+        self.ends: set[str] = set()  # of lines
         self.problem = ""
         self._bytes = 0
 
@@ -47,4 +54,10 @@ class Decoding:
             return False
         self.characters += len(text) - text.isspace() * len(text)
         self.replaced += text.count("\N{REPLACEMENT CHARACTER}")
+        self.marks += text.count("\ufeff") - (self.marked and self._bytes == len(piece))
+        self.twice += sum(1 for _ in _TWICE.finditer(text))
+        self.controls += sum(1 for _ in _CONTROLS.finditer(text))
+        if (windows := text.count("\r\n")) < text.count("\n"):
+            self.ends.add("LF")
+        self.ends |= {"CRLF"} if windows else set()
         return True

@@ -80,6 +80,8 @@ def _image(reader: Reader, source: str, picture: str) -> Image | None:
     own = tree.findtext("filename", "").strip()
     if own and own.rpartition(".")[0] not in ("", picture.rpartition("/")[2].rpartition(".")[0]):
         reader.doubt("other_picture", place, f"it is beside {picture.rpartition('/')[2]} and describes {own!r}")
+    if not all(name for name, *_ in things):
+        reader.doubt("no_name", place, "an object has no name of a class")
     good = [thing for thing in things if reader.check_box(place, thing[1])]
     return picture, (width, height) if min(width, height) > 0 else (0, 0), good
 

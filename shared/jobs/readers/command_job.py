@@ -7,12 +7,18 @@ from typing import Any
 
 from shared.jobs.kinds import kind_of
 from shared.jobs.ports import Around, Written
+from shared.jobs.problem import Problem
 from shared.jobs.readers.azureml import read_layer
 from shared.jobs.readers.drop_files import DropFiles
 from shared.jobs.readers.job_file import JobFile
 from shared.jobs.readers.pipeline import with_steps
-from shared.jobs.spec import JobSpec
+from shared.jobs.spec import JobSpec, Layer
 from shared.kernel.errors import Impossible
+
+OF_A_DROP = (
+    "declares the files of a drop, which are checked when the drop closes. Put the job file into the drop, or write "
+    "`data` in the drop's route."
+)
 
 
 class CommandJobs:
@@ -30,4 +36,6 @@ class CommandJobs:
     def of_request(self, document: Mapping[str, Any], beside: Any, _around: Around) -> Written:
         if beside is not None:
             raise Impossible("batchai is only for a Batch AI job.json; the request's job is not one.", "bad_batchai")
+        if "data" in document:
+            return Written(Layer(problems=(Problem("data", OF_A_DROP),)))
         return Written(read_layer(document))

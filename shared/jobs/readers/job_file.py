@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from shared.jobs.data_rule import problem_of
 from shared.jobs.problem import Problem
 from shared.jobs.readers.azureml import path_of
 from shared.kernel.errors import BadInput
@@ -18,12 +19,14 @@ JOB_FILE_LIMIT = 32 * 1024  # bytes; as JSON in a table row it may grow sixfold
 class JobFile:
     """A parsed job file of a drop.
 
-    It has the document, and the line (from 1) of each key by the key's path, such as `limits.timeout`.
+    It has the document, and the line (from 1) of each key by the key's path, such as `limits.timeout`. `data` declares
+    the kind of the drop's data (shared/jobs/data_rule.py); it is a key of the file, and not of the document.
     """
 
     name: str
     document: dict[str, Any]
     lines: Lines
+    data: Mapping[str, Any] = field(default_factory=dict)
 
     def where(self, path: str) -> str:
         """The place of a key, or of its nearest existing parent: `job.yaml line 7`."""
@@ -37,6 +40,17 @@ class JobFile:
         """Every problem as text, one per line."""
         places = ((path_of(problem.path), problem.message) for problem in problems)
         return "\n".join(f"{self.where(path)}: {path}: {message}" for path, message in places)
+
+
+def job_file_of(name: str, content: dict[str, Any], lines: Lines) -> JobFile:
+    """The job file with this content. Raises BrokenJobFile for a declaration of data that can't be read."""
+    if "data" not in content:
+        return JobFile(name, content, lines)
+    document = {key: value for key, value in content.items() if key != "data"}
+    job_file = JobFile(name, document, lines, content["data"] or {})
+    if job_file.data and (said := problem_of(job_file.data, of_uploader=True)):
+        raise BrokenJobFile(f"{job_file.where('data')}: data: {said}.")
+    return job_file
 
 
 class BrokenJobFile(BadInput):
@@ -59,7 +73,7 @@ def read_job_file(name: str, data: bytes) -> JobFile:
         raise BrokenJobFile(
             f"{name} line 1: expected the keys of an Azure ML command job, found {type(content).__name__}."
         )
-    return JobFile(name, content, lines)
+    return job_file_of(name, content, lines)
 
 
 def _tabbed(name: str, data: bytes) -> tuple[Any, Lines]:

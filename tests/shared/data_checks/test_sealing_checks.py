@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import re
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -19,9 +21,11 @@ from shared.drops.model import DropState
 from shared.jobs.data_rule import CheckMode, DataRule, read_rule
 from shared.jobs.route import Route
 from shared.kernel.drop_key import DropKey
-from shared.kernel.errors import BadSetting
+from shared.kernel.errors import BadSetting, Impossible
 from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
 from shared.runs.data import CARD
+from shared.runs.intake.create import create_run
+from shared.runs.intake.request import RunRequest
 from tests.fakes.world import ROUTE, World, trainers_folder
 
 KEY = DropKey("ants", "one")
@@ -190,6 +194,71 @@ def test_a_job_of_its_own_is_not_checked_as_the_trainers(tmp_path: Path) -> None
         ({"command": "python mine.py"}, {}),
     ):
         assert catalogue.check(world.system, "mnist", RouteCheck(job=job))["data"]["declared"] == declared
+
+
+OWN = {"command": "python train.py --data ${{inputs.data}}", "environment": "azureml:sklearn:1", "code": "./src"}
+
+
+def put_table(world: World, rows: bytes, **job: Any) -> None:
+    world.blobs.put(DROPS_CONTAINER, f"{KEY}/src/train.py", b"print()")
+    world.blobs.put(DROPS_CONTAINER, f"{KEY}/train.csv", rows)
+    world.upload(f"{KEY}/job.yaml", json.dumps({**OWN, **job}).encode())
+    close(world)
+
+
+def test_a_job_file_declares_its_data(tmp_path: Path) -> None:
+    """The declaration beside a job of its own holds, instead of the route's, and Azure ML does not receive it."""
+    route = replace(ROUTE, name="ants", allow=frozenset({"code"}), data=DataRule(declared={"kind": "image_folder"}))
+    columns = {"age": {"type": "integer", "minimum": 0}}
+    for rows, state in ((b"age\n3\n-4\n", DropState.REJECTED), (b"age\n3\n4\n", DropState.SEALED)):
+        world = World(trainers_folder(tmp_path), [route])
+        put_table(world, rows, data={"kind": "csv", "columns": columns})
+        assert drop(world).state is state, drop(world).why
+        if state is DropState.REJECTED:
+            assert "train.csv: line 3: age: expected integer, minimum 0, found '-4'" in drop(world).why
+            assert not world.jobs.jobs
+        else:
+            assert check_of(world).card["totals"] == {"train": 2}
+            assert "data" not in world.only_run().asked.request.rest
+
+
+@pytest.mark.parametrize(
+    ("job", "message"),
+    [
+        ({"data": {"kind": "table"}}, "data: expected a mapping with kind, one of files, idx"),
+        (
+            {"data": {"kind": "csv", "columns": {"a": {"max": 3}}}},
+            "data: columns.a: unknown keyword 'max'; known keywor",
+        ),
+        ({"data": {"kind": "csv", "columns": {"a": {"pattern": "(a+)+b"}}}}, "only routes.yaml can have a pattern"),
+        ({"data": {"kind": "csv"}, "command": None}, "the route declares its data. Bring a job of your own"),
+    ],
+)
+def test_a_wrong_declaration_of_a_job_file_is_told(tmp_path: Path, job: dict[str, Any], message: str) -> None:
+    """The drop is rejected with the line of the key, and the dry run says the same."""
+    world = World(trainers_folder(tmp_path), [replace(ROUTE, name="ants", allow=frozenset({"code"}))])
+    put_table(world, b"a\n1\n", **job)
+    assert (drop(world).state, drop(world).code) == (DropState.REJECTED, "bad_job_file")
+    assert "job.yaml line " in drop(world).why
+    assert message in drop(world).why
+    document = {key: value for key, value in {**OWN, **job}.items() if value is not None}
+    with pytest.raises(Impossible, match=re.escape(message)):
+        catalogue.check(world.system, "ants", RouteCheck(job=document))
+
+
+def test_the_dry_run_uses_the_declaration_of_the_job_file(tmp_path: Path) -> None:
+    world = World(trainers_folder(tmp_path), [replace(ROUTE, name="ants", allow=frozenset({"code"}))])
+    asked = RouteCheck(job={**OWN, "data": {"kind": "csv"}}, files=[CheckedFile("a.txt", 3)])
+    said = catalogue.check(world.system, "ants", asked)["data"]
+    assert (said["declared"], said["verdict"]) == ({"kind": "csv"}, "refused")
+    assert "names that end in .csv or" in said["refusals"][0]
+
+
+def test_a_submitted_job_has_no_declaration(tmp_path: Path) -> None:
+    """Only drops are checked, so `submit` says where a declaration belongs."""
+    world = World(trainers_folder(tmp_path))
+    with pytest.raises(Impossible, match="declares the files of a drop"):
+        create_run(world.system, RunRequest(job={**OWN, "data": {"kind": "csv"}}))
 
 
 def test_rules_are_read_or_refused() -> None:

@@ -1,0 +1,256 @@
+"""The checks of tables: their columns, rows and values, as far as a declaration says what they must be."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from . import listing, parquet, sample, table
+from .columns import Column, columns_of
+from .data import Data, TooSlow
+from .findings import NAMED, DataError
+from .names import split_of
+from .of_text import opened, unpacking
+from .source import PACKED, File
+from .text import Decoding
+from .whole_parquet import check_values
+
+SHOWN = 20
+MOST_ROWS = 300_000
+HEAD, BLOCK = 1 << 14, 1 << 20  # bytes of a table that say how it is written; the first block of a large table
+PAGES = 8  # of a Parquet file, whose headers are read
+FITS = {"integer": {"integer"}, "number": {"number", "integer"}, "boolean": {"boolean"}}
+TEXTS = {"string", "bytes", "date", "time", "date-time", "uuid"}  # types that a declared string may have
+
+
+@dataclass(frozen=True)
+class Table:
+    """The names of the columns, and the number of rows; None if it is not known."""
+
+    columns: tuple[str, ...]
+    rows: int | None = None
+    types: tuple[str, ...] = ()
+
+
+class Rows:
+    """The rows of all tables by a hash of their cells, to find rows that are in several splits."""
+
+    def __init__(self) -> None:
+        self._splits: dict[int, str] = {}
+        self.across, self.named = 0, list[str]()
+
+    def add(self, split: str, row: int, place: str) -> None:
+        """Count the row if another split has it. Rows after MOST_ROWS are compared, and not remembered."""
+        if self._splits.get(row, split) != split:
+            self.across += 1
+            self.named += [place] if len(self.named) < NAMED else []
+        elif len(self._splits) < MOST_ROWS:
+            self._splits.setdefault(row, split)
+
+
+Read = Callable[[Data, File, Mapping[str, Column], Rows], Table]
+
+
+def check_csv(data: Data) -> None:
+    """Check the CSV files of a drop, packed by gzip or not."""
+    _tables(data, (".csv", ".tsv", ".csv.gz", ".tsv.gz"), _csv)
+
+
+def check_parquet(data: Data) -> None:
+    _tables(data, (".parquet", ".pq"), _parquet)
+
+
+def _tables(data: Data, endings: tuple[str, ...], read: Read) -> None:
+    data.card.unit = "rows"
+    files = [file for file in data.files if file.path.lower().endswith(endings)]
+    listing.packed(data, lambda path: not path.lower().endswith(endings))
+    if not files:
+        data.findings.refuse(
+            "no_table", f"the drop: expected files with names that end in {' or '.join(endings)}, found none"
+        )
+        return
+    kept = {file.path for file in files}
+    if others := [file.path for file in data.files if file.path not in kept and not _is_packed(file)]:
+        data.findings.note("other", "Files are no tables:", others)
+    listing.duplicates(data, {file.path: split_of(file.path) or "all" for file in files})
+    seen = Rows()
+    tables, bad = _read(data, [file.path for file in files], read, seen)
+    counts: dict[str, int] = {}
+    for path, each in tables.items():
+        split = split_of(path) or "all"
+        counts[split] = counts.get(split, 0) + (each.rows or 0)
+    for split, count in counts.items():
+        if any(each.rows for path, each in tables.items() if (split_of(path) or "all") == split):
+            data.card.count(split, {"rows": count})
+    if not data.only_list:
+        data.card.read = sample.sentence(bad, len(tables) + bad, len(files), data.left_out)
+    _columns(data, tables)
+    if seen.across:
+        sentence = f"{seen.across:,} rows are in several splits, so what is tested was also trained on:"
+        data.findings.warn("leakage", sentence, seen.named)
+
+
+def _is_packed(file: File) -> bool:
+    return file.path.lower().endswith(PACKED)
+
+
+def _read(data: Data, paths: list[str], read: Read, seen: Rows) -> tuple[dict[str, Table], int]:
+    """Return the tables that can be read, by path, and how many of the sample can't."""
+    declared, tables, bad = columns_of(data.options.get("columns")), {}, 0
+    for path in sorted(data.chosen(paths), key=lambda path: (split_of(path) != "train", path)):
+        if data.late():
+            raise TooSlow
+        try:
+            tables[path] = read(data, data.by_path[path], declared, seen)
+        except DataError as error:
+            data.findings.refuse("table", str(error))
+            bad += 1
+    return tables, bad
+
+
+def _columns(data: Data, tables: Mapping[str, Table]) -> None:
+    """Find tables without the declared columns, with other columns than most, or without rows."""
+    declared = columns_of(data.options.get("columns"))
+    needed = [str(name) for name in data.options.get("required", declared)]
+    closed = data.options.get("additionalProperties") is False
+    least = int(data.options.get("rows", 1))
+    usual = Counter(each.columns for each in tables.values()).most_common(1)
+    usual_types = Counter(each.types for each in tables.values()).most_common(1)
+    for path, each in tables.items():
+        if lacking := [name for name in needed if name not in each.columns]:
+            shown = ", ".join(each.columns[:SHOWN])
+            data.findings.complain("column", path, f"expected the columns {', '.join(lacking)}, found {shown}")
+        elif closed and (more := [name for name in each.columns if name not in declared]):
+            data.findings.complain("column", path, f"expected no other columns, found {', '.join(more[:SHOWN])}")
+        elif not declared and each.columns != usual[0][0]:
+            data.findings.doubt("column", path, "its columns are not those of most tables")
+        elif each.types and each.columns == usual[0][0] and each.types != usual_types[0][0]:
+            data.findings.doubt("type", path, "the types of its columns are not those of most tables")
+        if "" in each.columns:
+            data.findings.doubt("nameless", path, "a column has no name")
+        if again := sorted(name for name, count in Counter(each.columns).items() if count > 1):
+            data.findings.doubt("same_column", path, f"columns are there twice: {', '.join(again[:SHOWN])}")
+        if each.rows is not None and each.rows < least:
+            data.findings.complain("rows", path, f"expected at least {least:,} rows, found {each.rows:,}")
+
+
+def _csv(data: Data, file: File, declared: Mapping[str, Column], seen: Rows) -> Table:
+    """Read a table, or the beginning of a large one. Raises DataError for an empty one and for another encoding."""
+    begin, whole = _beginning(data, file)
+    delimiter = str(data.options.get("delimiter") or table.delimiter_of(begin))
+    rows = _rows(data, file, delimiter, whole)
+    _, header = next(rows, (0, []))
+    names = tuple(name.strip() for name in header)
+    checked = [(at, name, declared[name]) for at, name in enumerate(names) if name in declared]
+    count, split = 0, split_of(file.path) or "all"
+    for count, (line, row) in enumerate(rows, start=1):
+        seen.add(split, hash(tuple(row)), f"{file.path}: line {line}")
+        if count % 1000 == 0 and data.late():
+            raise TooSlow
+        _row(data, f"{file.path}: line {line}", row, len(header), checked)
+    return Table(names, count if whole else None)
+
+
+def _beginning(data: Data, file: File) -> tuple[str, bool]:
+    """Return the first bytes of a table as text, and whether all of the table is read."""
+    if not file.size:
+        raise DataError(f"{file.path}: expected a table, found an empty file")
+    with unpacking(file.path):
+        head = opened(data, file).read(HEAD)
+    decoding = Decoding()
+    if not decoding.feed(head):
+        raise DataError(f"{file.path}: {decoding.problem}")
+    if decoding.marked:
+        data.findings.warn(
+            "bom", "The table begins with a byte order mark, which may become a part of the first column:", [file.path]
+        )
+    if whole := data.source.whole or file.size <= data.settings.document:
+        return head.decode("utf-8-sig", "ignore"), whole
+    data.left_out.append(file.path)
+    return head.decode("utf-8-sig", "ignore"), whole
+
+
+def _rows(data: Data, file: File, delimiter: str, whole: bool) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of a table with their lines. Of a large one, these are the rows of the first block, but the last.
+
+    Raises DataError for another encoding, and for a quotation mark without its end.
+    """
+    stream = opened(data, file) if whole else io.BytesIO(opened(data, file).read(BLOCK))
+    lines = table.Lines(io.TextIOWrapper(stream, "utf-8-sig", newline=""))
+    rows = table.rows_of(lines, delimiter)
+    before = None
+    try:
+        with unpacking(file.path):
+            for each in rows:
+                if before:
+                    yield before
+                before = each
+    except UnicodeDecodeError as error:
+        if whole or error.end < len(error.object):
+            byte = error.object[error.start]
+            raise DataError(
+                f"{file.path}: expected text in UTF-8, found the byte 0x{byte:02x}: {error.reason}"
+            ) from error
+    except csv.Error as error:
+        raise DataError(f"{file.path}: expected CSV, found {error}") from error
+    if before and whole:
+        yield before
+    if whole and lines.quotes % 2:
+        data.findings.complain("quote", file.path, "expected an end of each quoted cell, found an odd number of quotes")
+    if len(lines.ends) > 1:
+        data.findings.note(
+            "line_ends", "Lines end in several ways:", [f"{file.path} ({', '.join(sorted(lines.ends))})"]
+        )
+
+
+def _row(data: Data, place: str, row: list[str], width: int, checked: list[tuple[int, str, Column]]) -> None:
+    if len(row) != width:
+        data.findings.complain("values", place, f"expected {width} values, as in the first line, found {len(row)}")
+        return
+    if "\0" in "".join(row):
+        data.findings.complain("zero", place, "found a zero byte")
+    for at, name, column in checked:
+        if said := column.cell(row[at]):
+            data.findings.complain("value", f"{place}: {name}", said)
+
+
+def _parquet(data: Data, file: File, declared: Mapping[str, Column], _: Rows) -> Table:
+    """Read a footer; compare types and statistics with the declared columns; look at pages, and maybe at all values."""
+    read, end = data.source.read, file.size - 8
+    size = parquet.footer_size(file.path, read(file.path, 0, 4), read(file.path, max(0, end), 8))
+    if size > end - len(parquet.MAGIC):
+        raise DataError(f"{file.path}: expected a footer within {file.size:,} bytes, found one of {size:,}")
+    if size > parquet.FOOTER:
+        data.left_out.append(file.path)
+        return Table(())
+    footer = parquet.read_footer(file.path, read(file.path, end - size, size))
+    wrong = list(parquet.bad_chunks(footer, end - size))
+    if not wrong:
+        some = [*footer.chunks[: PAGES // 2], *footer.chunks[PAGES // 2 :][-PAGES // 2 :]]
+        said = (parquet.bad_page(chunk, lambda at, length: read(file.path, at, length)) for chunk in some)
+        wrong = [each for each in said if each]
+    for each in wrong:
+        data.findings.complain("page", file.path, each)
+    typed = {name: column for name, column in declared.items() if name in footer.columns}
+    for name, column in typed.items():
+        for unfit in _unfit(column, footer.columns[name]):
+            data.findings.complain("value", f"{file.path}: {name}", unfit)
+    if data.source.whole and not wrong:
+        check_values(data, file, typed)
+    return Table(tuple(footer.columns), footer.rows, tuple(each.type for each in footer.columns.values()))
+
+
+def _unfit(column: Column, found: parquet.Footed) -> list[str]:
+    """Return how a column of a footer contradicts its declaration: by its type, its bounds, or its missing values."""
+    kinds = [kind for kind in column.kinds if kind != "null"]
+    if kinds and not any(found.type in FITS.get(kind, TEXTS) for kind in kinds):
+        return [f"expected {column.words()}, found the type {found.type}"]
+    said = [
+        column.value(bound) for bound in (found.least, found.most) if bound is not None and "enum" not in column.schema
+    ]
+    if found.nulls and column.kinds and "null" not in column.kinds:
+        said.append(f"expected {column.words()}, found {found.nulls:,} rows without a value")
+    return list(dict.fromkeys(each for each in said if each))
