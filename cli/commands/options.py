@@ -65,8 +65,8 @@ Env = Annotated[
     Option(
         metavar="PACKAGES",
         help=(
-            "Packages that the folder's code needs: pandas,scikit-learn; requirements.txt; pyproject.toml; a conda file; "
-            f"{ASSET_FORM}. Default: the file of this kind in the folder."
+            "Packages that the folder's code needs: pandas,scikit-learn; requirements.txt; pyproject.toml; "
+            f"a conda file; {ASSET_FORM}. Default: the file of this kind in the folder."
         ),
     ),
 ]
