@@ -132,6 +132,13 @@ def test_a_whole_job_is_code(monkeypatch: pytest.MonkeyPatch) -> None:
         assert call("POST", "runs", principal(role), b'{"trainer": "nobody"}').status_code == 422
 
 
+@pytest.mark.parametrize("job", ["{}", '{"compute": "cpu-cluster"}', '{"compute": "cpu-cluster", "command": "x"}'])
+def test_a_job_without_a_required_field_makes_no_run(job: str, world: World) -> None:
+    """No compute, no command, no environment: each is 422 before there is a run."""
+    assert call("POST", "runs", {}, f'{{"job": {job}}}'.encode()).status_code == 422
+    assert world.runs.rows == {}
+
+
 def test_a_key_that_can_not_be_honoured_is_refused() -> None:
     """A lease under an Idempotency-Key is refused, with the reason; one key makes one schedule."""
     lease, headers = b'{"seconds": 60, "why": "x"}', {"Idempotency-Key": "k"}
