@@ -140,7 +140,8 @@ def _no_model(session: Session, run: str) -> str:
     record = session.api.get("runs", run)
     alike = session.api.get("runs", experiment=record["experiment"], state="completed", limit=1)["runs"]
     if record["state"] == "completed" and record["archived_at"]:
-        return f"{run} is completed and left no models. A job leaves models in its output `models`; with --command, in `{{models}}`."
+        where = "A job leaves models in its output `models`; with --command, in `{models}`."
+        return f"{run} is completed and left no models. {where}"
     other = f" The newest completed run of {record['experiment']} is {alike[0]['run']}." if alike else ""
     return f"{run} is {record['state']} and has no models. Only a completed run that is archived has.{other}"
 
