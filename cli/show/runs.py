@@ -256,7 +256,7 @@ def _data_of(run: dict[str, Any]) -> str:
 
 def _trained_on(run: dict[str, Any]) -> dict[str, Text]:
     """Return the fact about the trained data: recorded, other, or unknown. Empty until that is known."""
-    words = {"recorded": "the data that are recorded", "other": "other data", "unknown": "can't be said"}
+    words = {"recorded": "the recorded data", "other": "other data", "unknown": "can't be said"}
     if not (known := run.get("trained_on")):
         return {}
     note = f". {one_line(run.get('data_note') or '')}" if known != "recorded" else ""

@@ -217,7 +217,7 @@ def test_a_model_that_is_damaged_is_said_without_advice_to_trust_it(
     server.says("/api/runs/r", ended)
     server.says("/api/runs?experiment=e&state=completed&limit=1", {"runs": [ended]})
     for files, words in (
-        ([], "r is completed and left no models: no file in an output `models`"),
+        ([], "r is completed and left no models. A job leaves models in its output `models`"),
         ([row | {"name": "models/net.pt"}], "has no model.json, so no trainer of Trainyard wrote it"),
     ):
         server.says("/api/runs/r/artifacts", {"complete": True, "files": files})
