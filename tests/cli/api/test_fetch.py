@@ -180,7 +180,7 @@ def test_a_file_is_no_folder_to_fetch_into(server: Any, run: Run, capsys: Captur
     archive(server)
     (tmp_path / "mine").write_text("mine")
     assert run("fetch", "r", "--to", "mine", "--url", server.url) == 1
-    assert f"{tmp_path / 'mine'} is a file; --to names the folder" in capsys.readouterr().err
+    assert f"{tmp_path / 'mine'} is a file; --to names a folder" in capsys.readouterr().err
     assert (tmp_path / "mine").read_text() == "mine"
 
 
