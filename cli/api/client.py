@@ -50,7 +50,7 @@ class LogChunk:
 
 
 class Api:
-    """Client of one deployment. All calls raise NotFound, Unreachable, or CliError with the API's own message."""
+    """Client of one deployment. Every call raises NotFound, Unreachable, or CliError with the API's own message."""
 
     def __init__(self, url: str, authenticate: Authenticate | None = None) -> None:
         if not url.startswith(("http://", "https://")):
@@ -94,7 +94,7 @@ class Api:
         return answer
 
     def health(self) -> dict[str, Any]:
-        """Return the health report. Status 503 is also a report here; its checks name what does not work."""
+        """Return the health report. Status 503 is also a report here, with the failing checks."""
         answer: dict[str, Any] = _json(self.send("GET", "health", accept=(503,)))
         return answer
 
@@ -148,8 +148,9 @@ class Api:
         timeout: float = 0.0,
         repeats: bool = False,
     ) -> httpx.Response:
-        """Send one request. A status of 300 or more raises unless it is in `accept`. Requests that are safe to
-        repeat are retried for ten seconds while the API is busy."""
+        """Send one request. A status of 300 or more raises unless `accept` has the status. Repeatable requests are
+        retried for ten seconds while the API is busy.
+        """
         address = "/".join([self.url, *(quote(part, safe="") for part in path)])
         filled_query = {name: _text(value) for name, value in (query or {}).items() if not _is_empty(value)}
         headers = dict(headers or {})
@@ -286,7 +287,7 @@ def duration(seconds: float) -> str:
 
 
 def _base(url: httpx.URL) -> str:
-    """Return the base address of the API that received a request."""
+    """Return the base address of the API behind a request."""
     return f"{url.scheme}://{_host(url)}{url.path.partition('/api')[0]}/api"
 
 

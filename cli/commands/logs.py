@@ -117,8 +117,9 @@ def _print_how_to_resume(session: Session, run: str, reader: Reader) -> None:
 
 
 def _reader(session: Session, run: str, rank: int | None, offset: int) -> Reader:
-    """Return a reader of one rank's log. Without a rank and an offset, an elastic run gets a reader of all its
-    jobs, because any rank may be the one that logs."""
+    """Return a reader of one rank's log. Without a rank and an offset, an elastic run gets a reader of every job,
+    because any rank may be the logging rank.
+    """
     if rank is None and not offset:
         record = retry_unreachable(lambda: session.api.get("runs", run), PATIENCE_SECONDS, session.outage)
         return reader_of(session.api, record)

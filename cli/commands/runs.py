@@ -243,7 +243,9 @@ def _show(session: Session, name: options.RunOrDrop) -> None:
 
 
 def _usage(session: Session, run: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the usage of a run's nodes; None before it has nodes, where a deployment can't say it, and for --json."""
+    """Return the usage of a run's nodes; None before the first node, in a deployment without measurements, and for
+    --json.
+    """
     if session.as_json or run.get("sweep") or run["state"] in ("received", "submitted", "queued"):
         return None
     try:
@@ -337,7 +339,7 @@ def _once_archived(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 
 def print_new_run(session: Session, answer: dict[str, Any], following: bool) -> None:
-    """Print the name of a new run, its cost, and the address of its page; or follow the run."""
+    """Print the name, the cost, and the page's address of a new run; or follow the run."""
     name = answer["run"]
     if session.as_json and not following:
         session.print_json(answer)

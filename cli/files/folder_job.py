@@ -78,8 +78,9 @@ def environment(env: str) -> Any:
 
 
 def save(job: Job, request: Job, folder: Path, file: Path) -> None:
-    """Write the job and the settings of the request to a job file, so that `submit FILE` makes the same run. Raises
-    CliError if the file can't be written."""
+    """Write the job and the settings of the request to a job file: `submit FILE` then makes an equal run. Raises
+    CliError for an unwritable file.
+    """
     content = with_request(job, request)
     content["code"] = _seen_from(file, folder)
     conda = content["environment"].get("conda_file") if isinstance(content["environment"], dict) else None
@@ -92,8 +93,9 @@ def save(job: Job, request: Job, folder: Path, file: Path) -> None:
 
 
 def with_request(job: Job, request: Job) -> Job:
-    """Return the job with the request's data, nodes, cluster, experiment, timeout, sweep and tags, in the fields
-    that a job file has for them."""
+    """Return the job with the request's data, nodes, cluster, experiment, timeout, sweep and tags, in the fields of a
+    job file.
+    """
     parts: Job = {}
     if data := request.get("data"):
         path = data if is_remote(data) else place(data)
@@ -112,7 +114,7 @@ def with_request(job: Job, request: Job) -> Job:
 
 
 def tags_of(job: Job) -> dict[str, str]:
-    """Return the tags of a job file that a run may also have, so that the run is found by them."""
+    """Return the tags of a job file for the run, to find the run by them."""
     tags = job.get("tags")
     texts = {str(name): str(value) for name, value in (tags if isinstance(tags, dict) else {}).items()}
     return dict([pair for pair in texts.items() if TAG.fullmatch(pair[0]) and len(pair[1]) <= LONGEST_TAG][:MOST_TAGS])

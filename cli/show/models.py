@@ -16,7 +16,7 @@ MOST_METRICS = 3
 
 
 def table(models: list[dict[str, Any]]) -> RenderableType:
-    """Return a table of all models with their aliases."""
+    """Return a table of the models with their aliases."""
     if not models:
         return Text("There are no models yet. `promote RUN NAME --as production` creates one.", "dim")
     rows = _table("model", "versions", "aliases")

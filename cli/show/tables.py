@@ -1,4 +1,4 @@
-"""Parts that all tables share: columns, facts, states, times and counts."""
+"""Parts for every table: columns, facts, states, times and counts."""
 
 from __future__ import annotations
 
