@@ -19,6 +19,7 @@ from ..api.model_names import Reference, of_model
 from ..api.run_names import run_name, suggesting
 from ..errors import CliError, NotFound
 from ..files import signed_model
+from ..files.model_signature import SIGNATURE
 from ..results import Guess, Prediction, prints
 from ..session import Session, command, user_path
 from ..setup import signing_keys
@@ -71,11 +72,11 @@ def _of_version(session: Session, named: Reference) -> Path:
     version = named.get(session.api)
     signed_name = f"{version['model']}/{version['number']}"
     folder = config_folder(os.environ) / "models" / f"{version['model']}-{version['number']}"
-    key = signing_keys.trusted(session.profile.url, session.api)
-    if not (folder / signed_model.SIGNATURE).is_file() or _problems(folder, key, signed_name):
+    keys = signing_keys.trusted(session)
+    if not (folder / SIGNATURE).is_file() or _problems(folder, keys, signed_name):
         with bar(session, "fetching", version["bytes"]) as progress:
-            bring(session.api, version, folder, [], progress)
-        if problems := _problems(folder, key, signed_name):
+            bring(session.api, version, folder, [], keys, progress)
+        if problems := _problems(folder, keys, signed_name):
             what = "; ".join(f"{one_line(each.file)} {each.what}" for each in problems[:NAMED])
             raise CliError(
                 f"{signed_name} does not match its signature, so predict does not use it: {what}. The files are in "
@@ -85,12 +86,12 @@ def _of_version(session: Session, named: Reference) -> Path:
     return folder / "models"
 
 
-def _problems(folder: Path, key: bytes, name: str) -> list[signed_model.Problem]:
+def _problems(folder: Path, keys: dict[str, bytes], name: str) -> list[signed_model.Problem]:
     try:
-        done = signed_model.verify(folder, key)
+        done = signed_model.verify(folder, keys)
     except CliError as exc:
-        return [signed_model.Problem(signed_model.SIGNATURE, str(exc))]
-    other = [signed_model.Problem(signed_model.SIGNATURE, f"is of {done.signed.name}, not of {name}")]
+        return [signed_model.Problem(SIGNATURE, str(exc))]
+    other = [signed_model.Problem(SIGNATURE, f"is of {done.signed.name}, not of {name}")]
     return [*done.problems, *(other if done.signed.name != name else [])]
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from shared.jobs.card import read_card
 from shared.jobs.command import LAUNCHER
 from shared.jobs.data_rule import read_rule
 from shared.jobs.limits import CODE, DAY, RESTRICTED, UPLOAD_MIB, Limits
@@ -56,6 +57,7 @@ KEYS = {
     "sweep",
     "check",
     "data",
+    "card",
     "on_hang",
     *NUMBERS,
 }
@@ -234,6 +236,7 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
         sweep=read_sweep(entry.get("sweep"), described, where),
         retention=_retention(entry.get("retention") or {}, where),
         data=read_rule(entry.get("check"), entry.get("data"), where),
+        card=read_card(trainers / entry["trainer"] if entry.get("trainer") else None, entry.get("card"), where),
         on_hang=_on_hang(entry, where),
         **numbers,
     )

@@ -52,6 +52,7 @@ def provenance(evidence: Evidence, name: str, number: int, asked: ChangeRequest)
                 ],
             },
             "trainyard_run": _run_facts(evidence),
+            "trainyard_stated": evidence.stated,
             "trainyard_not_known": [*not_known(evidence), *_claims(asked)],
             "trainyard_model": {
                 "name": name,

@@ -32,7 +32,13 @@ from tests.shared.kernel.test_config import ENV
 from tests.shared.runs.test_comparing import run
 
 # A GET needs a reader, everything else a contributor, but for these.
-EXCEPTIONS = {"GET health": "anyone", "GET page/{*path}": "anyone", "POST uploads": "coder"}
+EXCEPTIONS = {
+    "GET health": "anyone",
+    "GET page/{*path}": "anyone",
+    "POST uploads": "coder",
+    "POST model-keys/{sha256}/withdraw": "coder",
+    "POST models/{model}/versions/{version}/sign": "coder",
+}
 ALLOWED = {  # who: what happens to nobody, someone without a role, a reader, a contributor, a coder
     "anyone": (True, True, True, True, True),
     "reader": (401, 403, True, True, True),
