@@ -32,6 +32,7 @@ const VALUES = {
   best: (r) => best(r)?.[1],
   nodes: (r) => r.nodes,
   cost: (r) => r.cost,
+  used: (r) => r.used,
 };
 
 function rowSeconds(row) {
@@ -185,9 +186,11 @@ function Table({ runs, query, rows, away, open, unfold, seen }) {
   const { box, from, to: until, above, below } = useRows(runs.length, ROW);
   const chosen = new Set((query.chosen || "").split(",").filter(Boolean)),
     priced = useMemo(() => runs.some((run) => run.cost !== null), [runs]),
+    measured = useMemo(() => runs.some((run) => typeof run.used === "number"), [runs]),
     labels = useMemo(() => [...new Set(runs.flatMap((run) => Object.keys(run.listed || {})))], [runs]),
     differ = useMemo(() => differing(runs), [runs]),
-    columns = chosenColumns(query.columns, [...(priced ? ["cost"] : []), ...labels, ...differ]),
+    further = [...(priced ? ["cost"] : []), ...(measured ? ["used"] : []), ...labels, ...differ],
+    columns = chosenColumns(query.columns, further),
     has = (name) => columns.has(name);
   const slice = runs.slice(from, until),
     names = slice.map((run) => run.run).join();
@@ -251,7 +254,7 @@ function Table({ runs, query, rows, away, open, unfold, seen }) {
             </button>
           </>
         )}
-        <Columns columns={columns} all={[...new Set([...STANDARD, "cost", ...labels, ...differ])]} />
+        <Columns columns={columns} all={[...new Set([...STANDARD, ...further])]} />
         <SavedViews />
       </div>
       <div class="scroll tall" ref={box} tabindex="0" role="region" aria-label={W.runs.title} onClick={enter}>
@@ -271,6 +274,7 @@ function Table({ runs, query, rows, away, open, unfold, seen }) {
               ))}
               {has("nodes") && <Head figure name="nodes" label={W.runs.nodes} query={query} wide />}
               {has("cost") && <Head figure name="cost" label={W.runs.cost} query={query} wide />}
+              {has("used") && <Head figure name="used" label={W.runs.used} query={query} wide />}
               {[...labels, ...differ].filter(has).map((name) => (
                 <th scope="col" class="wide" key={name}>
                   {visible(name)}
@@ -385,6 +389,9 @@ function Row({ run, at, chosen, choose, columns, labels, differ, unfolds, unfold
       {has("experiment") && <td class="wide">{visible(run.experiment)}</td>}
       {has("nodes") && <td class="wide number">{run.nodes || W.nothing}</td>}
       {has("cost") && <td class="wide number">{money(run.cost)}</td>}
+      {has("used") && (
+        <td class="wide number">{typeof run.used === "number" ? `${Math.round(run.used)} %` : W.nothing}</td>
+      )}
       {labels.filter(has).map((label) => (
         <td class="wide" key={label}>
           {visible(own(run.listed, label) ?? "")}

@@ -1,1 +1,0 @@
-import{g as a,h as b}from"./chunk-DP7BKD6F.js";import"./chunk-QEFIMQ64.js";import"./chunk-YYPDRV4O.js";import"./chunk-2634QWE2.js";import"./chunk-3M2S3SYE.js";import"./chunk-AVOVW7IA.js";import"./chunk-WS2O4GI3.js";export{a as Compare,b as Parallel};
