@@ -202,11 +202,7 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
         return _data_route(name, entry, where)
     _check_names(entry, name, where)
     numbers = _numbers(entry, where)
-    fewest, nodes = _nodes(entry.get("nodes", 1), where)
-    if "max_nodes" in entry and nodes > numbers["max_nodes"]:
-        raise BadSetting(
-            f"{where}: nodes is {nodes}, but max_nodes is {numbers['max_nodes']:g}; raise max_nodes, or lower nodes."
-        )
+    fewest, nodes = _nodes_up_to(entry, numbers["max_nodes"], where)
     template, described = _template(entry, where, file, trainers)
     if fewest and not template.is_elastic:
         raise BadSetting(f"{where}: nodes is a range, but its job does not start {LAUNCHER}; give one number.")
@@ -240,6 +236,13 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
         on_hang=_on_hang(entry, where),
         **numbers,
     )
+
+
+def _nodes_up_to(entry: dict[str, Any], most: float, where: str) -> tuple[int, int]:
+    fewest, nodes = _nodes(entry.get("nodes", 1), where)
+    if "max_nodes" in entry and nodes > most:
+        raise BadSetting(f"{where}: nodes is {nodes}, but max_nodes is {most:g}; raise max_nodes, or lower nodes.")
+    return fewest, nodes
 
 
 def _on_hang(entry: dict[str, Any], where: str) -> str:
