@@ -120,7 +120,7 @@ def _fetch_run(session: Session, run: str, to: Path | None, only: list[str] | No
 def _folder(to: Path) -> Path:
     folder = user_path(to)
     if folder.exists() and not folder.is_dir():
-        raise CliError(f"{folder} is a file; --to names the folder to fetch into, which need not exist.")
+        raise CliError(f"{folder} is a file; --to names a folder. The command creates the folder if it does not exist.")
     return folder
 
 

@@ -142,7 +142,8 @@ def _no_model(session: Session, run: str) -> str:
     record = session.api.get("runs", run)
     alike = session.api.get("runs", experiment=record["experiment"], state="completed", limit=1)["runs"]
     if record["state"] == "completed" and record["archived_at"]:
-        return f"{run} is completed and left no models: no file in an output `models`, in a command `{{models}}`."
+        where = "A job leaves models in its output `models`; with --command, in `{models}`."
+        return f"{run} is completed and left no models. {where}"
     other = f" The newest completed run of {record['experiment']} is {alike[0]['run']}." if alike else ""
     return f"{run} is {record['state']} and has no models. Only a completed run that is archived has.{other}"
 
@@ -158,7 +159,9 @@ def _paths(names: list[str]) -> Iterator[Path]:
 def _predict(session: Session, arguments: list[str]) -> list[Prediction]:
     argv = [sys.executable, str(PROGRAM), *arguments]
     try:
-        with session.err.status("PyTorch starts, and the model looks at them"):  # seconds; seen on a terminal alone
+        with session.err.status(
+            "PyTorch starts, and the model makes its predictions"
+        ):  # seconds; seen on a terminal alone
             done = subprocess.run(argv, capture_output=True, encoding="utf-8", timeout=PATIENCE_SECONDS, check=False)
     except subprocess.TimeoutExpired as exc:
         raise CliError(f"The model had not finished after {PATIENCE_SECONDS} s. Give fewer files at once.") from exc

@@ -20,7 +20,7 @@ _NAME = re.compile(r"(?<![\w${])\{([A-Za-z]\w*)\}(?!\})")
 _HALF_NAME = re.compile(r"(?<![\w${])\{[A-Za-z]\w*(?=[^}]*$)")  # its brace is never closed
 # A run's tags, as the API takes them; a job's may have any name.
 TAG = re.compile(r"(?!trainyard\.)[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
-TAG_RULE = "use up to 100 letters, digits, dots, dashes and underscores, and do not begin with trainyard."
+TAG_RULE = "use up to 100 letters, digits, dots, dashes and underscores, and do not begin with 'trainyard.'"
 MOST_TAGS, LONGEST_TAG = 15, 256
 Job = dict[str, Any]
 
