@@ -69,8 +69,9 @@ def page() -> str:
 
 
 def _often(commands: Iterable[Any]) -> list[tuple[str, str]]:
-    """Return the rows that at least OFTEN commands share, sorted. An option with two meanings among these rows is
-    left to its commands."""
+    """Return the rows shared by at least OFTEN commands, sorted. An option with two meanings among these rows is left
+    to its commands.
+    """
     counts = Counter(row for command in commands for row in set(_options(command)))
     rows = [row for row, count in counts.items() if count >= OFTEN]
     meanings = Counter(option for option, _ in rows)
@@ -92,7 +93,9 @@ def _section(name: str, command: Any, often: Container[tuple[str, str]]) -> str:
 
 
 def _options(command: Any, names: Container[str] | None = None) -> Iterator[tuple[str, str]]:
-    """Yield an (option, help) row for each parameter of the command: its own parameters, or those in `names`."""
+    """Yield an (option, help) row for each parameter of the command: its own parameters, or the parameters in
+    `names`.
+    """
     for param in command.params:
         if param.name in COMMON if names is None else param.name not in names:
             continue

@@ -1,4 +1,4 @@
-"""Errors that end a command, and their exit statuses.
+"""Errors for ending a command, and exit statuses.
 
     CliError         1  the API refused, or something is wrong here; the message says what to do
     |-- NotFound     3  no such run, drop, cluster or file
@@ -24,8 +24,9 @@ EXIT_CODES = {
 
 
 class CliError(Exception):
-    """An error that ends the command. The message is for people and says what to do; `code` is the API's error
-    code, or ''."""
+    """An error for ending the command. The message is for people, with advice; `code` is the API's error code, or
+    ''.
+    """
 
     status = ERROR
 
@@ -49,7 +50,7 @@ def unreadable(what: object, exc: OSError) -> CliError:
 
 
 def extra(name: str) -> str:
-    """Return the instruction that installs this extra of pyproject.toml."""
+    """Return the instruction for installing this extra of pyproject.toml."""
     return f"in a clone of Trainyard, pip install '.[{name}]'"
 
 

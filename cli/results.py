@@ -1,4 +1,4 @@
-"""The output of commands with --json: answers of the API, and the types of all other results.
+"""The output of commands with --json: answers of the API, and the types of other results.
 
 schemas/cli.json is made from what each command declares with `prints`.
 """
@@ -14,15 +14,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Printed:
-    """The type of a command's output with --json: one of these answers, or one answer on each line with
-    `each_line`."""
+    """The type of a command's output with --json: one of these answers, or one answer on each line with `each_line`."""
 
     answers: tuple[Any, ...]
     each_line: bool
 
 
 def prints(*answers: Any, each_line: bool = False) -> Callable[[F], F]:
-    """Declare what a command prints with --json.
+    """Declare a command's output with --json.
 
     Each is a type of this program's own, or an operation of the API whose answer the command passes on, such as "GET
     runs/{run}"; "GET runs > runs" is a part of that answer.
@@ -56,8 +55,7 @@ class DataChecked(TypedDict):
 
 
 class Dropped(DropPlan):
-    """The output of `drop`. `run` is empty if there is no run yet. `trained_before`: an earlier run trained on the
-    same content."""
+    """The output of `drop`. `run` is empty without a run. `trained_before`: an earlier run trained on equal content."""
 
     files: int
     bytes: int

@@ -1,5 +1,6 @@
-"""The options that every command has (--url, --profile and --json), the session made from them, and the
-registration of commands."""
+"""The options of every command (--url, --profile and --json), the session made from these options, and the registration
+of commands.
+"""
 
 from __future__ import annotations
 
@@ -146,7 +147,7 @@ def command_of(
 def command_as(
     kind: type[typer.core.TyperCommand],
 ) -> Callable[[Callable[Concatenate[Session, P], None]], Callable[Concatenate[Session, P], None]]:
-    """Register a command with a command class of its own."""
+    """Register a command with a separate command class."""
     return lambda function: _registered(function, app, kind)
 
 

@@ -31,7 +31,7 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return the visible text on one line, so that a newline in a name can't begin a line of its own."""
+    """Return the visible text on one line: a newline in a name must not begin another line."""
     return visible(text).replace("\n", "␊")
 
 
@@ -84,15 +84,15 @@ class Console(console.Console):
 
 
 class LogText:
-    """Makes a log visible that arrives in pieces. Colours are removed. A lone carriage return begins a new line, so
-    that progress bars stay readable and no text is overwritten."""
+    """Makes a log in pieces visible. Colours are removed. A lone carriage return begins a new line, to keep progress
+    bars readable and overwrite no text.
+    """
 
     def __init__(self) -> None:
         self._rest = ""
 
     def feed(self, piece: str, final: bool = False) -> str:
-        """Return the text that can be shown after this piece and was not returned before. With `final`, return all
-        remaining text."""
+        """Return the newly visible text after this piece. With `final`, return the remaining text."""
         whole, self._rest = self._rest + piece, ""
         if not final and (unfinished := UNFINISHED.search(whole)):
             whole, self._rest = whole[: unfinished.start()], unfinished[0]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from functools import cache
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
@@ -72,8 +73,11 @@ def _files() -> dict[str, Path]:
 
 @cache
 def _manual() -> bytes:
+    """Return every page by its name, in the order of docs/index.md, which the published site has, too."""
     pages = {path.stem: path.read_text("utf-8") for path in sorted(MANUAL.glob("*.md"))}
-    return json.dumps(pages, ensure_ascii=False).encode()
+    listed = [name for name in re.findall(r"\]\(([\w-]+)\.md\)", pages["index"]) if name in pages]
+    ordered = {name: pages[name] for name in dict.fromkeys(["index", *listed, *pages])}
+    return json.dumps(ordered, ensure_ascii=False).encode()
 
 
 @cache

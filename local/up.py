@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -63,7 +64,7 @@ def main(argv: list[str] | None = None) -> int:
         between = f"Another process is starting or stopping it on {home}."
         say(f"{exc} {where(exc.record, home) if exc.record else between}")
     except PartFailed as exc:
-        say(f"The local cloud has stopped: {exc}")
+        say(wrong_files() or f"The local cloud has stopped: {exc}")
     except Untrusted as exc:
         say(str(exc))
     except PermissionError as exc:
@@ -82,6 +83,17 @@ def stay(home: Path) -> int:
         while True:
             time.sleep(CHECK_SECONDS)
             running.heal()
+
+
+def wrong_files() -> str:
+    """Return what is wrong with the routes or the money file, in a sentence; '' if both are right.
+
+    A process of its own reads them, as the app does, because the local cloud imports nothing of the app.
+    """
+    script = "from shared.bootstrap import check_routes; check_routes()"
+    done = subprocess.run([sys.executable, "-c", script], cwd=record.REPOSITORY, capture_output=True, text=True)
+    _, found, sentence = done.stderr.rpartition("BadSetting: ")
+    return f"{sentence.strip()} The local cloud has stopped." if found else ""
 
 
 def banner(found: record.Record, home: Path, seconds: float) -> str:

@@ -71,13 +71,17 @@ export function bytes(value) {
   return `${at ? value.toPrecision(3) : value} ${units[at]}`;
 }
 
+/** `0.4 s`, `42 s`, `3 min 5 s`, `2 h 30 min`, `3 d 4 h`. cli/api/phases.py writes the same. */
 export function duration(seconds) {
   if (!Number.isFinite(seconds) || seconds < 0) return "–";
-  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
-  const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${Math.round(seconds % 60)} s`;
-  const hours = Math.floor(minutes / 60);
-  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+  const rounded = (unit) => Math.floor(seconds / unit + 0.5),
+    two = (value, of, unit, smaller) =>
+      `${Math.floor(value / of)} ${unit}${value % of ? ` ${value % of} ${smaller}` : ""}`;
+  const tenths = Math.floor(seconds * 10 + 0.5) / 10;
+  if (tenths < 10) return `${tenths} s`;
+  if (rounded(1) < 60) return `${rounded(1)} s`;
+  if (rounded(1) < 3600) return two(rounded(1), 60, "min", "s");
+  return rounded(60) < 48 * 60 ? two(rounded(60), 60, "h", "min") : two(rounded(3600), 24, "d", "h");
 }
 
 export function ago(text, now = Date.now()) {

@@ -186,7 +186,7 @@ export const W = {
     canceledBy: "Canceled by",
     continues: "Continues",
     doneBy: "Done by",
-    doneShare: (done, line) => `${done} % of it is done, at least ${line} % keeps the date`,
+    doneShare: (done, line) => `${done} of it is done, at least ${line} keeps the date`,
     late: "It will be late.",
     fromRun: "Began with the model of",
     continueWith: "With parameters",

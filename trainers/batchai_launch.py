@@ -83,7 +83,7 @@ exec "$@"
 
 
 class Process(object):
-    """Which process this is: its rank among all, its node, and its rank on the node."""
+    """A process's identity: the rank among all, the node, and the rank on the node."""
 
     def __init__(self, environ, per_node):
         # type: (Dict[str, str], int) -> None
@@ -131,7 +131,7 @@ def native(value):
 
 def make(folder):
     # type: (str) -> None
-    """Make the folder, unless it is there."""
+    """Make a missing folder."""
     try:
         os.makedirs(folder)
     except OSError:
@@ -144,7 +144,7 @@ def make(folder):
 
 def fixed_variables(spec, paths, root, process):
     # type: (Dict[str, Any], Dict[str, str], str, Process) -> Dict[str, str]
-    """All variables that do not depend on the other nodes."""
+    """The variables independent of the other nodes."""
     temp = os.path.join(root, "temp")
     gpus = str(len(glob.glob("/dev/nvidia[0-9]*")))
     found = {
@@ -181,8 +181,9 @@ def expanded(text, known):
 
 def host_variables(spec, process, everyone):
     # type: (Dict[str, Any], Process, List[Dict[str, Any]]) -> Dict[str, str]
-    """Variables that need all nodes: hosts, a TensorFlow cluster, and the ranks as torch and MPI's programs name
-    them."""
+    """Variables about every node: hosts, a TensorFlow cluster, and the ranks in the names of torch and MPI's
+    programs.
+    """
     hosts = [everyone[node * process.per_node]["host"] for node in range(process.nodes)]
     ranks = {
         ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"): process.rank,
@@ -204,13 +205,13 @@ def host_variables(spec, process, everyone):
 
 def worker_rank(number, process):
     # type: (int, Process) -> int
-    """Workers go round the nodes, so that no node has two before each has one."""
+    """Workers go round the nodes: no node has two workers before each has one."""
     return number % process.nodes * process.per_node + number // process.nodes
 
 
 def tensorflow(variables, role, index):
     # type: (Dict[str, str], str, int) -> Dict[str, str]
-    """TF_CONFIG as Batch AI wrote it: worker 0 is told that it is the master."""
+    """TF_CONFIG in Batch AI's form: worker 0 is told to be the master."""
     cluster = {"worker": variables["AZ_BATCHAI_WORKER_HOSTS"].split(",")}
     if variables["AZ_BATCHAI_PS_HOSTS"]:
         cluster["ps"] = variables["AZ_BATCHAI_PS_HOSTS"].split(",")
@@ -230,7 +231,7 @@ def write_host_file(path, process, everyone):
 
 def prepared(spec, paths, root, process, variables):
     # type: (Dict[str, Any], Dict[str, str], str, Process, Dict[str, str]) -> None
-    """Lay out the node and run the job preparation, in its first process; the others wait for it."""
+    """Lay out the node and run the job preparation, in the node's first process; the others wait."""
     if process.local:
         wait_for_note(root)
         return
@@ -258,7 +259,7 @@ def prepared(spec, paths, root, process, variables):
 
 def local_path(root):
     # type: (str) -> Dict[str, str]
-    """A PATH that begins with stand-ins for installers."""
+    """A PATH with stand-ins for installers at the begin."""
     folder = os.path.join(root, "installers")
     make(folder)
     programs = dict({name: SHOWN.replace("{name}", name) for name in INSTALLERS}, sudo=UNELEVATED)
@@ -271,7 +272,7 @@ def local_path(root):
 
 def lay_out(mount, paths, variables):
     # type: (Dict[str, Any], Dict[str, str], Dict[str, str]) -> None
-    """Make the folder of a mount: links to what was there, links to the run's own place for what will be written."""
+    """Make the folder of a mount: links to existing files, links to the run's own place for new files."""
     top = mount_folder(mount, variables)
     make(top)
     own = [path.split("/") for path in list(mount["writes"]) + list(mount["files"])]
@@ -292,8 +293,8 @@ def lay_out(mount, paths, variables):
 
 def link(source, folder, own):
     # type: (str, str, List[List[str]]) -> None
-    """Show what `source` holds in the folder, but for the paths that are the run's own. Its folders are made here, so
-    that what the job writes into them is seen, and kept; its files are links.
+    """Show the content of `source` in the folder, except for the run's own paths. Folders are made here, so that the
+    job's new files are seen, and kept; files are links.
     """
     make(folder)
     for entry in os.listdir(source):
@@ -341,7 +342,9 @@ def keep_strays(spec, paths, root):
 
 def report_deleted(mount, deleted):
     # type: (Dict[str, Any], List[str]) -> None
-    """Say that what the job deleted from a mount is still there: the mounts of Azure ML are read-only."""
+    """Report files deleted by the job from a mount: the files still exist, because the mounts of Azure ML are
+    read-only.
+    """
     if deleted:
         more = " and {} more".format(len(deleted) - SHOWN_DELETED) if len(deleted) > SHOWN_DELETED else ""
         names = ", ".join(deleted[:SHOWN_DELETED])
@@ -367,7 +370,8 @@ def wait_for_note(root):
 
 
 class Meeting(object):
-    """Every process tells its address to the first one, at MASTER_ADDR:MASTER_PORT, before the training uses it.
+    """Every process tells its address to the first process, at MASTER_ADDR:MASTER_PORT, before the training uses the
+    address.
 
     `everyone` has them by rank. `wait_for_all` returns when every process has come to its end, or is gone.
     """
@@ -454,7 +458,7 @@ def free_port():
 
 def run_role(spec, process, meeting, variables):
     # type: (Dict[str, Any], Process, Meeting, Dict[str, str]) -> int
-    """Run this process's role, and return its status."""
+    """Run this process's role, and return the status."""
     lines, root = spec["lines"], os.path.dirname(variables["AZ_BATCHAI_MOUNT_ROOT"])
     if "workers" not in spec:
         if spec["only_master"] and process.rank:
@@ -495,7 +499,7 @@ def bash():
 
 def watched(child, root):
     # type: (subprocess.Popen[bytes], str) -> int
-    """Wait for the child's end; whoever ends this process ends it."""
+    """Wait for the child's end; a signal for this process ends the child."""
     with passing_on(child):
         status = child.wait()
     if status == -signal.SIGABRT and os.path.exists(os.path.join(root, "over-{}".format(child.pid))):

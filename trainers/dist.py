@@ -1,4 +1,5 @@
-"""Runs several processes as one training: they join, train, stop together, and report their result in a last line.
+"""Runs several processes as one training: the processes join, train, stop together, and report the result in a last
+line.
 
 A trainer runs the same code in one process and in many. There is always a process group (gloo on CPUs, NCCL on GPUs),
 so only one code path has to be tested.
@@ -52,7 +53,7 @@ __all__ = [
 
 
 def all_sum(values: torch.Tensor) -> torch.Tensor:
-    """Replace `values` by their sum over all processes, and return the sum."""
+    """Replace `values` by the sum over all processes, and return the sum."""
     dist.all_reduce(values)
     return values
 
@@ -61,7 +62,7 @@ Train = Callable[[torch.device, StopRequest], str]
 
 
 def run(train: Train, place: Place) -> int:
-    """Join the other processes, call `train`, leave the group, print this process's last line, and return its exit
+    """Join the other processes, call `train`, leave the group, print this process's last line, and return the exit
     code.
 
     0 done; 1 failed, with the traceback above the line; 2 the data cannot be used; 143 stopped by SIGTERM; 130 Ctrl-C.
@@ -89,7 +90,7 @@ TrainInRounds = Callable[[Place, torch.device, StopRequest], str]
 
 
 def run_in_rounds(train: TrainInRounds, place: Place) -> int:
-    """Do the same as `run` for a trainer that may be called several times in one process.
+    """Like `run`, for a trainer with possibly several calls in one process.
 
     Under `elastic.launch --in-place`, the process stays alive when members of the run join or leave. `train` is then
     called again with a new place, and must keep its state and its data between the calls. Under any other launcher,

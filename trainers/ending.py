@@ -1,4 +1,4 @@
-"""The end of a process: its exit code, its last line, and ending with its launcher."""
+"""The end of a process: the exit code, the last line, and ending with the launcher."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ DONE, FAILED, BAD_DATA, NOT_NEEDED, INTERRUPTED, STOPPED = 0, 1, 2, 75, 130, 143
 
 
 def write_line(text: str, stream: TextIO) -> None:
-    """Write a line with one system call. `print` sends the newline separately, so processes that share a log would
-    mix their lines."""
+    """Write a line with one system call. `print` sends the newline separately, so processes with one log would mix
+    lines.
+    """
     stream.write(f"{text}\n")
     stream.flush()
 

@@ -58,7 +58,7 @@ def _only_archive(folder: Path) -> Path | None:
 
 
 def find(folder: Path, wanted: dict[str, str]) -> dict[str, Path]:
-    """Return the paths of the `wanted` files, all from one folder: `folder` itself or one of its sub-folders.
+    """Return the paths of the `wanted` files, all from one folder: `folder` itself or a sub-folder.
 
     See data_checks.names.locate.
     """
@@ -128,7 +128,7 @@ def _zip_kind(info: zipfile.ZipInfo) -> str:
 
 
 def _extract(archive: Path, member: _Member, folder: Path, room: int) -> int:
-    """Write one member, and return its size in bytes. Stops one chunk after `room` is used up."""
+    """Write one member, and return the size in bytes. Stops one chunk after `room` is used up."""
     target = _inside(archive, member.name, folder)
     if member.kind == "folder":
         target.mkdir(parents=True, exist_ok=True)

@@ -40,8 +40,7 @@ def choose(device: str, environ: Mapping[str, str], nvidia: Path = NVIDIA) -> No
 
 
 def expected(environ: Mapping[str, str], nvidia: Path = NVIDIA) -> int:
-    """Return the number of GPUs that this node should have, by its VM size or else by its driver; 0 outside Azure
-    ML."""
+    """Return the number of GPUs of this node by the VM size or else by the driver; 0 outside Azure ML."""
     if environ.get(LOCAL) or not environ.get("AZUREML_RUN_ID"):
         return 0
     told = environ.get(GPUS, "")
@@ -49,7 +48,7 @@ def expected(environ: Mapping[str, str], nvidia: Path = NVIDIA) -> int:
 
 
 def driver(nvidia: Path = NVIDIA) -> str:
-    """Return the version of NVIDIA's driver, such as 535.183.01, or '' if there is no driver."""
+    """Return the version of NVIDIA's driver, for example 535.183.01, or '' without a driver."""
     try:
         found = re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)", (nvidia / "version").read_text("utf-8"))
     except OSError:
@@ -77,7 +76,7 @@ def why_unused(count: int, driver: str, build: str, cuda: str | None) -> str:
 
 
 def names() -> list[str]:
-    """Return the names of the GPUs that PyTorch uses."""
+    """Return the names of PyTorch's GPUs."""
     return [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
 
 

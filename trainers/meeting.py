@@ -1,5 +1,4 @@
-"""How the processes of a training find each other: the rank of each process, the store that they share, and each
-process's device."""
+"""The meeting of a training's processes: the rank of each process, the shared store, and each process's device."""
 
 from __future__ import annotations
 
@@ -71,8 +70,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def place(args: argparse.Namespace, environ: Mapping[str, str]) -> Place:
-    """Return the place of this process, from its arguments and its environment. Raises ValueError, naming flag and
-    variable, if they contradict each other.
+    """Return the place of this process, from arguments and environment. Raises ValueError, with flag and variable, for
+    a contradiction.
 
     It raises ValueError too if this node has a GPU that PyTorch can't use, unless the processor is asked for.
     """
@@ -104,8 +103,9 @@ def _number(environ: Mapping[str, str], name: str, default: int) -> int:
 
 
 def join(place: Place) -> torch.device:
-    """Wait for the other processes, and return this process's device. Raises DistError if they don't arrive within
-    `place.patience` seconds."""
+    """Wait for the other processes, and return this process's device. Raises DistError for missing processes after
+    `place.patience` seconds.
+    """
     end_with_the_launcher(os.environ)
     if place.rank == 0:
         node_facts.write(os.environ)
@@ -125,7 +125,7 @@ def join(place: Place) -> torch.device:
 
 
 def _store_of_torchrun(place: Place, environ: Mapping[str, str]) -> dist.Store:
-    """Return the store of torchrun's agent, under a prefix that only these processes have agreed on.
+    """Return the store of torchrun's agent, under a prefix agreed on by only these processes.
 
     torchrun 2.13 keeps one store over all restarts and adds no prefix of its own, so workers that were started again
     would find the addresses of those that died, and wait for them until `patience` ends. No variable that torchrun
@@ -163,7 +163,7 @@ def _stay_on_loopback() -> None:
 
 
 def device_of(place: Place) -> torch.device:
-    """Return this process's device: one GPU of this host, or a fair share of its cores.
+    """Return this process's device: one GPU of this host, or a fair share of the host's cores.
 
     PyTorch takes all cores in every process. Two processes of one host then run twice as many threads as there
     are cores, and each step takes several times as long. OMP_NUM_THREADS takes precedence.

@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 class Metrics:
-    """A writer for rows of numbers. Every process has one and may call it; only rank 0 writes.
+    """A writer for rows of numbers. Every process has and may call a writer; only rank 0 writes.
 
     A line of `metrics.jsonl` is `{"time": unix seconds, "step": int, "epoch": int, <name>: number, ...}` and reaches
     the file at once. Without a folder, no file is written. A new training replaces an older file. A training that
@@ -69,7 +69,7 @@ class Metrics:
         self._failing = False
 
     def write(self, step: int, epoch: int, **values: float) -> None:
-        """Add one row. Raises ValueError, in every process, for a value that is nan or infinite.
+        """Add one row. A value of nan or infinity raises ValueError in every process.
 
         A row that can't be written is reported, and written with a later one.
         """
@@ -87,7 +87,7 @@ class Metrics:
         self._put_down()
 
     def _put_down(self) -> None:
-        """Append the rows in memory that the file lacks."""
+        """Append the file's missing rows from memory."""
         if not self._path or self._in_file == self._rows:
             return
         try:
@@ -153,7 +153,7 @@ class Metrics:
         return {"rows": self._rows, "step": self._step}
 
     def live_state_dict(self) -> dict[str, Any]:
-        """Return the state and the newest rows, for another process that may have to write them."""
+        """Return the state and the newest rows, for another process to write."""
         return {**self.state_dict(), "recent": list(self._recent)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -201,7 +201,9 @@ class Metrics:
 
 
 def _wants_mlflow(environ: Mapping[str, str]) -> bool:
-    """Return whether rows also go to MLflow. On the local cloud they don't, because it shows only metrics.jsonl."""
+    """Return whether rows also go to MLflow. The local cloud shows only metrics.jsonl, so rows there stay out of
+    MLflow.
+    """
     return bool(environ.get("MLFLOW_TRACKING_URI")) and environ.get("TRAINYARD_MLFLOW") != "off"
 
 
@@ -270,8 +272,9 @@ class Mean:
 
 
 def peak_memory_mib(device: torch.device) -> float:
-    """Return the peak memory use in MiB: of the GPU if there is one, otherwise of this process (0 on Windows, which
-    does not report it)."""
+    """Return the peak memory use in MiB: of the GPU if present, otherwise of this process (0 on Windows, which reports
+    none).
+    """
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**20
     if sys.platform == "win32":

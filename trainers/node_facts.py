@@ -1,5 +1,5 @@
-"""The software and hardware that a job trained with: Python, packages, processor. Azure ML keeps the files that a job
-writes to ./outputs.
+"""The software and hardware of a job's training: Python, packages, processor. Azure ML keeps a job's files in
+./outputs.
 
 `promote` signs these facts. If `reproduce` gets different weights, it compares the facts of both runs.
 """
@@ -49,7 +49,7 @@ def facts() -> dict[str, Any]:
 
 
 def processor() -> str:
-    """Return the processor's name as the system reports it, such as `x86_64 Intel(R) Xeon(R) ...`."""
+    """Return the processor's name from the system, for example `x86_64 Intel(R) Xeon(R) ...`."""
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     except OSError:

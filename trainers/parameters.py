@@ -1,4 +1,4 @@
-"""The flags of a trainer, as described by its parameters.json.
+"""The flags of a trainer, from the trainer's parameters.json.
 
 parameters.json is a JSON Schema. It is the only place that declares each parameter's type, range, default and help
 text: Trainyard checks job files and requests against it before a job starts, and the web page makes a form from it.
@@ -27,7 +27,7 @@ _WORDS = {"true": True, "false": False}
 
 
 def add_arguments(parser: argparse.ArgumentParser, file: Path, skip: tuple[str, ...] = ()) -> None:
-    """Add a flag for each parameter of the file, except for those in `skip`, which other modules add."""
+    """Add a flag for each parameter of the file, except the parameters in `skip`, added by other modules."""
     for name, schema in json.loads(file.read_text("utf-8"))["properties"].items():
         if name not in skip:
             _add(parser, name, schema)
@@ -66,7 +66,7 @@ def positive(text: str) -> int:
 
 
 def _reader(kind: str, schema: dict[str, Any]) -> Callable[[str], Any]:
-    """Return the function that converts the flag's text to its value, or raises an error that names the range."""
+    """Return the function from a flag's text to the value. The function raises an error with the range."""
 
     def read(text: str) -> Any:
         if schema.get("pattern") == AUTO and text == "auto":

@@ -1,5 +1,4 @@
-"""Options that make a step faster without changing what the model learns: bfloat16, torch.compile and
-channels_last."""
+"""Options for a faster step with unchanged learning: bfloat16, torch.compile and channels_last."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser, channels_last: bool = True) -
 
 @dataclass(frozen=True)
 class Speed:
-    """The options that are on. bfloat16 has the range of float32, so gradients are not scaled."""
+    """The options in use. bfloat16 has the range of float32, so gradients are not scaled."""
 
     amp: bool = False
     compile: bool = False

@@ -1,4 +1,4 @@
-"""Stops all processes at the same step when one of them receives SIGTERM."""
+"""Stops every process at one step after a SIGTERM for any of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Stopped(Exception):
 
 
 class StopRequest:
-    """A SIGTERM that all processes obey at the same step.
+    """A SIGTERM that every process obeys at one step.
 
     Azure ML sends SIGTERM before it removes a low-priority node, and when a job is canceled. If only the signalled
     process left, the others would wait forever in a collective operation. With a `team`, processes that got no signal
@@ -50,7 +50,7 @@ class StopRequest:
         signal.signal(signal.SIGTERM, self._note)
 
     def watch(self, environ: Mapping[str, str]) -> None:
-        """Start to ask for announced evictions, in one process of each node."""
+        """Start asking for announced evictions, in one process of each node."""
         if environ.get("LOCAL_RANK", "0") == "0":
             from elastic import eviction
 

@@ -1,4 +1,4 @@
-"""The parts that all trainers share: flags, the log, metric columns, checkpoints, and command-line errors.
+"""The shared parts of the trainers: flags, the log, metric columns, checkpoints, and command-line errors.
 
 A trainer calls this module; this module never calls a trainer. Each trainer's train.py shows its training from top to
 bottom.
@@ -30,7 +30,7 @@ from speed import Speed
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The flags that every trainer has. Each trainer adds its own flags in a subclass."""
+    """The flags of every trainer. Each trainer adds its own flags in a subclass."""
 
     data: Path
     from_model: Path | None
@@ -47,7 +47,7 @@ class Settings:
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> Self:
-        """Return the settings on a command line. Raises ValueError for flags that contradict each other."""
+        """Return the settings on a command line. Raises ValueError for contradicting flags."""
         args.speed = Speed.of(args)
         return cls(**{each.name: getattr(args, each.name) for each in fields(cls)})
 
@@ -75,8 +75,7 @@ S = TypeVar("S", bound=Settings)
 def add_arguments(
     parser: argparse.ArgumentParser, described: Path, skip: tuple[str, ...] = (), channels_last: bool = True
 ) -> None:
-    """Add the flags that every trainer has, and the flags in `described` (a parameters.json) except those named in
-    `skip`."""
+    """Add the flags of every trainer, and the flags in `described` (a parameters.json) except the names in `skip`."""
     words = "steps between two lines of log and metrics (default: 10)"
     parser.add_argument("--log-interval", type=parameters.positive, default=10, help=words)
     parameters.add_arguments(parser, described, ("device", *skip))
@@ -100,7 +99,7 @@ def read(parser: argparse.ArgumentParser, kind: type[S], argv: Sequence[str] | N
 
 @dataclass(kw_only=True)
 class Training:
-    """The state of one training. Everything except `place` and `device` is the same in every process.
+    """The state of one training. Everything except `place` and `device` is equal in every process.
 
     `state` is what a checkpoint holds, beside `position`, which says how far the training is.
     """
@@ -127,8 +126,7 @@ class Training:
         return f"processes {place.world_size} ({place.backend}), device {device}, threads {threads} each"
 
     def row(self, seconds: float, waited: float, step: int | None = None, **values: float) -> None:
-        """Write one row of metrics for a step (by default the last step): `values`, and the columns that every
-        trainer has.
+        """Write one row of metrics for a step (by default the last step): `values`, and the columns of every trainer.
 
         `seconds` passed since the row before, of which `waited` went by until data were there.
         """
@@ -160,7 +158,8 @@ class Training:
 
 
 def one_cycle(optimizer: torch.optim.Optimizer, lr: float, steps: int) -> torch.optim.lr_scheduler.LRScheduler:
-    """Return the learning rate of a step under the one-cycle schedule (Smith and Topin 2017, arXiv:1708.07120): it
-    rises to `lr` during the first quarter of the steps, then falls to 0."""
+    """Return the learning rate of a step under the one-cycle schedule (Smith and Topin 2017, arXiv:1708.07120): a rise
+    to `lr` during the first quarter of the steps, then a fall to 0.
+    """
     total = max(5, steps)  # four steps make PyTorch divide by zero
     return torch.optim.lr_scheduler.OneCycleLR(optimizer, lr, total_steps=total, pct_start=0.25, cycle_momentum=False)

@@ -14,7 +14,7 @@ NAME = "model.safetensors"
 
 
 def write(folder: Path, weights: Mapping[str, Tensor], about: Mapping[str, str] | None = None) -> None:
-    """Write model.safetensors with these entries in its header. The file is written whole or not at all."""
+    """Write model.safetensors with these entries in the header. The file is written whole or not at all."""
     content = save({name: value.cpu().contiguous() for name, value in weights.items()}, dict(about) if about else None)
     with files.replacing(folder / NAME) as path:
         path.write_bytes(_ordered(content) if about else content)  # not save_file: its owner alone could read it

@@ -1,4 +1,4 @@
-"""Messages about an API that does not answer: one when the outage begins, one when it ends."""
+"""Messages about an unresponsive API: one message at the begin of the outage, one at the end."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ class OutageListener(Protocol):
     """Receiver of the failures and recoveries of API calls."""
 
     def failed(self, exc: Unreachable) -> None:
-        """Handle a call that got no answer and will be retried."""
+        """Handle a call without an answer, before its retry."""
 
     def recovered(self) -> None:
-        """Handle a call that got an answer."""
+        """Handle a call with an answer."""
 
 
 class OutageMessages:
-    """Prints one message for the first of several failures in a row, and one for the first answer after them."""
+    """Prints one message for the first of several failures in a row, and one for the first answer afterwards."""
 
     def __init__(self, say: Callable[[str], None] = lambda _: None) -> None:
         self._say = say

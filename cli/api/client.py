@@ -28,10 +28,12 @@ BUSY_SECONDS = 10.0  # in which a busy API is asked again, where asking twice do
 TOLD = (409, 422)  # the API says in a sentence why it refuses, and what to do
 START_ONE = "Start the local cloud with `python3 trainyard.py up`, or name a deployment: --url, or `login URL` once."
 OPTIONS = {  # of the command line, by the field of a request that they fill
-    "done_by": "--done-by", "keep_warm_seconds": "--keep-warm", "nodes": "--nodes", "seconds": "--for",
-    "takes_seconds": "--takes", "timeout_seconds": "--timeout", "within_seconds": "--within", "why": "--why",
+    "data": "--data", "done_by": "--done-by", "keep_warm_seconds": "--keep-warm", "nodes": "--nodes",
+    "seconds": "--for", "takes_seconds": "--takes", "timeout_seconds": "--timeout", "within_seconds": "--within",
+    "why": "--why",
 }  # fmt: skip
 _FIELD = re.compile(rf"^({'|'.join(OPTIONS)})\b(?= is )")
+_SECONDS = re.compile(r"^(\w*seconds) is ([\d.]+); use a number of (at (?:least|most)) (\d(?:[\d.e+]*\d)?)")
 KEY_WANTED = "It needs a key or a token: `login {}` stores one."
 KEY_REFUSED = "It rejected the key or token of this login, which may have expired: `login {}` stores a new one."
 MAYBE_DONE = "The request may have been carried out. Check before you repeat it."
@@ -48,7 +50,7 @@ class LogChunk:
 
 
 class Api:
-    """Client of one deployment. All calls raise NotFound, Unreachable, or CliError with the API's own message."""
+    """Client of one deployment. Every call raises NotFound, Unreachable, or CliError with the API's own message."""
 
     def __init__(self, url: str, authenticate: Authenticate | None = None) -> None:
         if not url.startswith(("http://", "https://")):
@@ -92,7 +94,7 @@ class Api:
         return answer
 
     def health(self) -> dict[str, Any]:
-        """Return the health report. Status 503 is also a report here; its checks name what does not work."""
+        """Return the health report. Status 503 is also a report here, with the failing checks."""
         answer: dict[str, Any] = _json(self.send("GET", "health", accept=(503,)))
         return answer
 
@@ -146,8 +148,9 @@ class Api:
         timeout: float = 0.0,
         repeats: bool = False,
     ) -> httpx.Response:
-        """Send one request. A status of 300 or more raises unless it is in `accept`. Requests that are safe to
-        repeat are retried for ten seconds while the API is busy."""
+        """Send one request. A status of 300 or more raises unless `accept` has the status. Repeatable requests are
+        retried for ten seconds while the API is busy.
+        """
         address = "/".join([self.url, *(quote(part, safe="") for part in path)])
         filled_query = {name: _text(value) for name, value in (query or {}).items() if not _is_empty(value)}
         headers = dict(headers or {})
@@ -246,12 +249,17 @@ def _refusal(answer: httpx.Response, warning: str = "") -> CliError:
     """Return the error for this status, with the API's own message (RFC 9457) if the answer has one, and with
     `warning`."""
     status, (words, code) = answer.status_code, _words(answer)
-    words = _FIELD.sub(lambda found: OPTIONS[found[0]], words)
+    said = words
+    words = _FIELD.sub(lambda found: OPTIONS[found[0]], _SECONDS.sub(_durations, said))
     if status == 401 or (status == 403 and not words):
         sent = {"authorization", "x-functions-key"} & set(answer.request.headers)
         advice = (KEY_REFUSED if sent else KEY_WANTED).format(_base(answer.request.url))
         words = f"{words.rstrip('.')}. {advice}" if words else advice
-    message = words if words and status in TOLD else f"The API answered {status}: {words or answer.reason_phrase}"
+    message = (
+        words
+        if words and (status in TOLD or words != said)
+        else f"The API answered {status}: {words or answer.reason_phrase}"
+    )
     if status == 404:
         url = answer.request.url
         hint = (
@@ -264,8 +272,22 @@ def _refusal(answer: httpx.Response, warning: str = "") -> CliError:
     return Unreachable(message, code) if status in BUSY else CliError(message, code)
 
 
+def _durations(found: re.Match[str]) -> str:
+    """Return the API's rule about a field of seconds, with the option and with durations as options take them."""
+    option = OPTIONS.get(found[1], found[1])
+    return f"{option} is {duration(float(found[2]))}; use {found[3]} {duration(float(found[4]))}"
+
+
+def duration(seconds: float) -> str:
+    """Return the seconds as --timeout and --for take them: `90s`, `15m`, `2h`, `31d`."""
+    unit, length = next(
+        ((u, n) for u, n in (("d", 86400), ("h", 3600), ("m", 60)) if seconds and seconds % n == 0), ("s", 1)
+    )
+    return f"{seconds / length:g}{unit}"
+
+
 def _base(url: httpx.URL) -> str:
-    """Return the base address of the API that received a request."""
+    """Return the base address of the API behind a request."""
     return f"{url.scheme}://{_host(url)}{url.path.partition('/api')[0]}/api"
 
 

@@ -1,5 +1,6 @@
-"""Download of a run's archive: parallel, and each file is checked against the manifest before it gets its final
-name."""
+"""Download of a run's archive: parallel, with a check of each file against the manifest before the file gets its final
+name.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +34,8 @@ Progress = Callable[[int], None]  # told how many more bytes are there; less tha
 
 @dataclass(frozen=True)
 class File:
-    """One entry of a manifest, or of a model's signature. A signature has each file's SHA-256 but no sizes; then `size`
-    is -1.
+    """One entry of a manifest, or of a model's signature. A signature has each file's SHA-256 but no sizes; `size` is
+    then -1.
 
     `md5` is hexadecimal, and empty if the storage has none; then the etag is compared instead.
     """
@@ -92,13 +93,13 @@ def _content(api: Api, run: str) -> bytes:
 
 
 def chosen(files: list[File], only: list[str]) -> list[File]:
-    """Return the files in these folders of the archive, or with these names. An empty `only` means all files."""
+    """Return the files in these folders of the archive, or with these names. An empty `only` means every file."""
     prefixes = [part.strip("/") for part in only]
     return [f for f in files if not prefixes or any(f.name == w or f.name.startswith(f"{w}/") for w in prefixes)]
 
 
 def fetch(source: Source, run: str, files: list[File], folder: Path, progress: Progress) -> list[File]:
-    """Download these files of a run into the folder, and return the files that were downloaded.
+    """Download these files of a run into the folder, and return the downloaded files.
 
     Files that are already there and whole are skipped. A file gets its final name only once its size and checksum match
     the manifest. After an interruption, the same call resumes the download, also in the middle of a file.
@@ -115,7 +116,7 @@ def fetch(source: Source, run: str, files: list[File], folder: Path, progress: P
 
 
 def _results(jobs: list[Future[bool]]) -> list[bool]:
-    """Return all results, or raise the first error as soon as one job has failed."""
+    """Return every result, or raise the first error as soon as a job has failed."""
     done, _ = wait(jobs, return_when=FIRST_EXCEPTION)
     for job in done:
         if error := job.exception():
@@ -164,7 +165,7 @@ class _Download:
     stopped: Event
 
     def bring(self, file: File, target: Path) -> bool:
-        """Download the file unless it is already there. Returns whether the file was downloaded."""
+        """Download the file unless the folder has it. Returns whether the file was downloaded."""
         if _is_there(file, target, self.seen):
             self.progress(target.stat().st_size)
             return False

@@ -1,4 +1,4 @@
-"""Following a run until it is archived, and its log to the end."""
+"""Following a run until its archive, and the run's log to the end."""
 
 from __future__ import annotations
 
@@ -45,8 +45,7 @@ class LogReader:
 
 
 class MembersReader:
-    """Reads the logs of all jobs of an elastic run as one log, in which each line is prefixed with its job's short
-    name.
+    """Reads the logs of an elastic run's jobs as one log. Each line begins with the short name of its job.
 
     A job is `m<member>-<attempt>`. The number of a job's log is the member's number, plus the number of members for
     each earlier attempt. `offset` counts the bytes of all logs together.
@@ -90,7 +89,7 @@ Reader = LogReader | MembersReader
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Delay Ctrl-C until the end of the block, so that the output and the record of the output stay consistent."""
+    """Delay Ctrl-C until the end of the block, to keep the output and the record of the output consistent."""
     pressed: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
     try:
@@ -102,7 +101,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 class Watcher(Protocol):
-    """Receiver of everything that happens to a run or drop that is followed."""
+    """Receiver of the events of a followed run or drop."""
 
     def drop(self, drop: dict[str, Any]) -> None:
         """Receive the current drop, {} before its first upload is known. Called about twice a second."""
@@ -175,7 +174,7 @@ def _is_closed(drop: dict[str, Any], before: dict[str, Any]) -> bool:
 
 
 def find_drop(api: Api, route: str, name: str) -> dict[str, Any]:
-    """Return the drop, or {} if no upload to it is known yet."""
+    """Return the drop, or {} for a drop without a known upload."""
     try:
         drop: dict[str, Any] = api.get("drops", route, name)
     except NotFound:
@@ -184,8 +183,7 @@ def find_drop(api: Api, route: str, name: str) -> dict[str, Any]:
 
 
 def usual_times(api: Api, run: dict[str, Any]) -> dict[str, str]:
-    """Return the usual duration of each phase of such a run, in words, from the newest completed runs of its
-    experiment."""
+    """Return the usual duration of each phase of a run, in words, from the newest completed runs of the experiment."""
     try:
         listed = api.get("runs", experiment=run["experiment"], state="completed", limit=EARLIER_RUNS, details="true")
     except CliError:

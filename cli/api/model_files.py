@@ -1,4 +1,4 @@
-"""Download of a model's version with its proof: the files that its signature names, each checked by SHA-256."""
+"""Download of a model's version with its proof: the files named by the signature, each checked by SHA-256."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ModelSource:
 def bring(
     api: Api, version: dict[str, Any], folder: Path, only: list[str], progress: fetching.Progress
 ) -> tuple[list[fetching.File], int]:
-    """Download the version's files and, after them, its signature. Returns the files and the number of new ones."""
+    """Download the version's files and then the signature. Returns the files and the number of new files."""
     source = ModelSource(api, version)
     content = retry_unreachable(lambda: _signature(source, version["run"]), PATIENCE_SECONDS, OutageMessages())
     files = fetching.chosen(_files(read(content)), only)

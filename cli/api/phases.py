@@ -7,6 +7,7 @@ The time of a phase is the sum of the times in its states. A preempted run retur
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable
 from datetime import datetime
@@ -65,17 +66,17 @@ def _alike(run: dict[str, Any], other: dict[str, Any]) -> bool:
 
 def _range(times: list[float]) -> str:
     if len(times) < 4:
-        return duration(statistics.median(times))
+        return _roughly(statistics.median(times))
     low, _, high = statistics.quantiles(times, n=4, method="inclusive")
-    low_words, high_words = duration(low), duration(high)
+    low_words, high_words = _roughly(low), _roughly(high)
     if low_words == high_words:
         return low_words
     number, unit = low_words.split(" ", 1)
     return f"{number if high_words.endswith(f' {unit}') else low_words} to {high_words}"
 
 
-def duration(seconds: float) -> str:
-    """Format rounded seconds for people: '0.4 s', '42 s', '3 min', '2.5 h'."""
+def _roughly(seconds: float) -> str:
+    """Format a usual duration in one unit: '0.4 s', '42 s', '3 min', '2.5 h'."""
     if seconds < 0.95:
         return f"{seconds:.1f} s"
     if seconds < 89.5:
@@ -83,6 +84,27 @@ def duration(seconds: float) -> str:
     if seconds < 89.5 * 60:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h".replace(".0 h", " h")
+
+
+def duration(seconds: float) -> str:
+    """Format a duration: '0.4 s', '42 s', '3 min 5 s', '2 h 30 min', '3 d 4 h'; '–' for a negative one.
+
+    page/format.js writes the same. The smaller unit is left out if it is zero.
+    """
+    if not 0 <= seconds < math.inf:
+        return "–"
+    whole, minutes, hours = (math.floor(seconds / unit + 0.5) for unit in (1, 60, 3600))
+    if (tenths := math.floor(seconds * 10 + 0.5) / 10) < 10:
+        return f"{tenths:g} s"
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return _in_two(*divmod(whole, 60), "min", "s")
+    return _in_two(*divmod(minutes, 60), "h", "min") if minutes < 48 * 60 else _in_two(*divmod(hours, 24), "d", "h")
+
+
+def _in_two(large: int, small: int, unit: str, smaller_unit: str) -> str:
+    return f"{large} {unit} {small} {smaller_unit}" if small else f"{large} {unit}"
 
 
 def clock(seconds: float) -> str:

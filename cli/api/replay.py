@@ -14,7 +14,7 @@ from .client import Api
 
 @dataclass
 class Moved:
-    """The numbers of messages that were returned to one queue."""
+    """The numbers of messages returned to one queue."""
 
     poison: int = 0
     dead_letters: int = 0
@@ -25,8 +25,9 @@ class Moved:
 
 @dataclass
 class Replayed:
-    """The result of a replay. `unreadable` names the dead letters that belong to no queue here or are not JSON;
-    they stay."""
+    """The result of a replay. `unreadable` names the dead letters without a queue here, and dead letters outside of
+    JSON; both stay.
+    """
 
     queues: dict[str, Moved] = field(default_factory=dict)
     unreadable: list[str] = field(default_factory=list)
@@ -36,8 +37,9 @@ class Replayed:
 
 
 def replay(api: Api, only: str = "", dry_run: bool = False) -> Replayed:
-    """Return all poison messages and dead letters to their queues, or only those of the queue `only`. With
-    `dry_run`, only count them. Raises CliError."""
+    """Return poison messages and dead letters to their queues, or only the messages of the queue `only`. With
+    `dry_run`, only count. Raises CliError.
+    """
     left: set[str] = set()
     queues: dict[str, Moved] = {}
     for queue in [only] if only else sorted(api.get("status")["queues"]):

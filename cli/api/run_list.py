@@ -1,4 +1,4 @@
-"""Lists of runs: reading them page by page, sorting them, and finding the parameters that differ."""
+"""Lists of runs: reading page by page, sorting, and finding differing parameters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Run = dict[str, Any]
 
 @dataclass
 class RunPage:
-    """Some runs, whether there may be more, and the number of runs that were searched for them, newest first."""
+    """Some runs, whether more may exist, and the number of searched runs, newest first."""
 
     runs: list[Run]
     more: bool
@@ -99,8 +99,9 @@ COMPUTED: dict[str, Callable[[Run], float | None]] = {"cost": cost_of, "used": u
 
 
 def differing(runs: list[Run]) -> dict[str, list[str]]:
-    """Return, for each experiment, the parameters with more than one value among its runs. Experiments are compared
-    separately because their parameters differ anyway."""
+    """Return, for each experiment, the parameters with several values among the experiment's runs. Experiments are
+    compared separately, because their parameters differ anyway.
+    """
     kinds: dict[str, list[Run]] = {}
     for run in runs:
         kinds.setdefault(run.get("experiment", ""), []).append(run)
@@ -137,7 +138,7 @@ def own_rows(api: Api, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _me(api: Api) -> tuple[str, str]:
-    """Return your name and object id as this Trainyard knows them. Raises CliError if it knows neither."""
+    """Return your name and object id in this Trainyard. Raises CliError if both are unknown."""
     me = api.get("me")
     if not (me["name"] or me.get("id")):
         raise CliError("Trainyard does not know your name. Set TRAINYARD_USER, or sign in with Entra ID.")

@@ -1,5 +1,6 @@
-"""Ways to name a run on the command line: its full name, a prefix of it, `@latest`, `mnist@best:accuracy`, or its
-drop."""
+"""Ways to name a run on the command line: the full name, a prefix, `@latest`, `mnist@best:accuracy`, or the run's
+drop.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def run_name(api: Api, text: str) -> str:
 
 @contextmanager
 def suggesting(api: Api, text: str) -> Iterator[None]:
-    """Add suggestions to the error for a full name that does not exist, as for a prefix that does not exist."""
+    """Add suggestions to the error for an unknown full name, as for an unknown prefix."""
     try:
         yield
     except NotFound:

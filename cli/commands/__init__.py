@@ -1,5 +1,6 @@
-"""The families of commands, one module each. Importing a module registers its commands; `load` imports the modules
-that are needed."""
+"""The families of commands, one module each. Importing a module registers its commands; `load` imports only the needed
+modules.
+"""
 
 from collections.abc import Sequence
 from importlib import import_module
@@ -19,8 +20,9 @@ FAMILIES = (
 
 
 def load(argv: Sequence[str] = ()) -> typer.Typer:
-    """Return the app with the family of the command that these arguments call. All families are loaded if the
-    arguments name no command (--help), or a command that command_list.py does not have yet."""
+    """Return the app with the family of the command in these arguments. Every family is loaded for arguments without a
+    command (--help), or with a command missing from command_list.py.
+    """
     name = argv[0] if argv else ""
     family = COMMANDS[name][0] if name in COMMANDS else name if name in GROUPS else ""
     for module in [family] if family else [*FAMILIES, *GROUPS]:
@@ -30,5 +32,5 @@ def load(argv: Sequence[str] = ()) -> typer.Typer:
 
 
 def family_of(registered: CommandInfo) -> str:
-    """Return the name of the module that defines a command."""
+    """Return the name of a command's module."""
     return registered.callback.__module__.rpartition(".")[2] if registered.callback else ""

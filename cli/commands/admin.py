@@ -14,6 +14,7 @@ from ..nodes import smoke as smoking
 from ..results import SmokeCheck, prints
 from ..session import Session, command_of
 from ..setup import tab_completion
+from ..show.tables import counted
 from ..terminal_text import one_line
 from . import options
 
@@ -58,7 +59,7 @@ def replay(
     done = replaying.replay(session.api, queue, dry_run)
     verb = "would go back" if dry_run else "went back"
     lines = [
-        f"{name}: {moved.poison:,} poison messages and {moved.dead_letters:,} dead letters {verb}"
+        f"{name}: {counted(moved.poison, 'poison message')} and {counted(moved.dead_letters, 'dead letter')} {verb}"
         for name, moved in done.queues.items()
         if moved.poison or moved.dead_letters
     ]

@@ -124,8 +124,7 @@ def _days(costs: dict[str, Any]) -> Table:
 
 
 def _kinds(rows: list[dict[str, Any]]) -> list[str]:
-    """Return the kinds of cost that are not zero. Leaving out the others leaves room for a run's name on a narrow
-    terminal."""
+    """Return the kinds of cost above zero. Leaving out the others leaves room for a run's name on a narrow terminal."""
     return [kind for kind in KINDS if any(row[kind] for row in rows)]
 
 
@@ -167,7 +166,7 @@ def _below(costs: dict[str, Any]) -> list[Text]:
 
 
 def _gaps(costs: dict[str, Any]) -> list[Text]:
-    """Return a warning for each day whose cost is missing from all the numbers, with advice on how to recover it."""
+    """Return a warning for each day with a cost outside of the numbers, and advice on recovering the cost."""
     return [
         Text(
             one_line(f"What {gap['cluster']} cost on {gap['day']} is missing: {gap['why']} {gap['advice']}"),

@@ -64,7 +64,7 @@ def data_diff(session: Session, a: Ref, b: Ref) -> None:
 
 
 def _of_cards(session: Session, a: str, b: str) -> RenderableType:
-    """Return the differences of the two data cards; nothing if one of them has no card."""
+    """Return the differences of the two data cards; nothing without two cards."""
     try:
         return show.data_cards.changes(session.api.get("data", "card", "diff", a=a, b=b))
     except CliError:

@@ -99,11 +99,12 @@ def drop(
         upload_ = _Upload(session, container, source, route, name, job_file, trains)
         if choice == NEW:
             upload_.name = upload_.free_name()
-        todo = upload_.plan()
+        with session.err.status("Comparing the folder with the drop"):
+            todo = upload_.plan()
         session.remark(_summary(todo, delete))
-        _admit(
-            session, _checked(source, route, upload_.name, answer), only_told=dry_run or bool(todo.gone and not delete)
-        )
+        with session.err.status("Checking the data"):
+            said = _checked(source, route, upload_.name, answer)
+        _admit(session, said, only_told=dry_run or bool(todo.gone and not delete))
         if dry_run:
             session.print_result(_plan_as_json(todo), "Nothing was uploaded.")
             return
@@ -134,8 +135,9 @@ def _show_check(session: Session, said: DataChecked) -> None:
 
 
 def _admit(session: Session, said: DataChecked, only_told: bool) -> None:
-    """Print the warnings. Raises CliError for data that the app would refuse, unless it is `only_told`: a dry run, or
-    a folder that is only a part of its drop."""
+    """Print the warnings. Raises CliError for data that the app would refuse, unless `only_told`: a dry run, or a
+    folder of only a part of its drop.
+    """
     for sentence in (*(said["refusals"] if only_told or said["verdict"] == "warned" else ()), *said["warnings"]):
         session.remark(one_line(sentence), "yellow")
     if said["verdict"] == "refused" and not only_told:
@@ -207,8 +209,9 @@ class _Upload:
             self.done = drop_upload.upload(self.container, todo, progress, delete, self._said())
 
     def _said(self) -> dict[str, str]:
-        """Return the uploader's name as this Trainyard knows it, so that `runs --mine` finds the drop's run, and
-        the place of the source."""
+        """Return the uploader's name in this Trainyard, by which `runs --mine` finds the drop's run, and the place of
+        the source.
+        """
         return {
             drop_upload.OWNER: self.session.api.get("me")["name"] or local_name(),
             drop_upload.BY: drop_upload.whose(self.source),
@@ -265,7 +268,7 @@ class _Upload:
             return wait_for_drop(self.session.api, self.drop, before, screen, RUN_SECONDS)
 
     def _is_old(self, drop: dict[str, Any]) -> bool:
-        """Return whether an earlier generation had the same content, and so the same run."""
+        """Return whether an earlier generation had equal content, and so the same run."""
         try:
             rows = self.session.api.get("drops", self.route, self.name, "generations")
         except NotFound:

@@ -18,7 +18,7 @@ from ..terminal_text import Console
 
 
 def follow(session: Session, name: str) -> dict[str, Any]:
-    """Show the run until it is archived, then its result. Returns the run.
+    """Show the run until its archive, then the result. Returns the run.
 
     With --json, the progress goes to standard error and the run to standard output. Ctrl-C asks whether to detach or to
     cancel the run. Detaching ends the command with status 130; canceling continues to the end of the canceled run.
@@ -68,7 +68,7 @@ def end_with(run: dict[str, Any]) -> None:
 
 
 def _detach_or_cancel(session: Session, name: str) -> None:
-    """Ask the user. Returns after a cancel, so that the end of the run can be followed; otherwise ends the command."""
+    """Ask the user. Returns after a cancel, to follow the end of the run; otherwise ends the command."""
     if _asks_to_cancel(session):
         try:
             session.api.post("runs", name, "cancel")

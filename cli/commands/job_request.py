@@ -1,4 +1,4 @@
-"""The part of `submit` that says what runs: a trainer, a template, a job file, or a folder of code."""
+"""The part of `submit` about the work: a trainer, a template, a job file, or a folder of code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOT_IN_A_FILE = {"from_run": "--from", "resubmissions": "--resubmissions", "keep
 
 @dataclass(frozen=True)
 class Work:
-    """The arguments and options of the command line that say what runs."""
+    """The arguments and options of the command line about the work."""
 
     distribution: dict[str, Any]  # of the processes of a folder's command; empty without one
     what: str
@@ -32,7 +32,7 @@ class Work:
     save: Path | None
 
     def read(self, session: Session, parameters: dict[str, Any], has_data: bool) -> dict[str, Any]:
-        """Upload what the job needs from this machine, and return the part of the request that says what runs.
+        """Upload the job's needs from this machine, and return the request's part about the work.
 
         Raises BadParameter unless the arguments name exactly one thing to run.
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 from rich.console import Group
 from typer import Option
 
+from ..api import phases
 from ..api.client import retry_unreachable
 from ..api.follow import PATIENCE_SECONDS, LogReader, Reader, uninterrupted
 from ..errors import INTERRUPTED, CliError
@@ -41,6 +43,7 @@ Why = Annotated[
 ]
 
 WAIT_SECONDS = 20.0
+NEW_SECONDS = 30.0  # in which a job that has begun may print nothing yet, because it imports its packages
 WIDEST = 110  # characters; a curve needs no more
 
 
@@ -76,6 +79,8 @@ def logs(
         return
     reader = _reader(session, run, rank, offset)
     try:
+        if following:
+            _say_why_silent(session, run)
         _print_all(session, reader, following, None if raw else LogText())
     except KeyboardInterrupt:
         _print_how_to_resume(session, run, reader)
@@ -93,14 +98,28 @@ def logs(
         session.remark("The log may grow; -f follows it.", "dim")
 
 
+def _say_why_silent(session: Session, run: str) -> None:
+    """Say that the run waits for nodes, or has begun a moment ago, so that its log may be empty for some seconds."""
+    record = retry_unreachable(lambda: session.api.get("runs", run), PATIENCE_SECONDS, session.outage)
+    current = phases.phase(record)
+    if current is None:
+        return
+    seconds = phases.spent(record, datetime.now(UTC)).get(current, 0.0)
+    if current != phases.TRAIN or seconds < NEW_SECONDS:
+        session.remark(
+            f"{run}: {current}, {phases.clock(seconds)}. The first lines come when its program prints.", "dim"
+        )
+
+
 def _print_how_to_resume(session: Session, run: str, reader: Reader) -> None:
     place = f" --rank {reader.rank} --offset {reader.told}" if isinstance(reader, LogReader) else ""
     session.remark(f"\nThe run continues. To continue reading: {session.program} logs -f {run}{place}")
 
 
 def _reader(session: Session, run: str, rank: int | None, offset: int) -> Reader:
-    """Return a reader of one rank's log. Without a rank and an offset, an elastic run gets a reader of all its
-    jobs, because any rank may be the one that logs."""
+    """Return a reader of one rank's log. Without a rank and an offset, an elastic run gets a reader of every job,
+    because any rank may be the logging rank.
+    """
     if rank is None and not offset:
         record = retry_unreachable(lambda: session.api.get("runs", run), PATIENCE_SECONDS, session.outage)
         return reader_of(session.api, record)

@@ -7,8 +7,10 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
+from ..files.folder_job import TAG, TAG_RULE
 from ..results import prints
 from ..session import Session, command
+from ..show.tables import counted
 from . import options
 
 NoteText = Annotated[str, Argument(metavar="TEXT", help="The text, up to 500 characters.")]
@@ -23,9 +25,10 @@ def note(session: Session, run: options.Run, text: NoteText) -> None:
 
     Example: trainyard note mnist@latest "the learning rate was too high"
     """
+    if not text.strip():
+        raise typer.BadParameter("the note is empty; write a text of up to 500 characters.", param_hint="TEXT")
     answer = session.api.post("runs", run, "notes", body={"text": text})
-    count = len(answer["notes"])
-    session.print_result(answer, f"{answer['run']} has {count} note{'' if count == 1 else 's'}.")
+    session.print_result(answer, f"{answer['run']} has {counted(len(answer['notes']), 'note')}.")
 
 
 @command
@@ -50,5 +53,7 @@ def pairs(texts: list[str] | None) -> dict[str, str]:
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise typer.BadParameter(f"a tag is NAME=VALUE, such as team=vision; {text!r} has no value.")
+        if not TAG.fullmatch(name):
+            raise typer.BadParameter(f"the name of a tag can't be {name!r}; {TAG_RULE}.")
         values[name] = value
     return values

@@ -115,9 +115,10 @@ def _of_run(session: Session, name: str) -> Path:
 
 
 def _models_folder(run: str, names: list[str]) -> str:
-    """Return the folder of the archive that holds the model: the output `models`, or the folder in which MLflow
-    saved a trainer's model; '' if there is none. Raises CliError for a model of another flavor, because loading
-    one runs its maker's code."""
+    """Return the archive's folder of the model: the output `models`, or the folder of a trainer's model saved by
+    MLflow; '' without a model. Raises CliError for a model of another flavor, because loading one runs its maker's
+    code.
+    """
     if any(name.startswith("models/") for name in names):
         return "models"
     saved = [PurePosixPath(name) for name in sorted(names) if name.startswith("mlflow/")]
@@ -146,8 +147,7 @@ def _no_model(session: Session, run: str) -> str:
 
 
 def _paths(names: list[str]) -> Iterator[Path]:
-    """Yield the paths of these files and folders as the user means them. Raises NotFound for a path that does not
-    exist."""
+    """Yield the paths of these files and folders, as the user means them. Raises NotFound for a missing path."""
     for path in (user_path(Path(name)) for name in names):
         if not path.exists():
             raise NotFound(f"There is no file {path}.")

@@ -12,8 +12,9 @@ from ..session import Session
 
 @contextmanager
 def bar(session: Session, words: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar of bytes on a terminal; elsewhere show nothing. Yields a function that adds a number of
-    bytes. After Ctrl-C, a message says that the same command resumes."""
+    """Show a progress bar of bytes on a terminal; elsewhere show nothing. Yields a function for adding a number of
+    bytes. After Ctrl-C, a message says that repeating the command resumes.
+    """
     columns = (TextColumn(words), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=session.err, disable=not session.err.is_terminal, transient=True) as progress:
         task = progress.add_task(words, total=total)

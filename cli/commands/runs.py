@@ -29,6 +29,10 @@ from .notes_and_tags import pairs
 
 PATIENCE_SECONDS = 30.0
 LOOK_SECONDS = 0.5
+_SWEEP_NEEDS = {
+    "trials": "--trials N, the number of trials",
+    "metric": "--metric NAME, the metric that decides which trial is best (such as test_accuracy)",
+}
 
 
 @command_as(SubmitCommand)
@@ -155,14 +159,12 @@ def _data(session: Session, text: str, later: bool) -> str:
 
 
 def sweep(words: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a sweep; empty if none is given. Raises BadParameter if --trials or --metric is
-    missing."""
+    """Return the options of a sweep; empty if none is given. Raises BadParameter that names the missing option."""
     names = ("trials", "metric", "goal", "stop", "budget", "at_once", "sampling")
     told = {name: words[name] for name in names if words.get(name) not in (None, "")}
-    if told and not {"trials", "metric"} <= set(told):
-        raise typer.BadParameter(
-            "A sweep needs --trials (how many) and --metric (which metric decides the best trial)."
-        )
+    if missing := [option for name, option in _SWEEP_NEEDS.items() if told and name not in told]:
+        given = f"--{next(iter(told)).replace('_', '-')}"
+        raise typer.BadParameter(f"{given} makes a sweep, which also needs {' and '.join(missing)}.")
     return told
 
 
@@ -241,7 +243,9 @@ def _show(session: Session, name: options.RunOrDrop) -> None:
 
 
 def _usage(session: Session, run: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the usage of a run's nodes; None before it has nodes, where a deployment can't say it, and for --json."""
+    """Return the usage of a run's nodes; None before the first node, in a deployment without measurements, and for
+    --json.
+    """
     if session.as_json or run.get("sweep") or run["state"] in ("received", "submitted", "queued"):
         return None
     try:
@@ -335,7 +339,7 @@ def _once_archived(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 
 def print_new_run(session: Session, answer: dict[str, Any], following: bool) -> None:
-    """Print the name of a new run, its cost, and the address of its page; or follow the run."""
+    """Print the name, the cost, and the page's address of a new run; or follow the run."""
     name = answer["run"]
     if session.as_json and not following:
         session.print_json(answer)

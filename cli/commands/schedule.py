@@ -48,7 +48,7 @@ CATCH_UP, OVERLAP = ("skip", "latest", "all"), ("skip", "allow", "replace")
 
 
 class ScheduleCommand(typer.core.TyperCommand):
-    """The command `schedule add`. Its own options end where the submission begins."""
+    """The command `schedule add`. Its own options end at the begin of the submission."""
 
     allow_interspersed_args = False
 
@@ -182,7 +182,7 @@ def _check_rule(option: str, value: str, choices: tuple[str, ...]) -> None:
 
 
 def _submission(session: Session, words: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the request body of the run that these words submit, and the parsed options of `submit`."""
+    """Return the request body of the run in these words, and the parsed options of `submit`."""
     group: Any = typer.main.get_command(app)
     options = group.commands["submit"].make_context("submit", words[1:]).params
     if options["following"]:

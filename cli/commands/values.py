@@ -41,7 +41,9 @@ def nodes(text: str) -> int | dict[str, int] | None:
 
 
 def seconds(text: str) -> int:
-    """Parse a duration such as `90`, `90s`, `15m`, `2h` or `1d` into seconds. Raises BadParameter for other text."""
+    """Parse a duration, for example `90`, `90s`, `15m`, `2h` or `1d`, into seconds. Raises BadParameter for other
+    text.
+    """
     number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
     if not number.isascii() or not number.isdigit():
         raise typer.BadParameter(f"{text!r} is not a duration: write seconds, or 90m, 2h, 1d.")
@@ -49,8 +51,9 @@ def seconds(text: str) -> int:
 
 
 def moment(text: str) -> str:
-    """Parse a duration before now, such as `2h`, or a moment. Returns ISO 8601 in UTC. Raises BadParameter for
-    other text."""
+    """Parse a duration before now, for example `2h`, or a moment. Returns ISO 8601 in UTC. Raises BadParameter for
+    other text.
+    """
     if text[-1:] in UNITS and text[:-1].isdigit():
         return (datetime.now(UTC) - timedelta(seconds=seconds(text))).isoformat(timespec="seconds")
     try:

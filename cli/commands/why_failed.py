@@ -14,7 +14,7 @@ BEFORE, AFTER = 12, 6  # lines around the quoted one
 
 @dataclass(frozen=True)
 class Place:
-    """A line of a rank's log: its number, 0 if unknown, and a part of its text. `summary` says why it matters."""
+    """A line of a rank's log: the number (0 if unknown), and a part of the text. `summary` explains its importance."""
 
     rank: int
     number: int
@@ -23,7 +23,7 @@ class Place:
 
 
 def place(session: Session, run: str, rank: int | None) -> Place:
-    """Return the first line that the run's diagnosis quotes. Raises CliError if there is none."""
+    """Return the first line quoted by the run's diagnosis. Raises CliError without a quoted line."""
     found = session.api.get("runs", run).get("diagnosis")
     if not found or not found["evidence"]:
         summary = found["summary"] if found else "Only a failed run that is archived has a diagnosis."
@@ -47,7 +47,7 @@ def around(its: Place, reader: LogReader) -> str:
 
 
 def _whole(reader: LogReader) -> str:
-    """Return the log as far as it goes, without control characters."""
+    """Return the log so far, without control characters."""
     text, shown, before = "", LogText(), -1
     while not reader.complete and reader.offset != before:
         before = reader.offset
@@ -56,7 +56,7 @@ def _whole(reader: LogReader) -> str:
 
 
 def _index(lines: list[str], its: Place) -> int | None:
-    """Return the index of the quoted line: that of its number, or of the last line with its text."""
+    """Return the index of the quoted line: by number, or of the last line with the quoted text."""
     if 0 < its.number <= len(lines) and its.text in lines[its.number - 1]:
         return its.number - 1
     return next((index for index in range(len(lines) - 1, -1, -1) if its.text in lines[index]), None)

@@ -58,7 +58,7 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 @contextmanager
 def written(job: tuple[str, dict[str, Any]] | None) -> Iterator[Path | None]:
-    """Yield a temporary file that holds this job file, or None if there is no job file."""
+    """Yield a temporary file of this job file, or None without a job file."""
     if job is None:
         yield None
         return

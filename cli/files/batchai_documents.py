@@ -41,7 +41,7 @@ def read(file: Path) -> Json:
 
 @dataclass
 class Beside:
-    """The options of the command line that belong to a document."""
+    """The options of the command line for a document."""
 
     cluster_file: Path | None = None
     project_file: Path | None = None
@@ -52,7 +52,7 @@ class Beside:
     strict: bool = False
 
     def body(self) -> Json:
-        """Return the fields of the API's request that these options set."""
+        """Return the fields of the API's request for these options."""
         parts = {
             "cluster": read(self.cluster_file) if self.cluster_file else None,
             "project": read(self.project_file) if self.project_file else None,

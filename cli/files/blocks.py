@@ -22,8 +22,9 @@ WORKERS = 4  # for one file; several files go up at once
 
 @dataclass(frozen=True)
 class Block:
-    """One block of the file. Its id combines the position and the MD5 of its content, so a block with other content
-    has another id."""
+    """One block of the file. The id combines the position and the MD5 of the content: a block with other content has
+    another id.
+    """
 
     id: str
     offset: int
@@ -69,8 +70,7 @@ def _present(blob: BlobClient) -> dict[str, int]:
 
 
 def _readable(block_id: str) -> str:
-    """Return the block id as this module wrote it. Some versions of the client return the id in Base64, as it was
-    sent."""
+    """Return the block id in this module's form. Some versions of the client return the id in Base64, as sent."""
     try:
         return base64.b64decode(block_id, validate=True).decode()
     except ValueError:

@@ -53,8 +53,9 @@ class Declared:
 
 @dataclass(frozen=True)
 class Step:
-    """One difference between the file and the workspace. `action` is create, change or impossible; `changes` maps
-    each property to its old and new value."""
+    """One difference between the file and the workspace. `action` is create, change or impossible; `changes` maps each
+    property to the old and new value.
+    """
 
     cluster: Declared
     action: str

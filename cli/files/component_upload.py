@@ -16,8 +16,7 @@ _LOCAL = ("file:", "./", "../")
 
 
 def with_job_sent(api: Api, job: Job, base: Path, say: Say) -> Job:
-    """Return a job of any kind with all local files that the job names uploaded. Raises CliError as both functions
-    do."""
+    """Return a job of any kind with the job's local files uploaded. Raises CliError as both functions do."""
     send = with_components_sent if "jobs" in job or "trial" in job else with_everything_sent
     return send(api, job, base, say)
 
@@ -39,8 +38,9 @@ class _Sending:
         self.commits: Job = {}  # where the code came from; the whole says it, as steps can't
 
     def job(self, job: Job, base: Path, depth: int) -> Job:
-        """Return a pipeline, sweep, component or step with all its local files uploaded. Raises CliError for more
-        than DEEPEST nested pipelines."""
+        """Return a pipeline, sweep, component or step with the local files uploaded. Raises CliError for more than
+        DEEPEST nested pipelines.
+        """
         if depth > DEEPEST:
             raise CliError(f"The pipeline has more than {DEEPEST} levels of pipelines within pipelines.")
         made = with_everything_sent(self._api, job, base, self._say)

@@ -1,4 +1,4 @@
-"""The check of a folder before its upload, with the rules that the app applies when the drop closes."""
+"""The check of a folder before the upload, with the app's rules for closing a drop."""
 
 from __future__ import annotations
 

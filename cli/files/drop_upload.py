@@ -56,8 +56,8 @@ class There:
 
 @dataclass(frozen=True)
 class Plan:
-    """The changes that an upload would make to a drop. `gone` are blobs that the folder lacks; they stay unless
-    `delete` is requested.
+    """The changes of an upload to a drop. `gone` are blobs missing from the folder; they stay unless `delete` is
+    requested.
 
     `by` is the last uploader and the source folder, as `drop` recorded them; '' if they are not recorded.
     """
@@ -72,7 +72,7 @@ class Plan:
 
     @property
     def single(self) -> bool:
-        """Return whether the drop is one archive, which is complete as soon as its blob exists."""
+        """Return whether the drop is one archive. An archive is complete as soon as its blob exists."""
         return any(item.blob == self.drop for item in (*self.added, *self.changed, *self.same))
 
     @property
@@ -82,7 +82,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Uploaded:
-    """The result of an upload. `marked`: the upload closed the drop, so its content is new."""
+    """The result of an upload. `marked`: the upload closed the drop, so the content is new."""
 
     files: int
     bytes: int
@@ -196,8 +196,9 @@ def whose(source: Path) -> str:
 
 
 def _listing(container: ContainerClient, drop: str) -> dict[str, There]:
-    """Return the drop's blobs: the blobs in its folder, and the blob with exactly its name, which is the first of
-    all names with this prefix."""
+    """Return the drop's blobs: the blobs in the folder, and the blob with exactly the drop's name, which comes first of
+    all names with this prefix.
+    """
     blobs = {}
     first = next(iter(container.list_blobs(name_starts_with=drop, include=["metadata"], results_per_page=1)), None)
     inside = container.list_blobs(name_starts_with=f"{drop}/", include=["metadata"])
@@ -216,8 +217,7 @@ def _is_same(item: Item, there: There, progress: Progress) -> bool:
 
 
 def _is_stale(there: dict[str, There], drop: str, same: list[Item]) -> bool:
-    """Return whether the marker is missing or older than a file, which means that an upload was interrupted before
-    its end."""
+    """Return whether the marker is missing or older than a file: an upload was interrupted before the end."""
     marker = there.get(f"{drop}/{SUCCESS}")
     return marker is None or any(there[item.blob].modified > marker.modified for item in same)
 
@@ -227,7 +227,7 @@ def _send_all(container: ContainerClient, missing: list[Item], progress: Progres
 
 
 def _send(container: ContainerClient, item: Item, progress: Progress, words: dict[str, str]) -> None:
-    """Upload one file with its MD5. The storage computes no MD5 for a blob that is uploaded in blocks."""
+    """Upload one file with its MD5. The storage computes no MD5 for a blob uploaded in blocks."""
     from azure.storage.blob import ContentSettings
 
     settings = ContentSettings(content_md5=bytearray(_md5(item.path)))

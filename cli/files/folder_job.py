@@ -19,8 +19,10 @@ DISTRIBUTIONS = ("pytorch", "mpi", "tensorflow", "ray")
 COUNTED = DISTRIBUTIONS[:3]  # those that start several processes of the command on a node
 # {data} becomes an input, {lr} one that has a value, any other {name} an output; {{x}} and ${x} are left alone.
 _NAME = re.compile(r"(?<![\w${])\{([A-Za-z]\w*)\}(?!\})")
+_HALF_NAME = re.compile(r"(?<![\w${])\{[A-Za-z]\w*(?=[^}]*$)")  # its brace is never closed
 # A run's tags, as the API takes them; a job's may have any name.
-_TAG = re.compile(r"(?!trainyard\.)[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+TAG = re.compile(r"(?!trainyard\.)[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+TAG_RULE = "use up to 100 letters, digits, dots, dashes and underscores, and do not begin with trainyard."
 MOST_TAGS, LONGEST_TAG = 15, 256
 Job = dict[str, Any]
 
@@ -28,6 +30,8 @@ Job = dict[str, Any]
 def job_of(command: str, parameters: Job, has_data: bool, env: str, spread: Job | None = None) -> Job:
     """Return the job that runs this command in a folder. Raises BadParameter if the command has {data} but no data
     is given, and CliError for a requirements file that can't be read."""
+    if half := _HALF_NAME.search(command):
+        raise typer.BadParameter(f"--command has {half[0]!r} without a closing brace; write {half[0]}}}.")
     names = list(dict.fromkeys(_NAME.findall(command)))
     inputs: Job = {"data": {"type": "uri_folder"}} if has_data else {}
     if "data" in names and not has_data:
@@ -74,8 +78,9 @@ def environment(env: str) -> Any:
 
 
 def save(job: Job, request: Job, folder: Path, file: Path) -> None:
-    """Write the job and the settings of the request to a job file, so that `submit FILE` makes the same run. Raises
-    CliError if the file can't be written."""
+    """Write the job and the settings of the request to a job file: `submit FILE` then makes an equal run. Raises
+    CliError for an unwritable file.
+    """
     content = with_request(job, request)
     content["code"] = _seen_from(file, folder)
     conda = content["environment"].get("conda_file") if isinstance(content["environment"], dict) else None
@@ -88,8 +93,9 @@ def save(job: Job, request: Job, folder: Path, file: Path) -> None:
 
 
 def with_request(job: Job, request: Job) -> Job:
-    """Return the job with the request's data, nodes, cluster, experiment, timeout, sweep and tags, in the fields
-    that a job file has for them."""
+    """Return the job with the request's data, nodes, cluster, experiment, timeout, sweep and tags, in the fields of a
+    job file.
+    """
     parts: Job = {}
     if data := request.get("data"):
         path = data if is_remote(data) else place(data)
@@ -108,10 +114,10 @@ def with_request(job: Job, request: Job) -> Job:
 
 
 def tags_of(job: Job) -> dict[str, str]:
-    """Return the tags of a job file that a run may also have, so that the run is found by them."""
+    """Return the tags of a job file for the run, to find the run by them."""
     tags = job.get("tags")
     texts = {str(name): str(value) for name, value in (tags if isinstance(tags, dict) else {}).items()}
-    return dict([pair for pair in texts.items() if _TAG.fullmatch(pair[0]) and len(pair[1]) <= LONGEST_TAG][:MOST_TAGS])
+    return dict([pair for pair in texts.items() if TAG.fullmatch(pair[0]) and len(pair[1]) <= LONGEST_TAG][:MOST_TAGS])
 
 
 def _seen_from(file: Path, target: Path) -> str:

@@ -17,8 +17,9 @@ JSON_TYPES = (str, int, float, bool, type(None))
 
 
 def load(file: Path) -> dict[str, Any]:
-    """Read a job. Raises CliError, with the line if YAML knows it, for a file that holds no job or a job that can't
-    be sent."""
+    """Read a job. Raises CliError, with the line if YAML knows the line, for a file without a job or for an unsendable
+    job.
+    """
     try:
         text = file.read_text("utf-8")
     except OSError as exc:

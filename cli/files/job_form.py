@@ -22,7 +22,7 @@ def place(store_and_path: str) -> str:
 
 
 def reference(group: str, name: str) -> str:
-    """Return the expression that refers to one of the job's `inputs` or `outputs`."""
+    """Return the expression for one of the job's `inputs` or `outputs`."""
     return f"${{{{{group}.{name}}}}}"
 
 

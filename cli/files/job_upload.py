@@ -28,7 +28,7 @@ Job = dict[str, Any]
 
 
 def with_everything_sent(api: Api, job: Job, base: Path, say: Say) -> Job:
-    """Return the job with its code, local inputs and build context uploaded, and its local YAML files read in.
+    """Return the job with code, local inputs and build context uploaded, and local YAML files read in.
 
     Paths are relative to `base`. Raises CliError for a path that does not exist, or for a folder that is too large.
     """
@@ -119,7 +119,7 @@ def _put(storage: httpx.Client, address: str, file: Sent, md5: bytes) -> None:
 
 
 def _input(name: str, value: Any, base: Path, sender: Sender) -> Any:
-    """Return the input, with its local folder or file uploaded."""
+    """Return the input, with the local folder or file uploaded."""
     path = value.get("path") if isinstance(value, dict) else None
     if not isinstance(path, str) or is_remote(path) or has_reference(path):
         return value

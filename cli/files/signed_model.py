@@ -39,7 +39,7 @@ class Signed:
 
 @dataclass(frozen=True)
 class Problem:
-    """A file that does not match the signature, or the signature itself, and what is wrong with it."""
+    """A file that does not match the signature, or the signature itself, and the fault."""
 
     file: str
     what: str
@@ -56,7 +56,7 @@ class Verified:
 
 
 def read(content: bytes) -> Signed:
-    """Parse a model.sig without checking its signature. Raises CliError for content that is not such a signature."""
+    """Parse a model.sig without checking the signature. Raises CliError for content other than a signature."""
     try:
         bundle = json.loads(content)
         envelope = bundle["dsseEnvelope"]

@@ -1,5 +1,4 @@
-"""The files of a folder (or one file) that are sent with a job: all files except those that .amlignore or
-.gitignore matches."""
+"""The files of a folder (or one file) sent with a job: every file except matches of .amlignore or .gitignore."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ NAMED = 5
 
 @dataclass(frozen=True)
 class Sent:
-    """A file of a snapshot: its name relative to the folder, its path on this machine, and its size in bytes."""
+    """A file of a snapshot: the name relative to the folder, the path on this machine, and the size in bytes."""
 
     name: str
     path: Path
@@ -58,7 +57,9 @@ def largest(files: list[Sent]) -> str:
 
 
 def ignored(folder: Path) -> pathspec.GitIgnoreSpec:
-    """Return the patterns of files to leave out: those of the folder's ignore file, and files that are never code."""
+    """Return the patterns of files to leave out: the patterns of the folder's ignore file, and patterns of files
+    without code.
+    """
     file = next((folder / name for name in IGNORE_FILES if (folder / name).is_file()), None)
     lines = file.read_text("utf-8", "replace").splitlines() if file else []
     return pathspec.GitIgnoreSpec.from_lines([*ALWAYS_OUT, *lines])

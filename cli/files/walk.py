@@ -1,5 +1,4 @@
-"""The files of a folder to be sent. A link is sent only if its target is a file of the same folder that is not left
-out."""
+"""The files of a folder for sending. A link is sent only if the target is a sent file of the folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program that `admin smoke` runs on the nodes. It tries one thing after another, and prints a line of JSON for
+"""The program of `admin smoke` on the nodes. The program tries one check after another, and prints a line of JSON for
 each.
 
     probe.py pair FOLDER     both nodes of a job: a token, what one writes to a mount seen by the other, a rename

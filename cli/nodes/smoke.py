@@ -1,4 +1,4 @@
-"""`admin smoke`: the checks after a deployment that can't be made without Azure, one after another.
+"""`admin smoke`: the checks after a deployment that need Azure, one after another.
 
 The command drops a small data set and follows the run to its archive. It also submits jobs that try things on the nodes
 (probe.py).
@@ -222,8 +222,9 @@ class Smoke:
     # --- a node that is taken -----------------------------------------------------------------------------------------
 
     def _eviction(self) -> None:
-        """Run a job that asks for Scheduled Events. The local cloud then announces the eviction of its node and
-        fails the job as Azure ML does; Azure evicts no node on request."""
+        """Run a job with a request for Scheduled Events. The local cloud then announces the eviction of the job's node
+        and fails the job as Azure ML does; Azure evicts no node on request.
+        """
         run = self._submit(f"evicted {MOUNT}", variables={"WAIT": "1"} if self.stand_in else None)
         if self.stand_in:
             self._wait(f"{run} to ask", lambda: [line for line in self._said(run, 1) if line["check"] == "events"])
@@ -270,12 +271,12 @@ class Smoke:
 
 
 def _whole_lines(log: bytes) -> list[str]:
-    """Return the complete lines of a log that may still grow."""
+    """Return the complete lines of a possibly growing log."""
     return log.rpartition(b"\n")[0].decode(errors="replace").splitlines()
 
 
 def _lines(log: bytes) -> Iterator[dict[str, Any]]:
-    """Yield the objects that probe.py printed into a log."""
+    """Yield the objects printed by probe.py into a log."""
     for line in _whole_lines(log):
         if line.startswith("smoke {"):
             yield json.loads(line.removeprefix("smoke "))

@@ -27,7 +27,7 @@ CLOCK_SECONDS = 300.0  # storage and Entra ID refuse signatures from a clock tha
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one check. `mend` says what to do, and is empty for a good result."""
+    """The result of one check. `mend` has the advice, and is empty for a good result."""
 
     what: str
     verdict: str
@@ -36,8 +36,7 @@ class Finding:
 
 
 def examine(session: Session, env: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield all findings, causes before their consequences. Stops at the first failure that makes further checks
-    useless."""
+    """Yield the findings, causes before consequences. Stops at the first failure that makes further checks useless."""
     yield Finding("Python", GOOD, f"{sys.version.split()[0]} at {sys.executable}")
     yield _packages()
     yield _secrets(session)
@@ -88,8 +87,7 @@ def _secrets(session: Session) -> Finding:
 
 
 def _stale_records(env: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield a finding for each record of a local cloud that was killed, so nothing answers at its address, and for
-    a record that can't be trusted."""
+    """Yield a finding for each record of a killed local cloud without an answer, and for an untrusted record."""
     try:
         if profiles.find_local(env):
             return

@@ -1,4 +1,4 @@
-"""Whether a file that says where to send secrets can be trusted: nobody but the user may have written it."""
+"""Whether a file with an address for secrets can be trusted: nobody but the user may have written the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The choice of the Trainyard that a command calls, and of the secret that the command sends.
+"""The choice of a command's Trainyard, and of the secret to send.
 
 The order is: --url, --profile, TRAINYARD_URL, TRAINYARD_PROFILE, the running local cloud, the last `login`. A secret is
 stored in the system's keyring if there is one, otherwise in a file that only its owner can read.
@@ -31,7 +31,7 @@ _LOCAL_ONLY = ("connection_string", "azureml", "certs", "workspace_id")
 
 @dataclass(frozen=True)
 class Profile:
-    """A Trainyard that commands can call.
+    """A Trainyard for commands to call.
 
     `secret` is the kind of secret that is sent with each request: "key" (a function key), "token" (a bearer token), or
     "" (none). With `scope`, azure-identity supplies a token for that scope instead. `drop` uploads to `account_url`, or
@@ -101,8 +101,7 @@ class FileSecrets:
 
 
 def secrets(folder: Path) -> Secrets:
-    """Return the system's keyring if the package keyring and one of its backends work here, otherwise a file in
-    this folder."""
+    """Return the system's keyring if the package keyring and a backend work here, otherwise a file in this folder."""
     try:
         import keyring
         from keyring.backends.fail import Keyring as NoKeyring
@@ -114,7 +113,7 @@ def secrets(folder: Path) -> Secrets:
 
 
 class Profiles:
-    """The profiles that `login` stored in this folder."""
+    """The profiles stored by `login` in this folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._file = folder, folder / "profiles.json"
@@ -134,7 +133,7 @@ class Profiles:
         return str(_read(self._file).get("current", ""))
 
     def add(self, profile: Profile, secret: str) -> None:
-        """Store a profile and its secret, replacing a profile with the same name, and make the profile current."""
+        """Store a profile and the secret, over a profile with this name, and make the profile current."""
         rows = {name: _row(kept) for name, kept in self.all().items()}
         _write(self._file, {"current": profile.name, "profiles": {**rows, profile.name: _row(profile)}})
         if secret:
@@ -143,7 +142,7 @@ class Profiles:
             self.secrets.remove(profile.name)
 
     def remove(self, name: str) -> None:
-        """Remove a profile and its secret. Raises CliError if there is no profile of this name."""
+        """Remove a profile and the secret. Raises CliError for an unknown profile."""
         rows = {kept: _row(profile) for kept, profile in self.all().items() if kept != name}
         _pick(name, self.all())
         current = self.current if self.current != name else next(iter(rows), "")
@@ -166,8 +165,7 @@ class Profiles:
 
 
 def choose(url: str, name: str, env: Mapping[str, str], profiles: Profiles) -> Profile:
-    """Return the profile that a command uses, in the order of the module's docstring. Raises CliError if there is
-    none."""
+    """Return a command's profile, in the order of the module's docstring. Raises CliError without a profile."""
     if url:
         return _for_url(url, _believed(env), profiles)
     if (address := env.get("TRAINYARD_URL", "")) and not name:
@@ -197,8 +195,8 @@ def _pick(name: str, choices: Mapping[str, Profile]) -> Profile:
 
 
 def find_local(env: Mapping[str, str]) -> Profile | None:
-    """Return the running local cloud, or None. Its folder is TRAINYARD_CLOUD, or .trainyard/cloud in this folder or in
-    one above it.
+    """Return the running local cloud, or None. Its folder is TRAINYARD_CLOUD, or .trainyard/cloud in this folder or a
+    parent folder.
 
     Raises Untrusted for a record that another user could have written.
     """
@@ -274,7 +272,7 @@ def _row(profile: Profile) -> dict[str, str]:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """Return the JSON object in a file, or {} if there is none."""
+    """Return the JSON object in a file, or {} without an object."""
     try:
         content = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError):
@@ -283,7 +281,7 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _write(file: Path, value: object) -> None:
-    """Replace the file in one step. Only its owner can read the file, from the first byte on."""
+    """Replace the file in one step. Only the owner can read the file, from the first byte on."""
     file.parent.mkdir(parents=True, exist_ok=True)
     scratch = file.with_name(f".{file.name}.{os.getpid()}")
     with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:

@@ -1,5 +1,6 @@
-"""The shell script that completes commands: for the installed `trainyard`, or for a command that the script defines
-for a clone."""
+"""The shell script for completing commands: for the installed `trainyard`, or for a command defined by the script for a
+clone.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The public keys that this user trusts for each deployment's models: downloaded at the first use, then kept.
+"""The user's trusted public keys for each deployment's models: downloaded at the first use, then kept.
 
 `verify` uses the stored key, so a deployment that later serves another key, or signs with one, is detected.
 """
@@ -18,7 +18,7 @@ FOLDER = "signing-keys"
 
 
 def trusted(url: str, api: Api) -> bytes:
-    """Return the deployment's key as it was at the first use."""
+    """Return the deployment's key from the first use."""
     file = place(url)
     if not file.is_file():
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

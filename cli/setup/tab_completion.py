@@ -1,4 +1,4 @@
-"""Completions for names in commands: runs, drops, clusters, trainers and others, as this Trainyard has them now.
+"""Completions for names in commands: the current runs, drops, clusters, trainers and others of this Trainyard.
 
 The shell waits for the answer, so the API gets little time. After any error, nothing is offered and no message is
 printed. Shells evaluate the offered text, and anyone may choose a name, so only names without characters that have a
@@ -29,7 +29,7 @@ Ask = Callable[..., Any]
 
 
 def _offering(*sources: Callable[[Ask], Iterable[Offer]]) -> Callable[[typer.Context, str], list[Offer]]:
-    """Return the function that a command's parameter takes as its `autocompletion`."""
+    """Return the function for a command parameter's `autocompletion`."""
 
     def offers(ctx: typer.Context, incomplete: str) -> list[Offer]:
         offers_by_name = {name: words for source in sources for name, words in _had(source, ctx)}

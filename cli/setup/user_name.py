@@ -1,4 +1,4 @@
-"""The name of the user of this machine, for the records of who did what."""
+"""The name of this machine's user, for the records of people's actions."""
 
 from __future__ import annotations
 

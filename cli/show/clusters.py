@@ -46,7 +46,7 @@ def decisions(cluster: str, rows: list[dict[str, Any]]) -> RenderableType:
 
 
 def lease(held: dict[str, Any], hint: str = "") -> RenderableType:
-    """Return one lease as a line: its id, nodes, cluster and end, and the hint below."""
+    """Return one lease as a line: id, nodes, cluster and end, and the hint below."""
     nodes = f"{held['nodes']} node{'s' if held['nodes'] > 1 else ''} of {held['cluster']}"
     line = Text.assemble((held["lease"], "bold"), f"  {nodes} until {clock(held['released_at'] or held['until'])}")
     return Group(line, *([Text(hint, "dim")] if hint else []))

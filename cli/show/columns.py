@@ -1,4 +1,4 @@
-"""Tables of records that fit the terminal's width. Columns that do not fit are shown below their record."""
+"""Tables of records within the terminal's width. Columns without room are shown below their record."""
 
 from __future__ import annotations
 
@@ -49,8 +49,9 @@ class Columns:
         ]
 
     def _fixed(self, beside: list[int], widths: list[int], room: int) -> dict[int, int]:
-        """Return the width of each of these columns, the same for every record. Columns that wrap share the
-        remaining width."""
+        """Return the width of each of these columns, equal for every record. Wrapping columns share the remaining
+        width.
+        """
         fixed = {place: _least(self.names[place], widths[place]) for place in beside}
         spare = max(0, room - sum(width + GAP for width in fixed.values()))
         for place in beside:
@@ -69,8 +70,9 @@ class Columns:
         return table
 
     def _below(self, row: list[Text], beside: list[int], room: int) -> Iterator[Text]:
-        """Yield the record's cells that are not in the table: short values side by side, each sentence on a line of
-        its own."""
+        """Yield the record's cells outside of the table: short values side by side, each sentence on a separate
+        line.
+        """
         cells = [(name, row[place]) for place, name in enumerate(self.names) if place not in beside and row[place]]
         line = Text()
         for name, cell in cells:
@@ -89,8 +91,9 @@ def _least(name: str, width: int) -> int:
 
 
 def _fitting(names: list[str], widths: list[int], room: int) -> list[int]:
-    """Return the columns that fit beside one another. Columns that may wrap are moved below first, starting with
-    the last one, then the widest of the others."""
+    """Return the columns with room beside one another. Wrapping columns are moved below first, starting with the last,
+    then the widest of the others.
+    """
     least = [_least(name, width) for name, width in zip(names, widths, strict=True)]
     beside = list(range(len(names)))
     while sum(least[place] + GAP for place in beside) > room and len(beside) > KEPT:

@@ -19,7 +19,7 @@ NAMED = {"duration_seconds": "took", "dollars": "cost"}  # as `runs` calls them
 
 
 def differences(answer: dict[str, Any]) -> RenderableType:
-    """Return the answer of /api/compare as a table: what differs, then the best value of each metric."""
+    """Return the answer of /api/compare as a table: the differences, then the best value of each metric."""
     names = short([run["run"] for run in answer["runs"]])
     table = Table(box=None, pad_edge=True, header_style="bold", padding=(0, 2, 0, 0))
     for column in ("", *names):
@@ -36,7 +36,8 @@ def differences(answer: dict[str, Any]) -> RenderableType:
 
 def curves(runs: list[str], series: dict[str, Any], chosen: list[str], plots: bool, width: int) -> RenderableType:
     """Return one plot for each metric, with the curve of each run. `chosen`: these metrics; `plots`: the first
-    MOST_PICTURES metrics. Without both, return only the names of the metrics that have curves."""
+    MOST_PICTURES metrics. Without both, return only the names of metrics with curves.
+    """
     recorded = sorted({metric for metrics in series.values() for metric in metrics})
     shown = [m for m in recorded if m in chosen] or plot.telling(recorded)
     shown.sort(key=lambda metric: (metric.startswith(("train_", "train/")), metric))
@@ -59,7 +60,7 @@ def _picture(names: list[str], series: dict[str, Any], metric: str, width: int) 
 
 
 def short(names: list[str]) -> list[str]:
-    """Truncate names to the part that distinguishes them. For trials of one sweep, that is the number: `t3`."""
+    """Truncate names to their distinguishing part. For trials of one sweep, the number: `t3`."""
     trials = [name.rpartition("-t") for name in names]
     if len({sweep for sweep, _, _ in trials}) == 1 and all(number.isdigit() for _, _, number in trials):
         return [f"t{number}" for _, _, number in trials]

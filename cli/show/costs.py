@@ -1,4 +1,4 @@
-"""Text for amounts of money: the possible cost of a run, and its cost so far."""
+"""Text for amounts of money: the possible cost of a run, and the cost so far."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ def before(estimated: float | None, greatest: float | None, unknown: str = "") -
 
 
 def of_run(run: dict[str, Any]) -> str:
-    """Return the cost of a run so far, by kind, with its estimate; only the estimate before the first charge. For a
-    sweep, return the cost of its trials."""
+    """Return the cost of a run so far, by kind, with the estimate; only the estimate before the first charge. For a
+    sweep, return the trials' cost.
+    """
     over = run.get("state") in ("completed", "failed", "canceled")
     if sweep := run.get("sweep"):
         trials = f"{dollars(sweep['trials_dollars'])} for its trials"

@@ -14,7 +14,7 @@ BAR = 30  # characters of the longest bar
 
 
 def check(said: dict[str, Any], title: str) -> RenderableType:
-    """Return the verdict, its reasons, and the card."""
+    """Return the verdict, the reasons, and the card."""
     lines: list[RenderableType] = [Text(f"{one_line(title)}: {said['verdict']}", STYLES.get(said["verdict"], "bold"))]
     for part, style in (("refusals", "red"), ("warnings", "yellow"), ("notes", "dim")):
         lines += [Text(f"  {one_line(sentence)}", style) for sentence in said[part]]
@@ -37,7 +37,7 @@ def card(facts: dict[str, Any]) -> RenderableType:
 
 
 def _facts(facts: dict[str, Any]) -> list[str]:
-    """Return what is known of sizes, pictures and duplicates, smallest / median / largest."""
+    """Return the facts on sizes, pictures and duplicates, smallest / median / largest."""
     spreads = [
         f"{name}: {' / '.join(f'{value:,}' for value in facts[key])}"
         for name, key in (("bytes per file", "sizes"), ("width", "widths"), ("height", "heights"))

@@ -16,7 +16,7 @@ def many(rows: list[dict[str, Any]], note: str = "") -> RenderableType:
 
 
 def one(drop: dict[str, Any]) -> RenderableType:
-    """Return the facts about one drop, including why no run has started."""
+    """Return the facts about one drop, including the reason for a missing run."""
     facts = {
         "state": state_text(drop),
         "why": Text(drop.get("why") or ""),

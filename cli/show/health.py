@@ -12,7 +12,7 @@ from .tables import titled_table
 
 
 def status(answer: dict[str, Any]) -> RenderableType:
-    """Return all parts of /api/status. A part without rows is shown as `none`, so that no part is hidden."""
+    """Return every part of /api/status. A part without rows is shown as `none`: no part is hidden."""
     return Group(
         *_missing(answer.get("checks") or {}),
         runs.many(answer["runs"], "newest first"),

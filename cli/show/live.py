@@ -18,20 +18,20 @@ from .runs import nodes
 
 
 class Lines:
-    """Splits text that arrives in pieces into complete lines."""
+    """Splits text in pieces into complete lines."""
 
     def __init__(self) -> None:
         self.rest = ""  # of which the end has not come
 
     def add(self, text: str) -> list[str]:
-        """Take the next piece, and return the lines that it completes."""
+        """Take the next piece, and return the completed lines."""
         *lines, self.rest = (self.rest + text).split("\n")
         # A progress bar rewrites its line with carriage returns; what it showed last is what counts.
         return [COLOUR.sub("", line.rstrip("\r").rpartition("\r")[2]) for line in lines]
 
 
 class Screen:
-    """Prints each phase when it ends, the lines of the log, and below them a status line with a running clock."""
+    """Prints each finished phase, the lines of the log, and below them a status line with a running clock."""
 
     def __init__(self, console: Console, usual: dict[str, str], clock: Callable[[], datetime] | None = None) -> None:
         self._console, self._usual = console, usual
@@ -75,7 +75,7 @@ class Screen:
         return self._outage
 
     def _flush(self) -> None:
-        """Print the log's last line even if it has no newline."""
+        """Print the log's last line even without a newline."""
         if self._lines.rest:
             self.log("\n")
 
@@ -112,4 +112,5 @@ class Screen:
         return self._spinner
 
     def _print(self, line: Text) -> None:
-        self._console.print(line, soft_wrap=True, highlight=False)
+        # A terminal would break long lines within words; a file or a pipe gets each line whole.
+        self._console.print(line, soft_wrap=not self._console.is_terminal, highlight=False)

@@ -16,7 +16,7 @@ MOST_METRICS = 3
 
 
 def table(models: list[dict[str, Any]]) -> RenderableType:
-    """Return a table of all models with their aliases."""
+    """Return a table of the models with their aliases."""
     if not models:
         return Text("There are no models yet. `promote RUN NAME --as production` creates one.", "dim")
     rows = _table("model", "versions", "aliases")
@@ -89,11 +89,10 @@ def _table(*columns: str) -> Table:
 
 
 def _metrics(version: dict[str, Any]) -> str:
-    """Return up to MOST_METRICS metrics of a version: first those that versions were compared by, then those that the
-    trainer reported for the saved weights, then metrics of held-out data."""
-    metrics, said = version["metrics"], [*version.get("judged_by", ()), *version["said_by_trainer"]]
-    rest = sorted(plot.telling(sorted(metrics)), key=lambda name: (name.startswith(("train_", "train/")), name))
-    names = dict.fromkeys([*said, *rest, *sorted(metrics)])
+    """Return up to MOST_METRICS metrics of a version: first those that versions were compared by, then others in the
+    order of the API, in which metrics of quality come first."""
+    metrics = version["metrics"]
+    names = dict.fromkeys([*version.get("judged_by", ()), *plot.telling(list(metrics)), *metrics])
     shown = [name for name in names if name in metrics][:MOST_METRICS]
     return ", ".join(f"{name} {metric(name, metrics[name])}" for name in shown)
 

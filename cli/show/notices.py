@@ -1,4 +1,4 @@
-"""Tables of subscriptions and of the notices sent to them."""
+"""Tables of subscriptions and of sent notices."""
 
 from __future__ import annotations
 

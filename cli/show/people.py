@@ -1,4 +1,4 @@
-"""Text that names people: a name from Entra ID is followed by its object id; any other name is self-reported."""
+"""Text about people's names: a name from Entra ID is followed by its object id; any other name is self-reported."""
 
 from __future__ import annotations
 

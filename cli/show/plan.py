@@ -1,4 +1,4 @@
-"""The summary of a dry run: what would run where, what it may cost, and what keeps it from starting. Pure."""
+"""The summary of a dry run: the work and its cluster, the possible cost, and the obstacles to starting. Pure."""
 
 from __future__ import annotations
 

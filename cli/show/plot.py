@@ -55,14 +55,15 @@ class Canvas:
 
 
 def curves_of(series: dict[str, Any], names: Sequence[str]) -> Curves:
-    """Return the curves of these metrics from the API's series, without metrics that have no points."""
+    """Return the curves of these metrics from the API's series, without metrics without points."""
     chosen = {name: rows for name, rows in series.items() if name in names and rows}
     return {name: [(float(step), float(value)) for step, value, *_ in rows] for name, rows in chosen.items()}
 
 
 def plot(curves: Curves, title: str, width: int, axis: str = "step") -> RenderableType:
     """Draw these curves over the step, or another `axis`, in one picture, with the limits of both axes and the last
-    values in a legend."""
+    values in a legend.
+    """
     shown = {name: [(x, y) for x, y in points if math.isfinite(y)] for name, points in curves.items()}
     points = [point for curve in shown.values() for point in curve]
     if not points:
@@ -111,7 +112,7 @@ def _colours(count: int) -> list[str]:
 
 
 def panels(names: list[str]) -> dict[str, list[str]]:
-    """Group metrics that belong in one picture: their names differ only in a prefix such as `train_` or `val/`."""
+    """Group metrics for one picture: names that differ only in a prefix, for example `train_` or `val/`."""
     by_kind: dict[str, list[str]] = {}
     for name in sorted(names):
         by_kind.setdefault(_PART.sub("", name), []).append(name)
@@ -119,6 +120,7 @@ def panels(names: list[str]) -> dict[str, list[str]]:
 
 
 def telling(names: list[str]) -> list[str]:
-    """Return the metrics that show how well a training goes, without metrics of its speed or its machine; all
-    metrics if no others remain."""
+    """Return the metrics about the training's progress, without metrics of speed or machine; every metric if no others
+    remain.
+    """
     return [name for name in names if not _OF_ITS_PACE.match(name)] or names

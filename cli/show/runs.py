@@ -1,4 +1,4 @@
-"""Tables of runs: the list, one run with its history, and the result of a run."""
+"""Tables of runs: the list, one run with history, and the result of a run."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ def many(rows: list[dict[str, Any]], note: str = "") -> RenderableType:
 
 
 def one(run: dict[str, Any], used: dict[str, Any] | None = None) -> RenderableType:
-    """Return everything about one run: facts, notes, audit, history, members, steps, trials, and the reason if it
-    ended badly. `used` is the usage of its nodes."""
+    """Return everything about one run: facts, notes, audit, history, members, steps, trials, and the reason of a bad
+    end. `used` is the usage of the run's nodes.
+    """
     parts: list[RenderableType] = [
         Text(run["run"], "bold"),
         facts_table(_facts(run) | usage.facts(used)),
@@ -99,7 +100,7 @@ def _data_check(run: dict[str, Any]) -> dict[str, Text]:
 
 
 def _diagnosis(run: dict[str, Any]) -> dict[str, Text]:
-    """Return the facts about a failure: the cause, the log line that shows it, and what to do."""
+    """Return the facts about a failure: the cause, the evidence in the log, and the advice."""
     found = run.get("diagnosis")
     if not found:
         return {}
@@ -138,7 +139,8 @@ def date(run: dict[str, Any]) -> dict[str, Text]:
     its = run.get("date")
     if not its:
         return {}
-    done = f", done {its['done_share']:.0%} (at least {its['line_share']:.0%} keeps it)" if its["done_share"] else ""
+    least = costs.share(its["line_share"])
+    done = f", done {costs.share(its['done_share'])} (at least {least} keeps it)" if its["done_share"] else ""
     then = f", at {clock(its['expected_done_at'])} on dedicated nodes from now" if its["expected_done_at"] else ""
     style = "red" if its["late_since"] else "yellow" if its["holds"] == "dedicated" else "green"
     expected = f"about {costs.dollars(its['cost_expected'])}, {costs.dollars(its['cost_at_best'])} at best"
@@ -152,7 +154,7 @@ def date(run: dict[str, Any]) -> dict[str, Text]:
 
 
 def _canceled(run: dict[str, Any]) -> dict[str, Text]:
-    """Return who canceled the run; empty if nobody is recorded."""
+    """Return the canceling person; empty without a recorded person."""
     who = people.known(run.get("canceled_by") or "", run.get("canceled_by_id") or "")
     return {"canceled by": Text(who)} if who else {}
 
@@ -202,14 +204,15 @@ def result(run: dict[str, Any], program: str) -> RenderableType:
 
 
 def _brief(why: str) -> str:
-    """Shorten a reason for a table; `show` prints all of it. Folders of long paths are replaced by `...`."""
+    """Shorten a reason for a table; `show` prints the whole reason. Folders of long paths are replaced by `...`."""
     short = _FOLDERS.sub("/.../", why)
     return short if len(short) <= MOST_WHY else f"{short[: MOST_WHY - 3]}..."
 
 
 def _run_row(run: dict[str, Any], parameters: list[str], labels: list[str]) -> list[Text]:
-    """Return a row of the table. `parameters` are the parameters that differ among the experiment's runs in the
-    table, and `labels` those of the columns that the deployment adds."""
+    """Return a row of the table. `parameters` are the differing parameters of the experiment's runs in the table, and
+    `labels` the columns added by the deployment.
+    """
     archived = run.get("archived_at")
     why = run.get("cause") or (run.get("reason") or "").partition("\n")[0]
     if found := run.get("diagnosis"):
@@ -249,13 +252,13 @@ def headline(name: str, of_model: float, best: float, step: float | None) -> str
 
 
 def _data_of(run: dict[str, Any]) -> str:
-    """Return the drop and the generation that the run was made for."""
+    """Return the drop and the generation behind the run."""
     generation = run.get("generation") or 0
     return one_line(run.get("drop") or "none") + (f", generation {generation}" if generation else "")
 
 
 def _trained_on(run: dict[str, Any]) -> dict[str, Text]:
-    """Return the fact about the trained data: recorded, other, or unknown. Empty until that is known."""
+    """Return the fact about the trained data: recorded, other, or unknown. Empty until known."""
     words = {"recorded": "the data that are recorded", "other": "other data", "unknown": "can't be said"}
     if not (known := run.get("trained_on")):
         return {}
@@ -264,7 +267,7 @@ def _trained_on(run: dict[str, Any]) -> dict[str, Text]:
 
 
 def _code(run: dict[str, Any]) -> str:
-    """Return the digest of the code and the git commit that it came from."""
+    """Return the digest of the code and the git commit of its origin."""
     git = run.get("git")
     words = [run.get("code") or "its own"]
     if git:
@@ -274,8 +277,7 @@ def _code(run: dict[str, Any]) -> str:
 
 
 def _waiting(run: dict[str, Any]) -> str:
-    """Return what a run that has not started waits for, since when, and when it will probably begin; '' if it does
-    not wait."""
+    """Return the reason for a run's wait, the wait's begin, and the probable end; '' for a run without a wait."""
     waiting = run.get("waiting")
     if not waiting:
         return ""
@@ -321,7 +323,7 @@ def parameters(run: dict[str, Any]) -> Text:
 
 
 def number(value: Any) -> str:
-    """Format a parameter's value as it would be typed."""
+    """Format a parameter's value as typed."""
     return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
 
 

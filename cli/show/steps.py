@@ -1,4 +1,4 @@
-"""The steps of a pipeline as a list, in which each step is indented further than the steps that it needs."""
+"""The steps of a pipeline as a list. Each step is indented further than its predecessors."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from .tables import grid, state_text
 
 
 def graph(steps: list[dict[str, Any]]) -> RenderableType:
-    """Return each step with its index (the value for `logs --rank`), its state, its duration, and the steps before
-    it."""
+    """Return each step with its index (the value for `logs --rank`), state, duration, and predecessors."""
     levels, table = levels_of(steps), grid()
     for place, step in enumerate(steps):
         table.add_row(
@@ -29,7 +28,7 @@ def graph(steps: list[dict[str, Any]]) -> RenderableType:
 
 
 def levels_of(steps: list[dict[str, Any]]) -> dict[str, int]:
-    """Return, by step, the number of steps that must run one after another before it."""
+    """Return, by step, the number of steps that must run one after another before the step."""
     levels: dict[str, int] = {}
     while len(levels) < len(steps):
         ready = [s for s in steps if s["step"] not in levels and all(name in levels for name in s["needs"])]

@@ -1,4 +1,4 @@
-"""Parts that all tables share: columns, facts, states, times and counts."""
+"""Parts for every table: columns, facts, states, times and counts."""
 
 from __future__ import annotations
 
@@ -81,9 +81,13 @@ def begins(expected_at: str | None, now: datetime) -> str:
     return f"in about {duration(seconds)}" if seconds >= 1 else "any moment"
 
 
+def counted(count: int, noun: str) -> str:
+    """Format a number with its noun: `1 file`, `1,200 files`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def file_count(count: int) -> str:
-    """Format a number of files: `1 file`, `1,200 files`."""
-    return f"{count:,} file{'' if count == 1 else 's'}"
+    return counted(count, "file")
 
 
 def size_of(count: float) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from ..api import run_list
 from ..terminal_text import Text, one_line
 from . import plot
+from .costs import share
 
 NOTHING = "Nothing was measured: Azure measures once a minute, and its values come some minutes late."
 PLOTTED = {  # without a name: what tells most. The units are those of GET runs/{run}/usage
@@ -31,11 +32,11 @@ def facts(used: dict[str, Any] | None) -> dict[str, Text]:
 
 
 def brief(run: dict[str, Any]) -> str:
-    """Return how busy the GPUs were, or else the processors: `gpu 31%`. '' if this was not measured."""
+    """Return how busy the GPUs were, or else the processors: `gpu 31 %`. '' if this was not measured."""
     value = run_list.used_of(run)
     if value is None:
         return ""
-    return f"{'gpu' if (run.get('usage') or {}).get('gpu') is not None else 'cpu'} {value:.0f}%"
+    return f"{'gpu' if (run.get('usage') or {}).get('gpu') is not None else 'cpu'} {share(value / 100)}"
 
 
 def metrics_of(samples: Samples) -> list[str]:

@@ -10,10 +10,11 @@ import logging
 
 from shared.clusters.ports import ClusterPorts
 from shared.jobs.ports import Jobs, LivePage
-from shared.kernel.errors import BadInput, NotFound
+from shared.kernel.errors import BadInput
 from shared.kernel.person import Person
 from shared.runs.codes import Deed
 from shared.runs.decide import is_over
+from shared.runs.find_run import find_run
 from shared.runs.names import run_of_job
 from shared.runs.views.notes_and_tags import note_deed
 
@@ -46,11 +47,8 @@ def _page_at(jobs: Jobs, cursor: str) -> LivePage:
 
 def _end_if_stray(ports: ClusterPorts, job: str) -> None:
     name = run_of_job(job)
-    try:
-        run = ports.runs.get(name).value
-    except NotFound:  # not a job of this app, or of another one in the same workspace
-        return
-    if is_over(run):
+    run = find_run(ports.runs, name)  # None for a job of another app in the workspace
+    if run and is_over(run):
         log.warning("job %s runs, and its run %s is %s: it is canceled", job, name, run.progress.state)
         ports.jobs.cancel(job)
         note_deed(ports, name, f"ended job {job}, which started after the run's end", OWNER, Deed.OTHER)

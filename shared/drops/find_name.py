@@ -16,6 +16,7 @@ from shared.jobs.route import Routes
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Conflict, Impossible, NotFound
 from shared.kernel.suggest import did_you_mean, nearest, there_are
+from shared.runs.features import part_of
 from shared.runs.model import Run, RunState
 from shared.runs.names import RUN_NAME
 from shared.runs.ports import RunFilter, Runs
@@ -82,8 +83,12 @@ def _chosen(ports: DropPorts, name: str) -> FoundName:
     if not runs:
         of = f" of {where!r}" if where else ""
         raise NotFound(f"There is no {'completed ' if kind == 'best' else ''}run{of} yet.{_meant(ports.routes, where)}")
-    best = runs[0] if kind == "latest" else _best(runs, metric)
-    return FoundName(best.name, "")
+    return FoundName(_latest(runs) if kind == "latest" else _best(runs, metric).name, "")
+
+
+def _latest(runs: list[Run]) -> str:
+    """The newest run that someone requested. A trial is a part of its sweep, so the sweep is meant."""
+    return next((run.name for run in runs if not part_of(run)), part_of(runs[0]))
 
 
 def _generation(runs: Runs, drops: Drops, name: str, number: int) -> FoundName:

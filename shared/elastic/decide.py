@@ -237,11 +237,11 @@ def with_next_job(member: Member, now: datetime) -> Member:
 
 
 def _with_losses(run: Run, after: Elastic, now: datetime) -> Elastic:
-    """Add the members' losses since the last check. A job that ends with the run or by a cancel is not a loss."""
-    if run.cancel.asked_at is not None or any(m.state is RunState.COMPLETED for m in after.members):
-        return after
-    pairs = zip(elastic_of(run).members, after.members, strict=True)
-    new = [Loss(now, old.index, old.attempt, member.why) for old, member in pairs if _is_lost(old, member)]
+    """Add the members' losses since the last check. A job that ends with the run or by a cancel is not a loss, unless
+    Azure took its node."""
+    ends = run.cancel.asked_at is not None or any(m.state is RunState.COMPLETED for m in after.members)
+    pairs = [(old, new) for old, new in zip(elastic_of(run).members, after.members, strict=True) if _is_lost(old, new)]
+    new = [Loss(now, old.index, old.attempt, m.why) for old, m in pairs if not ends or m.has_lost_node]
     return replace(after, losses=(*after.losses, *new)[-LOSSES_KEPT:]) if new else after
 
 

@@ -47,10 +47,14 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
         return self.index >= DEDICATED_FROM
 
     @property
+    def has_lost_node(self) -> bool:
+        """Whether Azure took the node of the current job, and the job failed or waits for another node."""
+        return self.failure is not None and self.failure.code is FailureCode.LOST_NODES
+
+    @property
     def is_evicted(self) -> bool:
-        """Whether Azure took the current job's node."""
-        lost = self.failure is not None and self.failure.code is FailureCode.LOST_NODES
-        return lost and self.state is RunState.FAILED
+        """Whether the current job failed because Azure took its node."""
+        return self.has_lost_node and self.state is RunState.FAILED
 
 
 class Loss(msgspec.Struct, frozen=True, array_like=True):

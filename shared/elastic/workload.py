@@ -47,6 +47,10 @@ class ElasticJobs(Workload):
     def running_jobs(self, run: Run) -> set[str]:
         return {job_of(run, m) for m in elastic_of(run).members if m.state is RunState.RUNNING}
 
+    def running_since(self, run: Run, job: str) -> datetime | None:
+        running = (m for m in elastic_of(run).members if m.state is RunState.RUNNING)
+        return next((m.at for m in running if job_of(run, m) == job), None)
+
     def job_spec(self, run: Run, job: str, rendezvous: str, now: datetime) -> JobSpec:
         member = next(m for m in elastic_of(run).members if job_of(run, m) == job)
         return for_every_job(run, member_request(run, member, rendezvous, now))

@@ -78,7 +78,7 @@ def blob_written(event: Json) -> BlobWritten | None:
     container, found_blobs, name = rest.partition("/blobs/")
     if not (separator and found_blobs and name and "blobServices" in head):
         raise BadMessage(f"The subject does not name a blob: {event['subject'][:200]!r}.")
-    return BlobWritten(container, name, _time(event))
+    return BlobWritten(container, name, event_time(event))
 
 
 def event_type(event: Json) -> str:
@@ -94,7 +94,7 @@ def event_data(event: Json) -> Mapping[str, Any]:
     return data
 
 
-def _time(event: Json) -> datetime | None:
+def event_time(event: Json) -> datetime | None:
     """Return when the event occurred. A CloudEvent may omit the time."""
     if "specversion" in event and event.get("time") is None:
         return None

@@ -80,7 +80,7 @@ def _check(order: JobOrder, job: JobSpec) -> Iterator[Problem]:
         words = f"is {job.experiment[:80]!r}; use letters, digits, dashes and underscores."
         yield Problem("experiment", words, "bad_name")
     if "data" in job.data and order.data is None and not order.written:
-        yield Problem("data", "is missing: name the data to train on.", "data_missing")
+        yield Problem("data", "is missing: name the data to train on, such as drops/mnist/digits-1.", "data_missing")
     for name, value in job.data.items():
         yield from _check_path(order, name, value)
         if value.mode and value.mode not in INPUT_MODES and kind_of(job).runs_a_command:

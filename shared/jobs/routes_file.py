@@ -201,6 +201,10 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
     _check_names(entry, name, where)
     numbers = _numbers(entry, where)
     fewest, nodes = _nodes(entry.get("nodes", 1), where)
+    if "max_nodes" in entry and nodes > numbers["max_nodes"]:
+        raise BadSetting(
+            f"{where}: nodes is {nodes}, but max_nodes is {numbers['max_nodes']:g}; raise max_nodes, or lower nodes."
+        )
     template, described = _template(entry, where, file, trainers)
     if fewest and not template.is_elastic:
         raise BadSetting(f"{where}: nodes is a range, but its job does not start {LAUNCHER}; give one number.")

@@ -49,7 +49,7 @@ def sentence(message: str, value: object, what: str) -> str:
 def _rule(rule: str) -> str:
     """Return the allowed values, '' for a message of another form."""
     if limit := _LIMIT.fullmatch(rule):
-        return f"{_kind(limit[1])} of {_BOUNDS[limit[2]]} {float(limit[3]):g}"
+        return f"{_kind(limit[1])} of {_BOUNDS[limit[2]]} {float(limit[3]):.12g}"
     if rule == "Expected `str` of length >= 1":
         return _NOT_EMPTY
     if length := _LENGTH.fullmatch(rule):

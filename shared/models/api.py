@@ -19,7 +19,7 @@ from shared.models import promote, reproduce
 from shared.models import why as whys
 from shared.models.decide import ChangeRequest
 from shared.models.evidence import MODELS
-from shared.models.find import aliases_of, model_named, version_of
+from shared.models.find import aliases_of, chosen_by, model_named, version_of
 from shared.models.ports import ModelPorts
 from shared.models.signature import SIGNATURE, key_digest, read_signature
 from shared.runs.answers import Accepted, FileAddress, FilePath, FileQuery, accepted, file_address
@@ -27,7 +27,7 @@ from shared.runs.intake.request import RunName
 from shared.runs.results.archive import MANIFEST
 from shared.runs.results.artifacts import ADDRESS_LIFE
 from shared.runs.results.outputs import archive_folder
-from shared.runs.views.summary import metric_named
+from shared.runs.views.summary import metric_named, most_telling_first
 
 Json = dict[str, Any]
 ModelName = Annotated[str, Meta(pattern=f"^{models.NAME.pattern}$")]
@@ -213,5 +213,6 @@ def _version(model: models.Model, version: models.Version) -> Json:
     fields = plain_fields(version, ("at", "let_go_at", "proof"))
     fields["reads"] = list(version.reads)
     judged_by = [name for goal in model.goals if (name := metric_named(goal, version.metrics))]
+    fields["metrics"] = {name: version.metrics[name] for name in most_telling_first(version.metrics, chosen_by(model))}
     also = {"aliases": aliases_of(model, version.number), "judged_by": judged_by}
     return fields | also | {"promoted_at": plain(version.at)}

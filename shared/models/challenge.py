@@ -29,6 +29,7 @@ from shared.models.model import Change, ChangeKind, Version
 from shared.models.ports import ModelPorts, Models
 from shared.models.reproduce import REPRODUCES
 from shared.runs.content import JOB_FILES, SUCCESS_MARKER
+from shared.runs.find_run import find_run
 from shared.runs.model import Run, RunState
 from shared.runs.ports import RunPorts, Runs
 
@@ -60,23 +61,16 @@ def is_challenger(routes: Routes, run: Run) -> bool:
 
 def is_decided(ports: ModelPorts, message: Challenge) -> bool:
     """Return whether the run was judged, or the run's route no longer names a model."""
-    run = _run(ports.runs, message.run)
+    run = find_run(ports.runs, message.run)
     if run is None or not is_challenger(ports.routes, run):
         return True
-    rule = _rule(ports.routes, _run(ports.runs, challenger_of(run)) or run)
+    rule = _rule(ports.routes, find_run(ports.runs, challenger_of(run)) or run)
     return rule is None or _decision(ports.models, rule, challenger_of(run) or run.name) is not None
 
 
 def archived_at(ports: RunPorts, message: Challenge) -> datetime | None:
-    run = _run(ports.runs, message.run)
+    run = find_run(ports.runs, message.run)
     return run.archive.at if run else None
-
-
-def _run(runs: Runs, name: str) -> Run | None:
-    try:
-        return runs.get(name).value
-    except NotFound:
-        return None
 
 
 def challenge(ports: ModelPorts, message: Challenge) -> None:

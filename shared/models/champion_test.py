@@ -12,10 +12,11 @@ from typing import Any
 from shared.drops.ports import DropPorts
 from shared.jobs.places import starting_from
 from shared.jobs.spec import JobSpec, again
-from shared.kernel.errors import Conflict, Impossible, NotFound
+from shared.kernel.errors import Conflict, Impossible
 from shared.models import reproduce
 from shared.models.model import Version
 from shared.models.why import data_changes
+from shared.runs.find_run import find_run
 from shared.runs.intake.from_job import run_of
 from shared.runs.intake.insert_run import record
 from shared.runs.intake.warm_start import model_of
@@ -38,10 +39,8 @@ def test_of(ports: DropPorts, champion: Version, challenger: Run, parameters: di
     Raises Conflict if the data changed since or the budget is used up, Impossible if the model no longer exists.
     """
     name = asked_run_name("test", f"{champion} {champion.digest} {challenger.name}")
-    try:
-        return ports.runs.get(name).value
-    except NotFound:
-        pass
+    if existing := find_run(ports.runs, name):
+        return existing
     if changes := data_changes(ports, challenger):
         raise Conflict(f"The data of run {challenger.name} have changed: {changes}.", "altered")
     job = _job(ports, name, champion, challenger, parameters)

@@ -18,6 +18,7 @@ from shared.models.hashing import MOST_DATA_BYTES, MOST_DATA_FILES, sha256_of
 from shared.models.inputs import NamedData, named_data
 from shared.models.ports import ModelPorts, Models
 from shared.runs.features import data_facts
+from shared.runs.find_run import find_run
 from shared.runs.model import Run
 from shared.runs.ports import Runs
 from shared.runs.progress.workloads import workload
@@ -162,10 +163,8 @@ def _parent(models: Models, run: Run) -> tuple[str, str]:
 def _continued(runs: Runs, run: Run) -> tuple[str, ...]:
     """Return the chain of continued runs, the latest first."""
     names: list[str] = []
-    while run.asked.continues and run.asked.continues not in names:
-        names.append(run.asked.continues)
-        try:
-            run = runs.get(names[-1]).value
-        except NotFound:
-            break
+    found: Run | None = run
+    while found and found.asked.continues and found.asked.continues not in names:
+        names.append(found.asked.continues)
+        found = find_run(runs, names[-1])
     return tuple(names)

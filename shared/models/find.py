@@ -52,3 +52,8 @@ def model_named(models: Models, name: str) -> Model:
 def aliases_of(model: Model, number: int) -> list[str]:
     """Return the aliases of this version."""
     return sorted(name for name, alias in model.aliases.items() if alias.number == number)
+
+
+def chosen_by(model: Model) -> str:
+    """Return the metric by which versions of the model were compared last; '' if they never were."""
+    return next(iter(model.goals), "")

@@ -48,7 +48,8 @@ class Alias(msgspec.Struct, frozen=True, array_like=True):
 class Model:
     """A name with aliases. `latest` counts all versions ever made, `changes` the lines of the history.
 
-    `goals` are the directions of the metrics by which versions were compared: they hold for all its versions.
+    `goals` are the directions of the metrics by which versions were compared, the last one first. They
+    hold for all its versions.
     """
 
     name: str

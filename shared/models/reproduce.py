@@ -9,7 +9,7 @@ from typing import Any
 from shared.jobs.ports import Jobs
 from shared.jobs.readers.place_text import read_asset
 from shared.jobs.spec import JobSpec, again, uses_own_code, uses_own_environment
-from shared.kernel.errors import Conflict, Impossible, NotFound
+from shared.kernel.errors import Conflict, Impossible
 from shared.kernel.person import Person
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.models import why
@@ -18,6 +18,7 @@ from shared.models.model import Version
 from shared.models.ports import ModelPorts
 from shared.models.signature import SIGNATURE, read_signature
 from shared.models.sources import packages
+from shared.runs.find_run import find_run
 from shared.runs.intake.from_job import run_of
 from shared.runs.intake.insert_run import record
 from shared.runs.intake.warm_start import model_of
@@ -91,11 +92,8 @@ def _next_name(runs: Runs, version: Version) -> str:
     """Return the name of the reproduction in progress or completed, else of the next reproduction."""
     for number in count():
         name = asked_run_name("reproduce", f"{version} {version.digest}" + (f" {number}" if number else ""))
-        try:
-            state = runs.get(name).value.progress.state
-        except NotFound:
-            return name
-        if state not in FINAL or state is RunState.COMPLETED:
+        run = find_run(runs, name)
+        if run is None or run.progress.state not in FINAL or run.progress.state is RunState.COMPLETED:
             return name
     raise AssertionError("unreachable")
 

@@ -17,7 +17,7 @@ from shared.kernel.parsing import read_json
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blobs, Place
 from shared.models.evidence import MODELS
-from shared.models.find import aliases_of, model_named
+from shared.models.find import aliases_of, chosen_by, model_named
 from shared.models.hashing import MOST_DATA_FILES
 from shared.models.inputs import listed, places
 from shared.models.model import Version
@@ -30,6 +30,7 @@ from shared.runs.model import Run
 from shared.runs.ports import Runs
 from shared.runs.results.archive import read_manifest
 from shared.runs.results.outputs import archive_folder
+from shared.runs.views.summary import most_telling_first
 
 PROOF_LIMIT = 64 << 20
 NAMED = 5
@@ -61,7 +62,7 @@ def chain(ports: ModelPorts, version: Version) -> list[Link]:
             problem or f"{len(signed)} files, signed by key {version.signer[:16]}.",
         ),
         _weights(ports.blobs, run, signed),
-        _run(run),
+        _run(run, chosen_by(model_named(ports.models, version.model))),
         _data(ports, run),
         _code(predicate),
         _environment(predicate),
@@ -154,9 +155,11 @@ def _weights(blobs: Blobs, run: Run, signed: dict[str, str]) -> Link:
     return Link("weights", GOOD, f"{count} files in {OUTPUT_CONTAINER}/{folder}, as they were archived.")
 
 
-def _run(run: Run) -> Link:
+def _run(run: Run, metric: str) -> Link:
+    """Name the run with its first metrics: the one by which versions are compared, then those of quality."""
     owner = f" for {run.people.owner}" if run.people.owner else ""
-    metrics = ", ".join(f"{name} {value:g}" for name, value in sorted(run.measured.of_model.items())[:NAMED])
+    values = run.measured.of_model
+    metrics = ", ".join(f"{name} {values[name]:g}" for name in most_telling_first(values, metric)[:NAMED])
     words = " ".join(f"{name}={value}" for name, value in sorted(run.asked.parameters.items()))
     return Link(
         "run",

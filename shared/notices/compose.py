@@ -7,10 +7,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from shared.kernel.errors import NotFound, Unavailable
+from shared.kernel.errors import Unavailable
 from shared.notices.model import Notice, NoticeKind
 from shared.runs.decide import is_over
 from shared.runs.features import features
+from shared.runs.find_run import find_run
 from shared.runs.model import Run, RunState
 from shared.runs.ports import Runs
 from shared.runs.views.summary import first_line, model_metrics
@@ -134,10 +135,7 @@ _MAKERS: dict[str, _Maker] = {
 
 
 def _run(runs: Runs, data: dict[str, Any]) -> Run | None:
-    try:
-        return runs.get(str(data.get("run", ""))).value
-    except NotFound:
-        return None
+    return find_run(runs, str(data.get("run", "")))
 
 
 def _plain(notice: Notice, kind: NoticeKind, title: str, facts: dict[str, Any]) -> Notice:

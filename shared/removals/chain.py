@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shared.jobs.location import Location
-from shared.kernel.errors import NotFound
 from shared.removals.model import RemovalKind
+from shared.runs.find_run import find_run
 from shared.runs.model import Run
 from shared.runs.names import asked_run_name
 from shared.runs.ports import Runs
@@ -25,7 +25,7 @@ def later(runs: Runs, run: Run) -> list[Run]:
 def earlier(runs: Runs, run: Run) -> list[Run]:
     """Return the predecessors of this run, latest first."""
     chain: list[Run] = []
-    while len(chain) < _LONGEST and (before := _get(runs, (chain or [run])[-1].asked.continues)):
+    while len(chain) < _LONGEST and (before := find_run(runs, (chain or [run])[-1].asked.continues)):
         chain.append(before)
     return chain
 
@@ -53,13 +53,4 @@ def _paths(run: Run) -> Iterator[Location]:
 def _next(runs: Runs, run: Run) -> Run | None:
     routes = dict.fromkeys(("", run.asked.route))  # an older version left out the route
     names = (asked_run_name(kind, run.name, route) for kind in ("continue", "move") for route in routes)
-    return next((following_run for name in names if (following_run := _get(runs, name))), None)
-
-
-def _get(runs: Runs, name: str) -> Run | None:
-    if not name:
-        return None
-    try:
-        return runs.get(name).value
-    except NotFound:
-        return None
+    return next((following_run for name in names if (following_run := find_run(runs, name))), None)

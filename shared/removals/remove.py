@@ -30,6 +30,7 @@ from shared.removals.reach import in_reach, kept_with_drop, of_drop, of_run
 from shared.runs.content import drop_blobs
 from shared.runs.data import CARD, LISTING
 from shared.runs.decide import is_over, reads
+from shared.runs.find_run import find_run
 from shared.runs.model import FINAL, Run, RunState
 from shared.runs.ports import Runs
 from shared.runs.views.run_list import in_state
@@ -264,7 +265,7 @@ def _forget_drop(ports: DropPorts, key: DropKey, reach: Reach) -> None:
         _clear_mark(ports.drops, stored, stored.value.removed_at)
         return
     for generation in ports.drops.generations(key):
-        run = _run(ports.runs, generation.run) if generation.run else None
+        run = find_run(ports.runs, generation.run)
         if run is None or run.removed.at is not None:
             ports.blobs.remove(OUTPUT_CONTAINER, [f"{generation.folder}/{name}" for name in (LISTING, CARD)])
     ports.drops.forget(stored)
@@ -291,10 +292,3 @@ def _live(runs: Runs) -> Iterator[Run]:
     for state in RunState:
         if state not in (*FINAL, RunState.BROKEN):
             yield from in_state(runs, state)
-
-
-def _run(runs: Runs, name: str) -> Run | None:
-    try:
-        return runs.get(name).value
-    except NotFound:
-        return None

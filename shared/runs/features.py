@@ -113,6 +113,7 @@ class Feature:
     - `reactions`: reactions to facts, which run after the reactions common to all runs (shared/reactions.py)
     - `in_the_same_write`: changes of the run that belong in the same write as a fact (IN_THE_SAME_WRITE there)
     - `price_on`: the price of a node-hour on one of the run's clusters; None if the feature has no price
+    - `part_of`: the name of the run that this run is a part of, such as the sweep of a trial; '' if there is none
     - `instead_of`: the runs to compare if a request names this run alone
     - `watch`: finds what is wrong with runs that go on, by their names; called every five minutes
     - `node_pulses`: what the nodes of a running run use now; may send a request to whoever measures them
@@ -132,6 +133,7 @@ class Feature:
     reactions: Mapping[type[Fact], tuple[Reaction, ...]] = field(default_factory=dict)
     in_the_same_write: Mapping[type[Fact], tuple[Callable[[Any, Any], Run], ...]] = field(default_factory=dict)
     price_on: Callable[[Run, str], float | None] | None = None
+    part_of: Callable[[Run], str] | None = None
     instead_of: Callable[[Any, str], list[str]] | None = None
     watch: Callable[[Any, Sequence[Run]], Mapping[str, RunFinding]] | None = None
     node_pulses: Callable[[Any, Run], Sequence[NodePulse]] | None = None
@@ -171,6 +173,12 @@ def check(ports: Any, run: Run) -> None:
 def instead_of(ports: Any, name: str) -> list[str]:
     """The runs to compare if a request names this run alone."""
     return [run for feature in features() if feature.instead_of for run in feature.instead_of(ports, name)]
+
+
+def part_of(run: Run) -> str:
+    """The name of the run that this run is a part of, such as the sweep of a trial; '' if there is none."""
+    names = (feature.part_of(run) for feature in features() if feature.part_of)
+    return next(filter(None, names), "")
 
 
 def before_start(run: Run) -> Json:

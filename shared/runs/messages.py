@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from shared.jobs.readers import run_event
 from shared.kernel.message import BACKGROUND, CHECKS, Json, Message, Trace
@@ -33,10 +34,14 @@ class JobEvent(
     handler="shared.runs.progress.follow:follow_job",
     done="shared.runs.done:is_followed",
 ):
-    """An Azure ML event about a job. `status` is the event's status, '' if the event has none; it may be outdated."""
+    """An Azure ML event about a job. `status` is the event's status, '' if the event has none; it may be outdated.
+
+    `at` is the time of the event by Azure's clock, None if the event has no readable time.
+    """
 
     job: str
     status: str = ""
+    at: datetime | None = None
 
     @property
     def trace(self) -> Trace:
@@ -49,7 +54,7 @@ class JobEvent(
     @classmethod
     def read(cls, body: Json, form: str) -> JobEvent | None:  # noqa: ARG003
         job = run_event.job_of(body)
-        return cls(job, run_event.status_of(body)) if job else None
+        return cls(job, run_event.status_of(body), run_event.time_of(body)) if job else None
 
 
 @dataclass(frozen=True)

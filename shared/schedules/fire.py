@@ -22,6 +22,7 @@ from shared.kernel.storage import Queues
 from shared.kernel.versioned import Stored
 from shared.runs.codes import CancelCode
 from shared.runs.decide import is_over
+from shared.runs.find_run import find_run
 from shared.runs.intake.create import create_run
 from shared.runs.intake.request import RunRequest
 from shared.runs.names import asked_run_name
@@ -139,13 +140,10 @@ def _failed(ports: StoragePorts, schedules: Schedules, schedule: Schedule, firin
 
 def _overlap(runs: Runs, schedule: Schedule) -> str:
     """Return why the schedule's last run keeps this firing from starting; '' for a firing that may start."""
-    if schedule.overlap is Overlap.ALLOW or not schedule.last_run:
+    if schedule.overlap is not Overlap.SKIP:
         return ""
-    try:
-        last = runs.get(schedule.last_run).value
-    except NotFound:
-        return ""
-    if is_over(last) or schedule.overlap is Overlap.REPLACE:
+    last = find_run(runs, schedule.last_run)
+    if last is None or is_over(last):
         return ""
     return f"Run {last.name} of this schedule is {last.progress.state}. Overlap is skip."
 

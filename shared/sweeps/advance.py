@@ -20,6 +20,7 @@ from shared.kernel.storage import Queues
 from shared.runs import old_sentences
 from shared.runs.codes import CancelCode
 from shared.runs.decide import is_over
+from shared.runs.find_run import find_run
 from shared.runs.intake.insert_run import record
 from shared.runs.model import Run, RunState
 from shared.runs.node_use import ClusterUse
@@ -117,10 +118,7 @@ class _SweepCheck:
         self._write(trials, runs, SweepSummary(dollars=round(dollars, 6), beyond=beyond, closing=closing))
 
     def _run(self, trial: Trial) -> Run | None:
-        try:
-            return self.ports.runs.get(trial_run(self.parent.name, trial.number)).value
-        except NotFound:
-            return None
+        return find_run(self.ports.runs, trial_run(self.parent.name, trial.number))
 
     def _learn(self, study: Study, trial: Trial, run: Run) -> None:
         """Add the trial's new values, and its end, to the study."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from shared.kernel.parts import FeaturePart
 from shared.runs import facts as runs
 from shared.runs.features import Feature
+from shared.runs.model import Run
 from shared.sweeps.checks import check_budget_has_prices
 from shared.sweeps.compare import trials_to_compare
 from shared.sweeps.model import SweepSummary, TrialOf
@@ -23,10 +24,19 @@ SWEEP = FeaturePart(
     was_there=lambda row: row.get("kind") == SweepParent.kind and row.get("trials_ended") is not None,
 )
 TRIAL = FeaturePart("trial", TrialOf, was_there=lambda row: bool(row.get("sweep")))
+
+
+def sweep_of(run: Run) -> str:
+    """Return the name of the sweep of which the run is a trial; '' for another run."""
+    trial = run.feature(TrialOf)
+    return trial.sweep if trial else ""
+
+
 FEATURE = Feature(
     parts=(SWEEP, TRIAL),
     workloads=(SweepParent(),),
     check=check_budget_has_prices,
+    part_of=sweep_of,
     instead_of=trials_to_compare,
     reactions={
         runs.RunSubmitted: (check_sweep,),

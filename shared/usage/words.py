@@ -22,7 +22,7 @@ def sentence(found: UsageSummary, waited: float | None = None) -> str:
     if found.gpu_energy:
         parts.append(f"{energy(found.gpu_energy)} for the GPUs")
     if waited is not None:
-        parts.append(f"{waited:.0%} of the time waiting for data")
+        parts.append(f"{100 * waited:.0f} % of the time waiting for data")
     return ", ".join(parts)
 
 

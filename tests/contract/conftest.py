@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -23,9 +24,13 @@ from emulators import certs, process
 from emulators.storage import services
 from emulators.testing import azurite
 from emulators.tokens import issue
+from shared.adapters.azureml.jobs import AzureMLJobs
 from shared.adapters.storage.account import StorageClients
 from shared.adapters.storage.account import clients as storage_clients
+from shared.adapters.storage.blobs import StorageBlobs
+from shared.adapters.tables.asset_table import TableAssets
 from shared.kernel.settings import Settings, Storage
+from tests.contract.sides import RealSide
 from tests.contract.wire import LocalAzureML, azureml_config
 
 
@@ -156,3 +161,10 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 def at() -> Callable[[float], datetime]:
     """A time so many seconds after a fixed moment."""
     return lambda seconds: NOW + timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def real(azureml: LocalAzureML, tables: StorageClients, tmp_path: Path) -> RealSide:
+    files = StorageBlobs(tables.blob)
+    files.write("drops", "a/1", b"data", "text/plain")
+    return RealSide(AzureMLJobs(azureml.workspace, TableAssets(tables.table), files), tmp_path)

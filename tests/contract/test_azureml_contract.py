@@ -11,34 +11,22 @@ from typing import Any
 
 import pytest
 
-from shared.adapters.azureml import sdk_job
 from shared.adapters.azureml.jobs import AzureMLJobs
 from shared.adapters.storage.account import StorageClients
 from shared.adapters.storage.blobs import StorageBlobs
-from shared.adapters.tables.asset_table import TableAssets
-from shared.jobs.batchai.job import Beside
-from shared.jobs.batchai.job import read_job as read_batchai
 from shared.jobs.location import Asset, Location
 from shared.jobs.model import ENDED, JobFolderPart, JobState, JobStatus, JobTimes
-from shared.jobs.parameters import wrong_parameters
 from shared.jobs.readers.expressions import read_command
 from shared.jobs.readers.place_text import read_place
 from shared.jobs.spec import DataInput, Environment
 from shared.kernel.errors import BadInput, BadSetting, NoAnswer, NotFound, Unavailable
 from shared.kernel.storage import Place
-from tests.contract.sides import FakeSide, RealSide, Side, environment, job_of, pipeline_of, snapshot, with_keys
+from tests.contract.sides import FakeSide, RealSide, Side, environment, pipeline_of, snapshot
 from tests.contract.wire import LocalAzureML
 from tests.fakes.ports import FakeAssets, FakeJobs
 
 # azure-ai-ml on its own marshmallow and on Python's
 pytestmark = pytest.mark.filterwarnings("ignore:.*(marshmallow|context. parameter).*", "ignore::DeprecationWarning")
-
-
-@pytest.fixture
-def real(azureml: LocalAzureML, tables: StorageClients, tmp_path: Path) -> RealSide:
-    files = StorageBlobs(tables.blob)
-    files.write("drops", "a/1", b"data", "text/plain")
-    return RealSide(AzureMLJobs(azureml.workspace, TableAssets(tables.table), files), tmp_path)
 
 
 @pytest.fixture(params=["fake", "real"])
@@ -175,18 +163,6 @@ def test_what_a_pipeline_names_and_is_not_there_is_told(side: Side, unique: Call
     ]
     (why,) = side.jobs.lacks(replace(pipeline, inputs={"rows": DataInput(Asset("rows@latest"))}))
     assert "rows" in why
-
-
-def test_very_many_unknown_keys_are_refused_before_each_is_explained() -> None:
-    """20,000 of them are one problem; as many variables are nobody's business."""
-    many = {f"k{number}": "1" for number in range(20_000)}
-    job = {**job_of("crowded", "true"), "resources": {"instance_count": 1, **many}}
-    [problem] = sdk_job.problems(job)
-    assert (problem.path, "has 20,001 keys" in problem.message) == ("resources", True)
-    [problem] = wrong_parameters({}, many, {})
-    assert (problem.path, "has 20,000 names" in problem.message) == ("inputs", True)
-    document = {"properties": {"nodeCount": 1, "customToolkitSettings": {"commandLine": "true"}, **many}}
-    assert [p.path for p in read_batchai(document, Beside()).report.problems] == ["properties"]
 
 
 def test_canceling_ends_a_job_and_harms_nothing_else(side: Side, unique: Callable[[], str]) -> None:
@@ -353,61 +329,6 @@ def test_registering_at_the_same_time_does_no_harm(
 
     with ThreadPoolExecutor(8) as pool:
         assert len(set(pool.map(register, range(8)))) == 1
-
-
-LOCAL_FILES: list[tuple[str, dict[str, Any]]] = [
-    ("code", {"code": "."}),
-    ("code", {"code": "/etc"}),
-    ("code", {"code": "git+https://example.com/x"}),
-    ("inputs.data.path", {"inputs": {"data": {"type": "uri_file", "path": "/etc/passwd"}}}),
-    ("inputs.data.path", {"inputs": {"data": {"type": "uri_file", "path": "file:///etc/passwd"}}}),
-    ("inputs.data.path", {"inputs": {"data": {"path": "./data"}}}),
-    ("environment", {"environment": "file:/etc/passwd"}),
-    ("environment.conda_file", {"environment": {"image": "x", "conda_file": "/etc/passwd"}}),
-    ("environment.build", {"environment": {"build": {"path": "/etc"}}}),
-    ("services.a.b", {"services": {"a": {"b": "FILE:/etc/passwd"}}}),
-]
-
-
-@pytest.mark.parametrize(("path", "change"), LOCAL_FILES)
-def test_no_file_of_this_machine_gets_into_a_job(
-    azureml: LocalAzureML, real: RealSide, path: str, change: dict[str, Any], unique: Callable[[], str]
-) -> None:
-    """A job that names a local file is refused before anything is read or sent."""
-    before = len(azureml.requests())
-    with pytest.raises(BadInput, match=path):
-        real.jobs.submit(with_keys(real.job(unique()), **change))
-    assert len(azureml.requests()) == before
-    if path != "code":  # a folder to register is no fault of a job that isn't resolved yet
-        assert [problem.path for problem in real.jobs.problems(with_keys(real.job("x"), **change))] == [path]
-
-
-ODD_JOBS: list[tuple[str, dict[str, Any]]] = [
-    ("colour", {"colour": "blue"}),
-    ("distribution.type", {"distribution": {"type": "nope"}}),
-    ("outputs.m.type", {"outputs": {"m": {"type": "nope"}}}),
-    ("", {"type": "nope"}),
-    ("", {"services": {"a": 1}}),
-]
-
-
-@pytest.mark.parametrize(("path", "change"), ODD_JOBS)
-def test_the_schema_finds_faults_without_the_service(
-    azureml: LocalAzureML, real: RealSide, path: str, change: dict[str, Any]
-) -> None:
-    """Whatever the schema makes of a value, `problems` gives its path and some words, and sends no request."""
-    before = len(azureml.requests())
-    problems = real.jobs.problems(with_keys(real.job("x"), **change))
-    assert path in [problem.path for problem in problems]
-    assert all(problem.message for problem in problems)
-    assert len(azureml.requests()) == before
-
-
-def test_a_reference_to_no_input_is_refused_in_words(real: RealSide, unique: Callable[[], str]) -> None:
-    """What the SDK alone finds wrong at submission is BadInput with its sentence, without its colours."""
-    name = unique()
-    with pytest.raises(BadInput, match=r"^Azure ML refused the job: Inputs to job does not contain 'nope'"):
-        real.jobs.submit(replace(real.job(name), command=read_command("python ${{inputs.nope}}")))
 
 
 def test_a_workspace_that_is_gone_is_unavailable(

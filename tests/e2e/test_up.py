@@ -89,6 +89,17 @@ def test_down_stops_it_and_purge_removes_its_state(up: subprocess.Popen[str], ho
     assert (home / "logs").is_dir()
 
 
+def test_a_wrong_routes_file_is_told_in_a_sentence(tmp_path: Path) -> None:
+    """The error is printed, and neither a log nor a traceback. Nothing is left running."""
+    (tmp_path / "routes.yaml").write_text("routes: {m: {trainer: nope, cluster: cpu}}")
+    done = command("local", "up", "--home", tmp_path / "cloud", TRAINYARD_ROUTES=str(tmp_path / "routes.yaml"))
+    assert done.returncode == 1
+    assert "route 'm' names trainer 'nope'; there are " in done.stdout
+    assert done.stdout.endswith(" The local cloud has stopped.\n")
+    assert "Traceback" not in done.stdout
+    assert record.read(tmp_path / "cloud") is None
+
+
 def test_a_purge_that_breaks_off_can_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The lock, by which a folder is known as a cloud's, goes last."""
     for name in record.STATE:

@@ -91,13 +91,15 @@ def test_a_data_card_has_a_strip_of_pictures(lab: Lab) -> None:
     lab.system.drops.insert(drop)
     listing = PackedListing()
     for name, content in contents.items():
-        listing.add(lab.system.blobs.write(DROPS_CONTAINER, f"{key}/{name}", content, "image/svg+xml"))
+        kind = "image/svg+xml" if content == svg else "image/png"
+        listing.add(lab.system.blobs.write(DROPS_CONTAINER, f"{key}/{name}", content, kind))
     folder = generation_of(drop).folder
     keep_listing(lab.system.blobs, folder, listing)
     lab.system.blobs.write(OUTPUT_CONTAINER, f"{folder}/{CARD}", msgspec.json.encode(a_check()), "application/json")
     page = lab.page("drops/mnist/strip")
     strip = page.locator(".card", has=page.get_by_role("heading", name="Data card of generation 1")).locator("figure")
     expect(strip).to_have_text([f"train/ant/{SEEN}.png", "train/bee/1.png"])
+    page.wait_for_function("document.querySelector('figure img').naturalWidth === 40")
     lab.shot(page, "data-strip")
     assert page.title() != "pwned"
     assert lab.faults == []

@@ -1,5 +1,6 @@
-"""The rows of a text drop in every process: all processes use one tokenizer, and one process on each node
-tokenizes."""
+"""The rows of a text drop in every process: the processes share one tokenizer, and one process on each node
+tokenizes.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Source:
-    """The text, and how it becomes rows of `length` tokens. The settings with the same names explain each field."""
+    """The text, and the way from text to rows of `length` tokens. The settings with these names explain each field."""
 
     data: Path
     tokenizer: Path | None
@@ -48,8 +49,9 @@ class Corpus:
 
     @property
     def fingerprint(self) -> str:
-        """Return a value that differs for other texts or tokenizers, made of the tokenizer and the numbers of
-        tokens."""
+        """Return a value that changes with the texts or the tokenizer, made of the tokenizer and the numbers of
+        tokens.
+        """
         facts = f"{self.tokenizer} {self.train.tokens} {self.held_out.tokens}"
         return hashlib.blake2b(facts.encode(), digest_size=8).hexdigest()
 
@@ -85,7 +87,7 @@ def prepare(source: Source, place: dist.Place, stop: dist.StopRequest) -> Corpus
 
 
 def _tokenizer(source: Source, paths: list[Path], held: text.Held) -> str:
-    """Return the tokenizer from the command line, otherwise the one in the drop's top folder, otherwise a new one."""
+    """Return the tokenizer from the command line, otherwise from the drop's top folder, otherwise a new tokenizer."""
     in_drop = source.data / text.TOKENIZER
     given = source.tokenizer or (in_drop if in_drop.is_file() else None)
     tokenizer = text.load_tokenizer(given) if given else text.train_tokenizer(paths, held, source.vocabulary)
@@ -93,8 +95,9 @@ def _tokenizer(source: Source, paths: list[Path], held: text.Held) -> str:
 
 
 def _in_slices(work: Iterator[None], stop: dist.StopRequest) -> None:
-    """Do the work in slices, and meet the other processes between them: all stop together, and no silence gets too
-    long."""
+    """Do the work in slices, and meet the other processes between slices: every process stops at the same slice, and no
+    silence gets too long.
+    """
     error, busy = None, True
     while dist.all_sum(torch.tensor(int(busy))):
         stop.check(0)
@@ -125,7 +128,7 @@ def _gathered(value: str, place: dist.Place) -> list[str]:
 
 
 def _together(work: Callable[[], T], place: dist.Place) -> T:
-    """Call `work` and return its result. If it raises DataError in any process, every process raises DataError."""
+    """Call `work` and return the result. A DataError in any process is raised in every process."""
     result, error = None, ""
     try:
         result = work()

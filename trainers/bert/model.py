@@ -1,4 +1,4 @@
-"""BERT in its published sizes, its masked-language-model loss, and how several processes share it."""
+"""BERT in its published sizes, the masked-language-model loss, and sharing among several processes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ SIZES = {
 
 
 class MaskedLanguage(nn.Module):
-    """BERT and its loss in one forward pass, so that DDP and FSDP2 see all of the work.
+    """BERT and its loss in one forward pass: DDP and FSDP2 must see the whole work.
 
     The head runs only at the masked positions: at all positions, it would be most of a small model's work.
     """
@@ -120,13 +120,13 @@ def optimizer(model: nn.Module, lr: float, weight_decay: float) -> torch.optim.A
 
 
 def clip(model: nn.Module, limit: float) -> Tensor:
-    """Scale the gradient down to a norm of `limit`, and return its previous norm, the same in every process."""
+    """Scale the gradient down to a norm of `limit`, and return the previous norm, equal in every process."""
     norm = nn.utils.clip_grad_norm_(model.parameters(), limit)
     return norm.full_tensor() if isinstance(norm, DTensor) else norm
 
 
 def whole(model: nn.Module) -> dict[str, Tensor]:
-    """Return all weights of BertForMaskedLM, in rank 0's memory. All processes must call this function."""
+    """Return the weights of BertForMaskedLM, in rank 0's memory. Every process must call this function."""
     weights = get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
     return {name.removeprefix("net."): value for name, value in weights.items() if isinstance(value, Tensor)}
 

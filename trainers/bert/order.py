@@ -64,8 +64,9 @@ class Masked:
 
 
 def predicted(length: int) -> int:
-    """Return K, the number of tokens to predict in a row of `length`: the same in all rows, so that all rows have
-    the same weight."""
+    """Return K, the number of tokens to predict in a row of `length`. Every row has K predictions, and so equal
+    weight.
+    """
     return max(1, round(PREDICTED * length))
 
 

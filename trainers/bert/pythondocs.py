@@ -18,7 +18,7 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def write(folder: Path) -> int:
-    """Write all texts below `folder`, and return their number of characters."""
+    """Write the texts below `folder`, and return their number of characters."""
     library = Path(sysconfig.get_path("stdlib"))
     texts = {f"topics/{name}.txt": text for name, text in pydoc_data.topics.topics.items()}
     for path in sorted(library.rglob("*.py")):

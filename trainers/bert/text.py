@@ -30,8 +30,9 @@ NAMES = {"cls": ("[CLS]", "<s>"), "sep": ("[SEP]", "</s>"), "mask": ("[MASK]", "
 
 
 def text_files(folder: Path) -> list[Path]:
-    """Return all files below `folder`, sorted, without hidden files, a drop's markers and tokenizer.json. Raises
-    DataError if there are none."""
+    """Return the files below `folder`, sorted, without hidden files, a drop's markers and tokenizer.json. Raises
+    DataError for an empty folder.
+    """
     found = [
         path for path in sorted(folder.rglob("*")) if path.is_file() and is_text(path.relative_to(folder).as_posix())
     ]
@@ -41,8 +42,7 @@ def text_files(folder: Path) -> list[Path]:
 
 
 def pieces(paths: list[Path]) -> Iterator[str]:
-    """Yield the text of all files in order, in pieces of up to 2 * PIECE characters that end with a line if
-    possible.
+    """Yield the text of the files in order, in pieces of up to 2 * PIECE characters, ending with a line if possible.
 
     Raises DataError for a file that is not UTF-8, or is not the gzip file that its name says.
     """
@@ -62,8 +62,9 @@ def pieces(paths: list[Path]) -> Iterator[str]:
 
 
 def _cut(stream: IO[str]) -> Iterator[str]:
-    """Yield pieces that are not blank. The text after a block's last newline, or else after its last space, goes to
-    the next piece."""
+    """Yield pieces with text. The text after a block's last newline, or else after its last space, goes to the next
+    piece.
+    """
     rest, block = "", stream.read(PIECE)
     while block:
         following = stream.read(PIECE)
@@ -77,8 +78,7 @@ def _cut(stream: IO[str]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Held:
-    """The pieces that are held out for validation: the first of every `every` pieces, so that they come from the
-    whole text."""
+    """The pieces held out for validation: the first of every `every` pieces, from the whole text."""
 
     every: int
 
@@ -118,7 +118,7 @@ def train_tokenizer(paths: list[Path], held: Held, vocabulary: int) -> Tokenizer
 
 @dataclass(frozen=True)
 class Specials:
-    """The numbers of the tokens that are not text."""
+    """The numbers of the special tokens, which are not text."""
 
     cls: int
     sep: int

@@ -134,8 +134,9 @@ class Training(training.Training):
 
 
 def rate(step: int, steps: int, warmup: float) -> float:
-    """Return the share of the peak learning rate for `step` of 1..steps: it rises linearly, then falls to 0 along
-    half a cosine."""
+    """Return the share of the peak learning rate for `step` of 1..steps: a linear rise, then a fall to 0 along half a
+    cosine.
+    """
     rising = max(1, round(warmup * steps))
     if step <= rising:
         return step / rising
@@ -155,7 +156,7 @@ def part(t: Training, source: text.Rows, rows: order.Indices, seed: int) -> tupl
 
 
 def train_step(t: Training, whole: order.Indices, masks: int) -> None:
-    """Train on one batch, given the rows of all processes."""
+    """Train on one batch, given the rows of every process."""
     mine = whole[t.place.rank :: t.place.world_size]
     guesses = len(whole) * order.predicted(t.settings.length)
     for number, rows in enumerate(np.array_split(mine, t.settings.accumulate), start=1):
@@ -203,7 +204,7 @@ def train_epoch(t: Training) -> None:
 
 
 def report(t: Training) -> None:
-    """Write a line to the log and a row of metrics: sums over all processes since the last one."""
+    """Write a line to the log and a row of metrics: sums over all processes since the last line."""
     loss, count = dist.all_sum(t.window.sums).tolist()
     seconds = time.perf_counter() - t.window.since
     at, norm, tokens = t.position, t.window.norm.item(), t.window.rows * t.settings.length / seconds
@@ -240,8 +241,7 @@ def validate(t: Training) -> None:
 
 
 def save(t: Training, folder: Path) -> None:
-    """Write the files that transformers' from_pretrained reads, and model.json. Each file is written whole or not
-    at all."""
+    """Write the files for transformers' from_pretrained, and model.json. Each file is written whole or not at all."""
     weights = model.whole(t.model)
     if t.place.rank:
         return  # needed only to gather the model's shares
@@ -254,7 +254,7 @@ def save(t: Training, folder: Path) -> None:
 
 
 def facts(t: Training) -> dict[str, object]:
-    """Return the content of model.json: the model, its loss, and its origin."""
+    """Return the content of model.json: the model, the loss, and the origin."""
     return {
         "weights": "model.safetensors",
         "architecture": "transformers.BertForMaskedLM",
@@ -272,7 +272,7 @@ def config(settings: Settings, text: corpus.Corpus) -> BertConfig:
 
 
 def assemble(settings: Settings, place: dist.Place, device: torch.device, stop: dist.StopRequest) -> Training:
-    """Return all parts of a training, at its start or at its newest checkpoint."""
+    """Return the parts of a training, at the start or at the newest checkpoint."""
     tokenizer = settings.tokenizer or (settings.from_model and settings.from_model / "tokenizer.json")
     source = corpus.Source(settings.data, tokenizer, settings.vocabulary, settings.length, settings.val_share)
     rows = corpus.prepare(source, place, stop)

@@ -1,4 +1,4 @@
-"""Checkpoints that survive the loss of any process and node, and that any number of processes can load.
+"""Checkpoints that survive the loss of any process and node, loadable by any number of processes.
 
 Why torch.distributed.checkpoint (DCP), and what Trainyard adds to it:
 

@@ -1,4 +1,4 @@
-"""The folder of checkpoints: names, markers, checksums, and why one is skipped."""
+"""The folder of checkpoints: names, markers, checksums, and reasons for skipping a checkpoint."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def read_marker(path: Path) -> dict[str, Any]:
 
 
 def check_sizes(path: Path, marker: Mapping[str, Any]) -> None:
-    """Raise Damaged if a file is missing or its size has changed."""
+    """Raise Damaged for a missing file or a changed size."""
     for name, size in marker["files"].items():
         try:
             found = (path / name).stat().st_size
@@ -89,8 +89,7 @@ def newest_of(folder: Path) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return one line that names the cause. DCP wraps the errors of all processes, with their tracebacks, into one
-    error."""
+    """Return one line with the cause. DCP wraps the errors of all processes, with their tracebacks, into one error."""
     failures = getattr(error, "failures", None) or {}
     for failure in failures.values():
         inner = failure[0] if isinstance(failure, tuple) else failure
@@ -104,7 +103,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error and its causes. A writer that can't finish its file after a failure raises a second error."""
+    """Yield an error and its causes. A writer with an unfinishable file raises a second error after a failure."""
     while error:
         yield error
         error = error.__cause__ or error.__context__
@@ -127,12 +126,12 @@ def order_of(name: str) -> tuple[int, int]:
 
 
 def names_in(folder: Path) -> list[str]:
-    """Return the names of all checkpoints, complete or not."""
+    """Return the names of the checkpoints, complete or not."""
     return [path.name for path in folder.iterdir() if NAME.fullmatch(path.name)] if folder.exists() else []
 
 
 def complete(path: Path, marker: Mapping[str, Any]) -> None:
-    """Write a checkpoint's marker, and record the checkpoint as the newest. All its files must exist."""
+    """Write a checkpoint's marker, and record the checkpoint as the newest. Every file must exist."""
     (path / MARKER).write_text(json.dumps(marker) + "\n")
     with replacing(path.parent / NEWEST) as newest:
         newest.write_text(json.dumps({"name": path.name}) + "\n")

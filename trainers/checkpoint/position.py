@@ -51,8 +51,8 @@ class Position:
 
 
 def dice(*numbers: int) -> torch.Generator:
-    """Return a random generator that gives the same numbers in every process and after every restart, seeded by
-    e.g. (seed, epoch, step).
+    """Return a random generator with equal numbers in every process and after every restart, seeded by e.g. (seed,
+    epoch, step).
 
     Whoever draws an epoch's order and each step's augmentation from such dice needs no generator's state in a
     checkpoint, and doesn't depend on the number of processes.
@@ -62,7 +62,7 @@ def dice(*numbers: int) -> torch.Generator:
 
 
 class OwnLength:
-    """The state of a learning-rate schedule in a checkpoint: its step is restored, its length is that of the current
+    """The state of a learning-rate schedule in a checkpoint: the step is restored, the length belongs to the current
     training.
 
     A training that continues with more epochs therefore has the rate that the longer training has at this step.

@@ -1,4 +1,4 @@
-"""When checkpoints are made, which one is loaded, and what is logged about it."""
+"""The times of checkpoints, the choice of the checkpoint to load, and the log lines about both."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Checkpoints:
         return None
 
     def _from_memory(self, state: Mapping[str, Any], live: Mapping[str, Any] | None) -> dict[str, Any] | None:
-        """Take the state of the process that is furthest. Returns its facts, or None if none has any."""
+        """Take the state of the most advanced process. Returns the facts, or None without any."""
         if not self._place.team:
             return None
         steps = [-1] * self._place.world_size
@@ -130,7 +130,7 @@ class Checkpoints:
         self._round = max([self._place.round, *(order_of(name)[0] for name in names)])
 
     def _checked(self, name: str) -> tuple[dict[str, Any] | None, str]:
-        """The marker of a checkpoint whose files all processes found intact, or why it is skipped.
+        """The marker of a checkpoint found intact by every process, or the reason for skipping.
 
         Each process looks at all sizes, as its own node sees them, and at its share of the contents.
         """
@@ -153,7 +153,7 @@ class Checkpoints:
         return facts
 
     def _start_over(self, skipped: list[str]) -> None:
-        """Say that the training begins at its first step although there are checkpoints; not if one was complete.
+        """Say that the training begins at the first step although checkpoints exist; not if a checkpoint was complete.
 
         One with a marker was. That nothing verifies then may be the mount's fault, which shows what it saw long ago.
         """
@@ -169,7 +169,7 @@ class Checkpoints:
             self._say(f"none of {len(skipped)} checkpoints was ever complete; the training starts at its first step")
 
     def save(self, state: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
-        """Go on at once; a thread copies `state` and writes it with `facts`, JSON that has epoch, samples and step.
+        """Return at once; a thread copies `state` and writes the copy with `facts`, JSON with epoch, samples and step.
 
         What an optimizer's step changes is copied before its next step, everything else now. Waits for the save before,
         if that still runs. A save that failed is told in the log, and the next one tries again. Before the first step
@@ -211,7 +211,7 @@ class Checkpoints:
         )
 
     def _write(self, path: Path, marker: dict[str, Any]) -> None:
-        """In the thread: the copy, all files, their checksums, then rank 0's marker; older checkpoints are removed."""
+        """In the thread: the copy, the files, the checksums, then rank 0's marker; older checkpoints are removed."""
         try:
             metadata = dcp.save(self._staging.finish(), storage_writer=Writer(path), process_group=self._group)
             mine = {file.name: sum_of(file) for file in path.glob(f"__{self._place.rank}_*")}
@@ -245,7 +245,7 @@ class Checkpoints:
                 )
 
     def _load(self, path: Path, state: Mapping[str, Any], world_size: int) -> str | None:
-        """Load into `state`, each process for itself. Returns what went wrong."""
+        """Load into `state`, each process for itself. Returns the fault."""
         tree = tree_of(state)
         mine = f"rank-{self._place.rank}"
         if world_size == self._place.world_size:

@@ -1,4 +1,6 @@
-"""A training's state as a tree of tensors, and back. DCP saves this tree, and one process sends it to another."""
+"""A training's state as a tree of tensors, and back. DCP saves this tree, and one process can send the tree to
+another.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,7 @@ def module_of(state: Mapping[str, Any]) -> nn.Module:
 
 
 def tree_of(state: Mapping[str, Any], live: bool = False) -> dict[str, Any]:
-    """Return the tree that DCP saves, and fills when it loads. Its tensors are the training's own tensors, not
-    copies.
+    """Return the tree for DCP's saving and loading. The tensors are the training's own tensors, not copies.
 
     `live`: with what another process should get that goes on from this one's memory, and no checkpoint need hold.
     """
@@ -71,14 +72,14 @@ def from_rank_0(value: list[str]) -> list[str]:
 
 
 def first(error: str | None) -> str:
-    """Return the error of the first process that has one, the same text in every process; '' if there is none."""
+    """Return the error of the first failing process, equal in every process; '' without an error."""
     errors: list[str] = [""] * c10d.get_world_size()
     c10d.all_gather_object(errors, error or "")
     return next(filter(None, errors), "")
 
 
 def broadcast(tree: dict[str, Any] | None, source: int) -> dict[str, Any]:
-    """Send the tree of one process to all processes."""
+    """Send the tree of one process to the other processes."""
     buffer = io.BytesIO()
     if tree is not None:
         torch.save(tree, buffer)

@@ -22,8 +22,9 @@ class Normalised(nn.Module):
 
     @classmethod
     def like(cls, pixels: Tensor) -> Normalised:
-        """Return the normalization for these images: their exact mean and deviation, without a float copy of all
-        pixels."""
+        """Return the normalization for these images: the exact mean and deviation, without a float copy of the
+        pixels.
+        """
         counts = torch.stack([torch.bincount(pixels[:, c].flatten(), minlength=256) for c in range(3)]).double()
         values = torch.arange(256, dtype=torch.double)
         mean = counts @ values / counts.sum(1)

@@ -111,8 +111,9 @@ def shares(t: Training, count: int) -> Iterator[tuple[Tensor, Tensor, Tensor, in
 
 
 def load(t: Training, images: Images) -> Iterator[Batch]:
-    """Yield the remaining batches of an epoch. The images are in the device's memory, so a batch is made in one
-    operation."""
+    """Yield the remaining batches of an epoch. The images are in the device's memory, so one operation makes a
+    batch.
+    """
     asked = time.perf_counter()
     for indices, *drawn, whole in shares(t, len(images)):
         trace(t, indices)
@@ -124,8 +125,7 @@ def load(t: Training, images: Images) -> Iterator[Batch]:
 
 
 def trace(t: Training, indices: Tensor) -> None:
-    """Append the images that this process takes in the next step. `restart` is the step of the checkpoint it
-    started from."""
+    """Append this process's images of the next step. `restart` is the step of the checkpoint at the start."""
     if t.settings.trace_dir:
         t.settings.trace_dir.mkdir(parents=True, exist_ok=True)
         row = {
@@ -227,7 +227,9 @@ def measure(t: Training, test_set: Images) -> float:
 
 @dataclass
 class Kept:
-    """What a process keeps from one team of a run to the next: its data, and the state of its training."""
+    """The part of a process that survives from one team of a run to the next: the data, and the state of the
+    training.
+    """
 
     images: tuple[Images, Images, list[str]] | None = None
     normalised: Normalised | None = None
@@ -238,7 +240,7 @@ class Kept:
     began: float = field(default_factory=time.perf_counter)
 
     def metrics(self, settings: Settings, place: dist.Place) -> Metrics:
-        """The rows so far; another process writes them down where the first one of the team is another."""
+        """The rows so far. Another process writes the rows if another process is the team's first."""
         before, writes = self.rows, place.rank == 0
         if before is None or self.writes != writes:
             self.writes = writes
@@ -323,7 +325,7 @@ def train(settings: Settings, kept: Kept, place: dist.Place, device: torch.devic
 
 
 def facts(settings: Settings, classes: list[str], accuracy: float, step: int) -> dict[str, Any]:
-    """Return the rest of model.json: how to feed the model, its accuracy, and its origin."""
+    """Return the rest of model.json: the model's input, the accuracy, and the origin."""
     return {
         "architecture": f"cifar_elastic: pixels.Normalised, then resnet.ResNet18 of width {settings.width}",
         "classes": classes,

@@ -23,7 +23,7 @@ NAMES += ["recall_1", "recall_10", "recall_100", "recall_small", "recall_medium"
 
 
 def gathered(found: Tensor, seen: list[int], pictures: Pictures) -> Tensor | None:
-    """Send the boxes of all processes to rank 0, in the order of the images. Returns None in the other processes.
+    """Send every process's boxes to rank 0, in the order of the images. Returns None in the other processes.
 
     `found` (K, 7) float64: index of the image, x1, y1, x2, y2, score, label. Each image must have been `seen` once.
     """

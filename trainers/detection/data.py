@@ -1,4 +1,4 @@
-"""Images with boxes in the trainer's format: stored in columns, loaded one by one, grouped into batches."""
+"""Images with boxes in the trainer's format: stored in columns, loaded singly, grouped into batches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNREADABLE = (OSError, SyntaxError, ValueError, Image.DecompressionBombError)  #
 
 @dataclass(frozen=True)
 class Record:
-    """One image of the data set: its path, its number in the data set, width and height, and its objects."""
+    """One image of the data set: the path, the number in the data set, width and height, and the objects."""
 
     path: Path
     id: int
@@ -149,8 +149,7 @@ class Examples(Dataset[Any]):
 
 
 def grouped(order: Sequence[int], wide: Tensor, size: int) -> list[list[int]]:
-    """Cut an order of images into batches of `size` that contain only wide or only high images, so that little is
-    padded.
+    """Cut an order of images into batches of `size` with only wide or only high images, to pad little.
 
     What fills no batch comes last, wide images first; so there are as many batches as without grouping, and at most
     one is mixed. Cutting the rest of an order after any of its batches gives the same batches again.

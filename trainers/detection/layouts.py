@@ -1,4 +1,4 @@
-"""Images with boxes in one of three layouts, read into one by data_checks.detection.
+"""Images with boxes in one of three layouts, read into one form by data_checks.detection.
 
 COCO, as published:
     annotations/instances_train2017.json, annotations/instances_val2017.json, and the images in images/train2017/ and

@@ -1,4 +1,4 @@
-"""torchvision's detection models by name, changed so that several processes can share a batch.
+"""torchvision's detection models by name, changed for sharing a batch among several processes.
 
 Two things in torchvision's models make the result depend on how a batch is split over processes:
 - Batch normalisation. Weights that were trained with it keep their statistics frozen, as torchvision does with
@@ -64,7 +64,7 @@ class Plan:
     frozen_norm: bool = False
 
     def check(self) -> None:
-        """Raise ValueError, naming the flag, for a combination that doesn't exist."""
+        """Raise ValueError, with the flag, for an impossible combination."""
         if self.name not in NAMES:
             raise ValueError(f"--model must be one of {', '.join(NAMES)}, not {self.name!r}")
         if self.backbone and self.name not in ON_RESNETS:
@@ -118,7 +118,7 @@ def _renormalise(module: nn.Module, frozen: bool) -> None:
 
 
 class SharedPadding(GeneralizedRCNNTransform):  # type: ignore[misc]  # torchvision has no types
-    """torchvision's scaling and padding. In training, all processes pad their batches to one size."""
+    """torchvision's scaling and padding. In training, every process pads its batches to one size."""
 
     @classmethod
     def put_into(cls, net: nn.Module) -> None:
@@ -173,8 +173,8 @@ def _file(path: Path) -> dict[str, Tensor]:
 
 
 def put(source: str, weights: dict[str, Tensor], module: nn.Module) -> str:
-    """Load `weights` into `module`, except tensors with another shape, such as heads for other classes. Returns
-    which parts stay new.
+    """Load `weights` into `module`, except tensors with another shape, for example heads for other classes. Returns the
+    parts that stay new.
 
     Raises DataError if a tensor is missing, or most are of another shape.
     """
@@ -197,7 +197,7 @@ def has_batch_norm(weights: dict[str, Tensor]) -> bool:
 
 
 def backbone_name(plan: Plan) -> str:
-    """Return the name of the torchvision classifier that the model is built on; its weights fit the model's body."""
+    """Return the name of the torchvision classifier below the model; the classifier's weights fit the model's body."""
     return plan.backbone or next(name for name in ("resnet50", "mobilenet_v3_large", "vgg16") if name in plan.name)
 
 
@@ -230,8 +230,8 @@ def load(folder: Path) -> tuple[nn.Module, dict[str, Any]]:
 
 
 def script(net: nn.Module) -> torch.jit.ScriptModule:
-    """Return the model as TorchScript: its input is a list of images, its output (losses, detections), and it needs
-    none of this code.
+    """Return the model as TorchScript: the input is a list of images, the output (losses, detections), and no code of
+    this module is needed.
 
     torch.export cannot do it: the boxes that remain are counted while it runs (torchvision.ops.batched_nms).
     """

@@ -80,7 +80,7 @@ class Training(training.Training):
 
     @property
     def tested(self) -> Pictures:
-        """Return the images that the model is tested on."""
+        """Return the images for testing the model."""
         return self.dataset.val if self.dataset.val and self.settings.test_on == "val" else self.dataset.train
 
     @property
@@ -145,12 +145,12 @@ def as_input(t: Training, example: Example) -> Tensor:
 
 
 def workers(t: Training) -> int:
-    """Return the number of processes that read images for this process."""
+    """Return the number of this process's reading processes."""
     return t.settings.workers if t.settings.workers is not None else 4 if t.device.type == "cuda" else 0
 
 
 def train_epoch(t: Training, wholes: list[list[int]]) -> None:
-    """The training loop over the remaining batches of this epoch. All numbers are over all processes."""
+    """The training loop over the remaining batches of this epoch. Numbers are over all processes."""
     settings, position, total = t.settings, t.position, t.settings.epochs * len(t.dataset.train)
     t.model.train()  # type: ignore[no-untyped-call]  # of this kind of model, torch has no types for it
     sums: dict[str, Tensor] = {}  # of images, and of each loss over them, since the last line
@@ -232,7 +232,7 @@ def detect(t: Training, indices: list[int], examples: list[Example]) -> list[Ten
 
 
 def finish_epoch(t: Training) -> dict[str, float]:
-    """Save a checkpoint, test, and write the current model, so that a killed process leaves a model."""
+    """Save a checkpoint, test, and write the current model, to leave a model after a kill."""
     t.save()
     if t.position.epoch < t.settings.epochs and t.position.epoch % t.settings.test_every:
         return {}
@@ -252,7 +252,7 @@ def finish_epoch(t: Training) -> dict[str, float]:
 
 
 def plan_of(settings: Settings, found: DataSet) -> models.Plan:
-    """Return the model for this data set: as the settings describe it, or that of the model under test."""
+    """Return the model for this data set: from the settings, or the model under test."""
     names = [category.name for category in found.categories]
     if tested := warm_start.only_tests(settings.epochs, settings.from_model, names):
         return models.Plan(**warm_start.facts(tested)["plan"])
@@ -260,7 +260,7 @@ def plan_of(settings: Settings, found: DataSet) -> models.Plan:
 
 
 def prepared(settings: Settings, plan: models.Plan, folder: Path) -> tuple[models.Plan, nn.Module, list[str]]:
-    """Return the model with its first weights and its frozen parts, and lines for the log about both."""
+    """Return the model with first weights and frozen parts, and lines for the log about both."""
     whole = settings.weights != "none"
     source = settings.weights if whole else settings.weights_backbone
     owner = plan.name if whole else models.backbone_name(plan)
@@ -356,7 +356,9 @@ def train(settings: Settings, place: dist.Place, device: torch.device, stop: dis
 
 
 def identity(settings: Settings, plan: models.Plan, found: DataSet) -> dict[str, object]:
-    """Return the values that a checkpoint must agree with for the training to continue from it."""
+    """Return the values for a checkpoint's identity: the training continues only from a checkpoint with equal
+    values.
+    """
     same = ("epochs", "batch_size", "batch_per_process", "optimizer", "mirror", "seed")
     counts = {"training images": len(found.train), "classes": [category.name for category in found.categories]}
     return {**asdict(plan), **settings.named(*same), **counts}

@@ -54,8 +54,9 @@ class WorkerEnded(Exception):
 
 @dataclass
 class Worker:
-    """A worker process. `ready`: it has started and can wait for a round; `waits`: it waits for a round; `last`:
-    its last line."""
+    """A worker process. `ready`: the worker has started and can wait for a round; `waits`: waiting for a round; `last`:
+    the worker's last line.
+    """
 
     process: subprocess.Popen[bytes]
     channel: Channel
@@ -75,7 +76,7 @@ class Worker:
 
 @dataclass
 class Pace:
-    """The progress of the workers, as they reported it."""
+    """The workers' reported progress."""
 
     began_at: float = 0.0
     ticked_at: float = 0.0
@@ -117,7 +118,7 @@ class Job:
 
 
 class Agent:
-    """The agent of one node. `run` returns its exit code and the reason."""
+    """The agent of one node. `run` returns the exit code and the reason."""
 
     def __init__(self, job: Job, member: Member) -> None:
         self._job, self._member = job, member
@@ -167,7 +168,7 @@ class Agent:
         self._events.put(("ended", worker))
 
     def _report(self, what: str) -> None:
-        """Report a fact about the current round, if there is one."""
+        """Report a fact about the current round, if any."""
         if self._joined:
             for worker in self._workers:
                 worker.channel.send(do=what, round=self._joined.round.number)
@@ -175,7 +176,7 @@ class Agent:
     # --- the run ------------------------------------------------------------------------------------------------------
 
     def run(self) -> tuple[int, str]:
-        """Start the workers, and lead them through the rounds until they end. Call `end` afterwards."""
+        """Start the workers, and lead them through the rounds to the end. Call `end` afterwards."""
         self._workers = [self._start(rank) for rank in range(self._job.workers)]
         while True:
             if all(worker.waits for worker in self._workers) and (end := self._next_round()):
@@ -195,14 +196,15 @@ class Agent:
                     self._give_up()
 
     def _cut(self) -> None:
-        """End the round now. Its workers must return in time."""
+        """End the round now. The round's workers must return in time."""
         self._cut_at = None
         self._back_at = self._back_at or time.monotonic() + BACK_TIMES * self._member.silence
         self._report("cut")
 
     def _stands_still(self) -> bool | None:
-        """Return whether the workers make no steps. A worker that has been stopped for as long as a dead node is
-        silent is given up if other nodes have its state and wait for it."""
+        """Return whether the workers make no steps. A worker stopped for as long as a dead node's silence is given up,
+        if other nodes have its state and wait for the worker.
+        """
         still, joined = self._pace.stands_still(), self._joined
         awaited = bool(still and joined and sum(member.workers for member in joined.round.team) > 1)
         now, before = time.monotonic(), self._checked_at
@@ -271,7 +273,7 @@ class Agent:
         return None
 
     def _watch_the_waiting(self) -> None:
-        """Check, while this node waits for a round, that all workers are alive."""
+        """During this node's wait for a round, check that every worker is alive."""
         if any(worker.process.poll() is not None for worker in self._workers):
             raise WorkerEnded
 
@@ -339,7 +341,7 @@ class Agent:
         self._member.leave()
 
     def end(self) -> None:
-        """End all workers."""
+        """End the workers."""
         for worker in self._workers:
             if worker.process.poll() is None:
                 worker.process.kill()

@@ -1,5 +1,6 @@
-"""A run's rows in a table: one row for the round, which is replaced only by a writer that read its latest version,
-and one row for each node."""
+"""A run's rows in a table: one row for the round, replaced only by a writer with the latest version, and one row for
+each node.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ T = TypeVar("T")
 
 
 class Snapshot(NamedTuple):
-    """One read of a run: its state, if there is a readable one, with its token, and the rows of all nodes.
+    """One read of a run: the readable state (if any), the state's token, and the rows of all nodes.
 
     `versions` are those of the nodes' rows, `unreadable` the nodes whose rows hold something else, and why; `ages`
     says how many seconds ago each node's row was written, both moments by the service's clock.
@@ -67,16 +68,18 @@ class AzureTableRendezvousBackend(RendezvousBackend):
         return (self._opened(row.value), row.version) if row else None
 
     def set_state(self, state: bytes, token: Token | None = None) -> tuple[bytes, Token, bool] | None:
-        """Write the state. Returns the current state, its token, and whether this call wrote it; None if there was
-        no state to replace."""
+        """Write the state. Returns the current state, the token, and whether this call wrote the state; None without a
+        state to replace.
+        """
         if version := self.replace(state, token):
             return state, version, True
         found = self.get_state()
         return (*found, False) if found else None
 
     def replace(self, state: bytes, token: Token | None) -> Token | None:
-        """Write the state like set_state, for callers that read it again anyway. Returns the new token, or None if
-        another writer was faster."""
+        """Write the state like set_state, for callers with a later read anyway. Returns the new token, or None after a
+        faster writer.
+        """
         try:
             return self._call(lambda deadline: self._write(zlib.compress(state), token, deadline))
         except (Conflict, Missing):
@@ -106,7 +109,7 @@ class AzureTableRendezvousBackend(RendezvousBackend):
             return None
 
     def write_node(self, node: Node, in_one: bool = False) -> None:
-        """Write a node's row. Only the node itself writes its row, so there is no conflict.
+        """Write a node's row. Only the node itself writes the row, without conflicts.
 
         `in_one`: as a row of form 2, with all fields in the value; otherwise as one of form 3.
         """
@@ -114,8 +117,7 @@ class AzureTableRendezvousBackend(RendezvousBackend):
         self._call(lambda deadline: self._rows.put(f"node:{node.name}", value, deadline, others))
 
     def forget(self, name: str, version: Version) -> None:
-        """Delete the row of a node that is gone, so that later reads are short. A row that was rewritten since is
-        kept."""
+        """Delete the row of a gone node, to shorten later reads. A meanwhile rewritten row is kept."""
         with contextlib.suppress(Conflict):
             self._call(lambda deadline: self._rows.delete(f"node:{name}", deadline, version))
 

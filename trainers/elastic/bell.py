@@ -51,8 +51,9 @@ class Bell:
 
 
 def _server(address: str) -> socket.socket:
-    """Return a listener at the node's own address, or at all addresses if that address is not one of this
-    machine's, as behind an address translation."""
+    """Return a listener at the node's own address, or at every address if the node's address belongs to another
+    machine, as behind an address translation.
+    """
     with contextlib.suppress(OSError):
         return socket.create_server((address, 0), family=socket.AF_INET6 if ":" in address else socket.AF_INET)
     return socket.create_server(("", 0))
@@ -74,7 +75,7 @@ def ring(node: Node, seconds: float = ANSWER_SECONDS) -> str:
 
 
 def ring_all(nodes: Iterable[Node], enough: threading.Event | None = None) -> dict[str, str]:
-    """Ring all of these nodes at the same time, and return each answer by name.
+    """Ring these nodes in parallel, and return each answer by name.
 
     Once `enough` is set, those of which nothing is known yet are left out, and nobody waits for them.
     """

@@ -1,4 +1,4 @@
-"""One table of Azure Table Storage: the rows of runs, with requests that are retried until a deadline.
+"""One table of Azure Table Storage: the rows of runs, with requests retried until a deadline.
 
     table = connect("https://ACCOUNT.table.core.windows.net", os.environ)
     rows = table.rows("run-1", "store")
@@ -54,8 +54,7 @@ BATCH = 100
 
 
 def connect(endpoint: str, environ: Mapping[str, str], table: str = "rendezvous") -> Table:
-    """Return the table with this name. The table is created by the first request that needs it; this function sends
-    nothing.
+    """Return the table with this name. The first request creates a missing table; this function sends nothing.
 
     `endpoint`: https://ACCOUNT.table.core.windows.net (other clouds' hosts too) with the identity that
     DefaultAzureCredential finds, and so for https://127.0.0.1:PORT/devstoreaccount1;
@@ -70,7 +69,7 @@ class Table(Sender):
     """A table; created by `connect`."""
 
     def rows(self, run: str, kind: str) -> Rows:
-        """Return the rows of one kind (a short word) of one run. All rows of a run are in one partition."""
+        """Return the rows of one kind (a short word) of one run. A run's rows share one partition."""
         return Rows(self, key_text(run), kind)
 
     def clear(self, run: str, deadline: float) -> int:

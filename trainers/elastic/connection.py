@@ -1,4 +1,4 @@
-"""The endpoint of a table, and the credential for it."""
+"""The endpoint of a table, and the credential."""
 
 from __future__ import annotations
 

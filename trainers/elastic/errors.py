@@ -1,4 +1,4 @@
-"""What can go wrong with a table, and which answers of the service mean what.
+"""The possible faults of a table, and the meanings of the service's answers.
 
 TableError
 ├── Conflict      the row is there already, or is not the version that was to be replaced
@@ -39,7 +39,7 @@ class TooBig(TableError):
 
 
 class Denied(TableError):
-    """The credential was refused (401, 403), or there is none."""
+    """The credential was refused (401, 403), or is missing."""
 
 
 class Unreachable(TableError):

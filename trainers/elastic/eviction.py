@@ -35,7 +35,7 @@ def endpoint(environ: Mapping[str, str]) -> str | None:
 
 
 class EvictionWatch:
-    """Polls in a thread until this node's eviction is announced, then calls `announced` once, in the same thread."""
+    """Polls in a thread until the announcement of this node's eviction, then calls `announced` once, in the thread."""
 
     def __init__(self, address: str, announced: Callable[[], None]) -> None:
         self.seen = threading.Event()

@@ -78,7 +78,7 @@ class AzureTableRendezvous(RendezvousHandler):
 
     @property
     def member(self) -> Member:
-        """Return this node's part in the run. The first call gives the node its bell and its name."""
+        """Return this node's part in the run. The first call gives the node a bell and a name."""
         if not self._made:
             self._made = Member(self._backend, self.limits, self.times, self._address, self.workers)
             self._made.me = replace(self._made.me, program=self.program, arguments=self.arguments)
@@ -106,8 +106,8 @@ class AzureTableRendezvous(RendezvousHandler):
         return RendezvousInfo(store, joined.rank, len(made.team), info)
 
     def num_nodes_waiting(self) -> int:
-        """Return how many nodes wait for the next round or have vanished from this one; if there are any, the agent
-        restarts its workers.
+        """Return the number of nodes that wait for the next round or have vanished from this round; for any such node,
+        the agent restarts its workers.
 
         The answer comes from the last read of the table, so the call costs no request and never blocks. It is 0 once
         the run is closed, because the work of the others is done and this node's workers end soon.
@@ -124,7 +124,7 @@ class AzureTableRendezvous(RendezvousHandler):
         return self._run_id
 
     def shutdown(self) -> bool:
-        """Close the run if this node works in it; otherwise leave the run to the others."""
+        """Close the run if this node works in the run; otherwise leave the run to the others."""
         if not self._joined:
             self.leave()
             return True
@@ -137,8 +137,9 @@ class AzureTableRendezvous(RendezvousHandler):
         return True
 
     def leave(self) -> None:
-        """Remove this node, so that the others need not wait for its silence. If the table can't be reached, they
-        have to wait."""
+        """Remove this node, to spare the others the wait for its silence. With an unreachable table, the others have to
+        wait.
+        """
         if self._made and not self._gone:
             self._joined, self._gone = False, True
             self._made.leave()
@@ -150,7 +151,7 @@ def _leave(handler: weakref.ref[AzureTableRendezvous]) -> None:
 
 
 def _clean_up(table: Table) -> None:
-    """Delete the rows that old runs left. If the table has no time for it now, the next run does it."""
+    """Delete the rows of old runs. If the table has no time now, the next run deletes them."""
     try:
         table.remove_expired(time.monotonic() + CLEAN_UP)
     except TableError as error:

@@ -1,4 +1,4 @@
-"""torchrun that meets through an Azure table, for a folder of code that nobody installed.
+"""torchrun with a meeting through an Azure table, for a folder of code without an installation.
 
     python -m elastic.launch --nnodes 1:4 --rdzv-endpoint https://ACCOUNT.table.core.windows.net --rdzv-id RUN \\
         --max-restarts 100 [--in-place] train.py ...
@@ -39,7 +39,9 @@ LEFT = "left: {} came before this member had work"
 
 
 def _leave_early(number: int, _frame: FrameType | None) -> None:
-    """End this process while it imports PyTorch, which takes seconds: nothing has begun that would have to be ended."""
+    """End this process during the import of PyTorch, which takes seconds: nothing has begun that needs an orderly
+    end.
+    """
     os.write(2, f"member: {LEFT.format(signal.Signals(number).name)}\n".encode())
     os._exit(NOT_NOW)
 
@@ -82,7 +84,7 @@ class Ending(NamedTuple):
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one member of the run, print its last line, and return its exit code."""
+    """Run one member of the run, print the last line, and return the exit code."""
     args = _arguments(sys.argv[1:] if argv is None else argv)
     watch = eviction.watch(os.environ, _announced)
     if watch:
@@ -104,8 +106,7 @@ def _announced() -> None:
 
 
 def _wait_for_the_end(why: str) -> str:
-    """Wait until Azure removes the node. Azure ML restarts a job that lost its node, but not a job that ended by
-    itself."""
+    """Wait until Azure removes the node. Azure ML restarts a job after the loss of its node, but not an ended job."""
     gone = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: gone.set())
@@ -155,8 +156,7 @@ def member(args: argparse.Namespace) -> Ending:
 
 
 def _program(args: argparse.Namespace) -> tuple[str, str]:
-    """Return the program that the workers run, and a digest of its arguments. Both are the same wherever a node
-    stores its files."""
+    """Return the workers' program, and a digest of its arguments. Both are equal wherever a node stores its files."""
     name, script = args.training_script, Path(args.training_script)
     if not args.module and script.is_file():
         name = f"{script.name} ({_digest(script.read_bytes())})"
@@ -230,7 +230,7 @@ def _raise(number: int, _frame: FrameType | None) -> None:
 
 
 def _failure(error: ChildFailedError) -> Ending:
-    """Return the exit code of the failed workers, as a shell reports it, and the worker that failed."""
+    """Return the exit code of the failed workers in a shell's form, and the failed worker."""
     print(error, file=sys.stderr)
     first, _ = error.get_first_failure()
     codes = {rank: _code(each.exitcode) for rank, each in error.failures.items()}
@@ -241,7 +241,7 @@ def _failure(error: ChildFailedError) -> Ending:
 
 
 def _said(failure: ProcessFailure) -> str:
-    """Return the worker's last line, if the worker left one for its agent."""
+    """Return the worker's last line, if the worker left a line for the agent."""
     words = failure.error_file_data.get("message")  # PyTorch's own text otherwise
     return f": {words['message']}" if isinstance(words, dict) else ""
 

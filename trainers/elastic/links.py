@@ -60,7 +60,7 @@ class Links:
             self._lose(name, link, now)
 
     def reached(self, name: str) -> None:
-        """Record that the node was reached, whatever its answer, and drop any doubt about it."""
+        """Record that the node was reached, with any answer, and drop doubts about the node."""
         if (link := self._links.get(name)) and not link.lost:
             del self._links[name]
 
@@ -78,12 +78,12 @@ class Links:
             link.proof = min(proof * GROWTH, MOST_SECONDS) if now - healed < STEADY_SECONDS else HEALED_SECONDS
 
     def trust(self) -> None:
-        """Record that all nodes in doubt are reachable, because this node has exchanged data with them."""
+        """Record every doubted node as reachable, because this node has exchanged data with them."""
         for name in self.doubts:
             self.reached(name)
 
     def keep(self, names: Collection[str]) -> None:
-        """Forget all nodes but these."""
+        """Forget every node but these."""
         for name in self._links.keys() - set(names):
             self._links.pop(name, None)
         for name in self._healed.keys() - set(names):

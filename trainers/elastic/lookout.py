@@ -1,4 +1,5 @@
-"""A node's view of its run: it reads the table, rings the other nodes, and decides which nodes are gone or unreachable.
+"""A node's view of its run: the node reads the table, rings the other nodes, and decides which nodes are gone or
+unreachable.
 
 A node of the current round whose port refuses the connection counts as gone at once, so a killed process costs no time.
 If this node later shows that it is alive, or if a node does not answer at all, the node counts as unreachable; then
@@ -71,11 +72,11 @@ class Lookout:
 
     @property
     def silence(self) -> float:
-        """Return how long a node may be silent, in seconds, while others wait for it."""
+        """Return the longest allowed silence of a node, in seconds, while others wait for the node."""
         return self.times.silence
 
     def say(self, **facts: object) -> None:
-        """Write this node's row, with these facts and the nodes that it can't reach."""
+        """Write this node's row, with these facts and the unreachable nodes."""
         with self._lock:
             began, unreached = self.means.now(), tuple(sorted(self.unreached()))
             self.me = replace(self.me, beat=self.me.beat + 1, unreached=unreached, holds=self._holds, **facts)  # type: ignore[arg-type]
@@ -96,7 +97,7 @@ class Lookout:
         return self.unsure is not None
 
     def unreached(self) -> frozenset[str]:
-        """Return the nodes with a row that are unreachable, or that refused a moment ago."""
+        """Return the nodes with a row that are unreachable, or refused a moment ago."""
         return frozenset((self.links.lost | self._refused.keys()) & self.view.nodes.keys()) - {self.me.name}
 
     def refresh(self) -> View:
@@ -135,8 +136,9 @@ class Lookout:
             logger.warning("%s", why)
 
     def _still_refused(self, view: View) -> dict[str, int | None]:
-        """Return the nodes that refused and have shown no life since. A node that has shown life is unreachable,
-        not gone."""
+        """Return the nodes with a refusal and no later sign of life. A node with a sign of life is unreachable, not
+        gone.
+        """
         still: dict[str, int | None] = {}
         holding = {member.name for member in view.holding()}
         for name, beat in self._refused.items():
@@ -148,8 +150,8 @@ class Lookout:
         return still
 
     def _presumed(self, current: Round, nodes: Mapping[str, Node]) -> frozenset[str]:
-        """Return the nodes that count as gone because they refused, if this node reaches at least half of the nodes
-        that live and have worked in the run.
+        """Return the nodes that count as gone after a refusal, if this node reaches at least half of the living nodes
+        of the run's work.
 
         The fewer it reaches, the more likely it is this node that is cut off. The round alone is not enough: it becomes
         smaller when links are refused one after another. And a round in which this node never was may still be at work.
@@ -197,15 +199,14 @@ class Lookout:
         self.call((node for node in self.view.nodes.values() if node.name in lost and not node.left), enough)
 
     def judged(self, seconds: float) -> View:
-        """Return the last view, without the nodes that count as gone because they refused or were silent for this
-        long."""
+        """Return the last view, without the nodes that count as gone after a refusal or this long a silence."""
         silent = self.silences.longer_than(seconds)
         if self.me.name not in self.view.round.names:
             silent -= self._leased(silent)
         return self.count_gone(silent)
 
     def _leased(self, silent: set[str]) -> set[str]:
-        """Return those silent nodes that are the team of a round to which this node never belonged.
+        """Return the silent nodes that form the team of a round without this node.
 
         It may be at work without the table and without a way to this node, as long as its lease lasts: since its row
         was written, by the service's clock, or as long as this node has looked. Its process is gone if its port
@@ -218,14 +219,13 @@ class Lookout:
         return team - self.silences.longer_than(lease) - old
 
     def count_gone(self, silent: Iterable[str]) -> View:
-        """Return the last view, without these nodes and the nodes that count as gone because they refused."""
+        """Return the last view, without these nodes and the nodes that count as gone after a refusal."""
         gone = (frozenset(silent) | self._presumed(self.view.round, self.view.nodes)) - {self.me.name}
         self.view = replace(self.view, gone=gone)
         return self.view
 
     def abandoned(self) -> frozenset[str]:
-        """Return the nodes whose row is unreadable and has not been rewritten for so long that no process will
-        rewrite it."""
+        """Return the nodes with a row unreadable and unchanged for so long that no process will rewrite it."""
         return frozenset(self._unreadable.longer_than(self.times.silence * UNREADABLE))
 
     def write(self, new: Round) -> bool:

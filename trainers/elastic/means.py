@@ -1,4 +1,4 @@
-"""The machine that a member uses: time, threads, bells, and a store for meetings. Tests replace it."""
+"""A member's machine: time, threads, bells, and a store for meetings. Tests replace the machine."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class Means:
         return event.wait(seconds)
 
     def lock(self) -> AbstractContextManager[Any]:
-        """Return a lock for actions that two threads must not do at the same time."""
+        """Return a lock for actions of one thread at a time."""
         return threading.Lock()
 
     def start(self, name: str, work: Callable[[], None]) -> Callable[[], None]:
-        """Start a function in a thread, and return a function that waits for its end."""
+        """Start a function in a thread, and return a function for awaiting the end."""
         thread = threading.Thread(target=work, name=name, daemon=True)
         thread.start()
         return lambda: thread.join() if thread is not threading.current_thread() else None
 
     def bell(self, name: str, address: str, rung: threading.Event) -> Bell:
-        """Return a bell that answers with this name."""
+        """Return a bell answering with this name."""
         return Bell(name, address, rung)
 
     def ring_all(self, nodes: Iterable[Node], enough: threading.Event | None = None) -> dict[str, str]:

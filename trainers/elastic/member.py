@@ -1,4 +1,4 @@
-"""One node's part in the rendezvous: it joins and leaves rounds. The rules are in protocol.py.
+"""One node's part in the rendezvous: joining and leaving rounds. The rules are in protocol.py.
 
 lookout.py is the node's view of the run, waiter.py its wait for a round, and watch.py what the node does while its team
 works.
@@ -36,7 +36,8 @@ logger = logging.getLogger(__name__)
 
 class Member(Lookout):
     """One node of a run. One thread calls `join` and `leave`; another thread sends heartbeats and reads the table
-    while the team works."""
+    during the team's work.
+    """
 
     def __init__(
         self,
@@ -88,8 +89,8 @@ class Member(Lookout):
             self._warn_of({"": f"{why} than this one; all train as one run"})
 
     def _roll_call(self) -> None:
-        """Find out which nodes this node reaches, before its row says that it waits: other nodes hold the round
-        until then.
+        """Find this node's reachable nodes before the node's row announces the wait: other nodes hold the round until
+        then.
 
         A newcomer calls those at work; who was at work itself calls its team if nothing says yet why the round broke,
         else only those that did not answer before.
@@ -152,12 +153,13 @@ class Member(Lookout):
         self.means.ring_all(node for node in others if node.name != self.me.name and not node.left)
 
     def announce(self) -> None:
-        """Announce that this node will leave; its workers still run."""
+        """Announce this node's leave; the workers still run."""
         self.step_out()
 
     def leave(self) -> None:
-        """Announce that this node leaves, so that no other node waits for its silence; ring its team, and stop
-        answering."""
+        """Announce this node's leave, so that no other node waits for its silence; ring the team, and stop
+        answering.
+        """
         if not self.me.left:
             self.step_out()
         self.bell.close()

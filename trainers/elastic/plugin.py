@@ -1,5 +1,6 @@
-"""The plugin that stock torchrun finds. PyTorch loads this module during its own import, so the module imports
-nothing of PyTorch."""
+"""The plugin for stock torchrun. PyTorch loads this module during its own import, so the module imports nothing of
+PyTorch.
+"""
 
 from __future__ import annotations
 

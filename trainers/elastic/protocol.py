@@ -75,11 +75,11 @@ class Node:
     form: int = FORM
 
     def text(self) -> bytes:
-        """Return all fields, for readers of form 2."""
+        """Return the fields as text, for readers of form 2."""
         return json.dumps(asdict(self)).encode()
 
     def in_two(self) -> tuple[bytes, bytes]:
-        """Return the fields of form 1, and the other ones."""
+        """Return the fields of form 1, and the remaining fields."""
         parts = asdict(self)
         first = {name: parts.pop(name) for name in FIRST_FORM}
         return json.dumps(first).encode(), json.dumps(parts).encode()
@@ -96,7 +96,7 @@ class Node:
 
 @dataclass(frozen=True)
 class TeamMember:
-    """One member of a team: a node, and the ticket that it waited with."""
+    """One member of a team: a node, and the ticket of its wait."""
 
     name: str
     ticket: int
@@ -105,8 +105,9 @@ class TeamMember:
 
 @dataclass(frozen=True)
 class Round:
-    """A team in the order of its ranks, and the address where its workers meet. `closed` gives the reason why the
-    run is over."""
+    """A team in the order of ranks, and the address of the workers' meeting. `closed` gives the reason for the run's
+    end.
+    """
 
     number: int = 0
     team: tuple[TeamMember, ...] = ()
@@ -136,7 +137,7 @@ class Round:
 
 
 def _facts(kind: Any, parts: Any) -> dict[str, Any]:
-    """Return the fields that this version knows, each with the type of its default; lists become tuples."""
+    """Return the fields known to this version, each with the type of its default; lists become tuples."""
     if not isinstance(parts, dict):
         raise TypeError(f"{type(parts).__name__}, expected an object")
     known = {each.name: each for each in fields(kind) if each.name in parts}
@@ -151,7 +152,7 @@ def _facts(kind: Any, parts: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Joined:
-    """A round, and this node's place in it."""
+    """A round, and this node's place."""
 
     round: Round
     rank: int
@@ -159,14 +160,14 @@ class Joined:
 
 @dataclass(frozen=True)
 class View:
-    """The rows that one look shows, and the nodes that the reader counts as gone."""
+    """The rows of one look, and the nodes that count as gone for the reader."""
 
     round: Round = Round()
     nodes: Mapping[str, Node] = field(default_factory=dict)
     gone: frozenset[str] = frozenset()
 
     def holding(self) -> list[TeamMember]:
-        """Return the members that hold the round: their row still has the same ticket, and they neither left nor are
+        """Return the members that hold the round: their row has an unchanged ticket, and they neither left nor are
         gone.
 
         A member without a row holds the round too: if its row was deleted, a living node writes it again.
@@ -179,13 +180,14 @@ class View:
         return stands and member.name not in self.gone
 
     def most(self, limits: Limits) -> int:
-        """Return the maximum size of a team. The largest maximum counts, so that all nodes that see the same rows
-        plan the same team."""
+        """Return the maximum size of a team. The largest maximum counts: nodes with equal rows must plan equal
+        teams.
+        """
         nodes = (node for node in self.nodes.values() if not node.left and node.name not in self.gone)
         return max(limits.most, *(node.most for node in nodes), 0)
 
     def in_one(self) -> bool:
-        """Return whether rows must have all fields in one column: nodes of form 2 are here, and none of form 1."""
+        """Return whether rows must have every field in one column: for nodes of form 2, without nodes of form 1."""
         forms = {node.form for node in self.nodes.values() if not node.left and node.name not in self.gone}
         return 2 in forms and 1 not in forms
 
@@ -196,13 +198,13 @@ class View:
         return any(node.joined > self.round.number for node in nodes)
 
     def program(self) -> str:
-        """Return the program that the run's workers run: the program of its team, otherwise of the first waiting
-        node."""
+        """Return the workers' program of the run: the team's program, otherwise the first waiting node's."""
         return next((node.program for node in self._present() if node.program), "")
 
     def waiting(self) -> list[Node]:
-        """Return the nodes that wait for a round with the run's program: survivors first, so that a survivor
-        becomes rank 0 again."""
+        """Return the nodes that wait for a round with the run's program: survivors first, to keep a survivor as rank
+        0.
+        """
         program = self.program()
         return [
             node
@@ -211,7 +213,7 @@ class View:
         ]
 
     def _present(self) -> list[Node]:
-        """Return the nodes that neither left nor are gone: those of the last team first, in their order."""
+        """Return the nodes that neither left nor are gone: the last team's nodes first, in their order."""
         order = {member.name: rank for rank, member in enumerate(self.round.team)}
         nodes = [node for node in self.nodes.values() if not node.left and node.name not in self.gone]
         return sorted(nodes, key=lambda node: (order.get(node.name, len(order)), node.address, node.name))
@@ -225,7 +227,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Times:
-    """Time limits, all in seconds; README.md explains each."""
+    """Time limits, in seconds; README.md explains each."""
 
     join: float = 600
     last_call: float = 5
@@ -239,11 +241,11 @@ class Times:
 
     @property
     def silence(self) -> float:
-        """Return how long a node may be silent while others wait for it."""
+        """Return the longest allowed silence of a node while others wait for the node."""
         return self.interval * self.attempts
 
     def lease_of(self, team: int, holds: bool) -> float:
-        """Return how long the others wait for a silent team of this size before they replace its round.
+        """Return the others' wait for a silent team of this size before replacing the team's round.
 
         Nobody of a larger team would be left to see it die; a node alone is a team that one eviction ends. So its lease
         is short, if its workers hold still for it.

@@ -1,4 +1,4 @@
-"""The store that a round's agents share. It does not wait for agents that are gone."""
+"""The shared store of a round's agents. The store does not wait for gone agents."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ ROLE, RANKS = re.compile(r"torchelastic/role_info/(\d+)"), re.compile(r"torchela
 
 
 class RoundStore(Store):
-    """The part of an AzureTableStore that belongs to one round. A wait ends with DistStoreError once `broken`
-    returns a reason.
+    """The part of an AzureTableStore for one round. A wait ends with DistStoreError once `broken` returns a reason.
 
     torchrun's agents exchange their numbers of workers through it before their first look around, and an error there
     ends an agent (torch 2.9 to 2.14). So in a round that is broken it answers for those that are gone, with what lets

@@ -1,5 +1,4 @@
-"""Rows of one kind of one run: the result of `Table.rows`. A write happens exactly once, even if its response is
-lost."""
+"""Rows of one kind of one run: the result of `Table.rows`. A write happens exactly once, even after a lost response."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ class Row(NamedTuple):
 
 
 class Rows:
-    """The rows of one kind of one run; created by `Table.rows`. Threads may share it."""
+    """The rows of one kind of one run; created by `Table.rows`. Threads may share the rows."""
 
     def __init__(self, table: Sender, partition: str, kind: str) -> None:
         self.table = table
@@ -48,7 +47,7 @@ class Rows:
         return self.table.client
 
     def get(self, key: Key, deadline: float) -> Row | None:
-        """Return a row, or None if it does not exist."""
+        """Return a row, or None for a missing row."""
         try:
             found = self.table.call(
                 lambda **options: self._client.get_entity(self._partition, self._name(key), **options), deadline
@@ -77,14 +76,13 @@ class Rows:
         return sum(1 for _ in self.table.query(wanted, ["RowKey"], deadline))
 
     def keys(self, deadline: float) -> list[bytes]:
-        """Return all keys, with one request per 1,000. A key that is too long for a row's name is cut to
-        SHOWN_KEY_BYTES."""
+        """Return the keys, with one request per 1,000. A key too long for a row's name is cut to SHOWN_KEY_BYTES."""
         wanted = f"PartitionKey eq '{self._partition}' and RowKey ge '{self._prefix}' and RowKey lt '{self._end}'"
         rows = self.table.query(wanted, ["RowKey", "key"], deadline)
         return [row.get("key") or key_of(row["RowKey"].removeprefix(self._prefix)) for row in rows]
 
     def insert(self, key: Key, value: bytes, deadline: float) -> Version:
-        """Insert a row. Raises Conflict if it exists, or TooBig."""
+        """Insert a row. Raises Conflict for an existing row, or TooBig."""
         row = self._row(key, value, self.table.operation())
         with _sized(key, value):
             return self._write(key, row, lambda **options: self._client.create_entity(row, **options), deadline)
@@ -102,7 +100,7 @@ class Rows:
             return self._write(key, row, request, deadline)
 
     def put(self, key: Key, value: bytes, deadline: float, others: bytes = b"") -> None:
-        """Insert or replace a row, whatever its version. Raises TooBig. `others` is a further column of the row.
+        """Insert or replace a row of any version. Raises TooBig. `others` is a further column of the row.
 
         A row of over 512 KiB is inserted if it is new: Azurite counts the characters of an update, base64 and all,
         and so takes no more than 768 KiB, but does not count those of an insert. Azure counts neither so.

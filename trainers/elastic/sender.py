@@ -1,4 +1,4 @@
-"""Sends requests to one table with retries until a deadline; its connections survive a fork.
+"""Sends requests to one table with retries until a deadline; the connections survive a fork.
 
 Every call takes a deadline on time.monotonic(). Until then it rides out throttling, server errors and lost
 connections; what it then raises is a TableError (errors.py has the tree).
@@ -42,7 +42,9 @@ def _after_fork() -> None:
 
 
 class Sender:
-    """Sends requests to one table. Threads and forked processes may share it. `requests` counts the requests sent."""
+    """Sends requests to one table. Threads and forked processes may share the sender. `requests` counts the sent
+    requests.
+    """
 
     def __init__(self, make: Callable[[], TableClient], lifetime: timedelta = LIFETIME) -> None:
         self._make = make
@@ -59,8 +61,7 @@ class Sender:
         return self._clients[-1]
 
     def _after_fork(self) -> None:
-        """Open new connections in a child process. The parent's connections stay open there, so they are kept but
-        not used."""
+        """Open new connections in a child process. The parent's connections stay open in the child, kept but unused."""
         self._lock = threading.Lock()
         self._clients.append(self._make())
 
@@ -82,7 +83,7 @@ class Sender:
         self.client.close()
 
     def query(self, wanted: str, columns: list[str] | None, deadline: float) -> Iterator[Any]:
-        """Yield the rows that match an OData filter, page by page."""
+        """Yield the rows within an OData filter, page by page."""
         token = None
         while True:
 
@@ -96,8 +97,9 @@ class Sender:
                 return
 
     def operation(self) -> bytes:
-        """Return a new name for one write, 16 bytes: 8 for this thread of this process, and 8 that it has not used
-        before."""
+        """Return a new name for one write, 16 bytes: 8 for this thread of this process, and 8 never used by the thread
+        before.
+        """
         if getattr(self._local, "pid", None) != os.getpid():
             self._local.pid, self._local.writer, self._local.count = os.getpid(), os.urandom(8), 0
         self._local.count += 1

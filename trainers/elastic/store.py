@@ -38,7 +38,7 @@ Value = str | bytes | Sequence[int]
 
 
 class AzureTableStore(Store):
-    """A torch.distributed.Store that behaves like TCPStore. Threads may share it.
+    """A torch.distributed.Store with the behavior of TCPStore. Threads may share the store.
 
     Keys are any bytes, values up to values.MAX_VALUE (1,036,288) bytes. A call rides out throttling and lost
     connections for `timeout` (300 s at first, `set_timeout` changes it; 0 is for ever, as everywhere in PyTorch).
@@ -60,7 +60,7 @@ class AzureTableStore(Store):
         return f"AzureTableStore({self.run!r} in {self.table})"
 
     def clone(self) -> AzureTableStore:
-        """Return another store of the same rows, with its own timeout."""
+        """Return another store of these rows, with a separate timeout."""
         return AzureTableStore(self.table, self.run, self.timeout)
 
     def has_extended_api(self) -> bool:
@@ -68,20 +68,20 @@ class AzureTableStore(Store):
         return True
 
     def set(self, key: Key, value: Value) -> None:
-        """Write a value, whatever the previous value. One request."""
+        """Write a value over any previous value. One request."""
         with _torch_errors("set", [_raw(key)]):
             self._rows.put(_raw(key), _bytes(value), self._deadline())
 
     def get(self, key: Key) -> bytes:
-        """Wait for a key and return its value. One request if the key exists."""
+        """Wait for a key and return the value. One request for an existing key."""
         return self._await("get", [_raw(key)], self.timeout)[_raw(key)]
 
     def wait(self, keys: Sequence[Key], timeout: timedelta | None = None) -> None:
-        """Wait until all keys exist."""
+        """Wait until every key exists."""
         self._await("wait", [_raw(key) for key in keys], self.timeout if timeout is None else timeout, values=False)
 
     def check(self, keys: Sequence[Key]) -> bool:
-        """Return whether all keys exist, without waiting. A queue that is not empty counts as existing."""
+        """Return whether every key exists, without waiting. A filled queue counts as existing."""
         wanted = {_raw(key) for key in keys}
         if prefixed.overheard([*wanted]):
             return True
@@ -109,7 +109,7 @@ class AzureTableStore(Store):
         return self._change("compare_set", key, change, otherwise=before)
 
     def append(self, key: Key, value: Value) -> None:
-        """Append to the value, if there is one."""
+        """Append to an existing value, or set the value."""
         self._change("append", key, lambda old: (old or b"") + _bytes(value))
 
     def delete_key(self, key: Key) -> bool:
@@ -162,13 +162,13 @@ class AzureTableStore(Store):
         return len(_values(row.value)) if row else 0
 
     def multi_get(self, keys: Sequence[Key]) -> list[bytes]:
-        """Wait for all keys and return their values."""
+        """Wait for the keys and return their values."""
         wanted = [_raw(key) for key in keys]
         found = self._await("multi_get", wanted, self.timeout)
         return [found[key] for key in wanted]
 
     def multi_set(self, keys: Sequence[Key], values: Sequence[Value]) -> None:
-        """Write several values, one after the other. Raises ValueError if there are not as many as keys."""
+        """Write several values, one after the other. Raises ValueError for different numbers of keys and values."""
         for key, value in list(zip(keys, values, strict=True)):
             self.set(key, value)
 

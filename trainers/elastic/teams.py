@@ -1,5 +1,4 @@
-"""Which nodes form a team if some can't reach others: the largest set in which all nodes reach each other. Pure
-functions."""
+"""The nodes of a team under broken links: the largest set of mutually reachable nodes. Pure functions."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ MOST_SETS = 1000
 
 
 class Reaching(Protocol):
-    """A node, the nodes that it can't reach, and the last round in which it worked (0: none)."""
+    """A node, the unreachable nodes, and the last round of work (0: none)."""
 
     @property
     def name(self) -> str: ...
@@ -26,7 +25,7 @@ N = TypeVar("N", bound=Reaching)
 
 
 def best_team(nodes: Sequence[N], survivors: Collection[str], least: int, most: int) -> list[N]:
-    """Return the largest team of nodes that all reach each other; empty if no team is large enough.
+    """Return the largest team of mutually reachable nodes; empty if no team is large enough.
 
     A team with a node that ever worked in the run precedes one without, because that node has a state. Of several
     teams of the same size, one with a survivor of the last round comes first, then the one with the lowest names. A set
@@ -50,7 +49,7 @@ def _rank(team: Sequence[Reaching], survivors: Collection[str]) -> tuple[bool, i
 
 
 def _apart(nodes: Sequence[Reaching]) -> dict[str, frozenset[str]]:
-    """Return, for each node with a broken link, the nodes at the other end. A link is broken if either end says so."""
+    """Return, for each node with a broken link, the nodes at the other end. A report of either end breaks a link."""
     names = {node.name for node in nodes}
     pairs = {(node.name, other) for node in nodes for other in node.unreached if other in names and other != node.name}
     pairs |= {(other, name) for name, other in pairs}

@@ -46,13 +46,13 @@ def pack(value: bytes) -> dict[str, bytes]:
 
 
 def unpack(row: Mapping[str, object]) -> bytes:
-    """Return the value that `pack` cut."""
+    """Return the value cut by `pack`."""
     return b"".join(piece for name in _PIECES if isinstance(piece := row.get(name), bytes))
 
 
 def size(row: Mapping[str, object]) -> int:
-    """Return the size that Azure counts towards ENTITY_BYTES for a row of binary properties and one date
-    (`expires`), Timestamp included.
+    """Return Azure's size towards ENTITY_BYTES for a row of binary properties and one date (`expires`), Timestamp
+    included.
 
     Azure's formula: 4 + 2 * characters of both keys + for each property 8 + 2 * characters of its name + its data,
     which is 8 for a date and 4 + length for bytes.

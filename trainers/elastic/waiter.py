@@ -1,5 +1,6 @@
-"""A node's wait for a round: it reads the table, rings other nodes, writes the round when it is its turn, and waits
-for a ring."""
+"""A node's wait for a round: the node reads the table, rings other nodes, writes the round on its turn, and waits for a
+ring.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ class OtherProgram(ValueError):
 
 
 class Waiter:
-    """One wait for a round, and its state between one look at the table and the next."""
+    """One wait for a round, and the state between two looks at the table."""
 
     def __init__(self, member: Lookout) -> None:
         self._member, self._times, self._limits = member, member.times, member.limits
@@ -121,7 +122,7 @@ class Waiter:
         return self._member.means.now() - self._ready_since >= TURN * rank
 
     def _begin(self, planned: Round) -> Joined | None:
-        """Ring all nodes of the new team, leave out the dead ones, write the round, and ring again to announce it.
+        """Ring the nodes of the new team, leave out dead nodes, write the round, and ring again to announce the round.
 
         Who does not answer is rung again at the next turn, until it answers or is out of reach.
         """

@@ -1,4 +1,4 @@
-"""What a node does while its team works: it sends heartbeats, reads the table, and rings nodes that may be gone."""
+"""A node's work beside its team's work: the node sends heartbeats, reads the table, and rings possibly gone nodes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 class Watch:
-    """The watch over one round. `run` runs it; `stop` ends it."""
+    """The watch over one round. `run` runs the watch; `stop` ends it."""
 
     def __init__(self, lookout: Lookout, stop: threading.Event) -> None:
         self._lookout, self._stop = lookout, stop

@@ -1,4 +1,5 @@
-"""A worker that outlives the rounds it works in: its agent tells it where to meet, and it stays when a peer is lost.
+"""A worker that outlives its rounds: the agent tells the meeting's address, and the worker stays after the loss of a
+peer.
 
     team = Team.of(os.environ)                   # None unless `elastic.launch --in-place` started this process
     while True:
@@ -47,8 +48,9 @@ STORE_TIME = timedelta(seconds=1)
 
 
 class RoundEnded(Exception):
-    """The team meets again. Every process of the round raises this exception at the same step, or finds its
-    connections cut."""
+    """The team meets again. Every process of the round raises this exception at one step, or finds its connections
+    cut.
+    """
 
 
 class RunOver(Exception):
@@ -77,14 +79,14 @@ class Channel:
         self._rest = b""
 
     def send(self, **message: Any) -> bool:
-        """Send a message; return False if the other side is gone."""
+        """Send a message; return False for a gone peer."""
         with self._lock, contextlib.suppress(OSError):
             self._socket.sendall(json.dumps(message).encode() + b"\n")
             return True
         return False
 
     def messages(self) -> Iterator[dict[str, Any]]:
-        """Yield the messages of the other side, until it is gone."""
+        """Yield the peer's messages, until the peer is gone."""
         with contextlib.suppress(OSError):
             while part := self._socket.recv(65536):
                 *lines, self._rest = (self._rest + part).split(b"\n")
@@ -97,7 +99,7 @@ class Channel:
 
 
 class Team:
-    """This process's connection to its agent, and to the other processes of its round."""
+    """This process's connection to its agent, and to the other processes of the round."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -121,7 +123,7 @@ class Team:
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> Team | None:
-        """Return the team of a process that `elastic.launch --in-place` started; None in any other process."""
+        """Return the team of a process of `elastic.launch --in-place`; None in any other process."""
         number = environ.get(AGENT, "")
         return cls(Channel(socket.socket(fileno=int(number)))) if number else None
 
@@ -239,7 +241,7 @@ class Team:
             self._connecting = None
 
     def group(self, patience: timedelta) -> dist.ProcessGroup:
-        """Return another gloo group of the same processes. It is cut together with the first."""
+        """Return another gloo group of the team's processes. Both groups are cut together."""
         before = _sockets()
         with self._connects():
             made: dist.ProcessGroup = dist.new_group(backend="gloo", timeout=patience)
@@ -248,8 +250,7 @@ class Team:
         return made
 
     def tick(self) -> None:
-        """Announce that a step begins. A process that was stopped for a long time first asks whether its round
-        still exists."""
+        """Announce a step's begin. After a long stop, the process first asks whether the round still exists."""
         now = time.monotonic()
         if self._place and (self._held or now - self._stepped > PAUSE_SECONDS):
             self._confirm()
@@ -273,7 +274,7 @@ class Team:
             raise RoundEnded("this process was stopped, and the others went on without it")
 
     def lost_peer(self, error: BaseException) -> bool:
-        """Return whether an error means that the round ended, and not that this process failed."""
+        """Return whether an error means the end of the round, and not a failure of this process."""
         lost = isinstance(error, RoundEnded | dist.DistError)
         lost = lost or (isinstance(error, RuntimeError) and ("gloo" in str(error) or self._cut))
         if lost:
@@ -281,8 +282,7 @@ class Team:
         return lost
 
     def cut(self) -> None:
-        """Break all connections of the round: every process that waits in a collective, here or at a neighbor, gets
-        an error."""
+        """Break the round's connections: every process in a collective, here or at a neighbor, gets an error."""
         self._cut = True
         ours = _sockets() - self._before if self._ours is None else self._ours
         for number, link in ours:
@@ -312,7 +312,7 @@ class Team:
 
 
 def _forget_half_made() -> None:
-    """Create a process group that can't fail, because destroying it resets PyTorch's count of groups.
+    """Create a process group that can't fail, because destroying the group resets PyTorch's count of groups.
 
     `init_process_group` counts a group before it is made, and the group's keys in the store contain this number. After
     a failed attempt, some processes would wait under the next number and others under the first, forever.
@@ -350,8 +350,7 @@ def _wake(number: int, link: str, world_size: int) -> None:
 
 
 def _shut(number: int, link: str) -> None:
-    """Shut down a connection if it is still the same one. Listening sockets stay open, because gloo aborts without
-    its own."""
+    """Shut down an unchanged connection. Listening sockets stay open, because gloo aborts without its socket."""
     with contextlib.suppress(OSError):
         if os.readlink(f"/proc/self/fd/{number}") != link:  # noqa: PTH115
             return

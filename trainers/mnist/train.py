@@ -227,8 +227,9 @@ def tally(logits: Tensor, labels: Tensor, loss: Tensor) -> Tensor:
 
 
 def save(net: nn.Module, folder: Path, facts: dict[str, object]) -> None:
-    """Write model.safetensors and model.json (how to build the network and feed it). Each file is written whole or
-    not at all."""
+    """Write model.safetensors and model.json (building and feeding the network). Each file is written whole or not at
+    all.
+    """
     weights.write(folder, net.state_dict())
     weights.describe(folder, {"architecture": "mnist.train.Net", **facts})
 

@@ -24,8 +24,7 @@ FETCH_SECONDS = 60  # of silence; without a limit, a network that drops packets 
 
 
 def view_for(name: str, size: int | None) -> View:
-    """Return the view that torchvision's weights for the backbone `name` were trained with, or the same view at
-    another `size` in pixels."""
+    """Return the view of torchvision's training for the backbone `name`, or this view at another `size` in pixels."""
     preset: Any = get_model_weights(name).DEFAULT.transforms()
     crop, resize = preset.crop_size[0], preset.resize_size[0]
     wanted = size or crop
@@ -40,8 +39,9 @@ def build(name: str, classes: int, size: int) -> nn.Module:
 
 
 def head(net: nn.Module) -> tuple[str, nn.Module]:
-    """Return the name and the module of the layer that gives the logits: in all torchvision backbones, the last
-    layer of its type."""
+    """Return the name and the module of the layer with the logits: in torchvision's backbones, the last layer of its
+    type.
+    """
     return [(name, part) for name, part in net.named_modules() if isinstance(part, nn.Linear | nn.Conv2d)][-1]
 
 
@@ -103,14 +103,15 @@ def _read(path: Path) -> dict[str, Tensor]:
 
 
 def freeze_all_but_head(net: nn.Module) -> None:
-    """Freeze all layers but the head (feature extraction)."""
+    """Freeze every layer but the head (feature extraction)."""
     net.requires_grad_(False)
     head(net)[1].requires_grad_(True)
 
 
 def set_training(net: nn.Module, tune: str, freeze_batch_norm: bool) -> None:
-    """Put `net` into training mode. In feature extraction the loaded backbone stays exactly the same: its batch
-    normalization keeps its statistics, and its dropout is off."""
+    """Put `net` into training mode. In feature extraction the loaded backbone stays unchanged: batch normalization
+    keeps its statistics, and dropout is off.
+    """
     net.train(tune == "all")
     for part in net.modules():
         if freeze_batch_norm and isinstance(part, nn.BatchNorm2d):

@@ -20,7 +20,8 @@ class Tested:
 
 
 class Best:
-    """The epoch with the highest validation accuracy (of equal epochs, the one with the lowest loss), and its weights.
+    """The epoch with the highest validation accuracy (of equal epochs, the epoch with the lowest loss), and the
+    weights.
 
     The best epoch is part of each checkpoint, because a training that continues on another node has no other record of
     it.
@@ -53,7 +54,7 @@ class Best:
         return counts
 
     def offer(self, net: nn.Module, epoch: int, tested: Tested) -> bool:
-        """Keep this epoch if it is better than the best so far, and return whether it is."""
+        """Keep this epoch if it beats the best epoch so far, and return whether it does."""
         if (tested.accuracy, -tested.loss) <= (self.accuracy, -self._state["score"][2].item()):
             return False
         for name, value in net.state_dict().items():

@@ -1,4 +1,4 @@
-"""A folder of images with one sub-folder per class: its content, its unusable files, and the split for validation."""
+"""A folder of images with one sub-folder per class: the content, the unusable files, and the split for validation."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ NAMED_IN_LOG = 20  # skipped files
 
 @dataclass(frozen=True)
 class Folder:
-    """The content of a data set's folder. `val` is empty if there is no such folder. `skipped` maps files to the
-    reason."""
+    """The content of a data set's folder. `val` is empty without a val folder. `skipped` maps files to the reason."""
 
     root: Path
     classes: list[str]
@@ -45,13 +44,13 @@ def find(folder: Path) -> Folder:
 
 
 def _samples(folder: Path, classes: list[str], part: Paths) -> list[Sample]:
-    """Return the images of each class, sorted, so that every process has the same list."""
+    """Return the images of each class, sorted: every process must have an equal list."""
     samples = [Sample(folder / path, classes.index(name)) for name, paths in part.items() for path in paths]
     return sorted(samples, key=lambda sample: (sample.label, sample.path))
 
 
 def check(found: Folder, side: int, threads: int, place: dist.Place, stop: dist.StopRequest) -> dict[Path, str]:
-    """Decode all images, each in one of the processes, and return the broken images with their reasons in every
+    """Decode the images, each in one of the processes, and return the broken images with their reasons in every
     process.
 
     `side` is that of `decode`.
@@ -121,7 +120,7 @@ def split(found: Folder, share: float, seed: int) -> Folder:
 
 
 def report_skipped(data: Folder, folder: Path | None, say: Callable[[str], None]) -> None:
-    """Report each unused file with its reason: the first ones in the log, all of them in skipped.txt."""
+    """Report each unused file with its reason: the first files in the log, every file in skipped.txt."""
     lines = [f"{path.relative_to(data.root)}: {why}" for path, why in sorted(data.skipped.items())]
     for line in lines[:NAMED_IN_LOG]:
         say(f"skipped {line}")

@@ -1,4 +1,4 @@
-"""Converts image files to tensors, and crops them to what a network sees.
+"""Converts image files to tensors, and crops the tensors to the network's view.
 
 Decoded images are not cached: a photo of 384 x 256 takes 0.4 ms to decode and 0.3 ms to crop and resize, while the
 forward pass of ResNet-18 alone takes 34 ms of the same core. Full-size photos from cameras take longer: 115 ms for 4000
@@ -21,20 +21,19 @@ from torchvision.transforms.v2 import functional as F
 
 
 class Broken(Exception):
-    """An image that can't be decoded; the message is the reason."""
+    """An undecodable image; the message is the reason."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The path of an image, and the number of its class."""
+    """The path of an image, and the number of the image's class."""
 
     path: Path
     label: int
 
 
 def decode(path: Path, side: int) -> Tensor:
-    """Return an image as uint8 (3, H, W) in RGB, rotated as its EXIF data says. Raises Broken if it can't be
-    decoded.
+    """Return an image as uint8 (3, H, W) in RGB, rotated by the EXIF data. Raises Broken for an undecodable image.
 
     A JPEG of more than twice `side` both ways is decoded at 1/2, 1/4 or 1/8, with no side shorter than `side`.
     """
@@ -63,13 +62,12 @@ class View:
 
     @classmethod
     def of(cls, facts: dict[str, Any]) -> View:
-        """Return the preprocessing of the model that this model.json describes."""
+        """Return the preprocessing described by this model.json."""
         return cls(*(facts["input"][name] for name in ("resize", "size", "mean", "std")))
 
     @property
     def side(self) -> int:
-        """Return the smallest side that an image may be decoded with, so that RandomResizedCrop still has pixels to
-        enlarge."""
+        """Return the smallest decoded side of an image, to leave RandomResizedCrop pixels to enlarge."""
         return 2 * self.resize
 
     def crop(self, pixels: Tensor) -> Tensor:

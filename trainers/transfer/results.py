@@ -38,15 +38,15 @@ class Exported(nn.Module):
 
 
 def save_weights(net: nn.Module, folder: Path, facts: dict[str, Any]) -> None:
-    """Write model.safetensors, with the class names in its header, and model.json. Each file is written whole or
-    not at all."""
+    """Write model.safetensors, with the class names in the header, and model.json. Each file is written whole or not at
+    all.
+    """
     weights.write(folder, net.state_dict(), {"backbone": facts["backbone"], "classes": json.dumps(facts["classes"])})
     weights.describe(folder, facts)
 
 
 def export(net: nn.Module, view: View, folder: Path) -> float:
-    """Write model.pt2 (torch.export, any batch size), and return the largest difference between its logits and
-    those of `net`.
+    """Write model.pt2 (torch.export, any batch size), and return the largest difference between its logits and `net`'s.
 
     `net` must be on the CPU and in eval mode. Raises ValueError, and writes nothing, if the difference is not rounding.
     """

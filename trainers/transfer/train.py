@@ -223,8 +223,8 @@ def share_statistics(t: Training) -> None:
 
 
 def first_weights(net: nn.Module, settings: Settings, data: Path, place: dist.Place) -> str:
-    """Load --weights, and return a description of their source. Only rank 0 loads them, so they are downloaded once;
-    DDP sends them to the other processes when it starts.
+    """Load --weights, and return a description of their source. Only rank 0 downloads; DDP sends the weights to the
+    other processes at the start.
 
     The file may be in the folder of the data set. If rank 0 can't load the weights, all processes raise DataError.
     """
@@ -242,8 +242,9 @@ def first_weights(net: nn.Module, settings: Settings, data: Path, place: dist.Pl
 
 
 def rate(step: int, steps: int) -> float:
-    """Return the share of --lr for `step` (from 0) of `steps`: it rises during the first tenth, then falls along
-    half a cosine to 0."""
+    """Return the share of --lr for `step` (from 0) of `steps`: a rise during the first tenth, then a fall along half a
+    cosine to 0.
+    """
     warm = max(1, steps // 10)
     return (step + 1) / warm if step < warm else (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm))) / 2
 
@@ -336,7 +337,7 @@ def run_epochs(t: Training) -> None:
 
 
 def validate(t: Training) -> None:
-    """Test on the validation images, log the result, and keep the weights if they are the best so far."""
+    """Test on the validation images, log the result, and keep the weights of a new best epoch."""
     tested, epoch = evaluate(t), min(t.position.epoch, t.settings.epochs)
     t.metrics.write(t.position.step, epoch, val_loss=tested.loss, val_accuracy=tested.accuracy)
     better = t.best.offer(t.net, epoch, tested)
@@ -347,7 +348,9 @@ def validate(t: Training) -> None:
 
 
 def identity(s: Settings, data: Folder) -> dict[str, object]:
-    """Return the values that a checkpoint must agree with for the training to continue from it."""
+    """Return the values for a checkpoint's identity: the training continues only from a checkpoint with equal
+    values.
+    """
     same = ("backbone", "tune", "image_size", "epochs", "batch_size", "lr", "momentum", "weight_decay", "seed")
     counts = {"training images": len(data.train), "validation images": len(data.val), "classes": data.classes}
     return {**s.named(*same), **counts}
@@ -366,7 +369,7 @@ def save(t: Training, folder: Path) -> None:
 
 
 def facts(t: Training) -> dict[str, Any]:
-    """Return the content of model.json: how to build and feed the network, its accuracy, and its origin."""
+    """Return the content of model.json: building and feeding the network, the accuracy, and the origin."""
     return {
         "backbone": t.settings.backbone,
         "classes": t.data.classes,

@@ -18,6 +18,7 @@ from emulators.storage.services import Services
 
 CODE = Path(__file__).parent / "code"
 PROBE = CODE / "probe.py"
+RUN = f"python '{PROBE}'"  # the repository may lie in a path with spaces
 ENVIRONMENT = "AzureML-local/versions/1"  # Microsoft's own environments need no registration
 VERSION = "2024-04-01"  # of the OpenAPI documents that the answers are held against
 TERMINAL = {"Completed", "Failed", "Canceled"}

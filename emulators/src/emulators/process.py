@@ -41,12 +41,13 @@ class PartFailed(RuntimeError):
 
 @dataclass
 class Part:
-    """A running part. `info` is the ready line; the standard error goes to `log`."""
+    """A running part. `info` is the ready line; the standard error goes to `log`, from the byte `log_start` on."""
 
     name: str
     process: subprocess.Popen[str]
     log: Path
     info: dict[str, Any] = field(default_factory=dict)
+    log_start: int = 0
 
     def alive(self) -> bool:
         return self.process.poll() is None
@@ -70,6 +71,7 @@ def start(name: str, argv: list[str], *, log: Path, env: dict[str, str] | None =
     """Start a part and wait for its ready line. Raises PartFailed, with the end of the log, if none comes."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with private_append(log) as stderr:
+        log_start = log.stat().st_size
         process = subprocess.Popen(
             argv,
             stdout=subprocess.PIPE,
@@ -80,7 +82,7 @@ def start(name: str, argv: list[str], *, log: Path, env: dict[str, str] | None =
             start_new_session=not IS_WINDOWS,  # Ctrl-C reaches the supervisor alone; it stops the parts in order
             umask=PRIVATE_UMASK,
         )
-    part = Part(name, process, log)
+    part = Part(name, process, log, log_start=log_start)
     part.info = _ready_line(part, timeout)
     threading.Thread(target=_drain, args=(process, log), daemon=True).start()
     return part
@@ -103,7 +105,8 @@ def _ready_line(part: Part, timeout: float) -> dict[str, Any]:
         watchdog.cancel()
     part.stop(grace=1)
     raise PartFailed(
-        f"{part.name} did not start (exit {part.process.returncode}); end of {part.log}:\n{tail(part.log)}"
+        f"{part.name} did not start (exit {part.process.returncode}); {part.log} ends with:\n"
+        f"{tail(part.log, start=part.log_start)}"
     )
 
 
@@ -115,10 +118,10 @@ def _drain(process: subprocess.Popen[str], log: Path) -> None:
             out.write(line)
 
 
-def tail(path: Path, size: int = 4000) -> str:
-    """Return the last `size` bytes of a text file."""
+def tail(path: Path, size: int = 4000, start: int = 0) -> str:
+    """Return the last `size` bytes of a text file, but nothing before the byte `start`."""
     with path.open("rb") as f:
-        f.seek(max(0, path.stat().st_size - size))
+        f.seek(max(start, path.stat().st_size - size))
         return f.read().decode("utf-8", "replace")
 
 

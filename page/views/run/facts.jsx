@@ -1,6 +1,6 @@
 // What is known of a run: its facts, notes, tags and history.
 import { post } from "../../api.js";
-import { beside, clock, duration, inZone, metric, money, visible } from "../../format.js";
+import { beside, clock, duration, inZone, metric, money, share, visible } from "../../format.js";
 import { ordered } from "../../metric.js";
 import { mapOf } from "../../own.js";
 import { Facts, State, useOutcome, When } from "../../parts.jsx";
@@ -19,8 +19,7 @@ const MOMENTS = ["created_at", "archived_at", "cancel_asked_at", "gave_up_at"];
 
 /** Where a run with a date stands against the least that keeps it. */
 function Standing({ date }) {
-  const percent = (share) => Math.round(100 * share);
-  const words = W.run.doneShare(percent(date.done_share), percent(date.line_share));
+  const words = W.run.doneShare(share(date.done_share), share(date.line_share));
   return (
     <>
       <meter min="0" max="1" low={date.line_share} value={date.done_share} aria-label={words} /> {words}

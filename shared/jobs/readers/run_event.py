@@ -6,9 +6,11 @@ https://learn.microsoft.com/azure/event-grid/event-schema-machine-learning
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
-from shared.events.incoming import Json, event_data, event_type, text
+from shared.events.incoming import Json, event_data, event_time, event_type, text
+from shared.kernel.errors import BadMessage
 
 
 def job_of(event: Json) -> str | None:
@@ -27,6 +29,14 @@ def status_of(event: Json) -> str:
     data = {key.lower(): value for key, value in event_data(event).items()}
     status = data.get("runstatus")
     return status if isinstance(status, str) and not _pipeline_of(data) else ""
+
+
+def time_of(event: Json) -> datetime | None:
+    """When the event occurred; None for a time that is missing or can't be read, because the event still counts."""
+    try:
+        return event_time(event)
+    except BadMessage:
+        return None
 
 
 def _pipeline_of(data: Mapping[str, Any]) -> str:

@@ -129,6 +129,17 @@ def range_of(text: Any) -> Parameter | None:
     return Parameter(CHOICE, tuple(_literal(part) for part in parts)) if len(parts) > 1 and all(parts) else None
 
 
+def _check_ends(name: str, value: Any) -> None:
+    """Raise _Bad for a range whose first end is not the lower one."""
+    match = _RANGE.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match and float(match[1]) > float(match[2]):
+        raise _Bad(name, f"is {value.strip()}, whose ends are in the wrong order; write {match[2]}..{match[1]}.")
+    if match and float(match[1]) == float(match[2]):
+        raise _Bad(
+            name, f"is {value.strip()}, whose ends are equal; write the single value {match[1]}, or a wider range."
+        )
+
+
 def _between(low: float, high: float, whole: bool) -> Parameter:
     log = low > 0 and high / low >= LEAST_FACTOR
     ends = (math.log(low), math.log(high)) if log else (low, high)
@@ -151,6 +162,8 @@ def _short(section: Any, inputs: Json) -> tuple[dict[str, Any], Sweep, tuple[Pro
         raise _Bad("sweep", "must be a mapping, such as {trials: 20, metric: test_accuracy, stop: asha}.")
     if unknown := [key for key in section if key not in _SHORT]:
         raise _Bad(f"sweep.{unknown[0]}", f"is not known; there are {', '.join(sorted(_SHORT))}.")
+    for name, value in (*inputs.items(), *(section.get("search_space") or {}).items()):
+        _check_ends(name, value)
     space = {name: each for name, value in inputs.items() if (each := range_of(value))}
     for name, value in (section.get("search_space") or {}).items():
         space[name] = range_of(value) or _parameter(f"sweep.search_space.{name}", value)

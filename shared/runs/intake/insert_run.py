@@ -6,8 +6,9 @@ import logging
 from collections.abc import Callable
 from datetime import timedelta
 
-from shared.kernel.errors import Conflict, NotFound
+from shared.kernel.errors import Conflict
 from shared.runs.facts import RunRecorded
+from shared.runs.find_run import find_run
 from shared.runs.model import Run, RunState
 from shared.runs.names import asked_run_name
 from shared.runs.ports import RunPorts, Runs
@@ -36,9 +37,8 @@ def made_before(ports: RunPorts, name: str, asked: str) -> Run | None:
 
     Raises Conflict if the run was made by another request.
     """
-    try:
-        run = ports.runs.get(name).value
-    except NotFound:
+    run = find_run(ports.runs, name)
+    if run is None:
         return None
     if run.asked.digest != asked:
         raise Conflict(

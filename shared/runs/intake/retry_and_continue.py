@@ -23,11 +23,12 @@ from shared.jobs.readers.trainer import trainer_names, trainer_template
 from shared.jobs.route import Routes
 from shared.jobs.spec import JobOutput, JobSpec, Layer, again
 from shared.kernel.drop_key import DropKey
-from shared.kernel.errors import Conflict, Impossible, NotFound
+from shared.kernel.errors import Conflict, Impossible
 from shared.kernel.person import NOBODY, Person
 from shared.kernel.storage import Blobs
 from shared.runs.codes import CancelCode
 from shared.runs.decide import is_over
+from shared.runs.find_run import find_run
 from shared.runs.intake.from_job import run_of
 from shared.runs.intake.insert_run import name_with_route, record
 from shared.runs.intake.job_lifetime import within_lifetime
@@ -105,10 +106,7 @@ def continue_run(ports: RunPorts, name: str, given: Given | None = None, owner: 
         name_with_route(ports.runs, "continue", old.asked.route, name),
         hashlib.sha256(_text(changed).encode()).hexdigest(),
     )
-    try:
-        made = ports.runs.get(new).value
-    except NotFound:
-        made = None
+    made = find_run(ports.runs, new)
     if made and made.asked.digest != request_digest:
         why = f"Run {name} was continued as {new}, with other parameters. Continue that one."
         raise Conflict(why, "already_continued")

@@ -28,6 +28,7 @@ from shared.runs.progress.transitions import ask_for_archive, write_transition
 from shared.runs.progress.workload import NextStep, Statuses
 from shared.runs.progress.workloads import workload
 
+CLOCKS_DIFFER = timedelta(seconds=1)  # at most, the clocks of the app and of Azure ML
 ARCHIVE_PATIENCE = timedelta(seconds=30)  # until an archive that was requested is requested again
 LOGS_READ = 16  # maximum number of rank logs to read for the reason of a failure
 TAIL_BYTES = 4096
@@ -57,11 +58,29 @@ def follow_job(ports: RunPorts, event: JobEvent) -> None:
     def bring_up(stored: Stored[Run]) -> None:
         if is_over(stored.value):
             _check_archived(ports.queues, ports.clock, stored.value)
-        elif not _can_ignore(ports.jobs, stored.value, told):
+            return
+        stored = _with_past_loss(ports, stored, event)
+        if not _can_ignore(ports.jobs, stored.value, told):
             jobs_to_ask = _jobs_to_ask(stored.value, job)
             follow(ports, stored, {each: ports.jobs.status(each) for each in jobs_to_ask}, archives=True)
 
     compare_and_set(ports.clock, f"Run {name}", lambda: ports.runs.get(name), bring_up, first=lambda: stored)
+
+
+def _with_past_loss(ports: RunPorts, stored: Stored[Run], event: JobEvent) -> Stored[Run]:
+    """The run after the loss of nodes that this event proves; the unchanged run if the event proves none.
+
+    Azure ML may restart a job that lost its nodes (docs/source/lowpriority.md of github.com/microsoft/hi-ml; "Check if
+    the run has failed or restarted", github.com/Azure/MachineLearningNotebooks/issues/1242). If no worker of the app
+    ran meanwhile, the job's status is the same as before, and only the event tells of the loss: Azure ML queued the job
+    at a time at which the row already had the job as running.
+    """
+    since = workload(stored.value).running_since(stored.value, event.job)
+    queued = bool(event.status) and state_of(event.status) is JobState.QUEUED
+    if not queued or since is None or event.at is None or event.at - since <= CLOCKS_DIFFER:
+        return stored
+    follow(ports, stored, {event.job: JobStatus(event.job, JobState.QUEUED, event.status)})
+    return ports.runs.get(stored.value.name)
 
 
 def _is_sufficient(jobs: Jobs, run: Run, job: str, told: str) -> bool:

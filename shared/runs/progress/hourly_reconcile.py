@@ -176,7 +176,7 @@ class _HourCheck:
             )
             ask_for_archive(self.ports.queues, run.name)
             return
-        why = run.archiving.error or "It was not archived; the poison messages of the queue archives say why."
+        why = run.archiving.error or "It was not archived; the poison messages of the queue background say why."
         log.error("run %s: archiving is given up. %s", run.name, why)
         self.ports.happened(ArchiveGivenUp(run))
         self.ports.runs.update(

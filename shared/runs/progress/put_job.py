@@ -6,8 +6,9 @@ import logging
 
 from shared.jobs.model import JobStatus
 from shared.jobs.spec import JobSpec
-from shared.kernel.errors import NotFound, Unavailable
+from shared.kernel.errors import Unavailable
 from shared.runs.decide import is_over
+from shared.runs.find_run import find_run
 from shared.runs.intake.job_lifetime import within_lifetime
 from shared.runs.ports import RunPorts, Runs
 
@@ -31,8 +32,5 @@ def put_job(ports: RunPorts, run: str, job: JobSpec) -> JobStatus:
 
 def has_ended(runs: Runs, run: str) -> bool:
     """Return whether the run has ended, or was asked to end, by its newest row. False for an unknown run."""
-    try:
-        row = runs.get(run).value
-    except NotFound:
-        return False
-    return is_over(row) or row.cancel.asked_at is not None
+    row = find_run(runs, run)
+    return row is not None and (is_over(row) or row.cancel.asked_at is not None)

@@ -98,6 +98,10 @@ class JobLifecycle(ABC):
         """The names of the jobs with nodes, according to the run's row."""
         return set(self.live_jobs(run)) if run.progress.state is RunState.RUNNING else set()
 
+    def running_since(self, run: Run, job: str) -> datetime | None:
+        """When the row's writer saw that this job runs; None for a job that does not run, according to the row."""
+        return run.progress.history[-1].at if job in self.running_jobs(run) else None
+
     def has_unsent_jobs(self, run: Run) -> bool:
         """Whether the row of a submitted run names a job that is not submitted yet."""
         return run.jobs.resubmit

@@ -49,6 +49,18 @@ def best_metric(run: Run) -> tuple[str, float] | None:
     return next(iter(metrics.items())) if len(metrics) == 1 else None
 
 
+def most_telling_first(metrics: Iterable[str], chosen_by: str = "") -> list[str]:
+    """The names of the metrics: `chosen_by` first, then those that describe a model's quality, then the others."""
+    names = sorted(metrics)
+    ranks = [(part, word) for part in (*HELD_OUT, "") for word in TELLING]
+
+    def rank(name: str) -> int:
+        return next((place for place, (part, word) in enumerate(ranks) if _has(name, part, word)), len(ranks))
+
+    first = metric_named(chosen_by, names) if chosen_by else ""
+    return sorted(names, key=lambda name: (name != first, rank(name), name))
+
+
 def _has(name: str, part: str, word: str) -> bool:
     """Whether a metric's name, such as test_accuracy or val/Acc, starts with the part and contains the word."""
     plain = name.casefold().replace("/", "_")

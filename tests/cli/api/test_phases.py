@@ -93,7 +93,7 @@ def test_only_runs_alike_tell_what_is_usual() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "words", "clock"),
-    [(0.44, "0.4 s", "0:00"), (42, "42 s", "0:42"), (185, "3 min", "3:05"), (7322, "2 h", "2:02:02")],
+    [(0.44, "0.4 s", "0:00"), (42, "42 s", "0:42"), (185, "3 min 5 s", "3:05"), (7322, "2 h 2 min", "2:02:02")],
 )
 def test_times_in_words(seconds: float, words: str, clock: str) -> None:
     """Durations are rounded as one says them, and shown as a clock shows them."""

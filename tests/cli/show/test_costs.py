@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from cli.api.phases import duration
 from cli.commands import cost
 from cli.show.costs import before, dollars, of_run, saved, share
 from cli.show.png import draw_days
@@ -155,7 +157,8 @@ AMOUNTS = json.loads((Path(__file__).parent / "amounts.json").read_text("utf-8")
 
 
 @pytest.mark.parametrize(
-    ("rule", "write"), [("dollars", dollars), ("share", share), ("saved", saved), ("metric", metric)]
+    ("rule", "write"),
+    [("dollars", dollars), ("share", share), ("saved", saved), ("metric", metric), ("duration", duration)],
 )
 def test_the_command_line_and_the_page_write_amounts_alike(rule: str, write: Callable[..., str]) -> None:
     """One list of examples holds for both: page/format.js, run by Node where there is one, and cli/show/costs.py."""
@@ -169,3 +172,29 @@ def test_the_command_line_and_the_page_write_amounts_alike(rule: str, write: Cal
         program = f"const f = await import({source!r}); console.log(JSON.stringify({calls}))"
         answer = subprocess.run([node, "--input-type=module", "-e", program], capture_output=True, check=True)
         assert tuple(json.loads(answer.stdout)) == told
+
+
+OWN_FORM = {
+    "cli/show/costs.py": "the rules",
+    "cli/show/tables.py": "the rule of metrics",
+    "page/format.js": "the rules",
+    "page/spark.jsx": "coordinates of a picture",
+    "cli/show/png.py": "the axis of a picture",
+    "cli/commands/predict.py": "a score, which the page does not show",
+}
+
+
+def test_amounts_are_written_by_these_rules_alone() -> None:
+    """No other module of the command line or the page formats a percentage or dollars by itself."""
+    own = re.compile(
+        r":[+,]?(?:\.\d+|,\.2f)?%\}|\}%[\"' ]|\$\{[^}]*:,?\.2f\}|toFixed\([12]\)|Math\.(?:round|floor)\([^)]*\* ?100\)"
+    )
+    sources = [*(ROOT / "cli").rglob("*.py"), *(ROOT / "page").glob("*.js*"), *(ROOT / "page" / "views").rglob("*.jsx")]
+    found = [
+        f"{name}: {line.strip()}"
+        for name, source in ((path.relative_to(ROOT).as_posix(), path) for path in sources)
+        if name not in OWN_FORM
+        for line in source.read_text("utf-8").splitlines()
+        if own.search(line) and "node_hours" not in line
+    ]
+    assert found == []

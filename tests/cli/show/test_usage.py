@@ -58,7 +58,7 @@ def test_runs_are_sorted_by_their_use() -> None:
     ]
     assert [run["run"] for run in run_list.ordered(runs, "used")] == ["gpu", "cpu", "none"]
     assert [run["run"] for run in run_list.ordered(runs, "-used")] == ["cpu", "gpu", "none"]
-    assert [usage.brief(run) for run in runs] == ["", "cpu 40%", "gpu 3%"]
+    assert [usage.brief(run) for run in runs] == ["", "cpu 40 %", "gpu 3 %"]
 
 
 def test_show_says_it_in_a_line() -> None:

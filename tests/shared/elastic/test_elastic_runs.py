@@ -14,12 +14,11 @@ from shared.elastic.api import evict
 from shared.elastic.decide import GRACE
 from shared.elastic.model import Elastic, elastic_of
 from shared.jobs.readers.azureml import read_job
-from shared.kernel.errors import Conflict, Impossible, NotFound
+from shared.kernel.errors import Conflict, NotFound
 from shared.kernel.person import Person
 from shared.messages.declared import QUEUES
 from shared.runs.intake import create, retry_and_continue
-from shared.runs.intake.dry_run import dry_run
-from shared.runs.intake.request import NodeRange, RunRequest
+from shared.runs.intake.request import RunRequest
 from shared.runs.messages import ArchiveRun
 from shared.runs.model import Cost, Run, RunState
 from shared.runs.progress.cancel import cancel_run
@@ -292,24 +291,6 @@ def test_each_job_of_a_member_has_its_log(world: World) -> None:
     world.run_until_idle()
     chunk = logs.read(world.system, run, 4, 0)
     assert (chunk.data, chunk.complete) == (b"Completed\n", True)
-
-
-def test_a_range_of_nodes_needs_an_elastic_job(tmp_path: Path) -> None:
-    """A range for a job that meets nobody by itself is refused; a plain number for an elastic one is a range of one."""
-    world = World(trainers_folder(tmp_path), [ROUTE, replace(ROUTE_1_TO_3, name="elastic")])
-    world.upload("mnist/x/1.bin")
-    asked = RunRequest(template="mnist", data="drops/mnist/x", nodes=NodeRange(1, 2))
-    with pytest.raises(Impossible, match="one number of nodes"):
-        create.create_run(world.system, asked)
-    run = create.create_run(world.system, RunRequest(template="elastic", data="drops/mnist/x", nodes=2))
-    assert (elastic_of(run).min_nodes, run.asked.nodes, elastic_of(run).resubmissions) == (2, 2, 2)
-    ranged = RunRequest(template="elastic", data="drops/mnist/x", nodes=NodeRange(1, 4), resubmissions=7)
-    run = create.create_run(world.system, ranged)
-    assert (elastic_of(run).min_nodes, run.asked.nodes, elastic_of(run).resubmissions) == (1, 4, 7)
-    with pytest.raises(Impossible, match="at least 3, and at most 2"):
-        create.create_run(world.system, RunRequest(template="elastic", data="drops/mnist/x", nodes=NodeRange(3, 2)))
-    shown = dry_run(world.system, ranged)["job"]
-    assert shown["environment_variables"]["PET_NNODES"] == "1:4"
 
 
 def test_what_a_late_member_writes_is_left_out(tmp_path: Path) -> None:

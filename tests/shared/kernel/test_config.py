@@ -166,6 +166,14 @@ SWEPT = "routes: {m: {trainer: mnist, cluster: cpu, sweep: %s}}"
         (SWEPT % "{metric: loss, trials: 0, search_space: {lr: 1..2}}", "sweep.trials is 0; use a whole number from 1"),
         (SWEPT % "{metric: a, stops: asha}", "sweep.stops is not known; there are at_once, budget"),
         (SWEPT % "20", "sweep must be a mapping, such as {trials: 20"),
+        (
+            SWEPT % "{metric: loss, search_space: {lr: 0.1..0.001}}",
+            r"lr is 0.1\.\.0.001, whose ends are in the wrong order; "
+            r"write 0.001\.\.0.1",
+        ),
+        (SWEPT % "{metric: loss, search_space: {lr: 2..2}}", "whose ends are equal; write the single value 2"),
+        ("routes: {m: {trainer: mnist, cluster: cpu, nodes: 5, max_nodes: 4}}", "nodes is 5, but max_nodes is 4"),
+        ("routes:\n  m: {trainer: mnist, cluster: cpu}\n  m: {trainer: mnist, cluster: gpu}", "'m' is there twice"),
         ("routes: [", "is not valid YAML"),
     ],
 )

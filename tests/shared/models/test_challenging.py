@@ -6,9 +6,7 @@ import json
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,9 +15,9 @@ from shared.drops.retrain import train_again
 from shared.jobs.metric_goal import Goal
 from shared.jobs.readers.azureml import read_job
 from shared.jobs.readers.place_text import read_asset
-from shared.jobs.route_model import RouteModel, read_model
+from shared.jobs.route_model import RouteModel
 from shared.kernel.drop_key import DropKey
-from shared.kernel.errors import BadSetting, Conflict, Impossible
+from shared.kernel.errors import Conflict, Impossible
 from shared.kernel.person import Person
 from shared.models import api
 from shared.models.challenge import challenge, is_decided, judge
@@ -33,11 +31,10 @@ from shared.notices.subscribe import SubscriptionSpec, subscribe
 from shared.runs.intake.retry_and_continue import continue_run
 from shared.runs.model import Measured, Run
 from tests.fakes.world import ROUTE, TEMPLATE, World, trainers_folder
+from tests.shared.models.test_challenge_rules import run
 
 RULE = RouteModel("churn", "test_accuracy", 0.02)
 KEY = DropKey("mnist", "a")
-EPOCHS = {"epochs": {"type": "integer", "minimum": 0, "description": "passes", "default": 2}}
-NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -102,6 +99,31 @@ def champion(world: World) -> str:
     version = world.models.version("churn", model.value.aliases["production"].number)
     assert version
     return version.run
+
+
+def test_the_metric_that_decides_comes_first(world: World) -> None:
+    """In the answers about a model and in the chain of `why`: the metric by which versions are compared, then others
+    that describe a model, and the pace of the training last."""
+    rows = {
+        "step": 1,
+        "data_wait_share": 0.1,
+        "epoch_seconds": 2.0,
+        "loss": 0.3,
+        "test_accuracy": 0.9,
+        "test_loss": 0.4,
+    }
+    world.upload("mnist/a/1.bin", b"1")
+    world.upload("mnist/a/_SUCCESS", b"")
+    world.deliver_all()
+    settle(world)
+    stored = world.drops.get(KEY)
+    assert stored is not None
+    ends(world, stored.value.run, 0.9, rows=json.dumps(rows).encode())
+    (version,) = api.get_model(world.system, "churn")["versions"]
+    assert version["judged_by"] == ["test_accuracy"]
+    assert list(version["metrics"]) == ["test_accuracy", "test_loss", "loss", "data_wait_share", "epoch_seconds"]
+    links = {link["link"]: link["says"] for link in api.explain_version(world.system, "churn", "1")["links"]}
+    assert "; test_accuracy 0.9, test_loss 0.4, loss 0.3" in links["run"]
 
 
 def test_the_champion_stays_unless_it_is_beaten_on_the_same_data(world: World) -> None:
@@ -179,66 +201,6 @@ def test_a_champion_that_cannot_be_tested_stays(testing: World) -> None:
     ends(testing, third.name, 0.99)
     assert f"churn/1 can't be tested on mnist/a@2. The data of run {third.name} have changed" in told(testing)
     assert champion(testing) == first.name
-
-
-def run(metrics: dict[str, float]) -> Run:
-    return Run.of(
-        name="r",
-        created_at=NOW,
-        drop="a/b",
-        route="a",
-        fingerprint="f",
-        experiment="e",
-        cluster="c",
-        nodes=1,
-        last_metrics=metrics,
-    )
-
-
-@pytest.mark.parametrize(
-    ("metric", "value", "before", "by", "wins"),
-    [
-        ("auc", 0.902, 0.9, 0.002, True),
-        ("auc", 0.9, 0.9, 0.0, False),
-        ("loss", 0.1, 0.2, 0.05, True),
-        ("loss", 0.3, 0.2, 0.05, False),
-        ("rmse", 0.3, 0.5, 0.0, True),
-        ("rmse", 0.5, 0.3, 0.0, False),
-        ("auc", None, 0.9, 0.0, False),
-        ("auc", 0.9, None, 0.0, False),
-    ],
-)
-def test_better_is_lower_for_losses_and_never_equal(
-    metric: str, value: float | None, before: float | None, by: float, wins: bool
-) -> None:
-    """A run without the metric, or against a champion without it, does not win."""
-    runs = [run({} if each is None else {metric: each}) for each in (value, before)]
-    version = Version("churn", 1, "r", NOW, "", "", "")
-    rule = RouteModel("churn", metric, by)
-    assert judge(rule, runs[0], version, runs[1], goal_for(rule, runs[0], None)).wins is wins
-
-
-@pytest.mark.parametrize(
-    "section",
-    [
-        "churn",
-        {"name": "churn", "challenger": {"by": 1}},
-        {"name": "Churn", "challenger": {"metric": "auc"}},
-        {"name": "churn", "challenger": {"metric": "auc", "by": -1}},
-        {"name": "churn", "challenger": {"metric": "auc", "test": "epochs"}},
-        {"name": "churn", "challenger": {"metric": "auc", "test": {"epoch": 0}}},
-        {"name": "churn", "challenger": {"metric": "auc", "test": {"epochs": -1}}},
-        {"name": "churn", "challenger": {"metric": "auc"}, "more": 1},
-        {"name": "churn", "challenger": {"metric": "auc", "goal": "up"}},
-        {"name": "churn", "protect": "production"},
-        {"name": "churn", "require": ["approval"]},
-    ],
-)
-def test_what_is_no_rule_is_a_bad_setting(section: Any) -> None:
-    """The error shows the value, and the form or the limits."""
-    with pytest.raises(BadSetting, match=r"routes\.yaml: route 'churn': model"):
-        read_model(section, "routes.yaml: route 'churn'", EPOCHS)
-    assert read_model({"name": "churn", "challenger": {"metric": "auc"}}, "", EPOCHS) == RouteModel("churn", "auc")
 
 
 def test_the_direction_is_declared_or_known_or_the_challenge_is_refused(world: World, tmp_path: Path) -> None:

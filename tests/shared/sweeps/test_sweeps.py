@@ -11,6 +11,7 @@ import pytest
 
 from shared.adapters.sweeps.studies import JournalStudies
 from shared.clusters.model import Cluster
+from shared.drops.find_name import find
 from shared.jobs.search import ASHA, Parameter, Stopping, Sweep
 from shared.kernel.errors import Impossible
 from shared.money.policy import Policy
@@ -139,6 +140,15 @@ def test_the_model_learns_from_the_highest_rung_that_can_be_trusted() -> None:
     assert [len(trial.told) for trial, _ in scores(sweep, trials(5, 20, 1))] == [12] * 5 + [6] * 20
     assert len(scores(sweep, trials(5, 20, -1))) == 5
     assert len(scores(sweep, trials(FILLED, 20, 1))) == FILLED
+
+
+def test_the_latest_run_is_the_sweep_and_not_a_trial(world: World) -> None:
+    """`@latest` after a sweep is what someone asked for; a run that is requested later is the latest then."""
+    sweep = lab.asked(world, {"trials": 3, "at_once": 3, "sampling": "random"})
+    lab.play(world)
+    assert len(lab.trials(world, sweep)) == 3
+    assert find(world.system, "@latest").run == sweep.name
+    assert find(world.system, f"{sweep.asked.experiment}@latest").run == sweep.name
 
 
 def test_a_canceled_sweep_ends_its_trials(world: World) -> None:

@@ -1,1 +1,0 @@
-import{g as a,h as b}from"./chunk-CQE2HFDY.js";import"./chunk-2GN47PIF.js";import"./chunk-ZXQJW6FK.js";import"./chunk-LGI2TVGH.js";import"./chunk-XT53T7XJ.js";import"./chunk-YUNNSWNP.js";export{a as Compare,b as Parallel};
