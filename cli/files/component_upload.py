@@ -46,7 +46,7 @@ class _Sending:
         made = with_everything_sent(self._api, job, base, self._say)
         self.commits |= made.get("properties") or {}
         made = {**made, "properties": job["properties"]} if "properties" in job else _without(made, "properties")
-        for key in ("trial", "component"):
+        for key in ("trial", "component", "task"):
             if isinstance(named := made.get(key), str) and _is_file(named):
                 file = local(base, named)
                 made[key] = self.job(read_yaml(file, key), file.parent, depth + 1)

@@ -31,7 +31,7 @@ _STORE = re.compile(r"[\w-]+")
 _OURS = "trainyard/"  # the folder of runs and uploads in the workspace's own container
 _OTHER_KINDS = {
     "automl": "Submit a command job that trains, or a trainer.",
-    "parallel": "Submit a command job on several nodes.",
+    "parallel": "Make it a step of a pipeline: Azure ML runs parallel jobs only as steps.",
     "spark": "Submit a command job; there are no Spark clusters.",
 }
 

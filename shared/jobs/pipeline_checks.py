@@ -11,7 +11,7 @@ from shared.jobs.location import Asset, is_of_this_machine, is_relative
 from shared.jobs.problem import Problem
 from shared.jobs.readers.azureml import path_of
 from shared.jobs.readers.pipeline import WrittenStep, steps
-from shared.jobs.readers.pipeline_document import DEEPEST, SWEEP
+from shared.jobs.readers.pipeline_document import DEEPEST, PARALLEL, SWEEP
 from shared.jobs.readers.place_text import PLACE_FORM
 from shared.jobs.spec import COMMAND, PIPELINE, JobSpec, Layer
 from shared.jobs.torchrun import lonely_nodes
@@ -20,7 +20,6 @@ from shared.kernel.names import NAME
 
 MOST_STEPS = 100
 _INSTEAD = {
-    "parallel": "make it a command step that loops over its files",
     "spark": "make it a command step whose environment has pyspark",
     "automl": "make it a command step that trains",
     "data_transfer": "make it a command step that copies",
@@ -51,9 +50,11 @@ def _of_step(step: WrittenStep, limits: Limits) -> Iterator[Problem]:
         yield Problem("", "use letters, digits, dashes and underscores in a step's name.", "bad_name")
     if step.problems:
         return
-    if step.kind not in (COMMAND, SWEEP, PIPELINE):
+    if step.kind not in (COMMAND, SWEEP, PARALLEL, PIPELINE):
         instead = f"; {_INSTEAD[step.kind]}" if step.kind in _INSTEAD else ""
-        yield Problem("type", f"is {step.kind[:40]!r}; a step is a command, a sweep or a pipeline{instead}.")
+        yield Problem(
+            "type", f"is {step.kind[:40]!r}; a step is a command, a sweep, a parallel job or a pipeline{instead}."
+        )
         return
     yield from _of_component(step, limits)
     yield from unfit_code(step.job.code, limits.allows_code)
@@ -75,10 +76,11 @@ def _of_component(step: WrittenStep, limits: Limits) -> Iterator[Problem]:
         yield Problem("component", f"{step.component!r} is a file that was not sent with the job.")
     if step.component and limits.environments is not None:
         yield Problem("component", "is registered, so its environment can't be checked; write it inline on this route.")
+    where, runs = ("task.", "task.entry_script") if step.kind == PARALLEL else ("", "command")
     if not step.is_pipeline and not step.component and not step.job.command:
-        yield Problem("command", "is missing, and the step names no component.")
+        yield Problem(runs, "is missing, and the step names no component.")
     elif not step.is_pipeline and not step.component and not step.job.environment:
-        yield Problem("environment", "is missing; each step, or its component, needs its own.")
+        yield Problem(f"{where}environment", "is missing; each step, or its component, needs its own.")
 
 
 def _of_the_graph(by_name: Mapping[str, WrittenStep]) -> Iterator[Problem]:

@@ -21,8 +21,8 @@ from azure.storage.blob import ContainerClient
 
 from cli.api.client import Api
 from cli.errors import CliError
+from cli.files.component_upload import with_job_sent
 from cli.files.job_file import load
-from cli.files.job_upload import with_everything_sent
 from emulators.azureml.kernel.identity import token
 from emulators.process import wait_for
 from local.cloud import Cloud
@@ -98,7 +98,7 @@ class Submitted(_Runs):
     def send(self, file: Path) -> None:
         with Api(self.lab.cloud.api) as api:
             try:
-                job = with_everything_sent(api, load(file), file.parent, lambda _: None)
+                job = with_job_sent(api, load(file), file.parent, lambda _: None)
                 self._runs[file.stem] = api.post("runs", body={"job": job, "cluster": CLUSTER})["run"]
             except CliError as exc:
                 self._refusals[file.stem] = str(exc)

@@ -43,7 +43,7 @@ def from_folder(said: Mapping[str, Any], folder: str) -> Json:
                 name: _inner_from(key, each, folder) if isinstance(each, Mapping) else each
                 for name, each in inner.items()
             }
-    for key in ("component", "trial"):
+    for key in ("component", "trial", "task"):
         if isinstance(within := said.get(key), Mapping):
             made[key] = from_folder(within, folder)
     return made

@@ -15,14 +15,16 @@ from typing import Any
 from shared.jobs.location import Asset
 from shared.jobs.problem import Problem
 from shared.jobs.readers import azureml
-from shared.jobs.readers.pipeline_document import JOBS, SWEEP, holder_of, kind_of, mapping
+from shared.jobs.readers.pipeline_document import JOBS, PARALLEL, SWEEP, holder_of, kind_of, mapping
 from shared.jobs.readers.place_text import has_expression, place_text, read_asset
 from shared.jobs.search import MOST_TRIALS
 from shared.jobs.spec import COMMAND, PIPELINE, JobSpec
 
 _OF_COMPONENT = ("command", "code", "environment", "environment_variables", "distribution", "resources")
 _OF_STEP = ("compute", "environment", "environment_variables", "distribution", "resources", "identity", "services")
+_OF_TASK = ("code", "environment")
 _RUNS = ("component", "trial", "command", "code")
+_WITH_JOB = (COMMAND, SWEEP, PARALLEL)
 _FILES = "additional_includes"  # the SDK would read these files from the local disk
 _FROM = re.compile(r"\$\{\{\s*parent\.jobs\.([\w-]+)\.outputs\.")
 _OLD = re.compile(r"\$\{\{\s*(?=(?:jobs|inputs|outputs)\.)")  # bindings in the syntax of 2021
@@ -88,7 +90,7 @@ def _step(name: str, body: Any) -> WrittenStep:
     kind, holder = kind_of(body), holder_of(body)
     registered = read_asset(holder) if isinstance(holder, str) else ""
     needs = frozenset(_FROM.findall(str(body.get("inputs") or "")))
-    if kind not in (COMMAND, SWEEP):
+    if kind not in _WITH_JOB:
         return WrittenStep(name, kind, JobSpec(), needs, registered)
     layer = azureml.read_layer(_document(body, mapping(holder)))
     unread = (Problem(field, f"is {value!r:.40}; use a whole number from 1.") for field, value in layer.unread.items())
@@ -127,15 +129,42 @@ def _bindings(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _lacking(body: Mapping[str, Any], holder: Any) -> Problem | None:
     """A problem for an input or output in the step's command without a declaration in the step or the component."""
-    if not isinstance(holder, Mapping) or not isinstance(command := holder.get("command"), str):
+    if not isinstance(holder, Mapping) or not (text := _with_references(body, holder)):
         return None
     has = {
         f"{group}.{name}" for group in ("inputs", "outputs") for each in (body, holder) for name in _names(each, group)
     }
     has |= {f"{group}.{name}" for group in ("inputs", "search_space") for name in _names(body, "search_space")}
-    if absent := [f"{group}.{name}" for group, name in _USED.findall(command) if f"{group}.{name}" not in has]:
-        return Problem("command", f"uses ${{{{{absent[0]}}}}}, which the step does not have.")
+    if absent := [f"{group}.{name}" for group, name in _USED.findall(text) if f"{group}.{name}" not in has]:
+        place = "task" if kind_of(body) == PARALLEL else "command"
+        return Problem(place, f"uses ${{{{{absent[0]}}}}}, which the step does not have.")
     return None
+
+
+def _with_references(body: Mapping[str, Any], holder: Mapping[str, Any]) -> str:
+    """The text in which a step refers to its inputs and outputs: its command, or of a parallel step its task."""
+    if kind_of(body) != PARALLEL:
+        return str(holder.get("command") or "")
+    task = _task(body, holder)
+    words = (
+        body.get("input_data") or holder.get("input_data"),
+        task.get("program_arguments"),
+        task.get("append_row_to"),
+    )
+    return " ".join(str(word) for word in words if word)
+
+
+def _task(body: Mapping[str, Any], holder: Mapping[str, Any]) -> Json:
+    """The task of a parallel step: its own keys over those of its component."""
+    return {**mapping(holder.get("task")), **mapping(body.get("task"))}
+
+
+def _of_task(task: Mapping[str, Any]) -> Json:
+    """A task as the fields of a command job, whose command is the entry script with its arguments."""
+    words = (task.get("entry_script"), task.get("program_arguments"))
+    command = " ".join(str(word) for word in words if word)
+    fields = {key: task[key] for key in _OF_TASK if task.get(key) is not None}
+    return fields | ({"command": command} if command else {})
 
 
 def _names(body: Mapping[str, Any], group: str) -> Mapping[str, Any]:
@@ -146,6 +175,9 @@ def _document(body: Mapping[str, Any], holder: Mapping[str, Any]) -> Json:
     """The step as a separate command job, without values from other steps."""
     fields = {key: holder[key] for key in _OF_COMPONENT if holder.get(key) is not None}
     fields |= {key: body[key] for key in _OF_STEP if body.get(key) is not None}
+    if kind_of(body) == PARALLEL:
+        others = {key: value for key, value in fields.items() if key not in ("command", *_OF_TASK)}
+        fields = others | _of_task(_task(body, holder))
     limits = mapping(body.get("limits"))
     timeout = limits.get("trial_timeout" if kind_of(body) == SWEEP else "timeout")
     own = {"limits": {"timeout": timeout}} if timeout is not None else {}
@@ -171,11 +203,13 @@ def _changed_step(name: str, body: Mapping[str, Any], change: Change) -> Json:
     holder, kind = holder_of(body), kind_of(body)
     if kind == PIPELINE and isinstance(body.get("component"), Mapping):
         return {**body, "component": {**holder, JOBS: _changed(mapping(holder.get(JOBS)), change, f"{name}.")}}
-    if kind not in (COMMAND, SWEEP):
+    if kind not in _WITH_JOB:
         return dict(body)
     before = _step(name, body).job
     after = change(before)
     made = {**body, **_inputs(body, after)}
+    if kind == PARALLEL:  # Azure ML's schema has no time limit for the whole step
+        return _put_task(made, holder, _changed_values(before, after))
     if after.timeout_seconds and after.timeout_seconds != before.timeout_seconds:
         limit = "trial_timeout" if kind == SWEEP else "timeout"
         made["limits"] = {**mapping(body.get("limits")), limit: after.timeout_seconds}
@@ -195,6 +229,17 @@ def _changed_values(before: JobSpec, after: JobSpec) -> Json:
     was = {"code": place_text(before.code), "environment": azureml.environment_document(before.environment)}
     was["environment_variables"] = dict(before.variables)
     return {key: value for key, value in now.items() if value != was[key]}
+
+
+def _put_task(body: Json, holder: Any, changes: Json) -> Json:
+    """The parallel step with these values in its task; its component's task has them if the step has no task."""
+    task = {key: value for key, value in changes.items() if key in _OF_TASK}
+    made = {**body, **{key: value for key, value in changes.items() if key not in task}}
+    if not task or isinstance(holder, str):
+        return made
+    if "component" in body and not set(_OF_TASK) & set(mapping(body.get("task"))):
+        return {**made, "component": {**holder, "task": {**mapping(holder.get("task")), **task}}}
+    return {**made, "task": {**mapping(body.get("task")), **task}}
 
 
 def _put(body: Json, holder: Any, changes: Json) -> Json:

@@ -13,6 +13,7 @@ from shared.jobs.problem import Problem
 from shared.jobs.spec import COMMAND, PIPELINE
 
 SWEEP = "sweep"
+PARALLEL = "parallel"  # runs a script on mini-batches of its input; only steps are of this kind
 JOBS = "jobs"
 _PARENT_INPUT = re.compile(r"\$\{\{\s*parent\.inputs\.([\w-]+)\s*\}\}")
 DEEPEST = 10  # pipelines within pipelines

@@ -77,6 +77,26 @@ def test_a_job_gets_what_it_names_on_this_machine(tmp_path: Path) -> None:
     assert with_everything_sent(api, registered, tmp_path, lambda _: None) == registered  # type: ignore[arg-type]
 
 
+def test_a_parallel_step_gets_the_code_and_environment_of_its_task(tmp_path: Path) -> None:
+    """Within the step, and in a component's file, whose paths are relative to the file."""
+    task = "{code: ., entry_script: score.py, environment: {image: i, conda_file: conda.yml}}"
+    write(
+        tmp_path,
+        {"steps/score.yml": f"{{type: parallel, task: {task}}}", "steps/conda.yml": "a: 1", "src/score.py": ""},
+    )
+    inline = {"type": "parallel", "task": {"code": "src", "entry_script": "score.py", "environment": "azureml:e:1"}}
+    job = {"type": "pipeline", "jobs": {"inline": inline, "file": {"component": "./steps/score.yml"}}}
+    api = Api()
+    sent = with_components_sent(api, job, tmp_path, lambda _: None)["jobs"]  # type: ignore[arg-type]
+    assert sent["inline"]["task"] == {**inline["task"], "code": "azureml://sent/1/"}  # type: ignore[dict-item]
+    assert sent["file"]["component"]["task"] == {
+        "code": "azureml://sent/2/",
+        "entry_script": "score.py",
+        "environment": {"image": "i", "conda_file": {"a": 1}},
+    }
+    assert api.announced == [["score.py"], ["conda.yml", "score.yml"]]
+
+
 def test_a_pipeline_gets_its_components(tmp_path: Path) -> None:
     """Files of components are read in, in pipelines within too, and what they name is sent from where they lie."""
     prepare = "{type: command, code: ../src, environment: {image: i, conda_file: conda.yml}, command: x}"

@@ -70,6 +70,36 @@ jobs:
 """
 
 
+# A step whose task runs on mini-batches of its input, as the examples of parallel jobs have it.
+PARALLEL: dict[str, Any] = {
+    "type": "parallel",
+    "inputs": {"images": {"type": "uri_folder", "path": "azureml://datastores/d/paths/i/"}},
+    "outputs": {"rows": {"type": "uri_file"}},
+    "input_data": "${{inputs.images}}",
+    "mini_batch_size": "5",
+    "mini_batch_error_threshold": 5,
+    "max_concurrency_per_instance": 2,
+    "retry_settings": {"max_retries": 2, "timeout": 60},
+    "resources": {"instance_count": 3},
+    "environment_variables": {"SEED": "7"},
+    "task": {
+        "type": "run_function",
+        "code": "azureml:scoring:1",
+        "entry_script": "score.py",
+        "program_arguments": "--top 3",
+        "append_row_to": "${{outputs.rows}}",
+        "environment": {"image": "python:3.11"},
+    },
+}
+
+
+def parallel(**task: Any) -> dict[str, Any]:
+    """The published pipeline with a parallel step, whose task has other keys."""
+    made = changed()
+    made["jobs"]["score"] = {**PARALLEL, "task": {**PARALLEL["task"], **task}}
+    return made
+
+
 pytestmark = pytest.mark.filterwarnings("ignore")  # the SDK's own
 
 
@@ -114,6 +144,36 @@ def test_what_the_system_fills_in_stands_where_azure_ml_reads_it() -> None:
     assert pipelines.problems(job) == []
 
 
+def in_component(step: dict[str, Any]) -> dict[str, Any]:
+    """The parallel step with its task in a component."""
+    component = {"type": "parallel", "inputs": {"images": {"type": "uri_folder"}}, "outputs": step["outputs"]}
+    component |= {key: step[key] for key in ("task", "input_data")}
+    rest = {key: value for key, value in step.items() if key not in ("task", "input_data", "outputs")}
+    return {**rest, "component": component}
+
+
+@pytest.mark.parametrize("form", [lambda step: step, in_component])
+def test_a_parallel_step_is_read_as_the_job_of_its_task(form: Any) -> None:
+    """Its code and environment are registered like any other's, and go back into its task; the rest is sent as it
+    was written."""
+    step = form(PARALLEL)
+    job = replace(read_job({"type": "pipeline", "compute": "azureml:c", "jobs": {"score": step}}), variables={"A": "b"})
+    [read] = steps(job)
+    assert (read.kind, read.job.nodes, read.job.code, str(read.job.command)) == (
+        "parallel", 3, Asset("scoring:1"), "score.py --top 3",
+    )  # fmt: skip
+    assert pipelines.problems(job) == []
+    sent = pipelines.sendable(job, lambda each: each if isinstance(each, str) else "azureml:made:1", sdk_job.UNRESOLVED)
+    theirs = sdk_job.load(sent, sdk_job.UNRESOLVED)._to_dict()["jobs"]["score"]
+    task = theirs["task"] if "task" in theirs else theirs["component"]["task"]
+    assert task["code"].endswith("/codes/scoring/versions/1")
+    assert (task["environment"], task["entry_script"], task["append_row_to"]) == (
+        "azureml:made:1", "score.py", "${{outputs.rows}}",
+    )  # fmt: skip
+    assert theirs["environment_variables"] == {"A": "b", "SEED": "7"}
+    assert (theirs["retry_settings"], theirs["max_concurrency_per_instance"]) == (PARALLEL["retry_settings"], 2)
+
+
 def test_a_step_runs_where_the_pipelines_input_says() -> None:
     """`compute: ${{parent.inputs.NAME}}` is that input's text, within a step that is a pipeline too, or its default."""
     within: dict[str, Any] = {
@@ -151,8 +211,11 @@ EVIL: dict[str, Any] = {
     [
         (changed(jobs={}), "jobs must be a mapping from names to steps; a pipeline has at least one step."),
         (changed("evaluate", without="environment"), "jobs.evaluate.environment is missing; each step, or its"),
-        (changed("tune", type="parallel"), "jobs.tune.type is 'parallel'; a step is a command, a sweep or a pipeline"),
-        (changed("tune", type="spark"), "jobs.tune.type is 'spark'; a step is a command, a sweep or a pipeline; make"),
+        (changed("tune", type="parallel"), "jobs.tune.task.entry_script is missing"),
+        (parallel(environment=None), "jobs.score.task.environment is missing"),
+        (parallel(code="./src"), "jobs.score.code must be a registered asset"),
+        (parallel(program_arguments="${{inputs.no}}"), "jobs.score.task uses ${{inputs.no}}, which the step does not"),
+        (changed("tune", type="spark"), "jobs.tune.type is 'spark'; a step is a command, a sweep, a parallel job or a"),
         (changed("tune", type="automl"), "make it a command step that trains."),
         (changed("tune", **NESTED, without="trial"), "jobs.tune.x.type is 'spark'"),
         (changed("evaluate", compute="azureml:other"), "jobs.evaluate.compute is 'other'; choose one of cpu-cluster"),

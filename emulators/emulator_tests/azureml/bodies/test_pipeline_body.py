@@ -55,7 +55,7 @@ def test_bindings_are_read() -> None:
         ),
         ({"one": {"outputs": {"a": {"value": "${{parent.outputs.b}}"}}}}, "Step 'one': output 'a' .*'b'.*has: model"),
         ({"one": {"inputs": {"a": bound("x-${{parent.inputs.raw}}")}}}, "Step 'one', input 'a'.*stands alone"),
-        ({"one": {"type": "parallel"}}, "Step 'one'.*'parallel'.*goes through its files"),
+        ({"one": {"type": "spark"}}, "Step 'one'.*'spark'.*whose environment has pyspark"),
         (
             {
                 "one": {"inputs": {"a": bound("${{parent.jobs.two.outputs.o}}")}},

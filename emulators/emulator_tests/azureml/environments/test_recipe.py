@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from emulators.azureml.environments.dockerfile import from_dockerfile
-from emulators.azureml.environments.recipe import NotHere, Recipe, curated, from_conda, from_image, registered
+from emulators.azureml.environments.recipe import NotHere, Recipe, from_conda, from_image, registered
 
 BASE = "mcr.microsoft.com/azureml/openmpi4.1.0-ubuntu22.04:latest"
 
@@ -45,7 +45,7 @@ def test_a_conda_file_is_what_pip_would_install() -> None:
         ("docker.io/python:3.11-slim", (), "3.11"),
         ("python", (), ""),
         ("pytorch/pytorch:2.4.0-cuda12.1-cudnn9-runtime", ("torch", "torchvision"), ""),
-        ("mcr.microsoft.com/azureml/curated/minimal-py311-inference:34", (), ""),
+        ("mcr.microsoft.com/azureml/curated/minimal-py311-inference:34", (), "3.11"),
     ],
 )
 def test_an_image_stands_for_the_packages_that_it_is_known_for(
@@ -55,28 +55,6 @@ def test_an_image_stands_for_the_packages_that_it_is_known_for(
     version.
     """
     assert (from_image(image).requirements, from_image(image).python) == (packages, python)
-
-
-@pytest.mark.parametrize("name", ["AzureML-sklearn-1.5", "AzureML-ACPT-pytorch-2.2-cuda12.1", "lightgbm-3.3"])
-def test_a_curated_environment_is_known_by_its_framework(name: str) -> None:
-    """The name of a curated environment gives the packages; Azure ML's own environments all have MLflow."""
-    assert curated(name).names(("mlflow-skinny",))
-
-
-def test_a_curated_name_is_locked_versions() -> None:
-    """sklearn-1.5 is scikit-learn 1.5 with the packages of Microsoft's definition, each in one version."""
-    made = curated("AzureML-sklearn-1.5")
-    assert (made.python, made.or_python, made.notes) == ("3.10", ("3.11",), ())
-    versions = dict(line.partition(" ")[0].split("==") for line in made.requirements)
-    assert versions["scikit-learn"].startswith("1.5.")
-    assert versions["pandas"].startswith("1.5.")
-    assert {"joblib", "tensorboard", "azureml-mlflow"} <= versions.keys()
-
-
-def test_a_curated_name_without_a_lock_says_so() -> None:
-    """A known framework without a lock gets today's versions, and a note at the head of the log."""
-    assert "no lock" in curated("AzureML-ACPT-pytorch-2.2-cuda12.1").notes[0]
-    assert curated("AzureML-minimal-py311").notes == ()
 
 
 @pytest.mark.parametrize(

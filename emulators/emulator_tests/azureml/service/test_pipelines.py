@@ -317,7 +317,6 @@ def test_a_restart_goes_on_where_it_was(own_cloud: Callable[..., Cloud]) -> None
 
 
 REFUSED = {
-    "parallel": ("a step of type 'parallel' is not supported here", {"one": {"type": "parallel"}}),
     "spark": ("a step of type 'spark' is not supported here", {"one": {"type": "spark"}}),
     "automl": ("a step of type 'automl' is not supported here", {"one": {"type": "automl"}}),
     "no component": ("Step 'one' names no component", {"one": {"type": "command"}}),

@@ -36,7 +36,7 @@ DATA_TYPES = frozenset({"uri_file", "uri_folder", "mltable"})
 MODEL_TYPES = frozenset({"custom_model", "mlflow_model", "triton_model"})
 NAME = re.compile(r"[a-zA-Z0-9][\w.-]{0,254}")  # of assets, and of versions
 SPEC_SAYS = frozenset({"$schema", "_source", "name", "version", "display_name", "description", "tags", "properties"})
-COMPONENTS = frozenset({"command", "pipeline"})
+COMPONENTS = frozenset({"command", "parallel", "pipeline"})
 
 
 def checked(kind: str, name: str, version: str, body: Json) -> Json:

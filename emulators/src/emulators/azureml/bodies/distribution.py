@@ -14,14 +14,16 @@ from emulators.azureml.kernel import checks
 from emulators.azureml.kernel.errors import BadRequest
 from emulators.azureml.kernel.models import Json
 
+PARALLEL = "Parallel"  # of the job of a parallel step
 # Gloo asks the machine's name for its address; on a laptop without a network that may lead nowhere.
 LOOPBACK = {"linux": {"GLOO_SOCKET_IFNAME": "lo"}, "darwin": {"GLOO_SOCKET_IFNAME": "lo0"}}
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """`kind` is none, PyTorch, Mpi, TensorFlow or Ray; `processes` is for each node, but of TensorFlow workers and
-    servers are counted for the whole job. Of Ray the command is one process, beside its nodes."""
+    """`kind` is none, PyTorch, Mpi, TensorFlow, Ray or Parallel; `processes` is for each node, but of TensorFlow
+    workers and servers are counted for the whole job. Of Ray and Parallel the command is one process, which starts the
+    others."""
 
     kind: str
     nodes: int
@@ -31,7 +33,7 @@ class Distribution:
 
     @property
     def world_size(self) -> int:
-        if self.kind == "Ray":
+        if self.kind in ("Ray", PARALLEL):
             return 1
         return self.workers + self.servers if self.kind == "TensorFlow" else self.nodes * self.processes
 

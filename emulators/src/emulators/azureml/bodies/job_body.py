@@ -25,6 +25,7 @@ EXPRESSION = re.compile(r"\$\{\{\s*(\w+)\s*\}\}")
 DEFAULT_FILE = "azureml://datastores/${{default_datastore}}/paths/azureml/${{name}}/${{output_name}}"
 DEFAULT_FOLDER = f"{DEFAULT_FILE}/"
 FOLDER_TYPES = frozenset({"uri_folder", "custom_model", "mlflow_model", "mltable", "triton_model"})
+OF_A_PARALLEL_STEP = "isParallelStep"  # a key of our own: only the job of such a step has it
 DIRECT = "Direct"  # the job gets the address itself
 DATA_TYPES = FOLDER_TYPES | {"uri_file"}
 
@@ -70,7 +71,7 @@ class JobSpec:
 
     @property
     def distributed(self) -> bool:
-        return self.distribution.kind != "none"
+        return self.distribution.kind not in ("none", distribution.PARALLEL)
 
 
 def parse(name: str, properties: Json) -> JobSpec:
@@ -88,12 +89,18 @@ def parse(name: str, properties: Json) -> JobSpec:
         environment=version_of(checks.text(properties, "environmentId"), "environments", "environmentId"),
         cluster=_cluster(properties),
         nodes=nodes,
-        distribution=distribution.read(mapping(properties, "distribution"), nodes),
+        distribution=_distribution(properties, nodes),
         variables=dict(_variables(mapping(properties, "environmentVariables"))),
         inputs=inputs,
         outputs=outputs,
         timeout=checks.duration(mapping(properties, "limits"), "timeout", "limits."),
     )
+
+
+def _distribution(properties: Json, nodes: int) -> Distribution:
+    if checks.flag(properties, OF_A_PARALLEL_STEP):
+        return Distribution(distribution.PARALLEL, nodes)
+    return distribution.read(mapping(properties, "distribution"), nodes)
 
 
 def _cluster(properties: Json) -> str:

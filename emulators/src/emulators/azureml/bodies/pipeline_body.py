@@ -14,9 +14,8 @@ from emulators.azureml.kernel.errors import BadRequest, among
 from emulators.azureml.kernel.models import Json
 from emulators.azureml.kernel.sources import AssetRef
 
-KINDS = ("command", "pipeline", "sweep")
+KINDS = ("command", "parallel", "pipeline", "sweep")
 INSTEAD = {
-    "parallel": "make it a command step that goes through its files",
     "spark": "make it a command step whose environment has pyspark",
     "automl": "make it a command step that trains",
     "data_transfer": "make it a command step that copies",

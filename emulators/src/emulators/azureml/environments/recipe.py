@@ -12,33 +12,12 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from emulators.azureml.kernel.errors import BadRequest
 
-# Locked versions of Microsoft's environments, by name: what their published definitions ask for, as `uv pip compile
-# --universal` resolves it. The .in beside each has the definition; Azure's have the first of these versions of Python.
-# https://github.com/Azure/azureml-assets/tree/main/assets/training/general/environments
-CURATED_FOLDER = Path(__file__).parent / "curated"
-LOCKS = {file.stem: tuple(file.read_text("utf-8").split("\n")[:-1]) for file in sorted(CURATED_FOLDER.glob("*.txt"))}
-LOCKED_FOR = ("3.10", "3.11")
-MLFLOW = ("mlflow-skinny", "azureml-mlflow")  # Azure ML's own environments have both
-
-# Curated environments by a word in their names, as `AzureML-<name>` or in the registry `azureml`: what a job of theirs
-# imports, in the versions of today. https://learn.microsoft.com/azure/machine-learning/resource-curated-environments
-CURATED: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("sklearn", ("scikit-learn", "pandas", "scipy", "joblib", "matplotlib", *MLFLOW)),
-    ("lightgbm", ("lightgbm", "scikit-learn", "pandas", *MLFLOW)),
-    ("xgboost", ("xgboost", "scikit-learn", "pandas", *MLFLOW)),
-    ("acft", ("torch", "transformers", "datasets", "evaluate", "accelerate", *MLFLOW)),
-    ("pytorch", ("torch", "torchvision", "pandas", "scikit-learn", "matplotlib", "tensorboard", *MLFLOW)),
-    ("tensorflow", ("tensorflow", "pandas", "scikit-learn", "matplotlib", *MLFLOW)),
-    ("minimal", ()),
-    ("local", ()),
-)
 # Images by a pattern on their names without the tag. An image that is not here is refused unless a conda file says what
 # runs in it.
 IMAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -98,21 +77,6 @@ class Recipe:
         return hashlib.sha256(content.encode()).hexdigest()[:24]
 
 
-def curated(name: str) -> Recipe:
-    """Return the recipe of a Microsoft environment, by name with or without `AzureML-`. Raises NotHere for an unknown
-    name.
-    """
-    plain = name.lower().removeprefix("azureml-")
-    if (lock := LOCKS.get(plain)) is not None:
-        return Recipe(lock, LOCKED_FOR[0], or_python=LOCKED_FOR[1:])
-    for word, packages in CURATED:
-        if word in plain:
-            note = f"{name}: there is no lock of its packages here, so they are those of today."
-            return Recipe(packages, notes=(note,) if packages else ())
-    known = ", ".join(word for word, _ in CURATED)
-    raise NotHere(f"Environment {name!r}: of Azure ML's own environments this machine can make those of {known}.")
-
-
 def registered(name: str, properties: dict[str, Any]) -> Recipe:
     """Return the recipe of an environment version: from the conda file, otherwise from the image. `dockerfile` handles
     build contexts.
@@ -136,6 +100,8 @@ def from_image(image: str) -> Recipe:
     bare = image.removeprefix("docker://").partition("@")[0]
     path, _, tag = bare.rpartition(":") if ":" in bare.rpartition("/")[2] else (bare, "", "")
     if found := CURATED_IMAGE.fullmatch(path):
+        from emulators.azureml.environments.curated import curated  # which is made of recipes
+
         return curated(found[1])
     for pattern, packages in IMAGES:
         if re.fullmatch(pattern, path):

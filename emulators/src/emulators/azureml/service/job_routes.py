@@ -14,8 +14,8 @@ from emulators.azureml.service.arm import LATEST
 from emulators.azureml.service.operations import POLL_HEADER
 from emulators.azureml.service.preflight import described
 from emulators.azureml.service.server import LOCATION, WORKSPACE, Parts, body, number, properties
-from emulators.azureml.workspace.families import naming
 from emulators.azureml.workspace.jobs import PROPERTY, TAG, Label, Listing
+from emulators.azureml.workspace.steps import naming
 
 PAGE = 50
 MOST_LABELS = 100  # SQLite would take some hundred

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 from emulators.azureml.bodies import any_job, sampled
 from emulators.azureml.bodies.job_body import DEFAULT_FOLDER, JobSpec, outputs_of
@@ -14,7 +13,7 @@ from emulators.azureml.kernel.config import DEFAULT_DATASTORE, NAMESPACE
 from emulators.azureml.kernel.errors import BadRequest, among
 from emulators.azureml.kernel.models import Asset, Job, Json
 from emulators.azureml.kernel.sources import ARTIFACTS, AssetRef, JobOutput
-from emulators.azureml.workspace.steps import Pipeline, Steps
+from emulators.azureml.workspace.steps import Pipeline, Steps, naming
 
 DEEPEST = 10  # pipelines within pipelines; more would be a circle
 
@@ -55,15 +54,6 @@ class Families:
             with naming(what):
                 below = list(self.commands(step_name(name, step.name), body, depth + 1))
             yield from ((what + where, spec) for where, spec in below)
-
-
-@contextmanager
-def naming(what: str) -> Iterator[None]:
-    """Add the step's name to a BadRequest from the block."""
-    try:
-        yield
-    except BadRequest as error:
-        raise BadRequest(f"{what}{error.message}") from error
 
 
 def shared(properties: Json) -> Json:

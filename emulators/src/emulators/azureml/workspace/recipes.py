@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from emulators.azureml.environments import recipe
+from emulators.azureml.environments.curated import curated
 from emulators.azureml.environments.dockerfile import from_dockerfile
 from emulators.azureml.environments.recipe import NotHere, Recipe
 from emulators.azureml.kernel import checks
@@ -48,7 +49,7 @@ class Recipes:
         if wanted.name in self._made_of and not wanted.registry:
             return Recipe(tuple(self._made_of[wanted.name]))
         if self._workspace.is_curated(wanted):
-            return recipe.curated(wanted.name)
+            return curated(wanted.name)
         return await self._of_properties(wanted.name, self._workspace.find(wanted).properties)
 
     async def _of_properties(self, name: str, properties: Json) -> Recipe:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from emulators.azureml.environments import recipe
+from emulators.azureml.environments.curated import curated
 from emulators.azureml.environments.recipe import NotHere
 from emulators.azureml.kernel.errors import ArmError, NotFound, among
 from emulators.azureml.kernel.models import Asset, Json
@@ -112,7 +112,7 @@ def of_microsoft(wanted: AssetRef) -> Asset:
     """Return a curated environment, which every workspace has too. Raises NotFound for a framework that can't be
     made here."""
     try:
-        recipe.curated(wanted.name)
+        curated(wanted.name)
     except NotHere as error:
         raise NotFound(error.message) from error
     made = _curated(wanted.name, FIRST if wanted.version in NEWEST else wanted.version)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from emulators.azureml.bodies import component_body
+from emulators.azureml.bodies import component_body, parallel_body
 from emulators.azureml.bodies.component_body import Component, ComponentInput
+from emulators.azureml.bodies.job_body import DIRECT, OF_A_PARALLEL_STEP
 from emulators.azureml.bodies.pipeline_body import PARENT_INPUT, FromInput, FromStep, PipelineSpec, Step, camelled
 from emulators.azureml.bodies.sweep_body import NUMBERS
 from emulators.azureml.kernel.checks import mapping
@@ -18,6 +20,7 @@ from emulators.azureml.kernel.models import Asset, Json
 from emulators.azureml.kernel.sources import ARTIFACTS, AssetRef
 
 OutputOf = Callable[[str, str], Json]  # a step and its output -> an input's body
+PARALLEL = "parallel"
 OUTPUT_FOLDER = "azureml://datastores/{}/paths/azureml/${{{{name}}}}/${{{{output_name}}}}"
 
 
@@ -28,6 +31,15 @@ class Pipeline:
     name: str
     spec: PipelineSpec
     shared: Json
+
+
+@contextmanager
+def naming(what: str) -> Iterator[None]:
+    """Add the step's name to a BadRequest from the block."""
+    try:
+        yield
+    except BadRequest as error:
+        raise BadRequest(f"{what}{error.message}") from error
 
 
 class Steps:
@@ -64,6 +76,9 @@ class Steps:
             "inputs": inputs,
             "outputs": outputs,
         }
+        if step.kind == PARALLEL:
+            with naming(f"Step {step.name!r}: "):
+                return {**made, **_parallel(pipeline.spec, step, component, inputs)}
         return {**made, **RUNS[step.kind](pipeline.spec, step, component)}
 
 
@@ -71,10 +86,13 @@ def fingerprint(step: Step, component: Component, body: Json) -> str | None:
     """Return a hash of a step's computation: the component, the settings and the inputs. Returns None for a component
     that is not deterministic.
     """
-    if step.kind != "command" or not component.deterministic:
+    if step.kind not in ("command", PARALLEL) or not component.deterministic:
         return None
     said = {key: value for key, value in component.body.items() if key not in ("name", "version", "_source", "$schema")}
-    ran = {key: body.get(key) for key in ("inputs", "outputs", "distribution", "resources", "environmentVariables")}
+    ran = {
+        key: body.get(key)
+        for key in ("command", "inputs", "outputs", "distribution", "resources", "environmentVariables")
+    }
     return hashlib.sha256(json.dumps([said, ran], sort_keys=True).encode()).hexdigest()[:32]
 
 
@@ -180,6 +198,29 @@ def _trial(step: Step, component: Component) -> Json:
         "environmentVariables": variables,
         "distribution": _distribution(spread) if spread else None,
         "resources": camelled({key: value for key, value in resources.items() if value is not None}),
+    }
+
+
+def _parallel(spec: PipelineSpec, step: Step, component: Component, inputs: Json) -> Json:
+    """Return the job of a parallel step: the driver, which runs the mini-batches. The driver reads the split input
+    itself, so that input is brought even in the mode direct. Raises BadRequest."""
+    said, work = component.body, parallel_body.task(step.body, component.body)
+    split = inputs.get(parallel_body.input_name(step.body, said)) or {}
+    if split.get("mode") == DIRECT:
+        split["mode"] = "ReadOnlyMount"
+    return {
+        "jobType": "Command",
+        OF_A_PARALLEL_STEP: True,
+        "command": parallel_body.command(step.body, said, inputs),
+        "codeId": _reference(work.get("code")),
+        "environmentId": _reference(work.get("environment")),
+        "environmentVariables": {
+            **mapping(said, "environment_variables"),
+            **mapping(step.body, "environment_variables"),
+        },
+        "resources": camelled(parallel_body.resources(step.body, said)),
+        "limits": _limits(step.body.get("limits")),
+        **_compute(spec, step, component),
     }
 
 

@@ -31,11 +31,12 @@ from emulators.azureml.kernel.models import (
 from emulators.azureml.kernel.sources import AssetRef
 from emulators.azureml.workspace.assets import Assets
 from emulators.azureml.workspace.events import status_events
-from emulators.azureml.workspace.families import Families, naming
+from emulators.azureml.workspace.families import Families
 from emulators.azureml.workspace.faults import Faults
 from emulators.azureml.workspace.instances import Instances
 from emulators.azureml.workspace.jobs import Jobs
 from emulators.azureml.workspace.registries import Registries, of_microsoft
+from emulators.azureml.workspace.steps import naming
 from emulators.azureml.workspace.store import Store
 
 ARTIFACT_DATASTORE = "workspaceartifactstore"

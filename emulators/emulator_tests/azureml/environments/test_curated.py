@@ -1,0 +1,66 @@
+"""Microsoft's curated environments: what this machine makes of a name, and the page that lists it."""
+
+from __future__ import annotations
+
+import pytest
+
+from emulators.azureml.environments import curated_page
+from emulators.azureml.environments.curated import FRAMEWORKS, LOCKS, curated, matched, versions
+from emulators.azureml.environments.recipe import NotHere
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_locked_name_is_the_same(lock: str) -> None:
+    """Each package in one version for a Python, with an MLflow whose defaults need nothing that is missing."""
+    made = curated(f"AzureML-{lock}")
+    assert (made.requirements, made.notes, matched(lock).differences) == (LOCKS[lock], (), ())
+    assert (made.python, made.or_python) == ("3.10", ("3.11",))
+    major, minor, _ = versions(lock)["mlflow-skinny"].split(".")
+    assert (int(major), int(minor)) < (3, 14), "see MLFLOW"
+
+
+@pytest.mark.parametrize("framework", [each for each in FRAMEWORKS if each.lock])
+def test_a_lock_has_its_framework(framework: object) -> None:
+    found = next(each for each in FRAMEWORKS if each is framework)
+    assert versions(found.lock)[found.package]
+
+
+def test_a_number_that_is_not_locked_is_told() -> None:
+    """The neighbouring lock is used, and the head of the job's log says how it differs."""
+    made = matched("AzureML-sklearn-1.0-ubuntu20.04-py38-cpu")
+    assert made.recipe.requirements == LOCKS["sklearn-1.5"]
+    assert made.differences == (
+        "scikit-learn 1.5.2 instead of 1.0",
+        "Python 3.10 or 3.11 instead of 3.8",
+        "other versions of the other packages",
+    )
+    assert "scikit-learn 1.5.2 instead of 1.0" in made.recipe.notes[0]
+
+
+def test_the_number_of_pytorch_is_the_version_of_torch() -> None:
+    assert versions("acpt-pytorch-2.8-cuda12.6")["torch"] == "2.8.0"
+    assert matched("acpt-pytorch-2.8-cuda12.6").differences == ()
+    assert matched("acpt-pytorch-1.13-cuda11.7").differences[0] == "torch 2.8.0 instead of 1.13"
+
+
+def test_lightgbm_can_draw() -> None:
+    """Published jobs of lightgbm-3.2 plot with matplotlib."""
+    assert curated("AzureML-lightgbm-3.2-ubuntu18.04-py37-cpu").names(("matplotlib",))
+
+
+def test_minimal_environments_have_the_python_of_their_name() -> None:
+    """Or a later one, where this machine has not that version."""
+    made = curated("AzureML-minimal-ubuntu18.04-py37-cpu-inference")
+    assert (made.requirements, made.python, made.or_python[0]) == ((), "3.7", "3.8")
+    assert curated("AzureML-minimal-py311").notes == ()
+
+
+@pytest.mark.parametrize("name", ["mldesigner", "AzureML-responsibleai-0.20", "AzureML-tensorflow-1.15-py37-cpu"])
+def test_other_names_are_refused(name: str) -> None:
+    with pytest.raises(NotHere, match="this machine can make those of sklearn, lightgbm"):
+        curated(name)
+
+
+def test_the_page_is_what_the_locks_say() -> None:
+    """`python -m emulators.azureml.environments.curated_page` writes it."""
+    assert curated_page.PAGE.read_text("utf-8") == curated_page.page()

@@ -1,0 +1,129 @@
+"""Microsoft's curated environments: which of them this machine can make, and how what it makes differs.
+
+An environment whose published definition is locked here is the same. Any other name of a known framework gets the
+lock of this framework, and the job's log says what differs. All other names are refused.
+https://learn.microsoft.com/azure/machine-learning/resource-curated-environments
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from emulators.azureml.environments.recipe import NotHere, Recipe
+
+# Locked versions of Microsoft's environments, by name: what their published definitions ask for, as `uv pip compile
+# --universal` resolves it. The .in beside each has the definition; Azure's have the first of these versions of Python.
+# https://github.com/Azure/azureml-assets/tree/main/assets/training/general/environments
+FOLDER = Path(__file__).parent / "curated"
+LOCKS = {file.stem: tuple(file.read_text("utf-8").split("\n")[:-1]) for file in sorted(FOLDER.glob("*.txt"))}
+LOCKED_FOR = ("3.10", "3.11")
+LATER_PYTHONS = tuple(f"3.{minor}" for minor in range(8, 16))
+# Azure ML's own environments have both. azureml-mlflow 1.62 allows MLflow up to 3.15.0, and an image has what was the
+# newest when it was built. From 3.14 on, mlflow.sklearn writes skops, which no published definition installs, and
+# mlflow.pytorch asks for an example of the input; the published jobs rely on the defaults before that.
+MLFLOW = ("mlflow-skinny<3.14", "azureml-mlflow")
+
+
+@dataclass(frozen=True)
+class Framework:
+    """A framework by a word in the names of environments. `package` is what a number in a name counts; `lock` has the
+    packages, or else `packages` of today."""
+
+    word: str
+    package: str = ""
+    lock: str = ""
+    packages: tuple[str, ...] = ()
+
+
+FRAMEWORKS = (
+    Framework("sklearn", "scikit-learn", "sklearn-1.5"),
+    Framework("lightgbm", "lightgbm", "lightgbm-3.3"),
+    Framework("xgboost", "xgboost", "lightgbm-3.3"),
+    Framework("acft", packages=("torch", "transformers", "datasets", "evaluate", "accelerate", *MLFLOW)),
+    Framework("pytorch", "torch", "acpt-pytorch-2.8-cuda12.6"),
+    Framework("tensorflow", "tensorflow", "tensorflow-2.16-cuda12"),
+    Framework("minimal"),
+    Framework("local"),
+)
+OTHER_API = re.compile(r"tensorflow-[01]\.")  # programs for these don't run with the lock's version
+
+
+@dataclass(frozen=True)
+class Curated:
+    """What this machine makes of a name. `differences` are empty if it is the same as in Azure; `refused` is the
+    reason if it can't be made."""
+
+    recipe: Recipe = field(default_factory=Recipe)
+    lock: str = ""
+    differences: tuple[str, ...] = ()
+    refused: str = ""
+
+
+def curated(name: str) -> Recipe:
+    """Return the recipe of one of Microsoft's environments, by its name with or without `AzureML-`. Raises NotHere
+    for a name that can't be made here."""
+    made = matched(name)
+    if made.refused:
+        raise NotHere(made.refused)
+    return made.recipe
+
+
+def matched(name: str) -> Curated:
+    """Return what this machine makes of an environment's name."""
+    plain = name.lower().removeprefix("azureml-")
+    if plain in LOCKS:
+        return Curated(Recipe(LOCKS[plain], LOCKED_FOR[0], or_python=LOCKED_FOR[1:]), plain)
+    framework = next((each for each in FRAMEWORKS if each.word in plain), None)
+    if framework is None or OTHER_API.search(plain):
+        known = ", ".join(each.word for each in FRAMEWORKS)
+        words = f"Environment {name!r}: of Azure ML's own environments this machine can make those of {known}"
+        return Curated(refused=f"{words}{', but TensorFlow from 2.0 on' if framework else ''}.")
+    if not framework.lock:
+        return _unlocked(name, plain, framework)
+    differences = tuple(_differences(plain, framework))
+    note = f"{name} has no lock of its own here. It is made of the lock of {framework.lock}: {'; '.join(differences)}."
+    made = Recipe(LOCKS[framework.lock], LOCKED_FOR[0], notes=(note,), or_python=LOCKED_FOR[1:])
+    return Curated(made, framework.lock, differences)
+
+
+def _unlocked(name: str, plain: str, framework: Framework) -> Curated:
+    python = _python(plain)
+    later = tuple(version for version in LATER_PYTHONS if _minor(version) > _minor(python)) if python else ()
+    if not framework.packages:
+        old = python and _minor(python) < _minor(LOCKED_FOR[0])
+        differences = (f"a later Python where the machine has no {python}",) if old else ()
+        return Curated(Recipe((), python, or_python=later), "", differences)
+    names = ", ".join(framework.packages[: -len(MLFLOW)])
+    differences = (f"{names} of today, without what else the image has",)
+    note = f"{name}: there is no lock of its packages here, so they are those of today."
+    return Curated(Recipe(framework.packages, python, notes=(note,), or_python=later), "", differences)
+
+
+def _differences(plain: str, framework: Framework) -> Iterator[str]:
+    """Yield how the framework's lock differs from the numbers in the name."""
+    asked = re.search(rf"{framework.word}-(\d+(?:\.\d+)?)", plain)
+    version = versions(framework.lock)[framework.package]
+    if asked and not f"{version}.".startswith(f"{asked[1]}."):
+        yield f"{framework.package} {version} instead of {asked[1]}"
+    if (python := _python(plain)) and python not in LOCKED_FOR:
+        yield f"Python {' or '.join(LOCKED_FOR)} instead of {python}"
+    yield "other versions of the other packages"
+
+
+def versions(lock: str) -> Mapping[str, str]:
+    """Return the versions of a lock's packages, by name."""
+    pins = (line.partition(";")[0].strip().partition("==") for line in LOCKS[lock])
+    return {package: version for package, _, version in pins if version}
+
+
+def _python(plain: str) -> str:
+    """Return the version of Python in a name, such as 3.8 of py38 and py3.8; '' without one."""
+    found = re.search(r"py(3)\.?(\d{1,2})\b", plain)
+    return f"{found[1]}.{found[2]}" if found else ""
+
+
+def _minor(version: str) -> int:
+    return int(version.partition(".")[2])
