@@ -108,6 +108,7 @@ LONG = (
     "emulators/emulator_tests/microsoft/test_tables.py",
     "tests/page/test_page_content.py",
     "tests/shared/clusters/test_idle_time.py::test_philly",
+    "tests/shared/money/test_money_month.py::test_the_months_that_were_wrong_once_add_up",
     "tests/shared/deadlines/test_runs_with_a_date.py::test_it_is_done_in_time[bursts 2",
     "tests/shared/deadlines/test_runs_with_a_date.py::test_it_is_done_in_time[bursts 3",
     "tests/shared/sweeps/test_sweep_schedules.py::test_looks_at_once_promote_no_trial_twice[many",

@@ -1,14 +1,25 @@
-"""Callers of the API during a chaos run: they submit under keys, and repeat each request until it is answered."""
+"""Callers of the API during a chaos run: they submit under keys, and repeat each request until it is answered.
+
+A job of each kind: a command, a pipeline, a sweep, a job that logs to MLflow, and an elastic run of two members.
+"""
 
 from __future__ import annotations
 
 import json
 import random
+import shutil
+import tempfile
 import threading
+import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+from cli.api.client import Api
+from cli.errors import CliError
+from cli.files.job_upload import Sender
 
 MODEL = "import json, pathlib, sys, time; time.sleep(0.5); pathlib.Path(sys.argv[1], 'metrics.jsonl').write_text("
 PROGRAM = MODEL + "json.dumps({'step': 1, 'accuracy': float(sys.argv[2])}) + chr(10))"
@@ -23,33 +34,107 @@ COMMAND: dict[str, Any] = {
 STEP = {"type": "command", "command": "echo done", "environment": "azureml:trainyard@latest"}
 PIPELINE = {"type": "pipeline", "compute": "azureml:cpu-cluster", "jobs": {"first": STEP, "second": STEP}}
 SWEEP = {"metric": "accuracy", "trials": 2, "at_once": 2}
+LOGGED = 0.75  # the accuracy of a job that logs to MLflow
+MLFLOW = {**STEP, "command": "python log.py", "compute": "azureml:cpu-cluster"}
+ELASTIC = {
+    **STEP,
+    "command": "python -m elastic.launch steps.py ${{outputs.metrics}}",
+    "compute": "azureml:cpu-cluster",
+    "outputs": {"metrics": {"type": "uri_folder"}},
+}
 BODIES: dict[str, dict[str, Any]] = {
     "command": {"job": COMMAND},
     "pipeline": {"job": PIPELINE},
     "sweep": {"job": COMMAND, "parameters": {"rate": "0.25,0.75"}, "sweep": SWEEP},
+    "mlflow": {"job": MLFLOW},
+    "elastic": {"job": ELASTIC, "nodes": {"min": 1, "max": 2}},
 }
+OWN_CODE = ("mlflow", "elastic")  # the kinds whose code is uploaded
+TRAINERS = Path(__file__).resolve().parent.parent / "trainers"
+# What MLflow's client sends for log_metric. No environment with the client itself has to be built first.
+# https://mlflow.org/docs/latest/api_reference/rest-api.html#log-metric
+LOG = f"""
+import json, os, ssl, time, urllib.request
+env, now = os.environ, int(time.time() * 1000)
+metric = {{"run_id": env["MLFLOW_RUN_ID"], "key": "accuracy", "value": {LOGGED}, "timestamp": now, "step": 1}}
+headers = {{"Content-Type": "application/json", "Authorization": "Bearer " + env["MLFLOW_TRACKING_TOKEN"]}}
+url = env["MLFLOW_TRACKING_URI"] + "/api/2.0/mlflow/runs/log-metric"
+trusted = ssl.create_default_context(cafile=env["MLFLOW_TRACKING_SERVER_CERT_PATH"])
+for attempt in range(60):
+    try:
+        request = urllib.request.Request(url, json.dumps(metric).encode(), headers)
+        urllib.request.urlopen(request, timeout=10, context=trusted).close()
+        break
+    except OSError as error:
+        print(error, flush=True)
+        time.sleep(1)
+else:
+    raise SystemExit("the tracking service did not answer")
+"""
+# The script of an elastic run. It imports no torch; torchrun's agent, which starts it on each node, does.
+STEPS = """
+import json, os, pathlib, sys, time
+file = pathlib.Path(sys.argv[1], "metrics.jsonl")
+done = sum(1 for _ in file.open()) if file.exists() else 0
+for step in range(done, 20):
+    time.sleep(0.1)
+    if os.environ["RANK"] == "0":
+        with file.open("a") as out:
+            out.write(json.dumps({"step": step, "accuracy": step / 20}) + chr(10))
+"""
 AGAIN_SECONDS = 0.5
+
+
+def send_code(api: str, patience: float) -> str:
+    """Upload the code of the kinds in OWN_CODE, as `submit` does, and return its place.
+
+    A cloud that has just started on a busy machine may answer 503; then the upload is repeated.
+    """
+    until = time.monotonic() + patience
+    while True:
+        try:
+            return _send_code(api)
+        except CliError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(AGAIN_SECONDS)
+
+
+def _send_code(api: str) -> str:
+    with tempfile.TemporaryDirectory() as folder, Api(api) as client:
+        shutil.copytree(TRAINERS / "elastic", Path(folder) / "elastic", ignore=shutil.ignore_patterns("__pycache__"))
+        (Path(folder) / "steps.py").write_text(STEPS)
+        (Path(folder) / "log.py").write_text(LOG)
+        return Sender(client, lambda _: None).send(Path(folder), "code")
 
 
 @dataclass
 class Callers:
-    """Submits jobs of every kind in turn, each under a key and each twice, and keeps the answers."""
+    """Submits jobs of these kinds in turn, each under a key and each twice, and keeps the answers.
+
+    `code` is the place of the code of those in OWN_CODE.
+    """
 
     api: str
     count: int
     random: random.Random
+    kinds: tuple[str, ...] = tuple(BODIES)
+    code: str = ""
     answers: dict[str, set[str]] = field(default_factory=dict)  # by key: the runs that were answered
     refused: list[str] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> None:
-        kinds = list(BODIES)
         for number in range(self.count):
-            kind = kinds[number % len(kinds)]
+            kind = self.kinds[number % len(self.kinds)]
             key = f"chaos-{number}-{kind}"
             for _ in range(2):
-                self._submit(key, BODIES[kind])
+                self._submit(key, self._body(kind))
             self.stop.wait(self.random.uniform(0, 4))
+
+    def _body(self, kind: str) -> dict[str, Any]:
+        body = BODIES[kind]
+        return {**body, "job": {**body["job"], "code": self.code}} if kind in OWN_CODE else body
 
     def _submit(self, key: str, body: dict[str, Any]) -> None:
         while not self.stop.is_set():

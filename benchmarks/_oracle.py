@@ -32,6 +32,8 @@ STORAGE_AWAY = re.compile(
     r"|The specified (blob|container|resource) does not exist",
     re.IGNORECASE,
 )
+FURTHER_JOB = re.compile(r"(-m\d+-\d+|-a\d+)$")  # the member and attempt, or the attempt, behind the run's name
+MEASURED = {"mlflow": 0.75, "elastic": 0.95}  # the last accuracy of each job under a key
 FINAL = ("completed", "failed", "canceled")
 # How a node says that it found no input. True only of a drop whose files the storage has forgotten.
 NOTHING_THERE = re.compile(r"^Input '\w+': there is nothing at ")
@@ -99,7 +101,7 @@ class Oracle:
         verdict.counts["jobs"] = len(jobs)
         known = {run["run"] for runs in seen.runs.values() for run in runs}
         for job in jobs:
-            if job not in known:
+            if FURTHER_JOB.sub("", job) not in known:
                 verdict.find("jobs without a run", job)
         for queue, counts in (self._get("status") or {})["queues"].items():
             if counts["poison"]:
@@ -118,6 +120,9 @@ class Oracle:
             for name in named:
                 run = runs.get(name) or {"state": "missing"}
                 verdict.counts[f"of them {run['state']}"] += 1
+                judge_metrics(key, run, verdict)
+                if run["state"] == "failed":
+                    verdict.find("failed", f"{name} of {key}: {str(run.get('reason'))[:300]}")
                 if run["state"] not in FINAL or not run.get("archived_at"):
                     verdict.find("stuck", f"{name} of {key} is {run['state']}, archived: {run.get('archived_at')}")
 
@@ -250,6 +255,17 @@ class Oracle:
             urllib.request.Request(url, headers=headers), timeout=20, context=context
         ) as answer:
             return json.load(answer)
+
+
+def judge_metrics(key: str, run: dict[str, Any], verdict: Verdict) -> None:
+    """A completed job that logged to MLflow has what it logged, and a completed elastic run has its last step."""
+    kind = key.rpartition("-")[2]
+    if run["state"] != "completed" or kind not in MEASURED:
+        return
+    verdict.counts[f"completed: {kind}"] += 1
+    found = ((run.get("metrics") or {}).get("last") or {}).get("accuracy")
+    if found != MEASURED[kind]:
+        verdict.find("metrics untrue", f"{run['run']} of {key} says its accuracy is {found}, not {MEASURED[kind]}")
 
 
 def _as_recorded(run: dict[str, Any]) -> bool:

@@ -1,15 +1,19 @@
 """Drops under random kills of every part of the local cloud, judged by an oracle of its own.
 
-    python3 trainyard.py bench chaos [--drops N] [--seed S] [--parts storage,host] [--quick] [--azure] [--json]
+    python3 trainyard.py bench chaos [--drops N] [--seed S] [--parts storage,host] [--kinds command,elastic]
+                                     [--clock 2026-01-31T23:58:00Z] [--quick] [--azure] [--json]
 
 Clients upload drops and repeat what was not acknowledged, overwrite a file of some while their runs wait, and remove
-others and upload to them again at once; callers submit jobs, pipelines and sweeps under keys, each twice; meanwhile
-parts are killed (SIGKILL) at random moments, alone or two at once, and started again by the supervisor, as in `up`, or
-hang for some seconds (SIGSTOP); and events of jobs that begin are stolen. Then all is left alone until every drop has
-come to an end. The oracle reads blobs, manifests and the job list directly. What the storage itself loses in its last
-seconds is counted by itself, and such a drop is judged by what is left of it. Poison messages that still matter are
-counted too: a message is tried five times, and kills may take all five. Ends with 1 if anything else is
-wrong.
+others and upload to them again at once; callers submit jobs, pipelines, sweeps, jobs that log to MLflow and elastic
+runs under keys, each twice. Meanwhile parts are killed (SIGKILL) at random moments, alone or two at once, and started
+again by the supervisor, as in `up`, or hang for some seconds (SIGSTOP); and events of jobs that begin are stolen. Then
+all is left alone until every drop has come to an end. The oracle reads blobs, manifests and the job list directly. What
+the storage itself loses in its last seconds is counted by itself, and such a drop is judged by what is left of it.
+Poison messages that still matter are counted too: a message is tried five times, and kills may take all five. Ends with
+1 if anything else is wrong.
+
+With --clock, the clocks of all parts begin at this time, for example just before the end of a month. This needs Linux
+and a C compiler.
 """
 
 from __future__ import annotations
@@ -37,7 +41,8 @@ from azure.storage.blob import ContainerClient
 from azure.storage.queue import QueueClient
 
 import local.cloud
-from benchmarks._callers import Callers, post
+from benchmarks._callers import BODIES, OWN_CODE, Callers, post, send_code
+from benchmarks._clock import is_set, moment, with_clock
 from benchmarks._options import options
 from benchmarks._oracle import AWAY, MARKER, ROUTE, Files, Look, Oracle, Verdict
 from local.cloud import Cloud, Options
@@ -57,6 +62,7 @@ BAD = (
     "archive untrue",
     "archive without a model",
     "verdict untrue",
+    "metrics untrue",
 )
 OVERWRITTEN = 0.25  # of the drops
 REMOVED = 0.3  # of the other drops
@@ -75,7 +81,10 @@ TEMPLATE = {
     "inputs": {"data": {"type": "uri_folder", "path": "azureml://datastores/drops/paths/example/"}},
     "outputs": {"models": {"type": "uri_folder"}},
 }
-ROUTES = f"routes: {{{ROUTE}: {{template: job.json, cluster: cpu-cluster, quiet_seconds: {QUIET_SECONDS}}}}}\n"
+ROUTES = (
+    "limits: {allow: [code], max_nodes: 2}\n"
+    f"routes: {{{ROUTE}: {{template: job.json, cluster: cpu-cluster, quiet_seconds: {QUIET_SECONDS}}}}}\n"
+)
 
 
 @dataclass
@@ -231,7 +240,9 @@ def run(asked: argparse.Namespace, home: Path) -> tuple[Verdict, dict[str, float
         chaos = Chaos(cloud, random.Random(made.random()), tuple(asked.parts.split(",")))
         uploading, thief = threading.Thread(target=clients.run), Thief(cloud.connection_string)
         stealing = threading.Thread(target=thief.run)
-        callers = Callers(cloud.api, asked.drops // 2, random.Random(asked.seed))
+        kinds = tuple(asked.kinds.split(","))
+        code = send_code(cloud.api, PATIENCE_SECONDS) if set(OWN_CODE) & set(kinds) else ""
+        callers = Callers(cloud.api, asked.drops // 2, random.Random(asked.seed), kinds, code)
         calling = threading.Thread(target=callers.run)
         uploading.start()
         calling.start()
@@ -311,11 +322,17 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--kills", type=int, default=0, help="at least so many; default: a third of the drops")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--parts", default=",".join(PARTS), help="which are killed; default all: %(default)s")
+    parser.add_argument("--kinds", default=",".join(BODIES), help="of jobs under keys; default all: %(default)s")
+    parser.add_argument("--clock", type=moment, metavar="TIME", help="when all clocks begin: 2026-01-31T23:58:00Z")
     parser.add_argument("--azure", action="store_true", help="what a killed host had in work waits as long as in Azure")
     asked = parser.parse_args(argv)
     if asked.quick:
         asked.drops, asked.kills = 12, 8
     asked.kills = asked.kills or asked.drops // 3
+    if unknown := sorted(set(asked.kinds.split(",")) - BODIES.keys()):
+        parser.error(f"--kinds: {', '.join(unknown)} is unknown; choose from {', '.join(BODIES)}")
+    if asked.clock and not is_set():
+        return with_clock(asked.clock, "benchmarks.chaos", argv)
     with tempfile.TemporaryDirectory() as home:
         verdict, figures = run(asked, Path(home))
     counts = {kind: verdict.counts[kind] for kind in sorted({*verdict.counts, *BAD, "poison"})}

@@ -28,11 +28,19 @@ COMMANDS = {
         "models",
         "Check a folder against the signature of a version: no file changed, added or missing, the right signer.",
     ),
+    "attest": (
+        "models",
+        "Add evidence to a version after it was signed, such as an approval or a test report, or list what there is.",
+    ),
     "why": (
         "models",
         "Show the origin of a version, link by link, from its name to its data. Each link is checked now.",
     ),
     "reproduce": ("models", "Train a version again from its recorded parts, and compare the digests of the weights."),
+    "keys": (
+        "signing_keys",
+        "List the keys that sign models of this deployment, and whether this computer trusts them.",
+    ),
     "note": ("notes_and_tags", "Write a note on a run; `show` prints the notes with their authors and times."),
     "tag": ("notes_and_tags", "Set or remove tags of a run; `runs --where` finds runs by tags."),
     "import": ("batchai", "Run a Batch AI job, or show the Azure ML equivalent of a Batch AI document."),

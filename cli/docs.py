@@ -34,7 +34,7 @@ the folder of a local cloud's state if it is not `.trainyard/cloud`.
 `drop` and `admin smoke` also write blobs. For a deployment, both need `--account-url` (here or at `login`), the extra
 `drop`, and the role Storage Blob Data Contributor on the account for the signed-in user (`az login`).
 
-[completion](#completion) makes Tab complete commands, options, and the names of runs, drops, trainers and the like.
+[completion](#completion) makes Tab complete commands, options, and names, such as those of runs, drops and trainers.
 
 Every command takes these options:
 

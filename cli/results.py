@@ -116,6 +116,18 @@ class Verification(TypedDict):
     problems: list[Checked]
 
 
+class TrustedKey(TypedDict):
+    """A line of `keys`: a key of the deployment by its SHA-256, when it signed, and whether it is trusted here.
+    `until` and `withdrawn_at` are empty for a key that still signs."""
+
+    sha256: str
+    since: str
+    until: str
+    withdrawn_at: str
+    why: str
+    trusted: bool
+
+
 class Guess(TypedDict):
     label: str
     score: float | None

@@ -75,7 +75,7 @@ def span(name: str, *, run: str = "", drop: str = "", follows: str = "") -> Iter
 
 
 def gauge(name: str, value: float, unit: str = "1", **attributes: str) -> None:
-    """Set the gauge trainyard.<name>. Each value is exported once: a value that nobody measures again is no news."""
+    """Set the gauge trainyard.<name>. Each value is exported once, and again after the next measurement."""
     if on():
         _levels(f"{NAME}.{name}", unit)[tuple(sorted(attributes.items()))] = value
 

@@ -129,7 +129,7 @@ def main(argv: list[str] | None = None) -> int:
         return 130
     say(
         f"\nThat was the tour: {time.monotonic() - began:.0f} s. Its cloud is gone again. A cloud to keep:"
-        "\n  python3 trainyard.py up\nWhere to go on: docs/index.md, or `python3 trainyard.py --help`."
+        "\n  python3 trainyard.py up\nNext: docs/index.md, or `python3 trainyard.py --help`."
     )
     return 0
 

@@ -123,6 +123,7 @@ export const W = {
     curve: "Curve",
     made: "Made",
     took: "Took",
+    used: "Used",
     cost: "Cost",
     nodes: "Nodes",
     chosen: "Chosen",

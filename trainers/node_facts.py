@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
@@ -33,9 +34,13 @@ def write(environ: Mapping[str, str]) -> None:
 
 
 def facts() -> dict[str, Any]:
-    """Return Python, system, processor, GPUs with driver and CUDA version, and the version of every installed
-    package."""
-    packages = {each.metadata["Name"]: each.version for each in metadata.distributions() if each.metadata["Name"]}
+    """Return Python, system, processor, GPUs with driver and CUDA version, and of every installed package its version,
+    its licence as the package states it, and the SHA-256 of its list of files (RECORD)."""
+    installed = sorted(
+        ((each.metadata["Name"], each) for each in metadata.distributions() if each.metadata["Name"]),
+        key=lambda pair: pair[0].lower(),
+    )
+    licences = {name: licence(each.metadata) for name, each in installed}
     return {
         "python": platform.python_version(),
         "system": platform.platform(),
@@ -44,8 +49,24 @@ def facts() -> dict[str, Any]:
         "gpus": gpu.names(),
         "driver": gpu.driver(),  # NVIDIA's, '' without one
         "cuda": torch.version.cuda or "",  # that PyTorch was built for, '' for a build for processors
-        "packages": dict(sorted(packages.items(), key=lambda pair: pair[0].lower())),
+        "packages": {name: each.version for name, each in installed},
+        "licences": {name: text for name, text in licences.items() if text},
+        "records": {
+            name: hashlib.sha256(record.encode()).hexdigest()
+            for name, each in installed
+            if (record := each.read_text("RECORD"))
+        },
     }
+
+
+def licence(about: Any) -> str:
+    """Return a package's licence: its SPDX expression, else its classifiers, else the first line of its own words."""
+    if expression := about.get("License-Expression"):
+        return str(expression)[:200]
+    classifiers = [str(each) for each in about.get_all("Classifier") or [] if str(each).startswith("License ::")]
+    if classifiers:
+        return ", ".join(each.rpartition(" :: ")[2] for each in classifiers)[:200]
+    return str(about.get("License") or "").strip().partition("\n")[0][:200]
 
 
 def processor() -> str:

@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import os
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -113,6 +114,8 @@ class Training:
     checkpoints: Checkpoints
     state: dict[str, Any]
     position: Position = field(default_factory=Position)
+    saved: float = 0.0  # seconds that checkpoints took since the last row
+    last_row_at: float = field(default_factory=time.perf_counter)
 
     def say(self, text: str) -> None:
         """Write one line to the log, from rank 0 only."""
@@ -128,20 +131,27 @@ class Training:
     def row(self, seconds: float, waited: float, step: int | None = None, **values: float) -> None:
         """Write one row of metrics for a step (by default the last step): `values`, and the columns of every trainer.
 
-        `seconds` passed since the row before, of which `waited` went by until data were there.
+        `seconds` passed since the row before, of which `waited` went by until data were there. If checkpoints were
+        made since then, the row also has the share of the time that they took.
         """
+        now = time.perf_counter()
+        share = {"save_share": min(1.0, self.saved / (now - self.last_row_at))} if self.saved else {}
+        self.saved, self.last_row_at = 0.0, now
         columns = {
             **values,
             "learning_rate": self.optimizer.param_groups[0]["lr"],
             "data_wait_share": waited / seconds,
             "peak_memory_mib": metrics.peak_memory_mib(self.device),
             "world_size": self.place.world_size,
+            **share,
         }
         self.metrics.write(self.position.step if step is None else step, self.position.epoch, **columns)
 
     def save(self) -> None:
         """Save a checkpoint of the current state."""
+        began = time.perf_counter()
         self.checkpoints.save(self.state, vars(self.position))
+        self.saved += time.perf_counter() - began
 
     @contextlib.contextmanager
     def kept_when_stopped(self) -> Iterator[None]:

@@ -14,8 +14,8 @@ from ..session import app
 # In the order in which --help and docs/cli.md show their commands: start something, look at it, take it home, look
 # after the system, set up. Each group of commands, such as `trainyard data`, is a module of its own.
 FAMILIES = (
-    "runs", "drop", "logs", "fetch", "predict", "models", "notes_and_tags", "batchai", "clusters", "cost", "evict",
-    "storage", "setup",
+    "runs", "drop", "logs", "fetch", "predict", "models", "signing_keys", "notes_and_tags", "batchai", "clusters",
+    "cost", "evict", "storage", "setup",
 )  # fmt: skip
 
 

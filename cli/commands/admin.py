@@ -73,7 +73,7 @@ def replay(
 def register(session: Session) -> None:
     """Register the trainers' code and environment in Azure ML, and check the routes.
 
-    The app does this by itself within minutes of a deployment. The exit status is 1 if a route can't work, for
+    The app does this automatically within minutes of a deployment. The exit status is 1 if a route can't work, for
     example because its cluster does not exist.
 
     Example: trainyard admin register

@@ -53,7 +53,7 @@ def data_show(session: Session, data: Ref) -> None:
 def data_diff(session: Session, a: Ref, b: Ref) -> None:
     """Show which files were added, changed and removed between two generations.
 
-    Each may also be a run, which stands for its data. Where both have a data card, the changes of counts by split and
+    You can also name a run instead of its data. Where both have a data card, the changes of counts by split and
     class follow.
 
     Example: trainyard data diff mnist/digits-1@1 mnist/digits-1@2

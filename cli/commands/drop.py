@@ -74,8 +74,8 @@ def drop(
 
     Route, job file, parameters and data are checked before anything is uploaded; --check shows the data card, and
     ends with 1 if the data would be refused. Parameters and --nodes become a job file
-    in the drop; an archive is then its data. On a route that trains nothing, such as data, the drop is data for
-    jobs: submit --data drops/data/NAME.
+    in the drop. If the source is an archive, the job file names the archive as its data. On a route that trains
+    nothing, such as data, the drop is data for jobs: submit --data drops/data/NAME.
 
     Example: trainyard drop ./digits mnist/digits-1 -p epochs=5 --follow
     """

@@ -12,13 +12,14 @@ from typer import Option
 from ..api import fetch as fetching
 from ..api.client import retry_unreachable
 from ..api.follow import PATIENCE_SECONDS
-from ..api.model_files import bring
+from ..api.model_files import bring, bring_attestations
 from ..api.model_names import of_model
 from ..api.run_names import run_name, suggesting
 from ..errors import CliError
-from ..files.signed_model import SIGNATURE
+from ..files.model_signature import SIGNATURE
 from ..results import Fetched, prints
 from ..session import Session, command, user_path
+from ..setup import signing_keys
 from ..show.tables import file_count
 from . import options
 from .follow import end_with
@@ -50,7 +51,8 @@ def fetch(
     Each file is checked against the manifest of the run (size and MD5, or the etag of a file without MD5) before it
     gets its final name. manifest.json lists the whole archive, also with --only. The same command again downloads
     what is missing or damaged. A failed run has logs and no model; the exit status says so. A version
-    (churn@production) comes with all files that its signature names, each checked by its SHA-256.
+    (churn@production) comes with all files that its signature names, each checked by its SHA-256; a key
+    that this computer trusts must have signed it.
 
     Example: trainyard fetch mnist-0123456789abcdef --only models --to ./model
 
@@ -66,8 +68,10 @@ def fetch(
 
 def _fetch_version(session: Session, version: dict[str, Any], to: Path | None, only: list[str]) -> None:
     folder = _folder(to or Path(f"{version['model']}-{version['number']}"))
+    keys = signing_keys.trusted(session)
     with bar(session, "fetching", version["bytes"]) as told_bytes:
-        files, new = bring(session.api, version, folder, only, told_bytes)
+        files, new = bring(session.api, version, folder, only, keys, told_bytes)
+    later = bring_attestations(session.api, version, folder)
     size = sum((folder / file.name).stat().st_size for file in files)
     result: Fetched = {
         "run": version["run"],
@@ -79,6 +83,9 @@ def _fetch_version(session: Session, version: dict[str, Any], to: Path | None, o
     }
     model = f"{version['model']}/{version['number']}"
     words = f"{model}: {file_count(len(files))}, {size:,} bytes, in {folder}; {new:,} new, all match the signature"
+    if later:
+        kinds = ", ".join(sorted({each["kind"] for each in later}))
+        words += f"; attestations ({kinds}) in {folder}.attestations"
     session.print_result(result, words)
 
 
@@ -113,7 +120,7 @@ def _fetch_run(session: Session, run: str, to: Path | None, only: list[str] | No
 def _folder(to: Path) -> Path:
     folder = user_path(to)
     if folder.exists() and not folder.is_dir():
-        raise CliError(f"{folder} is a file; --to names the folder to fetch into, which need not exist.")
+        raise CliError(f"{folder} is a file; --to names a folder. The command creates the folder if it does not exist.")
     return folder
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from ..files import folder_job, job_file
+from ..files import folder_environment, folder_job, job_file
 from ..files.component_upload import with_job_sent
 from ..files.job_upload import with_everything_sent
 from ..session import Session, user_path
@@ -44,7 +44,9 @@ class Work:
                 f"{', '.join(options) or 'none'}."
             )
         if self.command:
-            source, job = self._folder(parameters, has_data)
+            source, job, found = self._folder(parameters, has_data)
+            if found:
+                session.remark(f"environment: {found} in the folder", "dim")
             return {"job": with_everything_sent(session.api, job, source, session.remark)}
         if self.env or self.save or self.distribution:
             raise typer.BadParameter("--env, --distribution, --processes and --save are for a folder with --command.")
@@ -58,7 +60,7 @@ class Work:
         """With --save, write the job file with which `submit FILE` makes the same run as this request."""
         if self.save is None:
             return
-        source, job = self._folder(parameters, "data" in body)
+        source, job, _ = self._folder(parameters, "data" in body)
         folder_job.save(job, body, source, user_path(self.save))
         session.remark(f"Written to {self.save}", "dim")
         if options := [option for key, option in NOT_IN_A_FILE.items() if key in body]:
@@ -66,11 +68,13 @@ class Work:
         if isinstance(body.get("nodes"), dict):
             session.remark("A job file can't contain a range of --nodes. Give the option again.", "yellow")
 
-    def _folder(self, parameters: dict[str, Any], has_data: bool) -> tuple[Path, dict[str, Any]]:
+    def _folder(self, parameters: dict[str, Any], has_data: bool) -> tuple[Path, dict[str, Any], str]:
+        """The folder, its job, and the name of the file in the folder that describes the environment."""
         source = user_path(Path(self.what))
         if not source.is_dir():
             raise typer.BadParameter(f"--command runs in a folder, and there is no folder at {self.what!r}.")
-        return source, folder_job.job_of(self.command, parameters, has_data, self.env, self.distribution)
+        environment, found = folder_environment.environment(self.env, source, user_path(Path()))
+        return source, folder_job.job_of(self.command, parameters, has_data, environment, self.distribution), found
 
 
 def _job_file(session: Session, file: Path) -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""The commands promote, models, verify, why and reproduce."""
+"""The commands promote, models, verify, attest, why and reproduce."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,8 +13,9 @@ from .. import show
 from ..api.model_files import bring
 from ..api.model_names import Reference, reference, wanted
 from ..api.run_names import run_name
-from ..errors import Unreachable
+from ..errors import CliError, Unreachable, unreadable
 from ..files import signed_model, sigstore_identity
+from ..files.model_signature import SIGNATURE
 from ..results import Checked, Verification, prints
 from ..session import Session, command, user_path
 from ..setup import signing_keys
@@ -31,6 +33,9 @@ AllowCode = Annotated[
     bool, Option("--allow-code", help="Accept files that run code when they are loaded, such as pickles.")
 ]
 SomeModel = Annotated[str, Argument(metavar="MODEL", help="Only this model, with its versions and history; churn/3.")]
+SignAgain = Annotated[
+    bool, Option("--sign-again", help="Check this version's files, and sign them with the key that signs now.")
+]
 LetGo = Annotated[bool, Option("--let-go", help="Release this version: its run and data may be deleted again.")]
 Version = Annotated[str, Argument(metavar="MODEL@ALIAS", help="A version: churn@production, churn@4 or churn/4.")]
 Folder = Annotated[
@@ -56,6 +61,13 @@ Identity = Annotated[
 Issuer = Annotated[str, Option("--issuer", metavar="URL", help="The issuer of that identity; needed with --identity.")]
 Roots = Annotated[
     Path | None, Option("--roots", metavar="FILE", help="Sigstore's roots of trust. Default: from the internet.")
+]
+Kind = Annotated[
+    str, Argument(metavar="KIND", help="Such as approval, test, fairness or scan. Without it, list the attestations.")
+]
+Failed = Annotated[bool, Option("--failed", help="State that the version did not pass.")]
+BundleFile = Annotated[
+    Path | None, Option("--bundle", metavar="FILE", help="A statement that a program signed: a Sigstore bundle.")
 ]
 Wait = Annotated[bool, Option("--wait/--no-wait", help="Wait until the training has ended, and compare.")]
 
@@ -108,8 +120,15 @@ def _move(session: Session, what: str, version: Reference | None, alias: str, wh
 
 
 @command
-@prints("GET models", "GET models/{model}", "POST models/{model}/versions/{version}/let-go")
-def models(session: Session, name: SomeModel = "", let_go: LetGo = False, why: Why = "") -> None:
+@prints(
+    "GET models",
+    "GET models/{model}",
+    "POST models/{model}/versions/{version}/let-go",
+    "POST models/{model}/versions/{version}/sign",
+)
+def models(
+    session: Session, name: SomeModel = "", let_go: LetGo = False, sign_again: SignAgain = False, why: Why = ""
+) -> None:
     """List the models with their aliases, or the versions, metrics and history of one model.
 
     Example: trainyard models churn
@@ -118,6 +137,10 @@ def models(session: Session, name: SomeModel = "", let_go: LetGo = False, why: W
         version = wanted(name)
         gone = session.api.post("models", version.model, "versions", version.which, "let-go", body={"why": why})
         session.print_result(gone, f"{gone['model']}/{gone['number']} is no longer kept.")
+    elif sign_again:
+        version = wanted(name)
+        again = session.api.post("models", version.model, "versions", version.which, "sign", body={"why": why})
+        session.print_result(again, f"{again['model']}/{again['number']} is signed by key {again['signer'][:16]}.")
     elif name:
         model = session.api.get("models", name)
         session.print_result(model, show.models.one(model))
@@ -146,10 +169,12 @@ def verify(
     Example: trainyard verify churn@production ./churn-4
     """
     named = wanted(version)
-    place = user_path(folder) if folder else _fetched(session, named)
-    public_key = signing_keys.read(user_path(key)) if key else signing_keys.trusted(session.profile.url, session.api)
-    done = signed_model.verify(place, public_key)
+    keys = signing_keys.of_file(user_path(key)) if key else signing_keys.trusted(session)
+    place = user_path(folder) if folder else _fetched(session, named, keys)
+    done = signed_model.verify(place, keys)
     problems = [*done.problems, *_misnamed(session, named, done.signed.name)]
+    if not key and (why := signing_keys.why_withdrawn(session, done.signed.signer)):
+        problems.append(signed_model.Problem(SIGNATURE, why))
     problems += _not_signed_by(place, identity, issuer, user_path(roots) if roots else None)
     result: Verification = {
         "model": done.signed.name,
@@ -175,11 +200,27 @@ def _not_signed_by(folder: Path, name: str, issuer: str, roots: Path | None) -> 
     return [signed_model.Problem(sigstore_identity.place(folder).name, f"failed: {why}")] if why else []
 
 
-def _fetched(session: Session, named: Reference) -> Path:
+def _bundle(file: Path) -> Any:
+    try:
+        return json.loads(_text(file))
+    except ValueError as exc:
+        raise CliError(f"{file} is not JSON; --bundle names a Sigstore bundle.", "bad_data") from exc
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text("utf-8")
+    except OSError as exc:
+        raise unreadable(file, exc) from exc
+    except UnicodeDecodeError as exc:
+        raise CliError(f"{file} is not a text in UTF-8.", "bad_data") from exc
+
+
+def _fetched(session: Session, named: Reference, keys: dict[str, bytes]) -> Path:
     version = named.get(session.api)
     place = user_path(Path(f"{version['model']}-{version['number']}"))
     with bar(session, "fetching", version["bytes"]) as told:
-        bring(session.api, version, place, [], told)
+        bring(session.api, version, place, [], keys, told)
     return place
 
 
@@ -195,7 +236,44 @@ def _misnamed(session: Session, named: Reference, signed: str) -> list[signed_mo
             expected = signed if signed.startswith(f"{named.model}/") else expected
     if signed == expected:
         return []
-    return [signed_model.Problem(signed_model.SIGNATURE, f"is of {signed}, not of {expected}")]
+    return [signed_model.Problem(SIGNATURE, f"is of {signed}, not of {expected}")]
+
+
+@command
+@prints("GET models/{model}/versions/{version}/attestations", "POST models/{model}/versions/{version}/attestations")
+def attest(
+    session: Session,
+    version: Version,
+    kind: Kind = "",
+    failed: Failed = False,
+    why: Why = "",
+    bundle: BundleFile = None,
+    key: KeyFile = None,
+) -> None:
+    """Add evidence to a version after it was signed, such as an approval or a test report, or list what there is.
+
+    Without --bundle, the deployment signs the statement in your name. With --bundle and --key, a program's own
+    signature is added: a Sigstore bundle around an in-toto statement whose subject is the digest of the version.
+
+    Example: trainyard attest churn/4 approval --why "reviewed on the June data"
+
+    Example: trainyard attest churn/4 scan --bundle scan.sigstore.json --key scanner.pem
+    """
+    named = wanted(version)
+    where = ("models", named.model, "versions", named.which, "attestations")
+    if not kind:
+        rows = session.api.get(*where)
+        session.print_result(rows, show.models.attestations(rows))
+        return
+    body: dict[str, Any] = {"kind": kind, "passed": not failed, "says": why}
+    if bundle or key:
+        if not bundle or not key:
+            raise typer.BadParameter("give --bundle and --key together: the signed statement, and the signer's key.")
+        body |= {"bundle": _bundle(user_path(bundle)), "public_key": _text(user_path(key))}
+    made = session.api.post(*where, body=body)
+    session.print_result(
+        made, f"{named}: {made['kind']} {'passed' if made['passed'] else 'failed'}, in {made['file']}."
+    )
 
 
 @command

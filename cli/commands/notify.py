@@ -74,7 +74,7 @@ def notify_add(
 @command_of("notify")
 @prints("GET notices")
 def notify_list(session: Session, mine: options.Mine = False) -> None:
-    """List the subscriptions: who is told what, and where.
+    """List the subscriptions: the events, and who gets them where.
 
     Example: trainyard notify list --mine
     """

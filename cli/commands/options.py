@@ -65,7 +65,8 @@ Env = Annotated[
     Option(
         metavar="PACKAGES",
         help=(
-            f"Packages that the folder's code needs: pandas,scikit-learn; requirements.txt; a conda file; {ASSET_FORM}."
+            "Packages that the folder's code needs: pandas,scikit-learn; requirements.txt; pyproject.toml; "
+            f"a conda file; {ASSET_FORM}. Default: the file of this kind in the folder."
         ),
     ),
 ]

@@ -19,6 +19,7 @@ from ..api.model_names import Reference, of_model
 from ..api.run_names import run_name, suggesting
 from ..errors import CliError, NotFound
 from ..files import signed_model
+from ..files.model_signature import SIGNATURE
 from ..results import Guess, Prediction, prints
 from ..session import Session, command, user_path
 from ..setup import signing_keys
@@ -71,11 +72,11 @@ def _of_version(session: Session, named: Reference) -> Path:
     version = named.get(session.api)
     signed_name = f"{version['model']}/{version['number']}"
     folder = config_folder(os.environ) / "models" / f"{version['model']}-{version['number']}"
-    key = signing_keys.trusted(session.profile.url, session.api)
-    if not (folder / signed_model.SIGNATURE).is_file() or _problems(folder, key, signed_name):
+    keys = signing_keys.trusted(session)
+    if not (folder / SIGNATURE).is_file() or _problems(folder, keys, signed_name):
         with bar(session, "fetching", version["bytes"]) as progress:
-            bring(session.api, version, folder, [], progress)
-        if problems := _problems(folder, key, signed_name):
+            bring(session.api, version, folder, [], keys, progress)
+        if problems := _problems(folder, keys, signed_name):
             what = "; ".join(f"{one_line(each.file)} {each.what}" for each in problems[:NAMED])
             raise CliError(
                 f"{signed_name} does not match its signature, so predict does not use it: {what}. The files are in "
@@ -85,12 +86,12 @@ def _of_version(session: Session, named: Reference) -> Path:
     return folder / "models"
 
 
-def _problems(folder: Path, key: bytes, name: str) -> list[signed_model.Problem]:
+def _problems(folder: Path, keys: dict[str, bytes], name: str) -> list[signed_model.Problem]:
     try:
-        done = signed_model.verify(folder, key)
+        done = signed_model.verify(folder, keys)
     except CliError as exc:
-        return [signed_model.Problem(signed_model.SIGNATURE, str(exc))]
-    other = [signed_model.Problem(signed_model.SIGNATURE, f"is of {done.signed.name}, not of {name}")]
+        return [signed_model.Problem(SIGNATURE, str(exc))]
+    other = [signed_model.Problem(SIGNATURE, f"is of {done.signed.name}, not of {name}")]
     return [*done.problems, *(other if done.signed.name != name else [])]
 
 
@@ -141,7 +142,8 @@ def _no_model(session: Session, run: str) -> str:
     record = session.api.get("runs", run)
     alike = session.api.get("runs", experiment=record["experiment"], state="completed", limit=1)["runs"]
     if record["state"] == "completed" and record["archived_at"]:
-        return f"{run} is completed and left no models: no file in an output `models`, in a command `{{models}}`."
+        where = "A job leaves models in its output `models`; with --command, in `{models}`."
+        return f"{run} is completed and left no models. {where}"
     other = f" The newest completed run of {record['experiment']} is {alike[0]['run']}." if alike else ""
     return f"{run} is {record['state']} and has no models. Only a completed run that is archived has.{other}"
 
@@ -157,7 +159,9 @@ def _paths(names: list[str]) -> Iterator[Path]:
 def _predict(session: Session, arguments: list[str]) -> list[Prediction]:
     argv = [sys.executable, str(PROGRAM), *arguments]
     try:
-        with session.err.status("PyTorch starts, and the model looks at them"):  # seconds; seen on a terminal alone
+        with session.err.status(
+            "PyTorch starts, and the model makes its predictions"
+        ):  # seconds; seen on a terminal alone
             done = subprocess.run(argv, capture_output=True, encoding="utf-8", timeout=PATIENCE_SECONDS, check=False)
     except subprocess.TimeoutExpired as exc:
         raise CliError(f"The model had not finished after {PATIENCE_SECONDS} s. Give fewer files at once.") from exc

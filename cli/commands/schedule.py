@@ -144,7 +144,7 @@ def schedule_resume(session: Session, schedule: Name) -> None:
     """
     answer = session.api.post("schedules", schedule, "resume")
     session.print_result(
-        answer, f"{schedule} goes on" + (f" at {show.tables.clock(answer['next_at'])}." if answer["next_at"] else ".")
+        answer, f"{schedule} continues" + (f" at {show.tables.clock(answer['next_at'])}." if answer["next_at"] else ".")
     )
 
 

@@ -10,11 +10,9 @@ from typing import Any
 import typer
 import yaml
 
-from ..errors import CliError, unreadable
+from ..errors import CliError
 from .job_form import SCHEMA, is_remote, place, reference, registered
 
-IMAGE = "mcr.microsoft.com/azureml/openmpi4.1.0-ubuntu22.04"
-PYTHON = "3.11"
 DISTRIBUTIONS = ("pytorch", "mpi", "tensorflow", "ray")
 COUNTED = DISTRIBUTIONS[:3]  # those that start several processes of the command on a node
 # {data} becomes an input, {lr} one that has a value, any other {name} an output; {{x}} and ${x} are left alone.
@@ -22,14 +20,14 @@ _NAME = re.compile(r"(?<![\w${])\{([A-Za-z]\w*)\}(?!\})")
 _HALF_NAME = re.compile(r"(?<![\w${])\{[A-Za-z]\w*(?=[^}]*$)")  # its brace is never closed
 # A run's tags, as the API takes them; a job's may have any name.
 TAG = re.compile(r"(?!trainyard\.)[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
-TAG_RULE = "use up to 100 letters, digits, dots, dashes and underscores, and do not begin with trainyard."
+TAG_RULE = "use up to 100 letters, digits, dots, dashes and underscores, and do not begin with 'trainyard.'"
 MOST_TAGS, LONGEST_TAG = 15, 256
 Job = dict[str, Any]
 
 
-def job_of(command: str, parameters: Job, has_data: bool, env: str, spread: Job | None = None) -> Job:
+def job_of(command: str, parameters: Job, has_data: bool, environment: Any, spread: Job | None = None) -> Job:
     """Return the job that runs this command in a folder. Raises BadParameter if the command has {data} but no data
-    is given, and CliError for a requirements file that can't be read."""
+    is given."""
     if half := _HALF_NAME.search(command):
         raise typer.BadParameter(f"--command has {half[0]!r} without a closing brace; write {half[0]}}}.")
     names = list(dict.fromkeys(_NAME.findall(command)))
@@ -39,7 +37,7 @@ def job_of(command: str, parameters: Job, has_data: bool, env: str, spread: Job 
     inputs |= parameters
     outputs = {name: {"type": "uri_folder"} for name in names if name not in inputs}
     text = _NAME.sub(lambda m: reference("inputs" if m[1] in inputs else "outputs", m[1]), command)
-    job: Job = {"$schema": SCHEMA, "type": "command", "code": ".", "command": text, "environment": environment(env)}
+    job: Job = {"$schema": SCHEMA, "type": "command", "code": ".", "command": text, "environment": environment}
     parts = {"inputs": inputs, "outputs": outputs, "distribution": spread}
     return job | {name: part for name, part in parts.items() if part}
 
@@ -56,25 +54,6 @@ def distribution(kind: str, processes: int | None, nodes: int) -> Job:
     if kind in COUNTED:
         return {"type": kind, "process_count_per_instance": processes or 1}
     return {"type": kind} if kind else {}
-
-
-def environment(env: str) -> Any:
-    """Return the environment for --env: `pandas,scikit-learn`, a requirements.txt, a conda file, or the name of a
-    registered environment."""
-    if is_remote(env) or env.lower().startswith("azureml"):
-        return env
-    if env.endswith((".yml", ".yaml")):
-        return {"image": IMAGE, "conda_file": env}
-    if env.endswith(".txt"):
-        try:
-            lines = Path(os.environ.get("TRAINYARD_CWD", "."), env).read_text("utf-8").splitlines()
-        except OSError as exc:
-            raise unreadable(f"--env {env}", exc) from exc
-        packages = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
-    else:
-        packages = [package.strip() for package in env.split(",") if package.strip()]
-    dependencies: list[Any] = [f"python={PYTHON}", "pip"]
-    return {"image": IMAGE, "conda_file": {"dependencies": [*dependencies, *([{"pip": packages}] if packages else [])]}}
 
 
 def save(job: Job, request: Job, folder: Path, file: Path) -> None:

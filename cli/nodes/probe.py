@@ -96,7 +96,7 @@ def listener() -> None:
             caller.close()
             say("called", True, f"called from {peer[0]}")
         except TimeoutError:
-            say("called", False, f"nobody called within {CALL_SECONDS:g} s")
+            say("called", False, f"no call arrived within {CALL_SECONDS:g} s")
 
 
 def _own_address() -> str:
@@ -127,7 +127,7 @@ def evicted(folder: Path) -> None:
 
 
 def _events(check: str, patience: float, *, announced: bool) -> bool:
-    """Query Scheduled Events until there is an answer, or with `announced` an answer with an event. The first
+    """Query Scheduled Events until the service answers; with `announced`, until an answer contains an event. The first
     answer may take two minutes. Returns whether one came within `patience` seconds."""
     address = os.environ.get("NODE_METADATA_ENDPOINT") or "http://169.254.169.254"
     trust = ssl.create_default_context(cafile=os.environ.get("REQUESTS_CA_BUNDLE"))

@@ -37,7 +37,7 @@ MOUNT = reference("outputs", "mount")
 NOTICE_SECONDS = 5.0  # for a node of the local cloud
 MOST_RUNS = 200  # that are looked through for one that lost its nodes
 TAKEN, LOST = "preemption words", "lost_nodes"
-BY_TIMER = "no event came: the timer told it, up to five minutes late"
+BY_TIMER = "no event came: the timer noticed the end, up to five minutes late"
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Smoke:
         except httpx.HTTPError as error:
             raise CliError(f"the API does not answer: {error}") from error
         if plain == 200:
-            self.note("forged caller", NOT_SHOWN, "this API asks nobody for a key or a token")
+            self.note("forged caller", NOT_SHOWN, "this API requires no key and no token")
         else:
             self.note("forged caller", forged in (401, 403), f"without a key or a token: {forged}")
 
@@ -119,7 +119,7 @@ class Smoke:
         self.note("upload without keys", NOT_SHOWN if self.stand_in else OK, how)
         drop = self._wait(f"drop {name} to close", lambda: self._closed(name))
         form = self._form(name)
-        self.note("message encoding", bool(form), f"events come as {form}" if form else "no event told of this drop")
+        self.note("message encoding", bool(form), f"events come as {form}" if form else "no event of this drop arrived")
         if drop["state"] != "sealed":
             self.note("drop to archive", FAILED, str(drop.get("reason") or drop["state"]))
             return

@@ -1,4 +1,4 @@
-"""Checks of this machine's setup. Each check stands alone and says how to fix what is wrong."""
+"""Checks of this machine's setup. The checks are independent, and each says how to fix what is wrong."""
 
 from __future__ import annotations
 

@@ -60,6 +60,43 @@ def verified(result: Any) -> RenderableType:
     return Group(*rows)
 
 
+def attestations(rows: list[dict[str, Any]]) -> RenderableType:
+    """Return a table of a version's attestations, the newest first."""
+    if not rows:
+        return Text("There are no attestations. `attest MODEL/N approval --why TEXT` adds one.", "dim")
+    shown = _table("kind", "result", "says", "by", "at", "key")
+    for row in rows:
+        bad = bool(row["problem"]) or not row["passed"]
+        by = row["by"] + ("" if row["by_id"] or not row["of_app"] else " (not signed in)")
+        shown.add_row(
+            Text(row["kind"], "bold"),
+            Text(
+                "does not count" if row["problem"] else "passed" if row["passed"] else "failed",
+                COLOURS["bad" if bad else "good"],
+            ),
+            Text(one_line(row["problem"] or row["says"])),
+            Text(one_line(by)),
+            Text(one_line(row["at"])),
+            Text(row["signer"][:16]),
+        )
+    return shown
+
+
+def keys(rows: list[dict[str, Any]]) -> RenderableType:
+    """Return a table of the signing keys of a deployment, the newest first."""
+    shown = _table("key (SHA-256)", "signs since", "until", "here", "")
+    for key in rows:
+        state = f"withdrawn {clock(key['withdrawn_at'])} {one_line(key['why'])}".strip() if key["withdrawn_at"] else ""
+        shown.add_row(
+            Text(key["sha256"], "bold"),
+            Text(clock(key["since"]) if key["since"] else ""),
+            Text(clock(key["until"]) if key["until"] else "now"),
+            Text("trusted" if key["trusted"] else "not trusted", "green" if key["trusted"] else "yellow"),
+            Text(state, "red"),
+        )
+    return shown
+
+
 def chain(answer: dict[str, Any]) -> RenderableType:
     """Return a table of the links of `why`."""
     rows = Table(box=None, show_header=False, pad_edge=True, padding=(0, 2, 0, 0))
@@ -103,6 +140,8 @@ def _words(line: dict[str, Any]) -> str:
         return f"version {after} made"
     if line["what"] == "let go":
         return f"version {before} released"
+    if line["what"] == "signed":
+        return f"version {after} signed again"
     if line["what"] == "lost":
         return f"{line['alias']} stays {before}: run {line['run']} lost"
     return f"{line['alias']}: {before} -> {after}" + (" (undone)" if line["what"] == "undo" else "")

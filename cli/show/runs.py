@@ -259,7 +259,7 @@ def _data_of(run: dict[str, Any]) -> str:
 
 def _trained_on(run: dict[str, Any]) -> dict[str, Text]:
     """Return the fact about the trained data: recorded, other, or unknown. Empty until known."""
-    words = {"recorded": "the data that are recorded", "other": "other data", "unknown": "can't be said"}
+    words = {"recorded": "the recorded data", "other": "other data", "unknown": "can't be said"}
     if not (known := run.get("trained_on")):
         return {}
     note = f". {one_line(run.get('data_note') or '')}" if known != "recorded" else ""
@@ -309,11 +309,11 @@ def metrics(run: dict[str, Any]) -> Text:
     names = sorted(plot.telling([name for name in last if name not in ("time", "step")]), reverse=True)
     names.sort(key=lambda name: name.startswith(("train_", "train/")))
     words = [headline(name, last[name], best.get(name, last[name]), steps.get(name)) for name in names]
-    words += (
-        ["(last values: the trainer did not say which the saved model has)"] if words and not its["by_trainer"] else []
-    )
-    none = "none" if run.get("archived_at") else "known at the end; `metrics` has what is there"
-    return Text(", ".join(words) or none, "green" if words else "dim")
+    if not words:
+        none = "none" if run.get("archived_at") else "known at the end; `metrics` has what is there"
+        return Text(none, "dim")
+    last_values = "" if its["by_trainer"] else " (last values: the trainer did not say which the saved model has)"
+    return Text(", ".join(words) + last_values, "green")
 
 
 def parameters(run: dict[str, Any]) -> Text:

@@ -31,6 +31,7 @@ const VALUES = {
   best: (r) => best(r)?.[1],
   nodes: (r) => r.nodes,
   cost: (r) => r.cost,
+  used: (r) => r.used,
 };
 
 function rowSeconds(row) {
@@ -239,6 +240,7 @@ function Table({ runs, query, rows, away, seen }) {
   const { box, from, to: until, above, below } = useRows(runs.length, ROW);
   const chosen = new Set((query.chosen || "").split(",").filter(Boolean)),
     priced = useMemo(() => runs.some((run) => run.cost !== null), [runs]),
+    measured = useMemo(() => runs.some((run) => typeof run.used === "number"), [runs]),
     labels = useMemo(() => [...new Set(runs.flatMap((run) => Object.keys(run.listed || {})))], [runs]);
   const slice = runs.slice(from, until),
     names = slice.map((run) => run.run).join();
@@ -321,6 +323,7 @@ function Table({ runs, query, rows, away, seen }) {
               </th>
               <Head figure name="nodes" label={W.runs.nodes} query={query} wide />
               {priced && <Head figure name="cost" label={W.runs.cost} query={query} wide />}
+              {measured && <Head figure name="used" label={W.runs.used} query={query} wide />}
               {labels.map((label) => (
                 <th scope="col" class="wide" key={label}>
                   {label}
@@ -340,6 +343,7 @@ function Table({ runs, query, rows, away, seen }) {
                 chosen={chosen.has(run.run)}
                 choose={choose}
                 priced={priced}
+                measured={measured}
                 labels={labels}
               />
             ))}
@@ -373,7 +377,7 @@ function Head({ name, label, query, wide, figure }) {
   );
 }
 
-function Row({ run, at, chosen, choose, priced, labels }) {
+function Row({ run, at, chosen, choose, priced, measured, labels }) {
   const series = shapes.get(run.run) || new Map(),
     names = [...series.keys()].filter((name) => name !== "epoch"),
     drawn = names.includes(run.headline) ? run.headline : ordered(names)[0],
@@ -418,6 +422,9 @@ function Row({ run, at, chosen, choose, priced, labels }) {
       <td class="wide">{visible(run.experiment)}</td>
       <td class="wide number">{run.nodes || W.nothing}</td>
       {priced && <td class="wide number">{money(run.cost)}</td>}
+      {measured && (
+        <td class="wide number">{typeof run.used === "number" ? `${Math.round(run.used)} %` : W.nothing}</td>
+      )}
       {labels.map((label) => (
         <td class="wide" key={label}>
           {visible(own(run.listed, label) ?? "")}

@@ -14,6 +14,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from shared.api.queries import run_filter
 from shared.api.requests import RunsQuery
 from shared.kernel.clock import Clock
+from shared.runs.features import parts
 from shared.runs.model import FINAL, Run, RunState
 from shared.runs.ports import RunFields, Runs
 from shared.runs.views.labels import listed_values
@@ -31,7 +32,7 @@ class RowsQuery(RunsQuery):
     ] = UNSET
 
 
-class RunRow(Struct):
+class _RunRow(Struct):
     run: str
     state: RunState
     drop: str
@@ -51,8 +52,12 @@ class RunRow(Struct):
     listed: Annotated[dict[str, str], Meta(description="Further columns of the list, by their labels.")]
 
 
+CELLS = [part.cell for part in parts() if part.cell]
+RunRow = msgspec.defstruct("RunRow", [(cell.name, cell.model) for cell in CELLS], bases=(_RunRow,), module=__name__)
+
+
 class Rows(Struct):
-    rows: list[RunRow]
+    rows: list[RunRow]  # type: ignore[valid-type]
     gone: Annotated[list[str], Meta(description="Runs that no longer match the filter, or that were removed.")]
     changes: Annotated[str | None, Meta(description="Pass it to get later changes; null if there are no runs.")]
     complete: Annotated[bool, Meta(description="False if too much changed to list: request the page again.")]
@@ -106,4 +111,5 @@ def _row(run: Run) -> Json:
         "of_model": model_metrics(run),
         "cost": run.money.cost.dollars if run.money.cost else None,
         "listed": listed_values(run),
+        **{cell.name: cell.say(run) for cell in CELLS},
     }

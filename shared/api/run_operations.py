@@ -73,7 +73,8 @@ GROUP = OperationGroup(
         ),
         Operation(
             "continue_run", "POST", "runs/{run}/continue", CHANGES,
-            "Continue this run from its checkpoint, as a new run", "See [Go on](#go-on)", problems=(404, 409, 422),
+            "Continue this run from its checkpoint, as a new run", "See [Continue a run](#continue-a-run)",
+            problems=(404, 409, 422),
         ),
         Operation(
             "note_run", "POST", "runs/{run}/notes", CHANGES,

@@ -14,7 +14,7 @@ from shared.deadlines.kinds import holding
 from shared.deadlines.model import Date, DeadlineTerms, Pace, span
 from shared.deadlines.outlook import Outlook, outlook, terms_of
 from shared.deadlines.requested_date import RequestedDate, date_of_request, date_of_route, date_of_tags
-from shared.deadlines.tiers import tiers_of
+from shared.deadlines.tiers import Tiers, tiers_of
 from shared.jobs.limits import LOW_PRIORITY_JOB_DAYS, lifetime_seconds
 from shared.kernel.errors import Impossible
 from shared.money.admission import seconds_before
@@ -47,7 +47,23 @@ def with_date(ports: MoneyPorts, run: Run, origin: Origin) -> Run:
     )
     expected = outlook(terms, tiers.pool, left, work)
     _check_promise(run, work, expected, done_by)
-    due = DeadlineTerms(
+    pace = Pace(holds_why=f"It starts on low-priority nodes: {span(left - work)} more than it needs.")
+    run = run.having(Date(_deadline_terms(done_by, work, tiers, expected), pace))
+    return replace(
+        run,
+        money=replace(
+            run.money,
+            price=tiers.low.price,
+            price_from=f"of {tiers.low.cluster}; {tiers.dedicated.cluster} costs ${tiers.dedicated.price:.4g}",
+            estimated=expected.expected,
+            greatest=expected.worst,
+        ),
+        moves=Moves((Placed(run.created_at, tiers.low.cluster),)),
+    )
+
+
+def _deadline_terms(done_by: datetime, work: float, tiers: Tiers, expected: Outlook) -> DeadlineTerms:
+    return DeadlineTerms(
         done_by=done_by,
         takes_seconds=work,
         low_cluster=tiers.low.cluster,
@@ -60,19 +76,6 @@ def with_date(ports: MoneyPorts, run: Run, origin: Origin) -> Run:
         cost_at_worst=expected.worst,
         cost_expected=expected.expected,
         pool=tiers.pool,
-    )
-    pace = Pace(holds_why=f"It starts on low-priority nodes: {span(left - work)} more than it needs.")
-    run = run.having(Date(due, pace))
-    return replace(
-        run,
-        money=replace(
-            run.money,
-            price=tiers.low.price,
-            price_from=f"of {tiers.low.cluster}; {tiers.dedicated.cluster} costs ${tiers.dedicated.price:.4g}",
-            estimated=expected.expected,
-            greatest=expected.worst,
-        ),
-        moves=Moves((Placed(run.created_at, tiers.low.cluster),)),
     )
 
 

@@ -24,8 +24,8 @@ DENSE = 10.0  # reports of steps a minute; a log with fewer is quiet for longer
 IDLE_DENSE, IDLE_SPARSE, IDLE_START = timedelta(seconds=45), timedelta(minutes=3), timedelta(minutes=15)
 BUSY, BUSY_START = timedelta(hours=1), timedelta(hours=2)  # without measurements, too; NCCL gives up after 10 minutes
 PAUSES = 3  # times the longest pause that the run went on after
-SLOWED, PACES = 0.5, 4  # of the earlier pace; checks with a pace that are needed
-APART_GPU, ALIKE_GPU, APART_CORES = 40.0, 15.0, 0.3  # points of percent, processors
+SLOWED, SLOW_CHECKS, PACES = 0.5, 2, 5  # of the earlier pace; checks that are slower, and checks that are needed
+APART_GPU, ALIKE_GPU, APART_CORES = 40.0, 15.0, 0.15  # points of percent, processors
 LASTING, MANY = 10, 3  # samples, nodes
 STARVED, REPORTS = 0.5, 5  # share of the time that goes by until data are there; reports that say so
 WORKING_GPU, ALL_CORES = 30.0, 0.9  # percent, share of the processors
@@ -83,10 +83,14 @@ def _losses(lines: Sequence[LogLine]) -> Iterator[Ailment]:
 
 
 def _straggler(pulse: Pulse) -> Iterator[Ailment]:
-    """Steps take twice as long as before while one node works and others wait; or one GPU node of many always lags."""
+    """Steps take twice as long as before while one node works and others wait; or one GPU node of many always lags.
+
+    Two checks must show it, because rank 0 alone may evaluate for most of a minute.
+    """
     if (odd := _odd_one(pulse.nodes)) is None:
         return
-    slower = len(pulse.paces) >= PACES and 0 < pulse.paces[-1] < SLOWED * median(pulse.paces[:-1])
+    before, now = pulse.paces[:-SLOW_CHECKS], pulse.paces[-SLOW_CHECKS:]
+    slower = len(pulse.paces) >= PACES and all(0 < pace < SLOWED * median(before) for pace in now)
     if not slower and not _always_lags(odd, pulse.nodes):
         return
     evidence = [f"steps a minute: {', '.join(f'{pace:.1f}' for pace in pulse.paces[-PACES:])}"] if slower else []
@@ -122,7 +126,7 @@ def _always_lags(odd: NodePulse, nodes: Sequence[NodePulse]) -> bool:
 def _starved(pulse: Pulse, lines: Sequence[LogLine]) -> Iterator[Ailment]:
     reports = wait_shares(lines)[-REPORTS:]
     if len(reports) == REPORTS and min(share for _, share in reports) > STARVED:
-        words = f"The training waits for data in {median(share for _, share in reports):.0%} of its time."
+        words = f"The training waits for data in {100 * median(share for _, share in reports):.0f} % of its time."
         yield _ailment(Cause.INPUT_BOUND, words, [line.text.strip()[:300] for line, _ in reports])
         return
     for node in pulse.nodes:

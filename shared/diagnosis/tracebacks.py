@@ -11,6 +11,7 @@ from shared.diagnosis.raised import Frame, Raised
 from shared.diagnosis.steps import reports_step
 
 HEAD = re.compile(r"Traceback \(most recent call last\)")
+NAMED_HEAD = re.compile(r"^(?P<type>[A-Z]\w*(?:Error|Exception))\s{3,}Traceback \(most")  # IPython's
 FRAMES = (  # Python's own, IPython's, and rich's
     re.compile(r'^\s*(?:[│|]\s*)?File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<name>\S+))?'),
     re.compile(r"^\s*File (?P<file>[^\s\"]+):(?P<line>\d+)(?:, in (?P<name>\w+))?"),
@@ -110,7 +111,8 @@ def _cut(lines: Sequence[LogLine], index: int, opened: _Open) -> Raised | None:
     """The traceback whose exception the log does not contain; an interrupted one if a person pressed Ctrl+C before."""
     if not opened.frames and (index < len(lines) and lines[index].part == opened.head.part):
         return None
-    kind = "KeyboardInterrupt" if "^C" in opened.head.text else ""
+    named = NAMED_HEAD.match(opened.head.text)
+    kind = "KeyboardInterrupt" if "^C" in opened.head.text else named["type"] if named else ""
     return Raised(
         opened.head.number, lines[index - 1].number, lines[index - 1], kind, "", tuple(opened.frames), opened.chain,
         opened.rank, opened.ignored,

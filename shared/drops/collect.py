@@ -22,7 +22,7 @@ from shared.drops.facts import DropWaitsForRemoval
 from shared.drops.messages import CheckDrop, FileUploaded
 from shared.drops.model import Drop, DropState
 from shared.drops.ports import AlreadyAdded, DropPorts
-from shared.drops.seal import Complete, finish_sealing, prepare, reject, seal
+from shared.drops.seal import Complete, Prepared, finish_sealing, prepare, reject, seal
 from shared.jobs.ports import WorkspacePorts
 from shared.jobs.route import Route, Routes
 from shared.kernel.compare_and_set import compare_and_set
@@ -190,15 +190,24 @@ def _judge(ports: DropPorts, stored: Stored[Drop], last: bool, so_far: SoFar) ->
         return
     send_check(ports.queues, drop, SETTLED_SECONDS, last=True)
     sent_at = ports.clock()
-    if verdict.verdict is VerdictKind.UNCHANGED:
-        ports.drops.replace(replace(looked, state=DropState.SEALED, code=verdict.code, why=verdict.why), stored)
-    elif verdict.verdict is VerdictKind.REJECT:
-        reject(ports.drops, Stored(looked, stored.etag), verdict.code, verdict.why)
-    elif prepared and not seal(ports, Stored(looked, stored.etag), prepared, listing) and single:
+    if not _close(ports, Stored(looked, stored.etag), complete, prepared) and single:
         ports.drops.uncount_single_file(drop.key)
     # The queued check may have come too early and found the drop open
     if ports.clock() - sent_at >= timedelta(seconds=SETTLED_SECONDS):
         send_check(ports.queues, drop, SETTLED_SECONDS, last=True)
+
+
+def _close(ports: DropPorts, looked: Stored[Drop], complete: Complete, prepared: Prepared | None) -> bool:
+    """Seal or reject the drop, or mark the unchanged drop as sealed. Return whether a sealed drop made a run."""
+    verdict = complete.verdict
+    if prepared:
+        return seal(ports, looked, prepared, complete.listing)
+    if verdict.verdict is VerdictKind.UNCHANGED:
+        sealed = replace(looked.value, state=DropState.SEALED, code=verdict.code, why=verdict.why)
+        ports.drops.replace(sealed, looked)
+    elif verdict.verdict is VerdictKind.REJECT:
+        reject(ports.drops, looked, verdict.code, verdict.why)
+    return False
 
 
 def _check_again(ports: DropPorts, stored: Stored[Drop], so_far: SoFar) -> None:

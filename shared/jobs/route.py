@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from shared.jobs.card import Card
 from shared.jobs.data_rule import DataRule
 from shared.jobs.limits import Limits
 from shared.jobs.location import Asset
@@ -77,6 +78,7 @@ class Route:
     gpus: int = -1  # GPUs per machine; -1 if unknown
     model: RouteModel | None = None  # the model for which the route's runs compete
     sweep: Sweep | None = None  # the sweep for each drop of the route
+    card: Card = field(default_factory=dict)  # what people state about its models
     trains: bool = True
     on_hang: str = ""  # what to do with a run that hangs: cancel, retry, tell; '' for nothing
     data: DataRule = field(default_factory=DataRule)  # how the data of its drops is checked

@@ -11,6 +11,7 @@ from shared.jobs.parameters import Parameters, all_converted, bad_values, unknow
 from shared.kernel.errors import BadSetting
 
 MOST = 1e9
+_KEY = re.compile(r"[0-9a-f]{64}")
 _MODEL_NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
 
 
@@ -24,7 +25,8 @@ class RouteModel:
     can be measured on the challenger's data.
 
     `goal` is the direction of the metric; None: the trainer or the metric's name tells it. People need the role
-    trainyard.coder to move an alias in `protect`.
+    trainyard.coder to move an alias in `protect`. The alias moves only to a version with a passed attestation of each
+    kind in `require`; `signers` has the SHA-256 of the public keys of programs whose attestations of a kind count.
     """
 
     name: str
@@ -34,11 +36,14 @@ class RouteModel:
     test: dict[str, Any] = field(default_factory=dict)
     goal: Goal | None = None
     protect: tuple[str, ...] = ()
+    require: tuple[str, ...] = ()
+    signers: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 MODEL_FORM = (
     "{name: churn, alias: production, challenger: {metric: auc, goal: maximize, by: 0.002, test: {epochs: 0}}, "
-    "protect: [production]}; only name is required, and in challenger only metric"
+    "protect: [production], require: [approval, scan], signers: {scan: [SHA256 of a public key]}}; only name is "
+    "required, and in challenger only metric"
 )
 
 
@@ -49,7 +54,7 @@ def read_model(section: Any, where: str, parameters: Parameters) -> RouteModel |
     challenger = section.get("challenger", {}) if isinstance(section, dict) else None
     if (
         not isinstance(challenger, dict)
-        or not {"name"} <= set(section) <= {"name", "alias", "challenger", "protect"}
+        or not {"name"} <= set(section) <= {"name", "alias", "challenger", "protect", "require", "signers"}
         or not ("metric" in challenger or "challenger" not in section)
         or not set(challenger) <= {"metric", "by", "test", "goal"}
     ):
@@ -69,6 +74,8 @@ def read_model(section: Any, where: str, parameters: Parameters) -> RouteModel |
         test=_test(challenger.get("test", {}), where, parameters),
         goal=_goal(challenger.get("goal"), where),
         protect=_words(section, "protect", where),
+        require=_words(section, "require", where),
+        signers=_signers(section, where),
     )
 
 
@@ -76,6 +83,20 @@ def _goal(given: Any, where: str) -> Goal | None:
     if given is not None and given not in [*Goal]:
         raise BadSetting(f"{where}: model.challenger.goal is {given!r}; it must be {' or '.join(Goal)}.")
     return Goal(given) if given else None
+
+
+def _signers(section: dict[str, Any], where: str) -> dict[str, tuple[str, ...]]:
+    given = section.get("signers", {})
+    required = section.get("require", [])
+    if not isinstance(given, dict) or not all(
+        kind in required and isinstance(keys, list) and all(isinstance(k, str) and _KEY.fullmatch(k) for k in keys)
+        for kind, keys in given.items()
+    ):
+        raise BadSetting(
+            f"{where}: model.signers is {given!r}; write a list of SHA-256 of public keys for a kind in model.require, "
+            "such as {scan: [9f86...]}."
+        )
+    return {str(kind): tuple(keys) for kind, keys in given.items()}
 
 
 def _words(section: dict[str, Any], key: str, where: str) -> tuple[str, ...]:

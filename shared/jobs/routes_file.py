@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from shared.jobs.card import read_card
 from shared.jobs.command import LAUNCHER
 from shared.jobs.data_rule import read_rule
 from shared.jobs.limits import CODE, DAY, RESTRICTED, UPLOAD_MIB, Limits
@@ -56,6 +57,7 @@ KEYS = {
     "sweep",
     "check",
     "data",
+    "card",
     "on_hang",
     *NUMBERS,
 }
@@ -200,11 +202,7 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
         return _data_route(name, entry, where)
     _check_names(entry, name, where)
     numbers = _numbers(entry, where)
-    fewest, nodes = _nodes(entry.get("nodes", 1), where)
-    if "max_nodes" in entry and nodes > numbers["max_nodes"]:
-        raise BadSetting(
-            f"{where}: nodes is {nodes}, but max_nodes is {numbers['max_nodes']:g}; raise max_nodes, or lower nodes."
-        )
+    fewest, nodes = _nodes_up_to(entry, numbers["max_nodes"], where)
     template, described = _template(entry, where, file, trainers)
     if fewest and not template.is_elastic:
         raise BadSetting(f"{where}: nodes is a range, but its job does not start {LAUNCHER}; give one number.")
@@ -234,9 +232,17 @@ def _route(name: str, entry: Any, file: Path, trainers: Path) -> Route:
         sweep=read_sweep(entry.get("sweep"), described, where),
         retention=_retention(entry.get("retention") or {}, where),
         data=read_rule(entry.get("check"), entry.get("data"), where),
+        card=read_card(trainers / entry["trainer"] if entry.get("trainer") else None, entry.get("card"), where),
         on_hang=_on_hang(entry, where),
         **numbers,
     )
+
+
+def _nodes_up_to(entry: dict[str, Any], most: float, where: str) -> tuple[int, int]:
+    fewest, nodes = _nodes(entry.get("nodes", 1), where)
+    if "max_nodes" in entry and nodes > most:
+        raise BadSetting(f"{where}: nodes is {nodes}, but max_nodes is {most:g}; raise max_nodes, or lower nodes.")
+    return fewest, nodes
 
 
 def _on_hang(entry: dict[str, Any], where: str) -> str:

@@ -61,6 +61,15 @@ class View:
 
 
 @dataclass(frozen=True)
+class Cell:
+    """What rows of lists show of a part: a field's name and type, and a function from the record to its value."""
+
+    name: str
+    model: Any
+    say: Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
 class FeaturePart(Generic[P]):
     """What a feature adds to a record: a value of type `kind`, shown under `name`, in the column `column` or `name`.
 
@@ -74,6 +83,7 @@ class FeaturePart(Generic[P]):
     column: str = ""  # set where `name` is the name of an old column
     hidden: tuple[str, ...] = ()  # fields that answers leave out
     view: View | None = None  # None: answers show the fields of the part, or null
+    cell: Cell | None = None  # None: rows of lists have nothing of the part, and do not read its column
     was_there: Callable[[Mapping[str, Any]], bool] | None = None  # None for a part without old columns
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -14,14 +15,17 @@ from shared.kernel.errors import Impossible, NotFound
 from shared.kernel.person import Person
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.reply import Reply
+from shared.models import attestations, promote, reproduce
 from shared.models import model as models
-from shared.models import promote, reproduce
 from shared.models import why as whys
+from shared.models.attestations import Attestation
 from shared.models.decide import ChangeRequest
 from shared.models.evidence import MODELS
 from shared.models.find import aliases_of, chosen_by, model_named, version_of
 from shared.models.ports import ModelPorts
-from shared.models.signature import SIGNATURE, key_digest, read_signature
+from shared.models.signature import SIGNATURE, read_signature
+from shared.models.signing_key import SigningKey
+from shared.models.signing_keys import known_keys, withdraw_key
 from shared.runs.answers import Accepted, FileAddress, FilePath, FileQuery, accepted, file_address
 from shared.runs.intake.request import RunName
 from shared.runs.results.archive import MANIFEST
@@ -33,6 +37,8 @@ Json = dict[str, Any]
 ModelName = Annotated[str, Meta(pattern=f"^{models.NAME.pattern}$")]
 AliasName = Annotated[str, Meta(pattern=f"^{models.ALIAS.pattern}$")]
 VersionName = Annotated[str, Meta(pattern=f"^({models.NUMBER.pattern}|{models.ALIAS.pattern})$")]
+ATTESTATION_FILE = re.compile(rf"{attestations.FOLDER}/{models.ALIAS.pattern}-\w{{1,40}}\.json")
+KeyDigest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 Text = Annotated[str, Meta(max_length=200)]
 
 
@@ -53,11 +59,26 @@ class AliasRequest(Struct, forbid_unknown_fields=True):
     why: Text = ""
 
 
-class LetGoRequest(Struct, forbid_unknown_fields=True):
+class ReasonRequest(Struct, forbid_unknown_fields=True):
     why: Text = ""
 
 
-_NO_REASON = LetGoRequest()
+_NO_REASON = ReasonRequest()
+
+
+class AttestRequest(Struct, forbid_unknown_fields=True):
+    """Later evidence about a version: a person's own statement, or a bundle that a program signed."""
+
+    kind: Annotated[str, Meta(pattern=f"^{models.ALIAS.pattern}$", description="Such as approval, test or scan.")]
+    passed: bool = True
+    says: Annotated[str, Meta(max_length=2000)] = ""
+    bundle: Annotated[
+        dict[str, Any] | None, Meta(description="A Sigstore bundle with a DSSE envelope around an in-toto statement.")
+    ] = None
+    public_key: Annotated[str, Meta(max_length=2000, description="The PEM of the key that signed the bundle.")] = ""
+
+
+AttestationAnswer = model_of(__name__, Attestation, {})
 
 
 class AliasAnswer(Struct):
@@ -95,11 +116,15 @@ class Chain(Struct):
     holds: Annotated[bool, Meta(description="False if a link is bad.")]
 
 
+KeyAnswer = model_of(__name__, SigningKey, {})
+
+
 class Key(Struct):
-    """The public key with which this deployment signs."""
+    """The public key with which this deployment signs, and all keys that it ever signed with."""
 
     pem: str
     sha256: str
+    keys: list[KeyAnswer]  # type: ignore[valid-type]
 
 
 ComparisonAnswer = model_of(__name__, reproduce.Comparison, {"run": str})
@@ -156,7 +181,7 @@ def is_protected(routes: Routes, model: str, alias: str) -> bool:
 
 
 def let_go_version(
-    ports: ModelPorts, model: ModelName, version: VersionName, by: Person, body: LetGoRequest = _NO_REASON
+    ports: ModelPorts, model: ModelName, version: VersionName, by: Person, body: ReasonRequest = _NO_REASON
 ) -> Annotated[Json, VersionAnswer]:
     number = version_of(ports.models, model, version).number
     released = promote.let_go(ports.models, ports.clock, model, number, ChangeRequest(ports.clock(), by, body.why))
@@ -166,14 +191,38 @@ def let_go_version(
 def read_model_file(
     ports: ModelPorts, model: ModelName, version: VersionName, path: FilePath, query: FileQuery
 ) -> Annotated[Reply, {200: FileAddress, 302: None}]:
-    """Return a signed URL of this file of the version. Raises NotFound unless the signature names the file."""
+    """Return a signed URL of this file of the version. Raises NotFound unless the signature names the file, or the file
+    is an attestation.
+    """
     found = version_of(ports.models, model, version)
-    signed, _ = read_signature(ports.blobs.read(OUTPUT_CONTAINER, f"{found.proof}/{SIGNATURE}", whys.PROOF_LIMIT))
-    if path not in signed and path != SIGNATURE:
+    signed, _ = read_signature(ports.blobs.read(OUTPUT_CONTAINER, f"{found.proof}/{SIGNATURE}", promote.PROOF_LIMIT))
+    if path not in signed and path != SIGNATURE and not ATTESTATION_FILE.fullmatch(path):
         raise NotFound(f"{found} has no file {path[:200]!r}.")
     in_archive = path.startswith(MODELS) or path == MANIFEST
     folder = archive_folder(ports.runs.get(found.run).value) if in_archive else found.proof
     return file_address(ports.blobs.read_url(OUTPUT_CONTAINER, f"{folder}/{path}", ADDRESS_LIFE), query)
+
+
+def list_attestations(
+    ports: ModelPorts, model: ModelName, version: VersionName
+) -> Annotated[list[Json], list[AttestationAnswer]]:
+    return [
+        plain_fields(each, ()) for each in attestations.attestations(ports, version_of(ports.models, model, version))
+    ]
+
+
+def attest_version(
+    ports: ModelPorts, model: ModelName, version: VersionName, body: AttestRequest, by: Person
+) -> Annotated[Json, AttestationAnswer]:
+    """Add an attestation. A bundle speaks for its signer; without a bundle, the app signs for the caller."""
+    found = version_of(ports.models, model, version)
+    if (body.bundle is None) != (not body.public_key):
+        raise Impossible(
+            "Give bundle and public_key together: the signed statement, and the key that signed it.", "bad_request"
+        )
+    if body.bundle is not None:
+        return plain_fields(attestations.add(ports, found, body.kind, body.bundle, body.public_key), ())
+    return plain_fields(attestations.attest(ports, found, body.kind, body.passed, body.says, by), ())
 
 
 def explain_version(ports: ModelPorts, model: ModelName, version: VersionName) -> Annotated[Json, Chain]:
@@ -195,9 +244,29 @@ def compare_reproduction(
     return {"run": run, **asdict(reproduce.compare(ports, version_of(ports.models, model, version), run))}
 
 
+def sign_version_again(
+    ports: ModelPorts, model: ModelName, version: VersionName, by: Person, body: ReasonRequest = _NO_REASON
+) -> Annotated[Json, VersionAnswer]:
+    number = version_of(ports.models, model, version).number
+    again = promote.sign_again(ports, model, number, ChangeRequest(ports.clock(), by, body.why))
+    return _version(model_named(ports.models, model), again)
+
+
 def get_model_key(ports: ModelPorts) -> Annotated[Json, Key]:
-    pem = ports.signer.public_key()
-    return {"pem": pem.decode(), "sha256": key_digest(pem)}
+    known = known_keys(ports.models, ports.signer, ports.clock())
+    keys = sorted(known.keys.values(), key=lambda key: key.since, reverse=True)
+    return {
+        "pem": known.keys[known.current].pem,
+        "sha256": known.current,
+        "keys": [plain_fields(key, ()) for key in keys],
+    }
+
+
+def withdraw_model_key(
+    ports: ModelPorts, sha256: KeyDigest, by: Person, body: ReasonRequest = _NO_REASON
+) -> Annotated[Json, KeyAnswer]:
+    asked = ChangeRequest(ports.clock(), by, body.why)
+    return plain_fields(withdraw_key(ports.models, ports.signer, sha256, asked), ())
 
 
 def _head(model: models.Model) -> Json:

@@ -13,11 +13,14 @@ from uuid import NAMESPACE_URL, uuid5
 
 from shared.models.decide import ChangeRequest
 from shared.models.evidence import Evidence
-from shared.models.sources import all_packages, not_known
+from shared.models.sources import all_packages, not_known, of_packages
 
 if TYPE_CHECKING:
     from cyclonedx.model.bom import Bom
     from cyclonedx.model.component import Component
+    from cyclonedx.model.contact import OrganizationalContact, OrganizationalEntity
+    from cyclonedx.model.license import License
+    from cyclonedx.model.tool import ToolRepository
 
 Json = dict[str, Any]
 BOM = "bom.json"
@@ -45,9 +48,40 @@ def _made(evidence: Evidence, name: str, number: int, asked: ChangeRequest) -> B
     model = _model(evidence, name, number)
     parts = [*_data(evidence), *_libraries(evidence)]
     serial = uuid5(NAMESPACE_URL, f"urn:trainyard:{name}:{number}:{evidence.run.name}")
-    made = Bom(serial_number=serial, metadata=BomMetaData(component=model, timestamp=asked.at), components=parts)
+    metadata = BomMetaData(
+        component=model, timestamp=asked.at, tools=_tools(), authors=_authors(evidence), supplier=_supplier(evidence)
+    )
+    made = Bom(serial_number=serial, metadata=metadata, components=parts)
     made.register_dependency(model, parts)
     return made
+
+
+def _tools() -> ToolRepository:
+    from cyclonedx.model.component import Component, ComponentType
+    from cyclonedx.model.tool import ToolRepository
+
+    return ToolRepository(components=[Component(name="trainyard", type=ComponentType.APPLICATION)])
+
+
+def _authors(evidence: Evidence) -> list[OrganizationalContact]:
+    from cyclonedx.model.contact import OrganizationalContact
+
+    author = evidence.stated.get("author")
+    return [OrganizationalContact(name=author)] if author else []
+
+
+def _supplier(evidence: Evidence) -> OrganizationalEntity | None:
+    from cyclonedx.model.contact import OrganizationalEntity
+
+    supplier = evidence.stated.get("supplier")
+    return OrganizationalEntity(name=supplier) if supplier else None
+
+
+def _licences(text: str | None) -> list[License]:
+    """Return the licence by its own words: an SPDX identifier would be claimed for what nobody checked."""
+    from cyclonedx.model.license import DisjunctiveLicense
+
+    return [DisjunctiveLicense(name=text)] if text else []
 
 
 def _model(evidence: Evidence, name: str, number: int) -> Component:
@@ -65,6 +99,8 @@ def _model(evidence: Evidence, name: str, number: int) -> Component:
         type=ComponentType.MACHINE_LEARNING_MODEL,
         bom_ref=f"{name}@{number}",
         components=files,
+        description=evidence.stated.get("task"),
+        licenses=_licences(evidence.stated.get("licence")),
         properties=[Property(name=f"trainyard:{key}", value=value) for key, value in properties.items() if value],
     )
 
@@ -88,16 +124,29 @@ def _data(evidence: Evidence) -> Iterator[Component]:
         type=ComponentType.DATA,
         bom_ref=f"drop:{asked.drop}",
         components=files,
+        description=evidence.stated.get("data_origin"),
+        licenses=_licences(evidence.stated.get("data_licence")),
     )
 
 
 def _libraries(evidence: Evidence) -> Iterator[Component]:
+    from cyclonedx.model import Property
     from cyclonedx.model.component import Component, ComponentType
     from packageurl import PackageURL
 
+    licences, records = of_packages(evidence, "licences"), of_packages(evidence, "records")
     for name, version in all_packages(evidence):
         url = PackageURL("pypi", name=name.lower(), version=version)
-        yield Component(name=name, version=version, type=ComponentType.LIBRARY, purl=url, bom_ref=str(url))
+        record = [Property(name="trainyard:sha256 of RECORD", value=str(records[name]))] if name in records else []
+        yield Component(
+            name=name,
+            version=version,
+            type=ComponentType.LIBRARY,
+            purl=url,
+            bom_ref=str(url),
+            licenses=_licences(licences.get(name)),
+            properties=record,
+        )
 
 
 def _model_card(evidence: Evidence) -> Json:
@@ -106,11 +155,15 @@ def _model_card(evidence: Evidence) -> Json:
     data = [{"ref": f"drop:{run.asked.drop}"}] if evidence.data else []
     metrics = [{"type": name, "value": f"{value:g}"} for name, value in sorted(run.measured.of_model.items())]
     properties = [
-        {"name": f"parameter:{name}", "value": str(value)}
+        {"name": f"hyperparameter:{name}", "value": str(value)}
         for name, value in sorted(evidence.maker.asked.parameters.items())
     ]
+    stated = evidence.stated
+    uses, limits = stated.get("intended_use"), stated.get("limits")
+    considerations = ({"useCases": [uses]} if uses else {}) | ({"technicalLimitations": [limits]} if limits else {})
     return {
-        "modelParameters": {"datasets": data},
+        "modelParameters": {"datasets": data} | ({"task": stated["task"]} if "task" in stated else {}),
+        "considerations": considerations,
         "quantitativeAnalysis": {"performanceMetrics": metrics},
         "properties": [*properties, *({"name": "not known", "value": gap} for gap in not_known(evidence))],
     }

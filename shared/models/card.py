@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from shared.jobs.card import FACTS
 from shared.models.bom import components
 
 Json = dict[str, Any]
@@ -21,6 +22,7 @@ def card(provenance: Json, bom: Json) -> str:
     build = predicate["buildDefinition"]
     asked, inner = build["externalParameters"], build["internalParameters"]
     head = {"model_name": model["name"], "tags": ["trainyard"], "datasets": [asked["drop"]] if asked["drop"] else []}
+    head |= {"license": stated["licence"]} if (stated := predicate["trainyard_stated"]).get("licence") else {}
     return "\n".join(
         [
             f"---\n{yaml.safe_dump(head, sort_keys=False).strip()}\n---",
@@ -28,6 +30,9 @@ def card(provenance: Json, bom: Json) -> str:
             "",
             f"Trained by run `{run['name']}`{_for(run['owner'])}, promoted at {model['promotedAt']}"
             f"{_for(model['promotedBy'])}." + (f" {_cell(model['why'])}" if model["why"] else ""),
+            "",
+            "## About",
+            *_table(("fact", "statement"), _about(predicate["trainyard_stated"])),
             "",
             "## Metrics",
             *(
@@ -55,6 +60,10 @@ def card(provenance: Json, bom: Json) -> str:
             "",
         ]
     )
+
+
+def _about(stated: Json) -> list[tuple[str, str]]:
+    return [(name.replace("_", " "), stated.get(name, "nobody stated it")) for name in FACTS]
 
 
 def _for(who: str) -> str:

@@ -93,6 +93,12 @@ def without(model: Model, version: Version, asked: ChangeRequest) -> Changed:
     return after, [change]
 
 
+def signed_again(model: Model, version: Version, asked: ChangeRequest) -> Changed:
+    """Return the model with the line that a version got a new signature."""
+    after, change = _with_change(model, asked, ChangeKind.SIGNED, before=version.number, after=version.number)
+    return after, [change]
+
+
 def _going_back_to(alias: Alias, earlier: tuple[int, ...]) -> Alias:
     return Alias(alias.number, alias.at, alias.by, alias.by_id, alias.why, earlier)
 

@@ -8,7 +8,9 @@ from typing import Any
 
 from shared.drops.ports import DropPorts
 from shared.drops.versions import listing_of
+from shared.jobs.card import Card
 from shared.jobs.readers.variables import without_values
+from shared.jobs.route import Routes
 from shared.kernel.errors import Conflict, NotFound
 from shared.kernel.parallel import Each
 from shared.kernel.parsing import read_json
@@ -61,6 +63,7 @@ class Evidence:
     parent: str = ""  # the version, else the run, whose model the training started from
     parent_digest: str = ""
     workspace: str = ""
+    stated: Card = field(default_factory=dict)  # what people state about the models of the route
 
     @property
     def maker(self) -> Run:
@@ -97,6 +100,7 @@ def gather(ports: ModelPorts, run: Run) -> Evidence:
         parent=parent,
         parent_digest=parent_digest,
         workspace=ports.registry.workspace(),
+        stated=_stated(ports.routes, run),
     )
 
 
@@ -150,6 +154,11 @@ def _data(ports: DropPorts, run: Run) -> tuple[tuple[tuple[Blob, str], ...], str
     except Conflict as exc:
         return tuple((blob, "") for blob in blobs), str(exc)
     return tuple(zip(blobs, digests, strict=True)), ""
+
+
+def _stated(routes: Routes, run: Run) -> Card:
+    route = routes.get(run.asked.route)
+    return dict(route.card) if route else {}
 
 
 def _parent(models: Models, run: Run) -> tuple[str, str]:

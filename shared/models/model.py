@@ -31,6 +31,7 @@ class ChangeKind(StrEnum):
     UNDO = "undo"  # an alias was moved back
     LET_GO = "let go"  # a version was released
     LOST = "lost"  # a run was judged, and the alias stayed
+    SIGNED = "signed"  # a version was signed again, with another key
 
 
 class Alias(msgspec.Struct, frozen=True, array_like=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shared.kernel.operation import Operation, OperationGroup
+from shared.kernel.operation import CODER, Operation, OperationGroup
 
 ANSWERS = "shared.models.api"
 VERSION = "models/{model}/versions/{version}"
@@ -39,6 +39,17 @@ GROUP = OperationGroup(
             problems=(404,),
         ),
         Operation(
+            "list_attestations", "GET", f"{VERSION}/attestations", ANSWERS,
+            "List the attestations of a version, the newest first",
+            "The signature of each was checked now; `problem` says why one does not count", problems=(404,),
+        ),
+        Operation(
+            "attest_version", "POST", f"{VERSION}/attestations", ANSWERS,
+            "Add an approval, a test report, a scan or other evidence to a version",
+            'Give `{"kind", "passed", "says"}`, which the app signs for you, or `{"kind", "bundle", "public_key"}`',
+            status=201, problems=(404, 409, 422),
+        ),
+        Operation(
             "explain_version", "GET", f"{VERSION}/why", ANSWERS,
             "Show where the version comes from", "Each link of the chain is good, bad or unknown", problems=(404,),
         ),
@@ -56,7 +67,20 @@ GROUP = OperationGroup(
             "let_go_version", "POST", f"{VERSION}/let-go", ANSWERS,
             "Release a version", "409 while an alias points at it", problems=(404, 409),
         ),
-        Operation("get_model_key", "GET", "model-key", ANSWERS, "Show the public key of the models' signatures"),
+        Operation(
+            "sign_version_again", "POST", f"{VERSION}/sign", ANSWERS,
+            "Sign a version again, with the key that signs now", "409 if a file differs from what was signed",
+            problems=(404, 409), needs=CODER,
+        ),
+        Operation(
+            "get_model_key", "GET", "model-key", ANSWERS,
+            "Show the public key of the models' signatures", "`keys` has the earlier keys, with their times",
+        ),
+        Operation(
+            "withdraw_model_key", "POST", "model-keys/{sha256}/withdraw", ANSWERS,
+            "Withdraw a signing key that somebody else may have", "No signature of this key counts any more",
+            problems=(404,), needs=CODER,
+        ),
     ),
     "`{version}` is a number or an alias.",
 )  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Protocol
 from shared.jobs.location import Location
 from shared.kernel.versioned import Stored
 from shared.models.model import Change, Model, Version
+from shared.models.signing_key import SigningKey
 from shared.removals.ports import RemovalPorts
 
 
@@ -50,6 +51,12 @@ class Models(Protocol):
 
     def history(self, name: str, limit: int = 100) -> list[Change]:
         """Return up to `limit` lines of the model's history, newest first."""
+
+    def signing_keys(self) -> list[SigningKey]:
+        """Return every public key that was recorded."""
+
+    def put_signing_key(self, key: SigningKey) -> None:
+        """Record a public key, in place of what was recorded of the same key."""
 
 
 class Signer(Protocol):

@@ -21,23 +21,36 @@ from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blobs, Place
 from shared.kernel.versioned import Stored
 from shared.models import file_content
+from shared.models.attestations import demand
 from shared.models.bom import BOM, bom
 from shared.models.card import CARD, card
-from shared.models.decide import ChangeRequest, kept, pointed, pointed_from, undone, with_version, without
-from shared.models.evidence import Evidence, gather
+from shared.models.decide import (
+    ChangeRequest,
+    kept,
+    pointed,
+    pointed_from,
+    signed_again,
+    undone,
+    with_version,
+    without,
+)
+from shared.models.evidence import MODELS, Evidence, gather, model_digests
 from shared.models.facts import AliasMoved
 from shared.models.find import model_named, version_named
 from shared.models.model import Alias, Change, ChangeKind, Model, Version, check_alias, check_name
 from shared.models.ports import ModelPorts, Models, Write
 from shared.models.provenance import PROVENANCE, provenance
-from shared.models.signature import SIGNATURE, key_digest, root_digest, signed
+from shared.models.signature import SIGNATURE, key_digest, read_signature, root_digest, signed
+from shared.models.signing_keys import record_key
 from shared.runs.intake.warm_start import model_of
 from shared.runs.model import Run, RunState
 from shared.runs.ports import Runs
+from shared.runs.results.archive import MANIFEST
 from shared.runs.results.outputs import archive_folder
 
 log = logging.getLogger(__name__)
 
+PROOF_LIMIT = 64 << 20  # bytes of one document of a proof
 SEEN = 50  # newest history lines, among which a line that was just written is found
 JSON, MARKDOWN, BUNDLE = "application/json", "text/markdown", "application/vnd.dev.sigstore.bundle.v0.3+json"
 Move = Callable[[Model], tuple[Model, list[Change]]]
@@ -86,7 +99,8 @@ def promote_run(
 def point(
     ports: ModelPorts, name: str, number: int, alias: str, asked: ChangeRequest, judged: Judged | None = None
 ) -> Model:
-    """Point an alias at a version. Raises NotFound for a version that does not exist or was released.
+    """Point an alias at a version. Raises NotFound for a version that does not exist or was released, and Conflict for
+    one without the attestations that a route of the model demands.
 
     A repeat does not move the alias, but repeats the reactions to the move, in case a crash after the write prevented
     them.
@@ -94,9 +108,10 @@ def point(
     check_alias(alias)
 
     def move(model: Model) -> tuple[Model, list[Change]]:
-        version_named(
-            ports.models, name, number
-        )  # after the model was read: a concurrent release changes the model's etag
+        # after the model was read: a concurrent release changes the model's etag
+        version = version_named(ports.models, name, number)
+        if not (there := model.aliases.get(alias)) or there.number != number:
+            demand(ports, version, alias)
         if judged:
             return pointed_from(model, number, alias, judged.alias, asked)
         return pointed(model, number, alias, asked)
@@ -127,6 +142,42 @@ def let_go(models: Models, clock: Clock, name: str, number: int, asked: ChangeRe
         return released
 
     return compare_and_set(clock, f"Model {name}", lambda: _stored(models, name), write)
+
+
+def sign_again(ports: ModelPorts, name: str, number: int, asked: ChangeRequest) -> Version:
+    """Sign a version with the key that signs now, after every signed file was read and compared with its signature.
+
+    A repeat signs once more. Raises Conflict if a file differs from what was signed.
+    """
+    version = version_named(ports.models, name, number)
+    files = _as_signed(ports, version)
+    record_key(ports.models, ports.signer, asked.at)
+    content = signed(str(version), files, ports.signer)
+    ports.blobs.write(OUTPUT_CONTAINER, f"{version.proof}/{SIGNATURE}", content, BUNDLE)
+
+    def write(stored: Stored[Model]) -> Version:
+        after, changes = signed_again(stored.value, version, asked)
+        again = replace(version_named(ports.models, name, number), signer=key_digest(ports.signer.public_key()))
+        _write(ports.models, stored, Write(after, changes, again))
+        return again
+
+    return compare_and_set(ports.clock, f"Model {name}", lambda: _stored(ports.models, name), write)
+
+
+def _as_signed(ports: ModelPorts, version: Version) -> dict[str, str]:
+    """Return the SHA-256 of every file of the version, read now. Raises Conflict if one is not as it was signed."""
+    files, _ = read_signature(ports.blobs.read(OUTPUT_CONTAINER, f"{version.proof}/{SIGNATURE}", PROOF_LIMIT))
+    run = ports.runs.get(version.run).value
+    now = model_digests(ports.blobs, ports.each, run)
+    for name in files:
+        if not name.startswith(MODELS):
+            folder = archive_folder(run) if name == MANIFEST else version.proof
+            content = ports.blobs.read(OUTPUT_CONTAINER, f"{folder}/{name}", PROOF_LIMIT)
+            now[name] = hashlib.sha256(content).hexdigest()
+    if now != files or root_digest(now) != version.digest:
+        names = sorted(name for name in now.keys() | files.keys() if now.get(name) != files.get(name))
+        raise Conflict(f"{version} is not as it was signed: {', '.join(names[:5]) or SIGNATURE} differs.", "altered")
+    return files
 
 
 def _promotable(runs: Runs, name: str) -> Run:
@@ -179,7 +230,8 @@ def _make(
 
 
 def _prove(ports: ModelPorts, evidence: Evidence, name: str, number: int, asked: ChangeRequest) -> Version:
-    """Write the proof and return the described version."""
+    """Write the proof and return the described version. Raises Conflict if the signing key was withdrawn."""
+    record_key(ports.models, ports.signer, asked.at)
     statement = provenance(evidence, name, number, asked)
     materials = bom(evidence, name, number, asked)
     documents = {
@@ -272,7 +324,11 @@ def _is_made(models: Models, write: Write) -> bool:
     if (version := write.version) is None:
         return write.changes[-1] in models.history(write.model.name, SEEN)
     stored = models.version(version.model, version.number)
-    return stored is not None and (stored.proof, stored.let_go_at) == (version.proof, version.let_go_at)
+    return stored is not None and _signs(stored) == _signs(version)
+
+
+def _signs(version: Version) -> tuple[object, ...]:
+    return version.proof, version.let_go_at, version.signer
 
 
 def _stored(models: Models, name: str) -> Stored[Model]:

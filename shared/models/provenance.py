@@ -32,14 +32,7 @@ def provenance(evidence: Evidence, name: str, number: int, asked: ChangeRequest)
             "buildDefinition": {
                 "buildType": BUILD_TYPE,
                 "externalParameters": _asked_for(evidence),
-                "internalParameters": {
-                    "job": evidence.job,
-                    "node": evidence.node,
-                    "nodes": {
-                        place: {**facts, "packages": len(packages(facts))} for place, facts in evidence.nodes.items()
-                    },
-                    "data": _data_facts(evidence),
-                },
+                "internalParameters": _internals(evidence),
                 "resolvedDependencies": resources(evidence),
             },
             "runDetails": {
@@ -52,6 +45,7 @@ def provenance(evidence: Evidence, name: str, number: int, asked: ChangeRequest)
                 ],
             },
             "trainyard_run": _run_facts(evidence),
+            "trainyard_stated": evidence.stated,
             "trainyard_not_known": [*not_known(evidence), *_claims(asked)],
             "trainyard_model": {
                 "name": name,
@@ -64,6 +58,11 @@ def provenance(evidence: Evidence, name: str, number: int, asked: ChangeRequest)
             },
         },
     }
+
+
+def _internals(evidence: Evidence) -> Json:
+    nodes = {place: {**facts, "packages": len(packages(facts))} for place, facts in evidence.nodes.items()}
+    return {"job": evidence.job, "node": evidence.node, "nodes": nodes, "data": _data_facts(evidence)}
 
 
 def _asked_for(evidence: Evidence) -> Json:

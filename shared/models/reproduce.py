@@ -16,6 +16,7 @@ from shared.models import why
 from shared.models.evidence import model_digests, node_facts
 from shared.models.model import Version
 from shared.models.ports import ModelPorts
+from shared.models.promote import PROOF_LIMIT
 from shared.models.signature import SIGNATURE, read_signature
 from shared.models.sources import packages
 from shared.runs.find_run import find_run
@@ -119,7 +120,7 @@ def compare(ports: ModelPorts, version: Version, name: str) -> Comparison:
             f"Run {name} is {run.progress.state}{', not archived yet' if run.archive.at is None else ''}.",
             "not_archived",
         )
-    signed, _ = read_signature(ports.blobs.read(OUTPUT_CONTAINER, f"{version.proof}/{SIGNATURE}", why.PROOF_LIMIT))
+    signed, _ = read_signature(ports.blobs.read(OUTPUT_CONTAINER, f"{version.proof}/{SIGNATURE}", PROOF_LIMIT))
     then = {file: digest for file, digest in signed.items() if file.startswith("models/")}
     now = model_digests(ports.blobs, ports.each, run)
     is_equal = {file: then.get(file) == now.get(file) for file in sorted({*then, *now})}

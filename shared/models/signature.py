@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from shared.models.ports import Signer
@@ -46,7 +46,11 @@ def statement(name: str, files: Mapping[str, str]) -> dict[str, Any]:
 
 def signed(name: str, files: Mapping[str, str], signer: Signer) -> bytes:
     """Return the content of model.sig."""
-    payload = json.dumps(statement(name, files), indent=1).encode()
+    return bundled(json.dumps(statement(name, files), indent=1).encode(), signer)
+
+
+def bundled(payload: bytes, signer: Signer) -> bytes:
+    """Return a Sigstore bundle around a signed DSSE envelope with this in-toto statement."""
     bundle = {
         "mediaType": BUNDLE_TYPE,
         "verificationMaterial": {"publicKey": {"hint": key_digest(signer.public_key())}, "tlogEntries": []},
@@ -67,6 +71,33 @@ def what_is_signed(payload: bytes) -> bytes:
 def key_digest(public_key: bytes) -> str:
     """Return the name of a key: the SHA-256 of its PEM."""
     return hashlib.sha256(public_key).hexdigest()
+
+
+def payload_of(bundle: Mapping[str, Any], public_key: Callable[[str], bytes] | bytes) -> tuple[str, bytes]:
+    """Return the signer's hint and the payload of a bundle. `public_key` is the PEM, or finds the PEM for a hint.
+
+    Raises ValueError, with a sentence, for a payload that this key did not sign, and KeyError for another format.
+    """
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, EllipticCurvePublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    envelope = bundle["dsseEnvelope"]
+    hint = str(bundle.get("verificationMaterial", {}).get("publicKey", {}).get("hint") or "")
+    payload = base64.b64decode(envelope["payload"], validate=True)
+    key = load_pem_public_key(public_key if isinstance(public_key, bytes) else public_key(hint))
+    by_size = {256: hashes.SHA256(), 384: hashes.SHA384(), 521: hashes.SHA512()}
+    if not isinstance(key, EllipticCurvePublicKey) or key.key_size not in by_size:
+        raise ValueError("The public key uses none of the curves P-256, P-384 and P-521.")
+    if envelope["payloadType"] != PAYLOAD_TYPE:
+        raise ValueError(f"Its payloadType is not {PAYLOAD_TYPE}.")
+    signature = base64.b64decode(envelope["signatures"][0]["sig"], validate=True)
+    try:
+        key.verify(signature, what_is_signed(payload), ECDSA(by_size[key.key_size]))
+    except InvalidSignature as exc:
+        raise ValueError("The key did not sign this content.") from exc
+    return hint, payload
 
 
 def read_signature(content: bytes) -> tuple[dict[str, str], str]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
+from shared.jobs.card import FACTS
 from shared.jobs.location import DROPS_STORE, Location
 from shared.jobs.readers.git import source_of
 from shared.jobs.readers.pipeline import steps
@@ -35,7 +36,16 @@ def resources(evidence: Evidence) -> list[Json]:
 
 def not_known(evidence: Evidence) -> list[str]:
     """Return a sentence for each fact missing from this proof."""
-    return [*_unknown_data(evidence), *_unknown_code(evidence), *_unknown_result(evidence)]
+    return [
+        *_unknown_data(evidence),
+        *_unknown_code(evidence),
+        *_unknown_result(evidence),
+        *(f"{name.replace('_', ' ').capitalize()}: nobody stated {what}." for name, what in _unstated(evidence)),
+    ]
+
+
+def _unstated(evidence: Evidence) -> Iterator[tuple[str, str]]:
+    return ((name, what) for name, what in FACTS.items() if name not in evidence.stated)
 
 
 def _unknown_data(evidence: Evidence) -> Iterator[str]:
@@ -84,6 +94,12 @@ def packages(node: Json) -> dict[str, str]:
     """Return a node's recorded packages, with versions."""
     versions = node.get("packages")
     return {str(name): str(version) for name, version in versions.items()} if isinstance(versions, dict) else {}
+
+
+def of_packages(evidence: Evidence, key: str) -> Json:
+    """Return one fact of the packages by name, as the nodes recorded it: `licences` or `records`."""
+    said = (facts.get(key) for facts in evidence.nodes.values())
+    return {str(name): value for each in said if isinstance(each, dict) for name, value in each.items()}
 
 
 def all_packages(evidence: Evidence) -> list[tuple[str, str]]:

@@ -16,14 +16,17 @@ from shared.kernel.errors import NotFound, TrainyardError
 from shared.kernel.parsing import read_json
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blobs, Place
+from shared.models.attestations import attestations
 from shared.models.evidence import MODELS
 from shared.models.find import aliases_of, chosen_by, model_named
 from shared.models.hashing import MOST_DATA_FILES
 from shared.models.inputs import listed, places
 from shared.models.model import Version
-from shared.models.ports import ModelPorts, Models, Signer
+from shared.models.ports import ModelPorts, Models
+from shared.models.promote import PROOF_LIMIT
 from shared.models.provenance import PROVENANCE
-from shared.models.signature import SIGNATURE, key_digest, read_signature
+from shared.models.signature import SIGNATURE, read_signature
+from shared.models.signing_keys import KnownKeys, known_keys
 from shared.models.sources import packages
 from shared.runs.content import SUCCESS_MARKER, drop_blobs
 from shared.runs.model import Run
@@ -32,7 +35,6 @@ from shared.runs.results.archive import read_manifest
 from shared.runs.results.outputs import archive_folder
 from shared.runs.views.summary import most_telling_first
 
-PROOF_LIMIT = 64 << 20
 NAMED = 5
 GOOD, BAD, UNKNOWN = "good", "bad", "unknown"
 
@@ -51,7 +53,8 @@ def chain(ports: ModelPorts, version: Version) -> list[Link]:
     content.
     """
     run = ports.runs.get(version.run).value
-    signed, problem = _signed(ports.signer, ports.blobs, version)
+    keys = known_keys(ports.models, ports.signer, ports.clock())
+    signed, problem = _signed(keys, ports.blobs, version)
     proof = read_json(ports.blobs.read(OUTPUT_CONTAINER, f"{version.proof}/{PROVENANCE}", PROOF_LIMIT), PROVENANCE)
     predicate = proof["predicate"]
     return [
@@ -59,7 +62,7 @@ def chain(ports: ModelPorts, version: Version) -> list[Link]:
         Link(
             "signature",
             BAD if problem else GOOD,
-            problem or f"{len(signed)} files, signed by key {version.signer[:16]}.",
+            problem or f"{len(signed)} files, signed by key {version.signer[:16]}{_until(keys, version.signer)}.",
         ),
         _weights(ports.blobs, run, signed),
         _run(run, chosen_by(model_named(ports.models, version.model))),
@@ -67,6 +70,7 @@ def chain(ports: ModelPorts, version: Version) -> list[Link]:
         _code(predicate),
         _environment(predicate),
         *_parent(ports.runs, version),
+        *_attested(ports, version),
         _cost(run),
     ]
 
@@ -122,13 +126,20 @@ def _name(models: Models, version: Version) -> Link:
     return Link("name", GOOD, f"{version}{also}; promoted at {version.at:%Y-%m-%d %H:%M} UTC{by}{why}.")
 
 
-def _signed(signer: Signer, blobs: Blobs, version: Version) -> tuple[dict[str, str], str]:
+def _until(keys: KnownKeys, sha256: str) -> str:
+    ended = keys.keys[sha256].until
+    return f", which signed until {ended:%Y-%m-%d %H:%M} UTC" if ended else ""
+
+
+def _signed(keys: KnownKeys, blobs: Blobs, version: Version) -> tuple[dict[str, str], str]:
     """Return the signed files with their SHA-256, and any problem with the signature or a document of the proof."""
     try:
         content = blobs.read(OUTPUT_CONTAINER, f"{version.proof}/{SIGNATURE}", PROOF_LIMIT)
         files, hint = read_signature(content)
-        if hint != version.signer or hint != key_digest(signer.public_key()):
-            return files, f"It was signed by key {hint[:16]}, not by the key of this deployment."
+        if why := keys.why_not(hint):
+            return files, why
+        if hint != version.signer:
+            return files, f"It was signed by key {hint[:16]}, not by key {version.signer[:16]}, which was recorded."
         for name in (name for name in files if not name.startswith(MODELS) and name != "manifest.json"):
             document = blobs.read(OUTPUT_CONTAINER, f"{version.proof}/{name}", PROOF_LIMIT)
             if hashlib.sha256(document).hexdigest() != files[name]:
@@ -226,6 +237,16 @@ def _parent(runs: Runs, version: Version) -> Iterator[Link]:
             BAD if gone else GOOD,
             f"It started from the model of run {parent.name}{', which was removed' if gone else ''}.",
         )
+
+
+def _attested(ports: ModelPorts, version: Version) -> Iterator[Link]:
+    for each in attestations(ports, version):
+        by = each.by or (f"key {each.signer[:16]}" if each.signer else "nobody known")
+        claim = " (a name without sign-in)" if each.of_app and not each.by_id else ""
+        words = f"{'passed' if each.passed else 'failed'}, says {by}{claim} at {each.at or 'an unknown time'}"
+        says = f": {each.says}" if each.says else ""
+        state = BAD if each.problem or not each.passed else GOOD
+        yield Link(each.kind, state, each.problem or f"{words}{says}.")
 
 
 def _cost(run: Run) -> Link:

@@ -38,7 +38,7 @@ def load(file: Path, region: str = "") -> Policy:
     own = Prices(_price(entry, f"{file}: prices") for entry in _entries(document, "prices", list, file))
     budgets = _entries(document, "budgets", dict, file)
     return Policy(
-        region=str(document.get("region") or region),
+        region=_region(str(document.get("region") or ""), str(file)) or region,
         budgets={_name(name, file): _budget(entry, f"{file}: budget {name!r}") for name, entry in budgets.items()},
         prices=own,
         shipped=shipped,
@@ -70,7 +70,17 @@ def _price(entry: Any, where: str) -> Price:
     if (tier := str(entry.get("tier", "dedicated"))) not in TIERS:
         raise BadSetting(f"{where}: tier is {tier!r}; choose from {_list(TIERS)}.")
     dollars = _number(entry["dollars"], "dollars", 0, 1e6, where)
-    return Price(str(entry["vm_size"]), tier, str(entry.get("region", "")), dollars, "money.yaml")
+    return Price(str(entry["vm_size"]), tier, _region(str(entry.get("region", "")), where), dollars, "money.yaml")
+
+
+def _region(name: str, where: str) -> str:
+    """Return the name of the region. Raises BadSetting for a name that no region has."""
+    if name:
+        from shared.money.regions import region_fault  # not at the cold start of an app whose file names no region
+
+        if fault := region_fault(name):
+            raise BadSetting(f"{where}: region {fault}")
+    return name
 
 
 def _entries(document: dict[str, Any], key: str, kind: type[Any], file: Path) -> Any:

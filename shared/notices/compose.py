@@ -107,7 +107,7 @@ def _lost(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
 def _schedule(_: Runs, notice: Notice, data: dict[str, Any]) -> Notice:
     title = f"Schedule {data.get('schedule')} could not start its run: {data.get('why')}"
     facts = {name: value for name, value in data.items() if name not in ("schedule", "why")}
-    hint = f"`schedule log {data.get('schedule')}` shows its firings. The next firing is still tried."
+    hint = f"`schedule log {data.get('schedule')}` shows its firings. The schedule tries again at its next firing."
     return replace(
         _plain(notice, NoticeKind.SCHEDULE, title, facts | {"what to do": hint}), route=str(data.get("route", ""))
     )

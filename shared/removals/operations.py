@@ -29,7 +29,7 @@ GROUP = OperationGroup(
         Operation("get_retention", "GET", "retention", ANSWERS, "List what retention will remove within a week"),
         Operation(
             "get_usage", "GET", "usage", ANSWERS,
-            "Show what uses the storage", "Bytes by kind, and the 50 largest holders",
+            "Show what uses the storage", "The bytes of each kind, and the 50 runs and drops with the most bytes",
         ),
     ),
 )  # fmt: skip

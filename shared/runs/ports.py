@@ -64,7 +64,8 @@ _SOME = {
 
 
 def read_columns(which: RunFields) -> frozenset[str]:
-    """Return the columns of a run that a page with these fields reads. ALL and NODES also have the features' parts."""
+    """Return the columns of a run that a page with these fields reads. ALL and NODES also have the features' parts,
+    and ROW those with a cell."""
     if which is RunFields.ALL:
         return frozenset(columns(Run)) - {"request"}
     listed = {name for name, each in columns(Run).items() if each.listed} if which is RunFields.ROW else set()

@@ -25,7 +25,7 @@ GROUP = OperationGroup(
         ),
         Operation(
             "remove_schedule", "DELETE", "schedules/{schedule}", ANSWERS,
-            "Remove a schedule", "Its runs go on", problems=(404,),
+            "Remove a schedule", "Its runs continue", problems=(404,),
         ),
         Operation(
             "list_firings", "GET", "schedules/{schedule}/firings", ANSWERS,

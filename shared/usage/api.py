@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from statistics import fmean
 from typing import Annotated, Any
 
 import msgspec
@@ -20,10 +19,11 @@ from shared.runs.views.metrics import series
 from shared.usage.advice import Advice, advice
 from shared.usage.model import NodeUsage, UsageSummary, rows, summary
 from shared.usage.reading import usage_of
-from shared.usage.words import sentence
+from shared.usage.words import TimeWent, sentence
 
 log = logging.getLogger(__name__)
-WAITED = "data_wait_share"  # written by Trainyard's trainers: the share of the time that went by until data were there
+# Metrics that Trainyard's trainers write (the third: any training may): shares of the time since the row before.
+WAITED, SAVED, OTHERS = "data_wait_share", "save_share", "others_wait_share"
 
 
 class NodeUsageAnswer(Struct):
@@ -33,6 +33,7 @@ class NodeUsageAnswer(Struct):
     waited_for_data: Annotated[
         float | None, Meta(description="Share of the time, from 0 to 1; null if the training did not say it.")
     ]
+    time_went: Annotated[TimeWent, Meta(description="Shares of the training's time, from 0 to 1, where it says them.")]
     advice: Annotated[str | None, Meta(description="A smaller machine that would do; null without evidence.")]
     samples: Annotated[
         list[dict[str, Any]],
@@ -44,23 +45,26 @@ def get_run_usage(ports: MoneyPorts, run: RunName) -> Annotated[Json, NodeUsageA
     """Return how the nodes of a run were used. Raises NotFound, and Unavailable if Azure Monitor does not answer."""
     record = ports.runs.get(run).value
     usage = usage_of(ports, record)
-    found, waited = summary(usage), waited_for_data(ports, record)
+    found, went = summary(usage), time_went(ports, record)
     advised = smaller_machine(ports, record, usage, found) if found else None
     return {
         "run": run,
-        "sentence": sentence(found, waited) if found else "",
+        "sentence": sentence(found, went) if found else "",
         "summary": msgspec.to_builtins(found),
-        "waited_for_data": waited,
+        "waited_for_data": went.data,
+        "time_went": msgspec.to_builtins(went),
         "advice": str(advised) if advised else None,
         "samples": rows(usage),
     }
 
 
-def waited_for_data(ports: RunPorts, run: Run) -> float | None:
-    """Return the share of the time in which the training waited for data; None if its metrics do not say it."""
-    points = series(ports, run.name, WAITED, printed=False).get(WAITED, [])
-    shares = [value for _, value, _ in points if 0 <= value <= 1]
-    return fmean(shares) if shares else None
+def time_went(ports: RunPorts, run: Run) -> TimeWent:
+    """Return where the training's time went, as its metrics say. A row without a share adds nothing to it."""
+    found = series(ports, run.name, f"{WAITED},{SAVED},{OTHERS}", printed=False)
+    shares = {name: [value for _, value, _ in points if 0 <= value <= 1] for name, points in found.items()}
+    rows = max(map(len, shares.values()), default=0)
+    means = {name: sum(values) / rows for name, values in shares.items() if values}
+    return TimeWent.of(means.get(WAITED), means.get(SAVED), means.get(OTHERS))
 
 
 def smaller_machine(ports: MoneyPorts, run: Run, usage: NodeUsage, found: UsageSummary) -> Advice | None:

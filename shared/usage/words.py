@@ -2,14 +2,45 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from shared.usage.model import UsageSummary
 
 GIGABYTE = 1000.0  # megabytes
 WATT_HOUR = 3600.0  # joules
 
 
-def sentence(found: UsageSummary, waited: float | None = None) -> str:
-    """Return how the nodes were used, and which share of the time the training waited for data (from 0 to 1)."""
+@dataclass(frozen=True)
+class TimeWent:
+    """Where a training's time went, as shares from 0 to 1. None: the training did not say it.
+
+    `others` is the time that processes waited for slower ones. What is left of the known shares is `computing`.
+    """
+
+    data: float | None = None
+    saving: float | None = None
+    others: float | None = None
+    computing: float | None = None
+
+    @classmethod
+    def of(cls, data: float | None, saving: float | None, others: float | None) -> TimeWent:
+        """Return where the time went; without the share of waiting for data, the share of computing is not known."""
+        rest = None if data is None else max(0.0, 1.0 - data - (saving or 0.0) - (others or 0.0))
+        return cls(data, saving, others, rest)
+
+    def parts(self) -> list[str]:
+        """Return the known shares in words."""
+        words = {
+            "of the time waiting for data": self.data,
+            "waiting for other processes": self.others,
+            "saving": self.saving,
+            "computing": self.computing,
+        }
+        return [f"{100 * share:.0f} % {what}" for what, share in words.items() if share is not None]
+
+
+def sentence(found: UsageSummary, went: TimeWent = TimeWent()) -> str:
+    """Return how the nodes were used, and where the training's time went."""
     parts = [f"{found.nodes} node{'' if found.nodes == 1 else 's'}"]
     if found.cpu is not None:
         parts.append(f"processors {found.cpu:.0f} %")
@@ -21,9 +52,7 @@ def sentence(found: UsageSummary, waited: float | None = None) -> str:
         parts.append(f"GPU memory {_of(found.gpu_memory, found.gpu_memory_in_all)}")
     if found.gpu_energy:
         parts.append(f"{energy(found.gpu_energy)} for the GPUs")
-    if waited is not None:
-        parts.append(f"{100 * waited:.0f} % of the time waiting for data")
-    return ", ".join(parts)
+    return ", ".join([*parts, *went.parts()])
 
 
 def energy(joules: float) -> str:

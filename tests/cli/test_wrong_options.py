@@ -98,3 +98,14 @@ def test_metrics_of_another_name_are_named(server: Server, run: Typed, capsys: p
     server.says(f"/api/runs/{name}/metrics", {"series": {"test_accuracy": [[1, 0.5]], "loss": [[1, 2.0]]}})
     run("metrics", name, "--name", "acc", "--url", server.url)
     assert "No acc. There are: loss, test_accuracy." in capsys.readouterr().err
+
+
+def test_a_log_that_is_silent_says_why(server: Server, run: Typed, capsys: pytest.CaptureFixture[str]) -> None:
+    """`logs -f` of a run that waits for nodes says so at once."""
+    name = "mnist-0123456789abcdef"
+    now = "2026-01-31T08:00:00+00:00"
+    history = [{"state": "received", "at": now}, {"state": "queued", "at": now}]
+    row = {"run": name, "state": "queued", "created_at": now, "archived_at": None, "history": history}
+    server.says(f"/api/runs/{name}", row)
+    run("logs", "-f", name, "--url", server.url)
+    assert f"{name}: allocating nodes, " in capsys.readouterr().err

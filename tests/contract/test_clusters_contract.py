@@ -171,3 +171,11 @@ def known(compute: dict[str, Any]) -> dict[str, Any]:
         compute["properties"].pop(key, None)
     compute.pop("systemData", None)
     return compute
+
+
+def test_a_registry_says_what_it_has(azureml: LocalAzureML) -> None:
+    """The app finds a registry through the service that MLClient asks, and then its assets."""
+    arm = connect(azureml.workspace).arm
+    assert arm.find_in_registry("azureml", "environments/sklearn-1.5") is not None
+    assert arm.find_in_registry("azureml", "components/no-such-component/versions/1") is None
+    assert arm.find_in_registry("no-such-registry", "components/fit") is None

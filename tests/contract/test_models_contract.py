@@ -15,6 +15,7 @@ from shared.kernel.person import Person
 from shared.models.decide import ChangeRequest, pointed, with_version
 from shared.models.model import Model, Version
 from shared.models.ports import Models, Write
+from shared.models.signing_key import SigningKey
 from tests.fakes.ports import FakeModels
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
@@ -109,3 +110,13 @@ def test_of_two_writes_at_once_one_wins(models: Models) -> None:
     assert [line.order for line in lines] == list(range(32, 0, -1))
     last = {line.alias: line.after for line in reversed(lines) if line.alias}
     assert last == {name: alias.number for name, alias in stored.value.aliases.items()}
+
+
+def test_a_key_is_recorded_in_place_of_itself(models: Models) -> None:
+    """Each key once, with the newest of what is known of it."""
+    first = SigningKey("a" * 64, "PEM", NOW)
+    ended = replace(first, until=NOW, withdrawn_at=NOW, by="ann", why="lost")
+    for key in (first, SigningKey("b" * 64, "PEM 2", NOW), ended):
+        models.put_signing_key(key)
+    assert sorted(models.signing_keys(), key=lambda key: key.sha256) == [ended, SigningKey("b" * 64, "PEM 2", NOW)]
+    assert models.all() == []

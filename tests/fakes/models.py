@@ -16,6 +16,7 @@ from shared.kernel.errors import Changed
 from shared.kernel.versioned import Stored
 from shared.models.model import Change, Model, Version
 from shared.models.ports import Write
+from shared.models.signing_key import SigningKey
 from tests.fakes.records import Etags
 
 
@@ -24,6 +25,7 @@ class FakeModels:
         self.rows: dict[str, Stored[Model]] = {}
         self.made: dict[tuple[str, int], Version] = {}
         self.lines: dict[tuple[str, int], Change] = {}
+        self.keys: dict[str, SigningKey] = {}
         self._etags = Etags()
 
     def get(self, name: str) -> Stored[Model] | None:
@@ -58,6 +60,12 @@ class FakeModels:
     def history(self, name: str, limit: int = 100) -> list[Change]:
         lines = [line for (model, _), line in self.lines.items() if model == name]
         return sorted(lines, key=lambda line: -line.order)[:limit]
+
+    def signing_keys(self) -> list[SigningKey]:
+        return list(self.keys.values())
+
+    def put_signing_key(self, key: SigningKey) -> None:
+        self.keys[key.sha256] = key
 
 
 class FakeSigner:

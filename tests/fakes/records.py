@@ -18,6 +18,7 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed, Impossible, NotFound
 from shared.kernel.parts import difference, flat, from_columns
 from shared.kernel.versioned import Stored
+from shared.runs.features import parts
 from shared.runs.model import LIVE, Run, RunState
 from shared.runs.names import hour_of
 from shared.runs.ports import RunChanges, RunFields, RunFilter, RunPage, read_columns
@@ -259,9 +260,9 @@ def _equalities(run_filter: RunFilter) -> list[tuple[str, str]]:
 def _with_only(run: Run, fields: RunFields) -> Run:
     """The run with these fields alone, as a page has it."""
     values = {name: value for name, value in flat(run).items() if name in read_columns(fields)}
-    return replace(
-        from_columns(Run, values), features=run.features if fields in (RunFields.ALL, RunFields.NODES) else {}
-    )
+    kinds = {part.kind for part in parts() if part.cell or fields is not RunFields.ROW}
+    kept = {kind: value for kind, value in run.features.items() if kind in kinds and fields is not RunFields.ENTRY}
+    return replace(from_columns(Run, values), features=kept)
 
 
 def _age(run: Run) -> tuple[int, str]:

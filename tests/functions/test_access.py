@@ -32,7 +32,13 @@ from tests.shared.kernel.test_config import ENV
 from tests.shared.runs.test_comparing import run
 
 # A GET needs a reader, everything else a contributor, but for these.
-EXCEPTIONS = {"GET health": "anyone", "GET page/{*path}": "anyone", "POST uploads": "coder"}
+EXCEPTIONS = {
+    "GET health": "anyone",
+    "GET page/{*path}": "anyone",
+    "POST uploads": "coder",
+    "POST model-keys/{sha256}/withdraw": "coder",
+    "POST models/{model}/versions/{version}/sign": "coder",
+}
 ALLOWED = {  # who: what happens to nobody, someone without a role, a reader, a contributor, a coder
     "anyone": (True, True, True, True, True),
     "reader": (401, 403, True, True, True),
@@ -130,6 +136,13 @@ def test_a_whole_job_is_code(monkeypatch: pytest.MonkeyPatch) -> None:
     for role, whole in ((CONTRIBUTOR, 403), (CODER, 422)):
         assert call("POST", "runs", principal(role), b'{"job": {"command": "x"}}').status_code == whole
         assert call("POST", "runs", principal(role), b'{"trainer": "nobody"}').status_code == 422
+
+
+@pytest.mark.parametrize("job", ["{}", '{"compute": "cpu-cluster"}', '{"compute": "cpu-cluster", "command": "x"}'])
+def test_a_job_without_a_required_field_makes_no_run(job: str, world: World) -> None:
+    """No compute, no command, no environment: each is 422 before there is a run."""
+    assert call("POST", "runs", {}, f'{{"job": {job}}}'.encode()).status_code == 422
+    assert world.runs.rows == {}
 
 
 def test_a_key_that_can_not_be_honoured_is_refused() -> None:

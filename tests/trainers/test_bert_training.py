@@ -168,12 +168,13 @@ def test_another_training_does_not_go_on_from_a_checkpoint(
 def test_every_row_says_how_it_went(one: Path) -> None:
     """A row of training has loss, rate, norm, speed, waiting, memory and world size; each validation has its own."""
     rows = run.metrics(one)
-    kinds = {frozenset(row) - {"time", "step", "epoch"} for row in rows}
+    kinds = {frozenset(row) - {"time", "step", "epoch", "save_share"} for row in rows}
     training = {"train_loss", "learning_rate", "gradient_norm", "tokens_per_second", "data_wait_share"}
     assert kinds == {frozenset(training | {"peak_memory_mib", "world_size"}), frozenset({"val_loss", "val_perplexity"})}
     for row in rows:
         assert row.get("tokens_per_second", 1) > 0
         assert 0 <= row.get("data_wait_share", 0) <= 1
+        assert 0 <= row.get("save_share", 0) <= 1
         assert row.get("val_perplexity", 0) == pytest.approx(math.exp(row["val_loss"]) if "val_loss" in row else 0)
 
 

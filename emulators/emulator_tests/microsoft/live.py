@@ -86,8 +86,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if tables := sys.modules.get("_shared.testcase"):
         tables.TableTestCase.get_token_credential = lambda *_: devtools_testutils.get_credential()
     for item in items:
-        if item.get_closest_marker("playback_test_only"):
-            item.add_marker(pytest.mark.skip(reason="plays a recording"))
         module = getattr(item, "module", None)
         if module is not None and getattr(module, "time", None) is time:
             module.time = Time(clock.sleep)

@@ -19,7 +19,7 @@ EVERYTHING = {"principal": PRINCIPAL, "actions": ["*"], "data_actions": ["*"]}
 
 async def serve(state: Path) -> None:
     identities = Identities.of({"key": TOKEN_KEY, "grants": [EVERYTHING]})
-    async with serving(Config(state, key=KEY, identities=identities), Clock(state)) as urls:
+    async with serving(Config(state, key=KEY, identities=identities, public_access=True), Clock(state)) as urls:
         await serve_until_stopped(**urls)
 
 

@@ -27,6 +27,7 @@ _CLOUDS = {
     "AzureChinaCloud": ("https://management.chinacloudapi.cn", "https://ml.azure.cn"),
 }
 
+_REGISTRY_VERSION = "2021-10-01-dataplanepreview"  # of a registry's own service, as MLClient has it
 _READS_LEFT = "x-ms-ratelimit-remaining-subscription-reads"
 SCARCE = 125  # reads; half of the burst that Resource Manager allows a caller
 SCARCE_SECONDS = 5.0  # Resource Manager grants as many new reads in this time
@@ -91,6 +92,21 @@ class Arm:
         """Return the resource, or None if it does not exist."""
         try:
             return self.get(path)
+        except NotFound:
+            return None
+
+    def find_in_registry(self, registry: str, path: str) -> Json | None:
+        """Return the resource of a registry; None if the registry or the resource does not exist.
+
+        The service of registries says where a registry is, as MLClient asks it (azure/ai/ml/_utils/_registry_utils.py).
+        """
+        services = f"{self._services('api')}/registrymanagement/v1.0/registries/{quote(registry)}/discovery"
+        try:
+            where = self._send("GET", services)
+            group = f"subscriptions/{where['subscriptionId']}/resourceGroups/{where['resourceGroup']}"
+            home = f"{str(where['primaryRegionResourceProviderUri']).rstrip('/')}/mferp/managementfrontend/{group}"
+            below = f"providers/Microsoft.MachineLearningServices/registries/{quote(registry)}/{quote(path)}"
+            return self._send("GET", f"{home}/{below}?api-version={_REGISTRY_VERSION}")
         except NotFound:
             return None
 

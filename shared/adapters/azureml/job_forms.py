@@ -24,6 +24,9 @@ class Checks(Protocol):
     def find(self, path: str) -> Json | None:
         """Return the resource at this path; None if it does not exist."""
 
+    def find_in_registry(self, registry: str, path: str) -> Json | None:
+        """Return the resource of a registry; None if it does not exist."""
+
     def preflight(self, job: Json) -> Json:
         """Return the workspace's reasons against this job, as `refusals`."""
 
@@ -87,7 +90,9 @@ def _step_lacks(step: WrittenStep, workspace: Checks) -> Iterator[str]:
     if step.component and not pipelines.has_component(workspace.find, step.component):
         yield f"component {place_text(step.component)} is not in the workspace."
     elif "//registries/" in (component := place_text(step.component)):
-        yield from _refusals(workspace, {"component": component})
+        missing = f"component {component} is not in the registry."
+        there = pipelines.is_in_registry(workspace.find_in_registry, component)
+        yield from _refusals(workspace, {"component": component}) or ([] if there else [missing])
     yield from form_of(step.job).lacks(step.job, workspace)
 
 

@@ -20,10 +20,15 @@ from shared.jobs.readers.pipeline import steps, with_steps
 from shared.jobs.readers.pipeline_document import DEEPEST
 from shared.jobs.readers.place_text import place_text, read_place
 from shared.jobs.spec import PIPELINE, Environment, JobSpec
+from shared.kernel.errors import Unavailable
 
 _NOT_A_PIPELINES = ("limits", "resources", "environment_variables")  # each step has its own
 _AN_ADDRESS = "https://account.blob.core.windows.net/sent/"  # stands in for a URL that only the workspace knows
 _COMPONENT = re.compile(r"(?P<name>[\w.-]+)(?::(?P<version>[\w.-]+)|@\w+)?")
+_IN_REGISTRY = re.compile(
+    r"azureml://registries/(?P<registry>[\w.-]+)/components/(?P<name>[\w.-]+)"
+    r"(?:/versions/(?P<version>[\w.-]+)|/labels/[\w.-]+)?/?"
+)
 _UNREGISTERED = Asset("unregistered:1")
 Described = str | Asset | Environment
 Json = dict[str, Any]
@@ -82,13 +87,29 @@ def _local_files(job: JobSpec) -> Iterator[Problem]:
 
 
 def has_component(find: Callable[[str], Json | None], named: str | Asset) -> bool:
-    """Return whether the workspace has this component. A component from a registry or with a full id is assumed to
+    """Return whether the workspace has this component. A component of a registry, or with a full id, is assumed to
     exist.
     """
     if not (match := _COMPONENT.fullmatch(str(named))):
         return True
     version = f"/versions/{match['version']}" if match["version"] else ""
     return find(f"components/{match['name']}{version}") is not None
+
+
+def is_in_registry(find: Callable[[str, str], Json | None], component: str) -> bool:
+    """Return whether the registry has this component. `find` takes the registry and a path below the registry. A
+    component without a version, or with a label, needs any version.
+
+    A registry that does not answer now, or refuses the app, counts as one that has the component: Azure ML looks again
+    at the submission.
+    """
+    if not (match := _IN_REGISTRY.fullmatch(component)):
+        return True
+    version = f"/versions/{match['version']}" if match["version"] else ""
+    try:
+        return find(match["registry"], f"components/{match['name']}{version}") is not None
+    except Unavailable:
+        return True
 
 
 def step_statuses(

@@ -4,6 +4,7 @@ key                           row
 m!<model>                     the model with its aliases; its etag guards every change
 v!<model>!<inverted number>   a version, newest first
 h!<model>!<inverted order>    a line of the history, newest first
+k!<SHA-256>                   a public key with which models were signed
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from shared.adapters.tables.table import Table
 from shared.kernel.versioned import Stored
 from shared.models.model import Change, Model, Version
 from shared.models.ports import Write
+from shared.models.signing_key import SigningKey
 
 if TYPE_CHECKING:
     from azure.data.tables import TableServiceClient
@@ -62,6 +64,12 @@ class TableModels:
 
     def history(self, name: str, limit: int = 100) -> list[Change]:
         return list(islice(self._range("h", name, Change), limit))
+
+    def signing_keys(self) -> list[SigningKey]:
+        return list(readable(SigningKey, self._table.query(_PARTITION, *table.kind("k"))))
+
+    def put_signing_key(self, key: SigningKey) -> None:
+        self._table.write(table.put(_row(f"k!{key.sha256}", key)))
 
     def _range(self, kind: str, name: str, record: type[Any]) -> Iterator[Any]:
         start = f"{kind}!{keys.token(name)}"

@@ -30,7 +30,8 @@ _COPIED = [each for each in columns(Run).values() if each.name != "request"]
 def _selected(which: RunFields) -> list[str]:
     """Return the columns of the table that a page with these fields reads."""
     skipped = tuple(columns(Run).keys() - read_columns(which))
-    return ["RowKey", *column_names(Run, skipped, () if which in (RunFields.ROW, RunFields.ENTRY) else PARTS)]
+    of_some = {RunFields.ENTRY: (), RunFields.ROW: tuple(part for part in PARTS if part.cell)}
+    return ["RowKey", *column_names(Run, skipped, of_some.get(which, PARTS))]
 
 
 SELECTED = {which: _selected(which) for which in RunFields}  # the columns that a page of these fields reads

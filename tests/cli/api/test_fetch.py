@@ -180,7 +180,7 @@ def test_a_file_is_no_folder_to_fetch_into(server: Any, run: Run, capsys: Captur
     archive(server)
     (tmp_path / "mine").write_text("mine")
     assert run("fetch", "r", "--to", "mine", "--url", server.url) == 1
-    assert f"{tmp_path / 'mine'} is a file; --to names the folder" in capsys.readouterr().err
+    assert f"{tmp_path / 'mine'} is a file; --to names a folder" in capsys.readouterr().err
     assert (tmp_path / "mine").read_text() == "mine"
 
 
@@ -217,7 +217,7 @@ def test_a_model_that_is_damaged_is_said_without_advice_to_trust_it(
     server.says("/api/runs/r", ended)
     server.says("/api/runs?experiment=e&state=completed&limit=1", {"runs": [ended]})
     for files, words in (
-        ([], "r is completed and left no models: no file in an output `models`"),
+        ([], "r is completed and left no models. A job leaves models in its output `models`"),
         ([row | {"name": "models/net.pt"}], "has no model.json, so no trainer of Trainyard wrote it"),
     ):
         server.says("/api/runs/r/artifacts", {"complete": True, "files": files})

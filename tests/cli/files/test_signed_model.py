@@ -13,12 +13,14 @@ import pytest
 import sigstore
 
 from cli.errors import CliError, NotFound
-from cli.files.signed_model import SIGNATURE, key_digest, verify
+from cli.files.model_signature import SIGNATURE, key_digest
+from cli.files.signed_model import verify
 from cli.files.sigstore_identity import Identity, place, why_not
 from shared.models.signature import signed
 from tests.fakes.ports import FakeSigner
 
 SIGNER, OTHER = FakeSigner(), FakeSigner()
+KEYS = {key_digest(SIGNER.public_key()): SIGNER.public_key()}
 FILES = {
     "models/weights.safetensors": b"w" * 5_000_000,
     "models/model.json": b"{}",
@@ -69,7 +71,7 @@ def forge(folder: Path) -> None:
 
 def test_what_was_signed_is_confirmed(folder: Path) -> None:
     """Every file is read, and the signature tells which model it is."""
-    done = verify(folder, SIGNER.public_key())
+    done = verify(folder, KEYS)
     assert (done.problems, done.signed.name, done.signed.signer) == ([], "churn/4", key_digest(SIGNER.public_key()))
     assert done.bytes == sum(map(len, FILES.values()))
 
@@ -95,7 +97,7 @@ def test_what_was_signed_is_confirmed(folder: Path) -> None:
 def test_what_differs_is_named(folder: Path, change: Change, file: str, what: str) -> None:
     """One change gives one problem, with the file that it is about."""
     change(folder)
-    (problem,) = verify(folder, SIGNER.public_key()).problems
+    (problem,) = verify(folder, KEYS).problems
     assert problem.file == file
     assert problem.what.startswith(what)
 
@@ -105,7 +107,7 @@ def test_what_is_no_signature_is_said_so(folder: Path, content: bytes) -> None:
     """Anything else in model.sig is an error in words."""
     (folder / SIGNATURE).write_bytes(content)
     with pytest.raises(Exception, match="is not a readable signature"):
-        verify(folder, SIGNER.public_key())
+        verify(folder, KEYS)
 
 
 def test_the_command_ends_with_its_status_and_goes_by_the_key_that_it_knows(

@@ -160,3 +160,40 @@ def test_a_log_without_evidence_is_not_guessed_at() -> None:
         """), 1)  # fmt: skip
     assert (found.cause, found.certainty) == (Cause.NOT_KNOWN, Certainty.NONE)
     assert found.evidence[-1].text == "Process exited with a non-zero exit code."
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("The loss value is NAN at some iteration, could you help me?", Cause.NAN_LOSS),
+        ("训练时 loss 变为 nan", Cause.NAN_LOSS),
+        ("All my jobs are killed because of a slurm out-of-memory error.", Cause.HOST_OOM),
+        ("One GPU will prompt that it is out of memory.", Cause.NOT_KNOWN),
+        ("We don’t have the appropriate gpu quota for the job.", Cause.QUOTA_OR_CAPACITY),
+        ("INFO: no quota is set for this project", Cause.NOT_KNOWN),
+        ("The data loading time becomes longer with each step.", Cause.INPUT_BOUND),
+    ],
+)
+def test_a_persons_words_name_a_cause_where_no_log_does(text: str, cause: Cause) -> None:
+    """A request for help is no doubt about the cause; a doubt is."""
+    assert diagnose_log(f"# Question\n\n{text}\n").cause in (cause, *[Cause.HEALTHY] * (cause is Cause.NOT_KNOWN))
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("cuda runtime error (38) : no CUDA-\ncapable device is detected", Cause.GPU_DRIVER_OR_ARCH),
+        ("[W228 18:45:15.7 socket.cpp:487] [c10d] waitForInput: timed out after 900000ms", Cause.RENDEZVOUS_OR_RESET),
+        ("api-1 | Error: [Errno 13] Permission denied: '/models'", Cause.PERMISSION),
+        ('"message": "Quota failure for project x. The request exceeds the allowed maximum."', Cause.QUOTA_OR_CAPACITY),
+        ("ERROR: No enough unused GPU cards on host a, expected 1, only 0", Cause.QUOTA_OR_CAPACITY),
+        ("RuntimeError: write(): fd 29 failed with Input/output error", Cause.DISK_FULL),
+        ("ValueError: File data/train.json not found.", Cause.DATA_NOT_FOUND),
+    ],
+)
+def test_a_line_counts_unless_steps_follow(line: str, cause: Cause) -> None:
+    """The same line before further steps ended nothing."""
+    steps = "".join(f"epoch 1 step {n} loss 0.{n}\n" for n in range(3))
+    assert diagnose_log(f"{steps}{line}\n", 1).cause is cause
+    if cause is not Cause.QUOTA_OR_CAPACITY:
+        assert diagnose_log(f"{line}\n{steps}").cause is Cause.HEALTHY

@@ -68,7 +68,7 @@ def test_better_is_lower_for_losses_and_never_equal(
         {"name": "churn", "challenger": {"metric": "auc"}, "more": 1},
         {"name": "churn", "challenger": {"metric": "auc", "goal": "up"}},
         {"name": "churn", "protect": "production"},
-        {"name": "churn", "require": ["approval"]},
+        {"name": "churn", "requires": ["approval"]},
     ],
 )
 def test_what_is_no_rule_is_a_bad_setting(section: Any) -> None:

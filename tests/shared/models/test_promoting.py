@@ -82,7 +82,13 @@ def trained(world: World, drop: str = "a", model: bytes = b"weights", name: str 
     return world.runs.get(run).value
 
 
-NODE = {"python": "3.11.7", "processor": "x86_64 Test", "packages": {"torch": "2.13.0", "numpy": "2.4.6"}}
+NODE = {
+    "python": "3.11.7",
+    "processor": "x86_64 Test",
+    "packages": {"torch": "2.13.0", "numpy": "2.4.6"},
+    "licences": {"torch": "BSD-3-Clause"},
+    "records": {"torch": "0a" * 32},
+}
 
 
 def fetched(world: World, version: Version, folder: Path) -> Path:
@@ -331,6 +337,41 @@ def test_the_proof_is_what_others_read(world: World, tmp_path: Path) -> None:
     (folder / "models" / "model.safetensors").write_bytes(b"Weights")
     done = subprocess.run([*argv, str(folder / SIGNATURE), "--public_key", str(key)], capture_output=True, text=True)
     assert done.returncode != 0
+
+
+def test_the_card_says_what_people_stated_and_what_nobody_did(world: World, tmp_path: Path) -> None:
+    """Author, licences and limits of the route; a package's licence; and a sentence for each fact that is missing."""
+    run = trained(world)
+    name, route = next(iter(world.system.routes.items()))
+    stated = {"author": "ada | <b>", "licence": "MIT", "data_origin": "a survey", "task": "Churn.", "limits": "Adults."}
+    system = replace(world.system, routes={name: replace(route, card=stated)})
+    version = promote_run(system, run.name, "churn", "", asked(world))
+    folder = fetched(world, version, tmp_path / "churn")
+    bill = json.loads((folder / "bom.json").read_text())
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(json.dumps(bill)) is None
+    metadata = bill["metadata"]
+    assert metadata["tools"]["components"][0]["name"] == "trainyard"
+    assert metadata["timestamp"]
+    assert metadata["authors"] == [{"name": "ada | <b>"}]
+    assert metadata["component"]["licenses"] == [{"license": {"name": "MIT"}}]
+    card = metadata["component"]["modelCard"]
+    assert card["modelParameters"]["task"] == "Churn."
+    assert card["considerations"] == {"technicalLimitations": ["Adults."]}
+    assert {"hyperparameter:epochs"} <= {each["name"] for each in card["properties"]}
+    (data,) = (each for each in bill["components"] if each["type"] == "data")
+    assert data["description"] == "a survey"
+    (torch,) = (each for each in bill["components"] if each["name"] == "torch")
+    assert torch["licenses"] == [{"license": {"name": "BSD-3-Clause"}}]
+    assert torch["properties"] == [{"name": "trainyard:sha256 of RECORD", "value": "0a" * 32}]
+    readme = (folder / "README.md").read_text()
+    assert "| author | ada \\| &lt;b> |" in readme
+    assert "| supplier | nobody stated it |" in readme
+    assert "license: MIT" in readme
+    predicate = json.loads((folder / "provenance.json").read_text())["predicate"]
+    assert predicate["trainyard_stated"] == stated
+    unknown = predicate["trainyard_not_known"]
+    assert "Data licence: nobody stated the licence or the terms of the training data." in unknown
+    assert not any(each.startswith("Author") for each in unknown)
 
 
 def _as_arguments(statement: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from tests.fakes.world import trainers_folder
 from tests.shared.money.money_month import Month
 
 SEEDS = range(2)  # the gate's; `bench money_month` plays thousands
+# Months whose books were not the bill, or whose budget was passed, in earlier versions.
+ONCE_WRONG = (12, 16, 90002, 90006)
 
 
 def happened(month: Month) -> Counter[str]:
@@ -81,6 +83,13 @@ def test_months_add_up(tmp_path: Path) -> None:
             "minutes without the app",
         )
     ), found
+
+
+@pytest.mark.parametrize("seed", ONCE_WRONG)
+def test_the_months_that_were_wrong_once_add_up(tmp_path: Path, seed: int) -> None:
+    month = Month(seed, trainers_folder(tmp_path))
+    month.play()
+    check(month)
 
 
 def test_a_month_can_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

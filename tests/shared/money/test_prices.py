@@ -14,6 +14,7 @@ from shared.adapters.outgoing.retail_prices import AzureRetailPrices
 from shared.kernel.errors import BadInput, BadSetting, NoAnswer
 from shared.money.money_file import load
 from shared.money.prices import RETAIL, SHIPPED, Price, Prices, read_retail
+from shared.money.regions import REGIONS, region_fault
 from tests.shared.money.retail import Retail
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -51,6 +52,10 @@ def test_one_s_own_prices_go_over_the_others(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ("region: westeurpe", "region is 'westeurpe', which is not a region of Azure. Did you mean 'westeurope'"),
+        ("region: West Europe", "Did you mean 'westeurope'"),
+        ("region: moon", "region is 'moon', which is not a region of Azure; write a name such as eastus"),
+        ("prices: [{vm_size: a, dollars: 1, region: eastuss}]", "region is 'eastuss', .* Did you mean 'eastus'"),
         ("budget: {}", "unknown keys budget; choose from budgets, prices, region, standing"),
         ("budgets: {a: {mont: 5}}", "mapping with month or run"),
         ("budgets: {a: {month: -5}}", "month is -5; it must be a number from 0"),
@@ -106,3 +111,9 @@ def test_pages_are_followed_on_the_api_s_own_host_alone() -> None:
             AzureRetailPrices(retail.url, lambda: NOW).of(SIZE, REGION)
     with pytest.raises(NoAnswer, match="does not answer"):
         AzureRetailPrices(retail.url, lambda: NOW).of(SIZE, REGION)
+
+
+@pytest.mark.parametrize("name", ["", "eastus", "eastus4", "greececentral", "northsaudi", *REGIONS])
+def test_a_region_that_azure_may_have_is_accepted(name: str) -> None:
+    """The list may lack a new region, such as a further one beside one that is known."""
+    assert region_fault(name) == ""

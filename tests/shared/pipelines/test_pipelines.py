@@ -13,6 +13,7 @@ from shared.jobs.readers.azureml import read_job
 from shared.jobs.readers.place_text import place_text
 from shared.jobs.readers.run_event import job_of, status_of
 from shared.jobs.spec import JobSpec, output_path
+from shared.kernel.errors import Unavailable
 from shared.pipelines.workload import steps_of
 from shared.runs.messages import JobEvent
 from shared.runs.model import Run, RunState
@@ -261,9 +262,48 @@ class WithoutComponents:
     def find(self, path: str) -> dict[str, Any] | None:
         return None
 
+    def find_in_registry(self, registry: str, path: str) -> dict[str, Any] | None:
+        return None
+
     def preflight(self, job: dict[str, Any]) -> dict[str, Any]:
         named = job.get("component")
         return {"refusals": [f"No version of {named}"] if named else []}
+
+
+class InAzure(WithoutComponents):
+    """Azure's workspace, which has no preflight; its registry `shared` has the component fit, in version 2."""
+
+    def __init__(self) -> None:
+        self.refuses = False
+
+    def find_in_registry(self, registry: str, path: str) -> dict[str, Any] | None:
+        if self.refuses:
+            raise Unavailable("403")
+        return (
+            {} if (registry, path) in {("shared", "components/fit"), ("shared", "components/fit/versions/2")} else None
+        )
+
+    def preflight(self, job: dict[str, Any]) -> dict[str, Any]:
+        return {}
+
+
+def test_in_azure_the_registry_itself_is_asked() -> None:
+    """By version, or for any version; a registry that refuses the app does not stop the run."""
+    in_shared = "azureml://registries/shared/components"
+    names = {
+        "label": f"{in_shared}/fit/labels/latest",
+        "bare": f"{in_shared}/fit",
+        "version": f"{in_shared}/fit/versions/2",
+        "older": f"{in_shared}/fit/versions/1",
+        "other": "azureml://registries/azureml/components/gone/labels/latest",
+    }
+    pipeline = read_job({"type": "pipeline", "jobs": {name: {"component": each} for name, each in names.items()}})
+    azure = InAzure()
+    assert form_of(pipeline).lacks(pipeline, azure) == [
+        f"Step {name!r}: component {names[name]} is not in the registry." for name in ("older", "other")
+    ]
+    azure.refuses = True
+    assert form_of(pipeline).lacks(pipeline, azure) == []
 
 
 def test_a_registrys_component_is_looked_up_before_a_run_exists() -> None:

@@ -148,15 +148,18 @@ def test_a_broken_file_is_no_usage(world: World) -> None:
 
 
 def test_the_answer_says_it_in_words(world: World) -> None:
-    """With the share of the time that the training waited for data, where it wrote this."""
+    """With where the training's time went, as far as it wrote this: a row without a share of saving saved nothing."""
     name = running(world)
     measure(world, name, 30, cpu=40.0, memory=3000.0, memory_in_all=56_000.0)
-    rows = [{"step": n, "data_wait_share": 0.25} for n in range(5)]
-    text = "\n".join(json.dumps(row) for row in rows).encode()
-    world.blobs.put("azureml-blobstore", f"runs/{name}/metrics/metrics.jsonl", text)
+    rows = [{"step": n, "data_wait_share": 0.25, **({"save_share": 0.5} if n == 4 else {})} for n in range(5)]
+    text = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+    world.blobs.put("azureml-blobstore", f"trainyard/{name}/metrics/metrics.jsonl", text)
     world.clock.advance(1800)
     answer = get_run_usage(world.system, name)
     assert answer["sentence"].startswith("1 node, processors 40 %, memory 3.0 of 56 GB")
+    assert answer["sentence"].endswith("25 % of the time waiting for data, 10 % saving, 65 % computing")
+    went = {"data": 0.25, "saving": 0.1, "others": None, "computing": 0.65}
+    assert answer["time_went"] == pytest.approx(went)
     assert answer["summary"]["nodes"] == 1
     assert len(answer["samples"]) == 30
     assert answer["advice"] is None  # the cluster's machine is unknown

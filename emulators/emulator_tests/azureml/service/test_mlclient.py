@@ -337,3 +337,16 @@ def test_a_job_without_a_compute_runs(ml: Any, cloud: Cloud) -> None:
     assert len({line.rpartition(" ")[2] for line in told}) == 1
     assert {line.partition(" at 127.0.0.1:")[0] for line in told} == {"0 of 2", "1 of 2"}
     assert "serverless" not in [compute.name for compute in ml.compute.list()]
+
+
+def test_a_cluster_that_was_read_can_be_changed_and_sent(ml: Any) -> None:
+    """As notebooks do: get, change the idle time, create or update."""
+    from azure.ai.ml.entities import AmlCompute
+
+    made = AmlCompute(name="changing", size="Standard_D2s_v5", max_instances=2, idle_time_before_scale_down=120)
+    ml.compute.begin_create_or_update(made).result()
+    found = ml.compute.get("changing")
+    found.idle_time_before_scale_down = 60
+    assert ml.compute.begin_create_or_update(found).result().idle_time_before_scale_down == 60
+    assert ml.compute.get("changing").max_instances == 2
+    ml.compute.begin_delete("changing").result()

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from azure.storage.blob import BlobClient, ContainerClient, ContentSettings
 
-from emulator_tests.storage.raw import BLOCK_BLOB, Raw, refusal
+from emulator_tests.storage.raw import BLOCK_BLOB, Raw
 
 APPEND_BLOB = {"x-ms-blob-type": "AppendBlob"}
 
@@ -66,19 +66,3 @@ def test_writers_at_once_lose_nothing(log: BlobClient) -> None:
     content = log.download_blob().readall()
     assert sorted(content.splitlines(keepends=True)) == pieces
     assert [content[int(str(answer["blob_append_offset"])) :][:5] for answer in answers] == pieces
-
-
-def test_a_sealed_blob_takes_nothing_more(container: ContainerClient, log: BlobClient) -> None:
-    """Its metadata still changes; a copy is sealed too, unless the request says otherwise."""
-    log.append_block(b"one")
-    assert refusal(log.seal_append_blob, appendpos_condition=1) == (412, "AppendPositionConditionNotMet")
-    log.seal_append_blob(appendpos_condition=3)
-    assert refusal(log.append_block, b"two") == (409, "BlobIsSealed")
-    log.set_blob_metadata({"two": "2"})
-    sealed, opened = container.get_blob_client("sealed"), container.get_blob_client("opened")
-    sealed.start_copy_from_url(log.url)
-    opened.start_copy_from_url(log.url, seal_destination_blob=False)
-    opened.append_block(b"two")
-    found = {blob.name: bool(blob.is_append_blob_sealed) for blob in container.list_blobs()}
-    assert found == {"log": True, "opened": False, "sealed": True}
-    assert opened.download_blob().readall() == b"onetwo"

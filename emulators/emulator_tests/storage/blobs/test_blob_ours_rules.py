@@ -170,3 +170,21 @@ def test_snapshots_are_listed_by_time(container: ContainerClient) -> None:
     pages = container.list_blobs(include=["snapshots"], results_per_page=1).by_page()
     assert [one.snapshot for page in pages for one in page] == [*times, None]
     assert times == sorted({str(one) for one in times})
+
+
+def test_a_sealed_blob_takes_nothing_more(container: ContainerClient) -> None:
+    """Its metadata still changes; a copy is sealed too, unless the request says otherwise."""
+    log = container.get_blob_client("log")
+    log.create_append_blob()
+    log.append_block(b"one")
+    assert refusal(log.seal_append_blob, appendpos_condition=1) == (412, "AppendPositionConditionNotMet")
+    log.seal_append_blob(appendpos_condition=3)
+    assert refusal(log.append_block, b"two") == (409, "BlobIsSealed")
+    log.set_blob_metadata({"two": "2"})
+    sealed, opened = container.get_blob_client("sealed"), container.get_blob_client("opened")
+    sealed.start_copy_from_url(log.url)
+    opened.start_copy_from_url(log.url, seal_destination_blob=False)
+    opened.append_block(b"two")
+    found = {blob.name: bool(blob.is_append_blob_sealed) for blob in container.list_blobs()}
+    assert found == {"log": True, "opened": False, "sealed": True}
+    assert opened.download_blob().readall() == b"onetwo"

@@ -21,6 +21,8 @@ class Config:
     With `certs`, a folder, tables are served over HTTPS too, where the SDKs send tokens; `identities` says whose.
     `access_log` gets a line for each request: method, path and status, never a signature. `blob_log` gets one for each
     blob that was made, from which Event Grid makes its events.
+
+    With `public_access`, a container can be opened to everyone; otherwise that is refused, as new accounts do.
     """
 
     state: Path
@@ -35,6 +37,7 @@ class Config:
     blob_log: Path | None = None
     certs: Path | None = None
     identities: Identities | None = None
+    public_access: bool = False
 
 
 def parse(source: Mapping[str, Any]) -> Config:

@@ -43,7 +43,7 @@ async def serving(config: Config, clock: Callable[[], float] = time.time) -> Asy
         services: dict[str, Service[Any]] = {
             "blob": BlobService(
                 blobs,
-                BlobAccount(*facts, "blob", clock, config.identities),
+                BlobAccount(*facts, "blob", clock, config.identities, allows_public=config.public_access),
                 journal=journal,
             ),
             "queue": QueueService(queues, Account(*facts, "queue", clock, config.identities)),

@@ -105,7 +105,7 @@ class Wire:
         now = cluster.nodes
         counts = {f"{s.value}NodeCount": sum(n.state is s for n in now) for s in NodeState}
         inner = {
-            **cluster.properties["properties"],
+            **_without_default_address(cluster.properties["properties"]),
             "allocationState": "Steady" if cluster.settled else "Resizing",
             "allocationStateTransitionTime": cluster.settled_since or cluster.created,
             "errors": [{"error": each} for each in cluster.errors],
@@ -271,3 +271,12 @@ def _system_data(created: str) -> Json:
         "lastModifiedBy": CREATED_BY,
         "lastModifiedByType": "Application",
     }
+
+
+def _without_default_address(properties: Json) -> Json:
+    """Return a cluster's properties without `enableNodePublicIp: true`, which is the default.
+
+    MLClient reads any value of this key as network settings. Its begin_create_or_update then raises an AttributeError
+    for the cluster that it got, because the settings have no subnet (azure-ai-ml 1.35).
+    """
+    return {key: value for key, value in properties.items() if (key, value) != ("enableNodePublicIp", True)}

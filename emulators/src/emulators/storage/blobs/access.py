@@ -5,13 +5,14 @@ https://learn.microsoft.com/rest/api/storageservices/create-service-sas
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from emulators.storage.common import sas
 from emulators.storage.common.account import Account
 from emulators.storage.common.calls import Call
 from emulators.storage.common.errors import unauthenticated
-from emulators.storage.common.rights import Right
+from emulators.storage.common.rights import Right, Terms
 
 OLDEST = "2018-11-09"  # of the texts to sign that are known here
 # Headers of the answer that a signature may set.
@@ -32,6 +33,28 @@ def split(resource: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class BlobAccount(Account):
+    """With `allows_public`, a container can be opened to requests without any authorization. `public` returns how far
+    a container is: '', `blob` (its blobs can be read) or `container` (its blobs can be listed, too).
+    """
+
+    allows_public: bool = False
+    public: Callable[[str], str] = lambda _name: ""
+
+    def admit(self, call: Call, right: Right) -> Terms:
+        """Authorize a request, and return the terms of its signature. Raises StorageError, 403 or 401."""
+        is_anonymous = "sig" not in call.query and not call.headers.get("Authorization")
+        if is_anonymous and self.allows_public and self._is_open(call, right):
+            return Terms("r")
+        return super().admit(call, right)
+
+    def _is_open(self, call: Call, right: Right) -> bool:
+        """Return whether anyone has this right: to read a blob, or to read and list an open container."""
+        if call.account != self.name or not right.name:
+            return False
+        if right.kind == "o":
+            return right.any_of == ("r",) and self.public(right.name) in ("blob", "container")
+        return right.any_of in (("r",), ("l",)) and self.public(right.name) == "container"
+
     def _texts_of_service_sas(self, call: Call) -> list[str]:
         version, kind = call.text("sv"), call.text("sr")
         if version < OLDEST or kind not in ("b", "bs", "c"):

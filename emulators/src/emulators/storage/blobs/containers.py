@@ -15,11 +15,12 @@ from emulators.storage.blobs.listing import ITSELF, Wanted
 from emulators.storage.blobs.model import Container, Listed
 from emulators.storage.blobs.requests import Operations, checked_container, lease_id
 from emulators.storage.common.calls import Answer, Call
-from emulators.storage.common.errors import StorageError, bad_parameter
+from emulators.storage.common.errors import StorageError, bad_parameter, invalid_header
 from emulators.storage.common.naming import as_headers, metadata
 from emulators.storage.common.policies import NONE, text_of
 from emulators.storage.common.service import XML
 
+PUBLIC = "x-ms-blob-public-access"
 MOST = 5000  # in one answer
 UNTIL = 2**31 - 1
 INCLUDES = frozenset(
@@ -31,9 +32,9 @@ INCLUDES = frozenset(
 class ContainerOperations(Operations):
     def create(self, call: Call) -> Answer:
         self._requests.admit(call, "c", "w", kind="c")
-        _check_private(call)
-        scope, fixed = encryption.of_container(call)
-        made = self._blobs.create_container(checked_container(call.resource), metadata(call.headers), scope, fixed)
+        public, encrypted = self._public(call), encryption.of_container(call)
+        name = checked_container(call.resource)
+        made = self._blobs.create_container(name, metadata(call.headers), *encrypted, public)
         return Answer(201, headers=headers.version(made))
 
     def delete(self, call: Call) -> Answer:
@@ -49,7 +50,7 @@ class ContainerOperations(Operations):
         facts["x-ms-default-encryption-scope"] = container.scope or encryption.ACCOUNT_KEY
         facts["x-ms-deny-encryption-scope-override"] = str(container.scope_fixed).lower()
         found = {**headers.version(container), **as_headers(container.metadata), **lease}
-        return Answer(200, headers={**found, **facts})
+        return Answer(200, headers={**found, **facts, **_opened(container)})
 
     def set_metadata(self, call: Call) -> Answer:
         return self._changed(replace(self._writable(call, "w"), metadata=metadata(call.headers)))
@@ -59,14 +60,14 @@ class ContainerOperations(Operations):
         self._requests.admit(call, kind="c", action="containers/getAcl/action")  # no signature allows it
         container = self._blobs.container(checked_container(call.resource))
         text = container.policies or NONE
-        return Answer(200, text.encode(), {**headers.version(container), **XML})
+        return Answer(200, text.encode(), {**headers.version(container), **_opened(container), **XML})
 
     def set_policies(self, call: Call) -> Answer:
         self._requests.admit(call, kind="c", action="containers/setAcl/action")  # no signature allows it
         container = self._blobs.container(checked_container(call.resource))
-        _check_private(call)
+        public = self._public(call)
         Conditions.of(call.headers).allow_write(container.etag, container.modified)
-        return self._changed(replace(container, policies=text_of(call.body)))
+        return self._changed(replace(container, policies=text_of(call.body), public=public))
 
     def listed(self, call: Call, endpoint: str) -> Answer:
         """Answer with a page of the blobs."""
@@ -90,6 +91,16 @@ class ContainerOperations(Operations):
         page = xml.Page(endpoint, call.query, included(call), self._blobs.clock(), following)
         return Answer(200, xml.containers(page, found[:limit]), XML)
 
+    def _public(self, call: Call) -> str:
+        """Return how far a request opens the container. Raises StorageError, 400, and 409 if the account forbids it."""
+        level = call.headers.get(PUBLIC, "")
+        if level not in ("", "blob", "container"):
+            raise invalid_header(PUBLIC, level)
+        if level and not self._requests.account.allows_public:
+            sentence = "Public access is not permitted on this storage account."
+            raise StorageError(409, "PublicAccessNotPermitted", sentence)
+        return level
+
     def _readable(self, call: Call, permission: str = "r") -> Container:
         self._requests.admit(call, permission, kind="c")
         container = self._blobs.container(checked_container(call.resource))
@@ -112,9 +123,8 @@ class ContainerOperations(Operations):
         return Answer(200, headers=headers.version(made))
 
 
-def _check_private(call: Call) -> None:
-    if call.headers.get("x-ms-blob-public-access"):
-        raise StorageError(409, "PublicAccessNotPermitted", "Public access is not permitted on this storage account.")
+def _opened(container: Container) -> dict[str, str]:
+    return {PUBLIC: container.public} if container.public else {}
 
 
 def _start_of(entry: Listed) -> str:

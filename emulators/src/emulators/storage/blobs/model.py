@@ -27,6 +27,7 @@ class Container:
     lease: Lease = NONE
     scope: str = ""  # the encryption scope of blobs for which none is named
     scope_fixed: bool = False  # whether blobs may have no other
+    public: str = ""  # what anyone may read without authorization: `blob`, `container`, or nothing
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from inspect import isawaitable
 from typing import Any, ClassVar, TextIO
 from urllib.parse import quote, unquote, urlencode
@@ -94,6 +95,7 @@ class BlobService(Service[BlobAccount]):
 
     def __init__(self, blobs: Blobs, account: BlobAccount, endpoint: str = "", journal: TextIO | None = None) -> None:
         super().__init__(account, blobs.settings, endpoint)
+        self.account = replace(self.account, public=self._public)
         self._blobs = blobs
         self._requests = Requests(blobs, self.account)
         self._journal = journal
@@ -224,6 +226,12 @@ class BlobService(Service[BlobAccount]):
         return await (self._copies.put_from_url if call.headers.get("x-ms-blob-type") else self._copies.copy)(call)
 
     # What others know
+
+    def _public(self, name: str) -> str:
+        try:
+            return self._blobs.container(name).public
+        except StorageError:
+            return ""
 
     def _policies_text(self, name: str) -> str:
         return self._blobs.container(name).policies

@@ -80,12 +80,13 @@ class Blobs(Store):
         return container_of(row[0], name, row[1])
 
     def create_container(
-        self, name: str, metadata: dict[str, str], scope: str = "", scope_fixed: bool = False
+        self, name: str, metadata: dict[str, str], scope: str = "", scope_fixed: bool = False, public: str = ""
     ) -> Container:
         """Create a container. Raises StorageError, 409, if it exists."""
         if self._db.execute("SELECT 1 FROM containers WHERE name = ?", (name,)).fetchone():
             raise StorageError(409, "ContainerAlreadyExists", "The specified container already exists.")
-        made = Container(0, name, self.new_etag(), self.clock(), metadata, scope=scope, scope_fixed=scope_fixed)
+        made = Container(0, name, self.new_etag(), self.clock(), metadata)
+        made = replace(made, scope=scope, scope_fixed=scope_fixed, public=public)
         row = (name, facts_of(made))
         number = self._db.execute("INSERT INTO containers (name, facts) VALUES (?, ?)", row).lastrowid
         return replace(made, id=number or 0)

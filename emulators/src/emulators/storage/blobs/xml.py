@@ -54,6 +54,7 @@ def _container(one: Container, page: Page) -> str:
     facts = (
         f"<Last-Modified>{http_date(one.modified)}</Last-Modified><Etag>&quot;{one.etag}&quot;</Etag>"
         f"{_lease(one.lease, page.now)}"
+        f"{f'<PublicAccess>{one.public}</PublicAccess>' if one.public else ''}"
         "<HasImmutabilityPolicy>false</HasImmutabilityPolicy><HasLegalHold>false</HasLegalHold>"
         "<ImmutableStorageWithVersioningEnabled>false</ImmutableStorageWithVersioningEnabled>"
         f"<DefaultEncryptionScope>{one.scope or ACCOUNT_KEY}</DefaultEncryptionScope>"

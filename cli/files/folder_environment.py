@@ -1,0 +1,119 @@
+"""The environment that a folder of code asks for: its conda file, requirements.txt or pyproject.toml, or --env.
+
+Files may name other files (`-r base.txt`), which are read too. A requirement that installs the folder itself is
+refused, with what to write instead.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..errors import CliError, unreadable
+from .job_form import is_remote
+
+IMAGE = "mcr.microsoft.com/azureml/openmpi4.1.0-ubuntu22.04"
+PYTHON = "3.11"
+CONDA = ("environment.yml", "environment.yaml", "conda.yml", "conda.yaml")
+FILES = (*CONDA, "requirements.txt", "pyproject.toml")  # the first that the folder has counts
+DEEPEST = 5  # files of requirements that name further files
+_OTHER = re.compile(r"(?:-r|--requirement)[ =]?\s*(\S+)")
+_SKIPPED = re.compile(r"(?:-c|--constraint|-f|--find-links)\b")  # files and places of the machine that wrote the list
+_OF_POETRY = re.compile(r"\^|~(?![=>])")
+
+
+def environment(env: str, folder: Path, user_path: Path) -> tuple[Any, str]:
+    """Return the environment of a folder's job, and the name of the file in the folder that describes it, '' if --env
+    does.
+
+    `env` is --env: `pandas,scikit-learn`, a requirements.txt, a pyproject.toml, a conda file of the folder, or the name
+    of a registered environment. Other files are relative to `user_path`. Raises CliError for a file that can't be read.
+    """
+    if not env:
+        found = next((name for name in FILES if (folder / name).is_file()), "")
+        return (_described(folder / found, found), found) if found else (packages([]), "")
+    if is_remote(env) or env.lower().startswith("azureml"):
+        return env, ""
+    if env.endswith((".yml", ".yaml")):
+        return {"image": IMAGE, "conda_file": env}, ""
+    if env.endswith((".txt", ".toml")):
+        return _described(user_path / env, f"--env {env}"), ""
+    return packages([package.strip() for package in env.split(",") if package.strip()]), ""
+
+
+def packages(names: list[str]) -> dict[str, Any]:
+    """Return an environment with these packages, as pip names them."""
+    dependencies: list[Any] = [f"python={PYTHON}", "pip"]
+    return {"image": IMAGE, "conda_file": {"dependencies": [*dependencies, *([{"pip": names}] if names else [])]}}
+
+
+def _described(file: Path, what: str) -> dict[str, Any]:
+    if file.suffix in (".yml", ".yaml"):
+        return {"image": IMAGE, "conda_file": file.name}
+    return packages(list(_of_project(file, what) if file.suffix == ".toml" else _of_list(file, what, 0)))
+
+
+def _of_list(file: Path, what: str, depth: int) -> Iterator[str]:
+    """Yield the requirements of a requirements.txt, with those of the files that it names."""
+    if depth > DEEPEST:
+        raise CliError(f"{what}: its files of requirements name each other more than {DEEPEST} times.")
+    for line in _read(file, what).replace("\\\n", " ").splitlines():
+        text = " ".join(re.sub(r"(^|\s)#.*", "", line).split())
+        if other := _OTHER.match(text):
+            yield from _of_list(file.parent / other[1], what, depth + 1)
+        elif text and not _SKIPPED.match(text):
+            yield _checked(re.sub(r"\s--hash=\S+", "", text), what)
+
+
+def _checked(requirement: str, what: str) -> str:
+    if re.match(r"-e\b|--editable\b|\.{1,2}(?:/|$|\[)|/|file:", requirement):
+        raise CliError(
+            f"{what}: {requirement!r} installs a folder, and the job has the folder's files only. Leave this line out; "
+            "the command runs in the folder, so Python finds its modules there."
+        )
+    return requirement
+
+
+def _of_project(file: Path, what: str) -> Iterator[str]:
+    """Yield the dependencies of a pyproject.toml: of its [project], or else of Poetry."""
+    try:
+        document = tomllib.loads(_read(file, what))
+    except tomllib.TOMLDecodeError as exc:
+        raise CliError(f"{what}: {file.name} is not valid TOML: {exc}") from exc
+    project = document.get("project") or {}
+    if "dependencies" in project or "poetry" not in document.get("tool", {}):
+        yield from (_checked(str(each), what) for each in project.get("dependencies") or [])
+        return
+    for name, wanted in (document["tool"]["poetry"].get("dependencies") or {}).items():
+        version = wanted.get("version", "*") if isinstance(wanted, dict) else wanted
+        if name != "python" and not (isinstance(wanted, dict) and wanted.get("optional")):
+            yield name + _of_poetry(str(version))
+
+
+def _of_poetry(version: str) -> str:
+    """Return the version in pip's form: ^1.2 is at least 1.2 and below 2, ~1.2 below 1.3, 1.2 is exact."""
+    if version in ("*", ""):
+        return ""
+    if not _OF_POETRY.match(version):
+        return version if version[0] in "<>=!~" else f"=={version}"
+    numbers = [int(part) for part in re.findall(r"\d+", version)]
+    same = 0 if version[0] == "~" and len(numbers) == 1 else 1 if version[0] == "~" else _first_number(numbers)
+    below = ".".join(map(str, [*numbers[:same], numbers[same] + 1]))
+    return f">={version[1:].strip()},<{below}"
+
+
+def _first_number(numbers: list[int]) -> int:
+    """Return the position of the first number that is not 0: a caret allows changes after that number."""
+    return next((place for place, number in enumerate(numbers) if number), len(numbers) - 1)
+
+
+def _read(file: Path, what: str) -> str:
+    try:
+        return file.read_text("utf-8")
+    except OSError as exc:
+        raise unreadable(what, exc) from exc
+    except ValueError as exc:
+        raise CliError(f"{what}: {file.name} is not UTF-8 text.") from exc

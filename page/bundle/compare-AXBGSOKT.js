@@ -1,1 +1,0 @@
-import{g as a,h as b}from"./chunk-JGHXGPV4.js";import"./chunk-2VTCY2UK.js";import"./chunk-B2FNUIRR.js";import"./chunk-Y5KPZW6N.js";import"./chunk-LE4G4OSP.js";import"./chunk-5GTNCPSY.js";export{a as Compare,b as Parallel};

@@ -1,0 +1,113 @@
+"""The environment of a folder of code: what --env says, or what a file in the folder asks for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.errors import CliError
+from cli.files.folder_environment import environment
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def pip_list(made: Any) -> list[str]:
+    """The packages for pip; [] without any."""
+    last = made["conda_file"]["dependencies"][-1]
+    return last["pip"] if isinstance(last, dict) else []
+
+
+@pytest.mark.parametrize(
+    ("env", "packages"), [("pandas, numpy", ["pandas", "numpy"]), ("needs/list.txt", ["torch==2.8"]), ("", [])]
+)
+def test_env_names_packages_or_a_file(tmp_path: Path, env: str, packages: list[str]) -> None:
+    """A file is relative to where the command was typed."""
+    write(tmp_path, {"needs/list.txt": "# a comment\ntorch==2.8  # the newest\n", "code/train.py": ""})
+    made, found = environment(env, tmp_path / "code", tmp_path)
+    assert (pip_list(made), found) == (packages, "")
+
+
+def test_env_may_be_registered(tmp_path: Path) -> None:
+    assert environment("azureml:e:1", tmp_path, tmp_path) == ("azureml:e:1", "")
+
+
+REQUIREMENTS = {
+    "requirements.txt": "-r base.txt\n-c constraints.txt\n--requirement=more/extra.txt\nlightning>=2.0 \\\n  ,<3\n",
+    "base.txt": "torch\n\n# nothing\n",
+    "more/extra.txt": "rich --hash=sha256:00\n-r deep.txt\n",
+    "more/deep.txt": "hydra-core\n",
+}
+PROJECT = """
+[project]
+name = "p"
+dependencies = ["torch>=2", "numpy"]
+"""
+POETRY = """
+[tool.poetry.dependencies]
+python = "^3.9"
+torch = "^2.1"
+small = "^0.3.1"
+close = "~1.4"
+any = "*"
+exact = "1.2"
+range = ">=1,<2"
+table = {version = "^1", extras = ["x"]}
+maybe = {version = "1", optional = true}
+"""
+
+
+@pytest.mark.parametrize(
+    ("files", "packages"),
+    [
+        (REQUIREMENTS, ["torch", "rich", "hydra-core", "lightning>=2.0 ,<3"]),
+        ({"pyproject.toml": PROJECT}, ["torch>=2", "numpy"]),
+        (
+            {"pyproject.toml": POETRY},
+            [
+                "torch>=2.1,<3",
+                "small>=0.3.1,<0.4",
+                "close>=1.4,<1.5",
+                "any",
+                "exact==1.2",
+                "range>=1,<2",
+                "table>=1,<2",
+            ],
+        ),
+        ({"requirements.txt": "torch", "pyproject.toml": PROJECT}, ["torch"]),
+        ({"pyproject.toml": "[tool.ruff]\nline-length = 120"}, []),
+    ],
+)
+def test_a_folder_gets_what_its_file_asks_for(tmp_path: Path, files: dict[str, str], packages: list[str]) -> None:
+    """Without --env; the name of the file is told."""
+    write(tmp_path, files)
+    made, found = environment("", tmp_path, tmp_path)
+    assert (pip_list(made), found) == (packages, next(iter(files)))
+
+
+def test_a_conda_file_comes_first(tmp_path: Path) -> None:
+    write(tmp_path, {"environment.yml": "dependencies: [python=3.10]", "requirements.txt": "torch"})
+    made, found = environment("", tmp_path, tmp_path)
+    assert (made["conda_file"], found) == ("environment.yml", "environment.yml")
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"requirements.txt": "-e ."}, "'-e .' installs a folder"),
+        ({"requirements.txt": "./lib"}, "'./lib' installs a folder"),
+        ({"requirements.txt": "-r no.txt"}, "requirements.txt can't be read"),
+        ({"requirements.txt": "-r requirements.txt"}, "name each other more than 5 times"),
+        ({"pyproject.toml": "[project"}, "is not valid TOML"),
+    ],
+)
+def test_what_cannot_be_installed_is_refused(tmp_path: Path, files: dict[str, str], words: str) -> None:
+    write(tmp_path, files)
+    with pytest.raises(CliError) as caught:
+        environment("", tmp_path, tmp_path)
+    assert words in str(caught.value)
