@@ -14,7 +14,7 @@ import requests
 
 from emulator_tests.azureml.clouds import Cloud
 from emulators.azureml.kernel.errors import DataError
-from emulators.azureml.service.web_proxy import WebProxy
+from emulators.azureml.service.web_proxy import WebProxy, _pump
 from emulators.azureml.storage.web_folder import WebFolder
 from emulators.azureml.storage.web_inputs import copy_folder, reach_folder
 
@@ -154,3 +154,35 @@ def test_the_end_closes_open_connections(folder: Path) -> None:
         return answer, left
 
     assert asyncio.run(open_one_and_end()) == (b"", set())
+
+
+class Lost:
+    """A connection that the other side has reset: asyncio logs each write to it, and raises nothing."""
+
+    writes = 0
+
+    def is_closing(self) -> bool:
+        return True
+
+    def write(self, _: bytes) -> None:
+        self.writes += 1
+
+    async def drain(self) -> None:
+        """Nothing waits on a lost connection."""
+
+    def can_write_eof(self) -> bool:
+        return False
+
+
+def test_nothing_is_written_to_a_lost_connection() -> None:
+    """A download whose reader was killed does not fill the log with "socket.send() raised exception"."""
+    lost: Any = Lost()
+
+    async def download() -> None:
+        source = asyncio.StreamReader()
+        source.feed_data(bytes(1_000_000))
+        source.feed_eof()
+        await _pump(source, lost)
+
+    asyncio.run(download())
+    assert lost.writes == 0
