@@ -44,7 +44,10 @@ SCHEMAS = re.compile(
 KINDS = ("command", "sweep", "pipeline", "spark", "automl")
 # Whose limit a refusal states, by its words; the first that fits counts. Trainyard's own if none does.
 WHOSE = (
-    ("the workspace", r"No version \S+ of .* among the workspace's|is not in the workspace"),
+    (
+        "the workspace",
+        r"No version \S+ of .* among the workspace's|among components of registry|is not in the (workspace|registry)",
+    ),
     (
         "the file",
         r"not a valid job file|is missing|is empty|does not have among|asks for no package|"

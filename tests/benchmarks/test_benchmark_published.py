@@ -41,6 +41,8 @@ def test_every_folder_is_searched(tmp_path: Path) -> None:
     ("why", "whose"),
     [
         ("No version 1 of 'net' among the workspace's models.", "the workspace"),
+        ("No version latest of 'fit' among components of registry 'azureml'.", "the workspace"),
+        ("component azureml://registries/a/components/fit is not in the registry.", "the workspace"),
         ("a.yml is not a valid job file: line 3", "the file"),
         ("'r-base' is R, which can't be installed on this machine.", "this machine"),
         ("type is 'automl'; Trainyard runs command jobs, sweeps and pipelines.", "Trainyard"),

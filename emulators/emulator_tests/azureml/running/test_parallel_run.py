@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from emulators.azureml.running import parallel_run
+from emulators.azureml.running import parallel_run, parallel_table
 from emulators.azureml.running.parallel_run import Tally
 
 SCORE = """
@@ -197,6 +197,13 @@ def test_an_unknown_transformation_is_refused_by_name(parallel: Parallel) -> Non
     table(parallel, {"filter": "col('sold') > 3"})
     ended = parallel(kind="mltable")
     assert "the transformation 'filter' is not supported here; supported: read_delimited" in ended.stderr
+
+
+def test_a_table_needs_two_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason names the package that the job's environment lacks."""
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(ValueError, match="needs yaml in the job's environment"):
+        parallel_table.read(tmp_path)
 
 
 def test_the_tally_counts_each_limit() -> None:

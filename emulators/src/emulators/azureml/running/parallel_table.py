@@ -18,7 +18,10 @@ EXTRACT = ("extract_columns_from_partition_format", "extract_partition_format_in
 
 def read(folder: Path) -> Any:
     """Return the table; `attrs["bytes"]` is the size of its files. Raises ValueError for what is not supported."""
-    pd, yaml = import_module("pandas"), import_module("yaml")
+    try:
+        pd, yaml = import_module("pandas"), import_module("yaml")
+    except ModuleNotFoundError as error:
+        raise ValueError(f"an input of type mltable needs {error.name} in the job's environment") from error
 
     described = folder / "MLTable"
     if not described.is_file():
