@@ -20,7 +20,7 @@ from shared.kernel.memory import Topic
 from shared.money import api as money
 from shared.ports import AllPorts
 from shared.runs.model import Run, RunState
-from shared.runs.ports import RunFilter
+from shared.runs.ports import RunFilter, Runs
 from shared.schedules.ports import Schedules
 
 NEWEST = 100  # runs among which failed and completed ones are found; one request
@@ -134,7 +134,7 @@ def _today(ports: AllPorts, its_schedules: Schedules) -> Json:
         return _NOTHING | {"unknown": {"storage": str(error)}}
     now, reading = ports.clock(), _Reading()
     newest = reading.part("runs", lambda: [run for run in ports.runs.newest(NEWEST) if run.removed.at is None])
-    live = reading.part("live runs", lambda: _live(ports))
+    live = reading.part("live runs", lambda: _live(ports.runs))
     needs = [
         *today_items.failed_runs(newest, now),
         *today_items.late_runs(live),
@@ -163,9 +163,9 @@ _NOTHING: Json = {"spent": None, "unknown": {}, "empty": False}
 _NOTHING |= {name: [] for name in ("needs", "running", "waiting", "completed", "promotions", "next")}
 
 
-def _live(ports: AllPorts) -> list[Run]:
+def _live(runs: Runs) -> list[Run]:
     """Return up to MOST live runs of each state, the newest first."""
-    pages = (ports.runs.page(RunFilter(state=state), MOST).runs for state in LIVE)
+    pages = (runs.page(RunFilter(state=state), MOST).runs for state in LIVE)
     return [run for page in pages for run in page]
 
 

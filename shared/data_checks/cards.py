@@ -12,8 +12,9 @@ from shared.data_checks.at_sealing import kept
 from shared.data_checks.model import CheckVerdict, DataCheck
 from shared.drops.diff import read_ref
 from shared.drops.model import Generation
-from shared.drops.ports import DropPorts
+from shared.drops.ports import DropPorts, Drops
 from shared.drops.versions import generations
+from shared.jobs.route import Routes
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible, NotFound
 from shared.runs.names import RUN_NAME
@@ -77,17 +78,17 @@ def _check_of(ports: DropPorts, ref: str) -> DataCheck:
 
 
 def _of_generation(ports: DropPorts, ref: str) -> DataCheck | None:
-    return kept(ports.blobs, generation_named(ports, ref)[1].folder)
+    return kept(ports.blobs, generation_named(ports.drops, ports.routes, ref)[1].folder)
 
 
-def generation_named(ports: DropPorts, ref: str) -> tuple[DropKey, Generation]:
+def generation_named(drops: Drops, routes: Routes, ref: str) -> tuple[DropKey, Generation]:
     """Return the drop and the closed generation that `ref` names. Raises NotFound, or Impossible for an open drop."""
     data = read_ref(ref)
     if data.now:
         raise Impossible(
             "A card belongs to a closed generation. Name one, or check the folder: drop --check.", "bad_data"
         )
-    closed = generations(ports.drops, ports.routes, data.key)
+    closed = generations(drops, routes, data.key)
     chosen = next((each for each in closed if data.number in (0, each.number)), None)
     if chosen is None:
         numbers = ", ".join(str(each.number) for each in closed[:20]) or "none"

@@ -33,7 +33,7 @@ class Pictures(Struct):
 
 def list_pictures(ports: DropPorts, query: CardQuery) -> Annotated[dict[str, Any], Pictures]:
     """Return addresses of some pictures, the same ones each time; those that were overwritten since are left out."""
-    key, generation = generation_named(ports, query.of)
+    key, generation = generation_named(ports.drops, ports.routes, query.of)
     prefix = key.prefix()
     blobs = {
         blob.name.removeprefix(prefix): blob

@@ -11,6 +11,7 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 OF_ALL_NOUNS = {
     "api/queries.py": "a comparison names runs by model, drop, sweep or cluster",
     "api/run_views.py": "calls the comparison",
+    "api/today.py": "what the day needs of all nouns, in one answer",
     "reactions.py": "the table of what follows from the facts of all nouns",
 }
 FEW = 2  # nouns
