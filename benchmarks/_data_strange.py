@@ -12,6 +12,7 @@ import pickle
 import random
 import struct
 import unicodedata
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -44,6 +45,12 @@ def noise(count: int, seed: int = 5) -> bytes:
     return random.Random(seed).randbytes(count)
 
 
+def rows(size: int, depth: int = 8, seed: int = 5) -> bytes:
+    """Return rows of noise for `png`, each with the filter 0."""
+    dice = random.Random(seed)
+    return b"".join(b"\0" + dice.randbytes(size * 3 * depth // 8) for _ in range(size))
+
+
 def saved(path: Path, size: tuple[int, int] = (50, 40), **how: Any) -> None:
     Image.frombytes("RGB", size, noise(3 * size[0] * size[1], len(str(path)))).save(path, **how)
 
@@ -73,14 +80,14 @@ def images(_folder: Path) -> list[Damage]:
         Damage(
             "JPEG, then zeros", lambda d: (d / one).write_bytes((d / one).read_bytes()[:900] + bytes(9000)), (one.name,)
         ),
-        Damage(
-            "16-bit PNG", lambda d: (d / leaf("deep.png")).write_bytes(png(noise(40 * 241), depth=16)), ("deep.png",)
-        ),
+        Damage("16-bit PNG", lambda d: (d / leaf("deep.png")).write_bytes(png(rows(40, 16), depth=16)), ("deep.png",)),
         Damage("animated PNG", lambda d: animated(d / leaf("film.png")), ("film.png",)),
         Damage("animated WebP", lambda d: animated(d / leaf("film.webp")), ("film.webp",)),
         Damage("EXIF rotation, which the trainer undoes", lambda d: turned(d / one), ()),
         Damage(
-            "PNG with too few rows", lambda d: (d / leaf("rows.png")).write_bytes(png(noise(121 * 20))), ("rows.png",)
+            "PNG with too few rows",
+            lambda d: (d / leaf("rows.png")).write_bytes(png(rows(40)[: 121 * 20])),
+            ("rows.png",),
         ),
         Damage(
             "PNG with broken deflate",
@@ -88,6 +95,11 @@ def images(_folder: Path) -> list[Damage]:
                 png(b"").replace(chunk(b"IDAT", zlib.compress(b"")), chunk(b"IDAT", b"x\x9c\xff\xff\xff"))
             ),
             ("bad.png",),
+        ),
+        Damage(
+            "PNG with unknown filters",
+            lambda d: (d / leaf("filters.png")).write_bytes(png(noise(121 * 40))),
+            ("filters.png",),
         ),
         Damage("HEIC as .jpg", lambda d: (d / one).write_bytes(b"\0\0\0\x18ftypheic" + noise(900)), (one.name,)),
         Damage(
@@ -417,15 +429,13 @@ def make_zip(path: Path) -> None:
         for split, count in (("train", 12), ("val", 4)):
             for name in ("ant", "bee"):
                 for number in range(count):
-                    packed.writestr(
-                        f"set/{split}/{name}/{number}.png", png(noise(40 * 121, hash((split, name, number))))
-                    )
+                    packed.writestr(f"set/{split}/{name}/{number}.png", png(rows(40, seed=hash((split, name, number)))))
 
 
 def zipped(_path: Path) -> list[Damage]:
     def entry(name: str, content: bytes = b"x") -> Callable[[Path], object]:
         def harm(path: Path) -> None:
-            with zipfile.ZipFile(path, "a") as packed:
+            with warnings.catch_warnings(action="ignore"), zipfile.ZipFile(path, "a") as packed:  # of a name twice
                 packed.writestr(name, content)
 
         return harm
@@ -444,7 +454,7 @@ def zipped(_path: Path) -> list[Damage]:
 
     return [
         Damage("a name that is a bomb", entry("set/train/ant/" + "a" * 60_000 + ".png"), ("aaaa",)),
-        Damage("a name twice", entry("set/train/ant/0.png", png(noise(40 * 121, 99))), ("0.png",)),
+        Damage("a name twice", entry("set/train/ant/0.png", png(rows(40, seed=99))), ("0.png",)),
         Damage("backslashes", backslashes, ("\\",)),
         Damage("a changed byte", flip, (".png",)),
         Damage("leads out by a backslash", entry("..\\out.png"), ("out.png",)),

@@ -11,14 +11,16 @@ import { own } from "./own.js";
 import { Dialog } from "./parts.jsx";
 import { go, to, useRoute } from "./route.js";
 import { chosen, turn } from "./theme.js";
-import { Runs } from "./views/runs.jsx";
+import { Today } from "./views/today.jsx";
 import { W } from "./words.js";
 
 // Views run when they are wanted.
 const VIEWS = new Map(
   Object.entries({
-    runs: () => Runs,
+    today: () => Today,
+    runs: () => import("./views/runs.jsx").then((m) => m.Runs),
     run: () => import("./views/run.jsx").then((m) => m.Run),
+    submit: () => import("./views/submit.jsx").then((m) => m.Submit),
     compare: () => import("./views/compare.jsx").then((m) => m.Compare),
     drops: () => import("./views/drops.jsx").then((m) => m.Drops),
     clusters: () => import("./views/clusters.jsx").then((m) => m.Clusters),
@@ -32,6 +34,7 @@ const VIEWS = new Map(
   }),
 );
 const JUMPS = {
+  a: "today",
   r: "runs",
   c: "compare",
   d: "drops",
@@ -43,7 +46,22 @@ const JUMPS = {
   h: "health",
   o: "docs",
 };
-const NAV = ["runs", "compare", "drops", "clusters", "money", "models", "schedules", "storage", "health", "docs"];
+// The six places, each with its views, of which the first is the place's own.
+const PLACES = [
+  ["today", ["today"]],
+  ["runs", ["runs", "compare", "submit"]],
+  ["data", ["drops", "storage", "batchai"]],
+  ["models", ["models"]],
+  ["clusters", ["clusters", "money"]],
+  ["administration", ["schedules", "health"]],
+];
+const placeOf = (view) => PLACES.find(([, views]) => views.includes(view === "run" ? "runs" : view));
+// Addresses that are no view of their own, and where they lead.
+const ELSEWHERE = new Map([
+  ["data", "drops"],
+  ["administration", "schedules"],
+  ["costs", "money"],
+]);
 
 // Whether this refusal is of somebody who has signed in, but lacks the role that it names.
 const isKnown = (error) => error?.code === "forbidden";
@@ -104,6 +122,7 @@ function App() {
         }}
       />
       <main id="content" tabindex="-1">
+        <Views view={route.view} />
         {me?.error && (
           <p class="notice bad" role="alert">
             {visible(me.error.message)}
@@ -114,7 +133,13 @@ function App() {
       </main>
       <div id="spoken" class="sr" role="status" aria-live="polite" />
       {keys && (
-        <Dialog title={W.shortcuts.title} close={() => showKeys(false)}>
+        <Dialog title={W.help.title} close={() => showKeys(false)}>
+          <p>
+            <a href="#/docs" onClick={() => showKeys(false)}>
+              {W.help.docs}
+            </a>
+          </p>
+          <h3>{W.shortcuts.title}</h3>
           <dl class="keys">
             {W.shortcuts.list.map(([keys, what]) => (
               <div key={keys}>
@@ -146,17 +171,13 @@ function Header({ view, me, keys, signOut }) {
     name = { auto: W.theme.auto, light: W.theme.light, dark: W.theme.dark }[theme];
   return (
     <header class="top">
-      <a class="brand" href="#/runs">
+      <a class="brand" href="#/today">
         <img src={new URL("./icon.svg", import.meta.url).href} alt="" width="22" height="22" /> {W.title}
       </a>
       <nav aria-label={W.title}>
-        {NAV.map((name) => (
-          <a
-            key={name}
-            href={`#/${name}`}
-            aria-current={view === name || (view === "run" && name === "runs") ? "page" : undefined}
-          >
-            {W.views[name]}
+        {PLACES.map(([place, views]) => (
+          <a key={place} href={`#/${views[0]}`} aria-current={placeOf(view)?.[0] === place ? "page" : undefined}>
+            {W.places[place]}
           </a>
         ))}
       </nav>
@@ -181,13 +202,29 @@ function Header({ view, me, keys, signOut }) {
   );
 }
 
+/** The views of the present place, if there are several. */
+function Views({ view }) {
+  const [place, views] = placeOf(view) || [];
+  if (!views || views.length < 2 || view === "run") return null;
+  return (
+    <nav class="views" aria-label={W.places[place]}>
+      {views.map((name) => (
+        <a key={name} href={`#/${name}`} aria-current={view === name ? "page" : undefined}>
+          {W.views[name]}
+        </a>
+      ))}
+    </nav>
+  );
+}
+
 function Shown({ route, me }) {
-  const [View, setView] = useState(() => (route.view === "runs" ? Runs : null));
+  const [View, setView] = useState(() => (route.view === "today" ? Today : null));
   const [fault, forget] = useErrorBoundary((error) => console.error(error));
   const [failed, setFailed] = useState(false);
   useEffect(() => {
     const load = VIEWS.get(route.view);
-    if (!load || route.view === "runs") return;
+    if (ELSEWHERE.has(route.view)) go(to(ELSEWHERE.get(route.view), route.parts, route.query), { replace: true });
+    if (!load || route.view === "today") return;
     load().then(
       (found) => setView(() => found),
       () => setFailed(true),
@@ -206,25 +243,26 @@ function Shown({ route, me }) {
   }, [where]);
   useEffect(() => {
     const cameBack = document.activeElement.closest("main [data-row]");
-    if (!cameBack && (before.current !== where || route.view !== "runs")) document.querySelector("main h1")?.focus();
+    if (!cameBack && (before.current !== where || route.view !== "today")) document.querySelector("main h1")?.focus();
     before.current = where;
   }, [where, View]);
   if (fault || failed)
     return (
       <section>
         <h1 tabindex="-1">{W.fault.title}</h1>
-        <p>{W.fault.text}</p>
+        <p>{failed ? W.fault.outdated : W.fault.text}</p>
         <button type="button" onClick={() => location.reload()}>
           {W.fault.reload}
         </button>
       </section>
     );
+  if (ELSEWHERE.has(route.view)) return <Loading />;
   if (!VIEWS.has(route.view))
     return (
       <section>
         <h1 tabindex="-1">{W.missing.title}</h1>
         <p>
-          <a href="#/runs">{W.missing.back}</a>
+          <a href="#/today">{W.missing.back}</a>
         </p>
       </section>
     );

@@ -3,11 +3,12 @@
 globalThis.early = new Map();
 {
   const [path, query] = location.hash.replace(/^#?\/?/, "").split("?"),
-    [view = "runs", ...parts] = path.split("/").filter(Boolean),
+    [view = "today", ...parts] = path.split("/").filter(Boolean),
     given = new URLSearchParams(query);
   const of = (names) => names.filter((name) => given.get(name)).map((name) => [name, given.get(name)]);
   const firsts = {
-    runs: () => [["rows", [...of(["state", "experiment", "owner", "tag"]), ["limit", 100]]]],
+    today: () => [["today", []]],
+    runs: () => [["rows", [...of(["state", "experiment", "owner", "tag", "where"]), ["limit", 100]]]],
     run: () => [
       [
         `runs/${parts[0]}/live`,

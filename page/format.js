@@ -1,10 +1,15 @@
 // Values as people read them: in their zone and their way to write numbers. What comes from outside stays text.
 import { W } from "./words.js";
 
-/** Formatters take milliseconds to make, which the first view need not wait for. */
+/**
+ * Formatters take milliseconds to make, which the first view need not wait for.
+ * @template T
+ * @param {() => { format: (value: T) => string }} make
+ */
 const lazy = (make) => {
+  /** @type {{ format: (value: T) => string } | undefined} */
   let made;
-  return (value) => (made ??= make()).format(value);
+  return (/** @type {T} */ value) => (made ??= make()).format(value);
 };
 const CLOCK = lazy(() => new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" }));
 const SHORT = lazy(
@@ -13,13 +18,21 @@ const SHORT = lazy(
 const TIME = lazy(() => new Intl.DateTimeFormat(undefined, { timeStyle: "medium" }));
 const COUNT = lazy(() => new Intl.NumberFormat("en")); // as the page's words: whole numbers beside decimals agree
 
-/** The time alone where the day is known from another moment, else with its day. */
+/**
+ * The time alone where the day is known from another moment, else with its day.
+ * @param {string} text
+ * @param {string} other
+ */
 export const beside = (text, other) =>
   new Date(text).toDateString() === new Date(other).toDateString() ? TIME(new Date(text)) : shortClock(text);
+/** @param {number} value */
 export const count = (value) => (Math.abs(value) < 1000 ? String(value) : COUNT(value));
+/** @param {string | number | null | undefined} text */
 export const clock = (text) => (text ? CLOCK(new Date(text)) : "");
+/** @param {string | number | null | undefined} text */
 export const shortClock = (text) => (text ? SHORT(new Date(text)) : "");
 
+/** @param {number | null | undefined} value */
 export function number(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   const size = Math.abs(value);
@@ -27,7 +40,11 @@ export function number(value) {
   return size !== 0 && (size < 1e-4 || size >= 1e9) ? value.toExponential(3) : String(Number(value.toPrecision(5)));
 }
 
-/** A metric's value: accuracies in percent, others with four digits. cli/show/runs.py writes the same. */
+/**
+ * A metric's value: accuracies in percent, others with four digits. cli/show/runs.py writes the same.
+ * @param {string} name
+ * @param {number} value
+ */
 export function metric(name, value) {
   if (!Number.isFinite(value)) return W.nothing;
   if (name.endsWith("accuracy")) return `${(100 * value).toFixed(2)}%`;
@@ -40,11 +57,17 @@ export function metric(name, value) {
     .replace(/\.?0*e/, "e");
 }
 
-/** Sentences of the API name moments in UTC; the page shows them in the reader's zone, like every other moment. */
+/**
+ * Sentences of the API name moments in UTC; the page shows them in the reader's zone, like every other moment.
+ * @param {string} text
+ */
 export const inZone = (text) =>
   visible(text).replace(/(\d{4}-\d\d-\d\d) (\d\d:\d\d) UTC/g, (_, day, time) => shortClock(`${day}T${time}:00Z`));
 
-/** Dollars and cents: `$1,234.50`, `<$0.01` for less, `-$0.50` below zero. cli/show/costs.py writes the same. */
+/**
+ * Dollars and cents: `$1,234.50`, `<$0.01` for less, `-$0.50` below zero. cli/show/costs.py writes the same.
+ * @param {number | null | undefined} dollars
+ */
 export function money(dollars) {
   if (dollars === null || dollars === undefined) return W.nothing;
   const [sign, size] = [dollars < 0 ? "-" : "", Math.abs(dollars)];
@@ -52,15 +75,22 @@ export function money(dollars) {
   return `${sign}$${size.toFixed(2).replace(/\B(?=(\d{3})+\.)/g, ",")}`;
 }
 
-/** A part of 1 in whole percent. */
+/**
+ * A part of 1 in whole percent.
+ * @param {number} part
+ */
 export const share = (part) => `${Math.floor(part * 100 + 0.5)} %`;
 
-/** What was saved, or a cost: `$1.50 less`, `$0.02 more`. */
+/**
+ * What was saved, or a cost: `$1.50 less`, `$0.02 more`.
+ * @param {number | null | undefined} dollars
+ */
 export function saved(dollars) {
   if (dollars === null || dollars === undefined) return "";
   return W.money.difference(money(Math.abs(dollars)), dollars >= 0);
 }
 
+/** @param {number} value */
 export function bytes(value) {
   const units = ["B", "kB", "MB", "GB", "TB"];
   let at = 0;
@@ -71,10 +101,14 @@ export function bytes(value) {
   return `${at ? value.toPrecision(3) : value} ${units[at]}`;
 }
 
-/** `0.4 s`, `42 s`, `3 min 5 s`, `2 h 30 min`, `3 d 4 h`. cli/api/phases.py writes the same. */
+/**
+ * `0.4 s`, `42 s`, `3 min 5 s`, `2 h 30 min`, `3 d 4 h`. cli/api/phases.py writes the same.
+ * @param {number} seconds
+ */
 export function duration(seconds) {
   if (!Number.isFinite(seconds) || seconds < 0) return "–";
-  const rounded = (unit) => Math.floor(seconds / unit + 0.5),
+  const rounded = (/** @type {number} */ unit) => Math.floor(seconds / unit + 0.5),
+    /** @type {(value: number, of: number, unit: string, smaller: string) => string} */
     two = (value, of, unit, smaller) =>
       `${Math.floor(value / of)} ${unit}${value % of ? ` ${value % of} ${smaller}` : ""}`;
   const tenths = Math.floor(seconds * 10 + 0.5) / 10;
@@ -84,8 +118,9 @@ export function duration(seconds) {
   return rounded(60) < 48 * 60 ? two(rounded(60), 60, "h", "min") : two(rounded(3600), 24, "d", "h");
 }
 
+/** @param {string} text */
 export function ago(text, now = Date.now()) {
-  const seconds = (now - new Date(text)) / 1000;
+  const seconds = (now - new Date(text).getTime()) / 1000;
   if (seconds < 5) return W.time.now;
   return W.time.ago(
     seconds < 60
@@ -98,21 +133,30 @@ export function ago(text, now = Date.now()) {
   );
 }
 
-/** When a waiting run will probably begin, in words; nothing if that can't be said. */
+/**
+ * When a waiting run will probably begin, in words; nothing if that can't be said.
+ * @param {string | null | undefined} text
+ */
 export function begins(text, now = Date.now()) {
-  const seconds = text ? (new Date(text) - now) / 1000 : NaN;
+  const seconds = text ? (new Date(text).getTime() - now) / 1000 : NaN;
   return Number.isNaN(seconds) ? "" : W.time.begins(seconds >= 1 ? duration(seconds) : "");
 }
 
-export const between = (from, to) => (new Date(to ?? Date.now()) - new Date(from)) / 1000;
+/**
+ * Seconds from one moment to another, or to now.
+ * @param {string} from
+ * @param {string} [to]
+ */
+export const between = (from, to) => (new Date(to ?? Date.now()).getTime() - new Date(from).getTime()) / 1000;
 
 // Control characters, and those that turn the direction of text or take no room: shown, so that none hides.
 const HIDDEN =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 
+/** @param {unknown} text */
 export function visible(text) {
   return String(text ?? "").replace(HIDDEN, (sign) => {
-    const code = sign.codePointAt(0);
+    const code = sign.charCodeAt(0);
     return code < 0x20
       ? String.fromCharCode(0x2400 + code)
       : code === 0x7f
@@ -121,5 +165,8 @@ export function visible(text) {
   });
 }
 
-/** A text as one argument of a POSIX shell. */
+/**
+ * A text as one argument of a POSIX shell.
+ * @param {string} text
+ */
 export const shell = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${String(text).replaceAll("'", `'\\''`)}'`);

@@ -11,6 +11,7 @@ export class Lines {
     this.full = false;
   }
 
+  /** @param {Uint8Array} more */
   append(more) {
     if (this.length + more.length > LONGEST) {
       more = more.subarray(0, LONGEST - this.length);
@@ -29,17 +30,23 @@ export class Lines {
     this.length = end;
   }
 
+  /** @param {number} start */
   #line(start) {
     this.starts = room(this.starts, this.count, this.count + 1);
     this.starts[this.count++] = start;
   }
 
+  /** @param {number} i */
   size(i) {
     const end = i + 1 < this.count ? this.starts[i + 1] - 1 : this.length;
     return Math.max(0, end - this.starts[i]);
   }
 
-  /** The line's text without its end, at most `limit` bytes of it. */
+  /**
+   * The line's text without its end, at most `limit` bytes of it.
+   * @param {number} i
+   * @param {number} limit
+   */
   text(i, limit) {
     const from = this.starts[i];
     return new TextDecoder()
@@ -47,7 +54,10 @@ export class Lines {
       .replace(/[\r\n]+$/, "");
   }
 
-  /** The numbers (from 0) of the lines that hold the text, whatever its case. Gives way to the page now and then. */
+  /**
+   * The numbers (from 0) of the lines that hold the text, whatever its case. Gives way to the page now and then.
+   * @param {string} wanted
+   */
   async search(wanted, stopped = () => false, piece = 2 << 20) {
     const found = [],
       low = wanted.toLowerCase();
@@ -74,9 +84,18 @@ export class Lines {
   }
 }
 
+/**
+ * The array, or a larger one with its first `used` values, so that it has room for as many as wanted.
+ * @template {Uint8Array | Uint32Array} A
+ * @param {A} array
+ * @param {number} used
+ * @param {number} wanted
+ * @returns {A}
+ */
 function room(array, used, wanted) {
   if (wanted <= array.length) return array;
-  const larger = new array.constructor(Math.max(wanted, 2 * array.length));
+  const Kind = /** @type {new (length: number) => A} */ (array.constructor),
+    larger = new Kind(Math.max(wanted, 2 * array.length));
   larger.set(array.subarray(0, used));
   return larger;
 }

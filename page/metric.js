@@ -6,9 +6,12 @@ const FIRST = [
   /loss/i,
 ];
 
-/** Those that say how good a model is first, others in their order. */
+/**
+ * Those that say how good a model is first, others in their order.
+ * @param {string[]} names
+ */
 export function ordered(names) {
-  const rank = (name) => {
+  const rank = (/** @type {string} */ name) => {
     const at = FIRST.findIndex((wanted) => wanted.test(name));
     return at < 0 ? FIRST.length : at;
   };

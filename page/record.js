@@ -1,13 +1,23 @@
 // What several views reckon from a run's record.
 import { between } from "./format.js";
 
+/**
+ * @typedef {{ training: number, allocation: number, idle: number }} Cost
+ * @typedef {{ state: string, history: { state: string, at: string }[], cost: Cost | null }} Run
+ */
+
+/** @param {{ state: string }} run */
 export const ended = (run) => ["completed", "failed", "canceled"].includes(run.state);
 
-/** Dollars of the run's nodes so far: training, starting and idling after it; null where nothing is known. */
+/**
+ * Dollars of the run's nodes so far: training, starting and idling after it; null where nothing is known.
+ * @param {Run} run
+ */
 export const cost = (run) => (run.cost ? run.cost.training + run.cost.allocation + run.cost.idle : null);
 
+/** @param {Run} run */
 export function runSeconds(run) {
   const started = run.history.find((moment) => moment.state === "running");
   if (!started) return null;
-  return between(started.at, ended(run) ? run.history.at(-1).at : undefined);
+  return between(started.at, ended(run) ? run.history.at(-1)?.at : undefined);
 }

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 export function read(hash = location.hash) {
   const [path, query = ""] = hash.replace(/^#?\/?/, "").split("?");
   const parts = path.split("/").filter(Boolean).map(decoded);
-  return { view: parts[0] || "runs", parts: parts.slice(1), query: Object.fromEntries(new URLSearchParams(query)) };
+  return { view: parts[0] || "today", parts: parts.slice(1), query: Object.fromEntries(new URLSearchParams(query)) };
 }
 
 function decoded(text) {

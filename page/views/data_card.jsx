@@ -2,6 +2,7 @@
 import { bytes, count, visible } from "../format.js";
 import { Facts } from "../parts.jsx";
 import { W } from "../words.js";
+import { DataPictures } from "./data_pictures.jsx";
 
 const MOST = 20; // sentences of each kind, as the API has them
 
@@ -30,6 +31,7 @@ export function DataCard({ said }) {
     longest = Math.max(1, ...splits.flatMap(([, classes]) => Object.values(classes)));
   return (
     <>
+      <DataPictures of={said.of} />
       {said.verdict === "fine" && <p class="notice good">{W.data.fine}</p>}
       <Findings said={said} title={W.data.findings} notes />
       {splits.map(([split, classes]) => (

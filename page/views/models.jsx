@@ -1,16 +1,17 @@
 // Models: their versions with the metric over them, what each was made of, and who moved which alias when.
-import { get } from "../api.js";
+import { get, post } from "../api.js";
 import { metric, visible } from "../format.js";
 import { useLive } from "../live.js";
 import { ordered } from "../metric.js";
 import { mapOf } from "../own.js";
-import { Command, Trouble, When } from "../parts.jsx";
+import { Ask, Command, Trouble, useOutcome, When } from "../parts.jsx";
 import { to } from "../route.js";
 import { Spark } from "../spark.jsx";
 import { W } from "../words.js";
+import { useRef, useState } from "preact/hooks";
 
-export function Models() {
-  const { value, error } = useLive(
+export function Models({ me }) {
+  const { value, error, again } = useLive(
     async (signal) => {
       const names = (await get(["models"], {}, { signal })).map((each) => each.model);
       return Promise.all(names.map((name) => get(["models", name], {}, { signal })));
@@ -29,7 +30,7 @@ export function Models() {
         </div>
       )}
       {value?.map((model) => (
-        <One key={model.model} model={model} />
+        <One key={model.model} model={model} me={me} again={again} />
       ))}
     </section>
   );
@@ -59,7 +60,7 @@ const metrics = (version) => {
     .join(", ");
 };
 
-function One({ model }) {
+function One({ model, me, again }) {
   return (
     <section class="card">
       <div class="head">
@@ -93,6 +94,7 @@ function One({ model }) {
           visible(each.by),
         ])}
       />
+      {me.may_change && model.versions.length > 0 && <Move model={model} again={again} />}
       <h3>{W.models.history}</h3>
       <Table
         name={W.models.history}
@@ -105,6 +107,54 @@ function One({ model }) {
         ])}
       />
     </section>
+  );
+}
+
+/** Move an alias to a version: what uses the alias gets the other model. */
+function Move({ model, again }) {
+  const [alias, setAlias] = useState(model.aliases[0]?.alias ?? ""),
+    [version, setVersion] = useState(String(model.versions[0].number)),
+    [outcome, attempt] = useOutcome(),
+    why = useRef();
+  const move = () =>
+    attempt(async () => {
+      const body = { version: Number(version), why: why.current.value };
+      await post(["models", model.model, "aliases", alias.trim()], body);
+      again();
+      return W.models.moved(alias.trim(), version);
+    });
+  return (
+    <details>
+      <summary>{W.models.move}</summary>
+      <form class="inline" onSubmit={(e) => e.preventDefault()}>
+        <label>
+          {W.run.alias}
+          <input value={alias} onInput={(e) => setAlias(e.target.value)} />
+        </label>
+        <label>
+          {W.models.version}
+          <select value={version} onChange={(e) => setVersion(e.target.value)}>
+            {model.versions.map((each) => (
+              <option key={each.number} value={String(each.number)}>
+                {each.number}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          {W.run.because}
+          <input ref={why} maxlength="200" />
+        </label>
+        <Ask
+          label={W.models.move}
+          question={W.models.moveAsk(alias, version)}
+          yes={W.models.moveYes}
+          no={W.run.no}
+          act={move}
+        />
+      </form>
+      {outcome}
+    </details>
   );
 }
 

@@ -67,7 +67,7 @@ export function Run({ route, me }) {
         <h1 tabindex="-1">{visible(name)}</h1>
         <Trouble error={error} value={run} />
         <p>
-          <a href="#/runs">{W.missing.back}</a>
+          <a href="#/runs">{W.run.back}</a>
         </p>
       </section>
     );

@@ -1,6 +1,6 @@
 // The runs: live, filtered by the API, sorted here; those that are chosen are compared.
 import { get } from "../api.js";
-import { between, count, duration, metric, money, visible } from "../format.js";
+import { between, count, duration, inZone, metric, money, visible } from "../format.js";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useLive } from "../live.js";
 import { ordered } from "../metric.js";
@@ -8,8 +8,10 @@ import { mapOf, own } from "../own.js";
 import { announce, Command, State, Trouble, When } from "../parts.jsx";
 import { go, refine, to } from "../route.js";
 import { Rows } from "../rows.js";
+import { chosenColumns, differing, STANDARD, STATES, toggled, unfolded } from "../run_list.js";
 import { Spark } from "../spark.jsx";
 import { useRows } from "../virtual.js";
+import { Columns, Filters, SavedViews } from "./run_filters.jsx";
 import { W } from "../words.js";
 
 const ROW = 44,
@@ -17,8 +19,7 @@ const ROW = 44,
   CURVE_POINTS = 40,
   NEAR = 50, // pixels; runs and points of one request; rows before the end of the list
   ENDING = 8; // letters at the end of a name, which tell a sweep's trials apart: they stay in sight
-const STATES = ["received", "submitted", "queued", "running", "completed", "failed", "canceled", "broken"];
-const ASKED = ["state", "experiment", "owner", "tag"]; // filters of the API; the others are for what is loaded
+const ASKED = ["state", "experiment", "owner", "tag", "where"]; // filters of the API; names are found in what is loaded
 const shapes = new Map(); // run -> Map of series, of this session
 // Whoever goes into a run and back finds the list as it was: its rows, and where it stood.
 let latest = { filter: "", rows: null },
@@ -76,14 +77,15 @@ export function Runs({ route }) {
     [filter],
   );
   const { list } = rows,
-    all = Boolean(query.q || query.parameter || (query.sort && query.sort !== "-made"));
+    all = Boolean(query.q || (query.sort && query.sort !== "-made"));
   useEffect(() => {
     if (all && value) rows.want();
   }, [all, rows, Boolean(value)]);
-  const shown = useMemo(
-    () => sorted(list.filter(matching(query)), query.sort),
-    [list, query.q, query.parameter, query.sort],
-  );
+  const [open, setOpen] = useState(new Set()),
+    shown = useMemo(
+      () => unfolded(sorted(list.filter(matching(query)), query.sort), open),
+      [list, query.q, query.sort, open],
+    );
   useChanges(list);
   return (
     <section class="runs">
@@ -102,6 +104,8 @@ export function Runs({ route }) {
           query={query}
           rows={rows}
           away={Boolean(error)}
+          open={open}
+          unfold={(name) => setOpen((before) => toggled(before, name))}
           seen={async (now) => {
             seenRuns.current = now;
             if (await sketch(now)) redraw();
@@ -125,22 +129,9 @@ const Empty = ({ filtered }) => (
   </div>
 );
 
-function matching({ q = "", parameter = "" }) {
-  const [, name, operator, wanted] = parameter.match(/^\s*([^=<>]+?)\s*([=<>])\s*(.*?)\s*$/) || [];
-  return (run) => {
-    if (q && ![run.run, run.drop, run.experiment].some((text) => text.toLowerCase().includes(q.toLowerCase())))
-      return false;
-    if (!name) return true;
-    const value = [run.parameters, run.of_model, run.best, run.tags]
-      .map((all) => own(all, name))
-      .find((it) => it !== undefined);
-    if (value === undefined) return false;
-    return operator === "="
-      ? String(value) === wanted
-      : operator === "<"
-        ? Number(value) < Number(wanted)
-        : Number(value) > Number(wanted);
-  };
+function matching({ q = "" }) {
+  const wanted = q.toLowerCase();
+  return (run) => [run.run, run.drop, run.experiment].some((text) => text.toLowerCase().includes(wanted));
 }
 
 function sorted(runs, sort = "-made") {
@@ -191,57 +182,16 @@ function useChanges(runs) {
   }, [runs]);
 }
 
-function Filters({ query, runs }) {
-  const known = (of) => [...new Set(runs.map(of).filter(Boolean))].sort(),
-    [experiments, owners] = useMemo(() => [known((run) => run.experiment), known((run) => run.owner)], [runs]);
-  const field = (name, label, hint, list) => (
-    <label>
-      {label}
-      <input
-        type={name === "q" ? "search" : "text"}
-        value={query[name] || ""}
-        placeholder={hint || ""}
-        list={list && `known-${name}`}
-        onChange={(e) => refine({ [name]: e.target.value })}
-        onInput={name === "q" ? (e) => refine({ q: e.target.value }) : undefined}
-      />
-      {list && (
-        <datalist id={`known-${name}`}>
-          {list.map((value) => (
-            <option key={value} value={value} />
-          ))}
-        </datalist>
-      )}
-    </label>
-  );
-  return (
-    <form class="filters" role="search" onSubmit={(e) => e.preventDefault()}>
-      {field("q", W.runs.filter)}
-      <label>
-        {W.runs.state}
-        <select value={query.state || ""} onChange={(e) => refine({ state: e.target.value })}>
-          <option value="">{W.all}</option>
-          {STATES.map((state) => (
-            <option key={state} value={state}>
-              {W.states[state]}
-            </option>
-          ))}
-        </select>
-      </label>
-      {field("experiment", W.runs.experiment, "", experiments)}
-      {field("owner", W.runs.owner, "", owners)}
-      {field("tag", W.runs.tag, W.runs.tagHint)}
-      {field("parameter", W.runs.parameter, W.runs.parameterHint)}
-    </form>
-  );
-}
-
-function Table({ runs, query, rows, away, seen }) {
+function Table({ runs, query, rows, away, open, unfold, seen }) {
   const { box, from, to: until, above, below } = useRows(runs.length, ROW);
   const chosen = new Set((query.chosen || "").split(",").filter(Boolean)),
     priced = useMemo(() => runs.some((run) => run.cost !== null), [runs]),
     measured = useMemo(() => runs.some((run) => typeof run.used === "number"), [runs]),
-    labels = useMemo(() => [...new Set(runs.flatMap((run) => Object.keys(run.listed || {})))], [runs]);
+    labels = useMemo(() => [...new Set(runs.flatMap((run) => Object.keys(run.listed || {})))], [runs]),
+    differ = useMemo(() => differing(runs), [runs]),
+    further = [...(priced ? ["cost"] : []), ...(measured ? ["used"] : []), ...labels, ...differ],
+    columns = chosenColumns(query.columns, further),
+    has = (name) => columns.has(name);
   const slice = runs.slice(from, until),
     names = slice.map((run) => run.run).join();
   rows.sees(slice);
@@ -254,7 +204,7 @@ function Table({ runs, query, rows, away, seen }) {
   }, [from > 0, until > runs.length - NEAR, rows, away]);
   useLayoutEffect(() => {
     box.current.scrollTop = entered?.address === location.hash ? entered.top : 0;
-  }, [query.sort, query.q, query.parameter]);
+  }, [query.sort, query.q]);
   useEffect(() => {
     const came = entered?.address === location.hash && document.activeElement.matches("body, main h1"),
       row = came && box.current.querySelector(`[data-row="${CSS.escape(entered.run)}"] a.row`);
@@ -304,6 +254,8 @@ function Table({ runs, query, rows, away, seen }) {
             </button>
           </>
         )}
+        <Columns columns={columns} all={[...new Set([...STANDARD, ...further])]} />
+        <SavedViews />
       </div>
       <div class="scroll tall" ref={box} tabindex="0" role="region" aria-label={W.runs.title} onClick={enter}>
         <table class="list" aria-rowcount={runs.length + 1}>
@@ -315,21 +267,20 @@ function Table({ runs, query, rows, away, seen }) {
               <Head name="run" label={W.runs.run} query={query} />
               <Head name="state" label={W.runs.state} query={query} />
               <Head figure name="best" label={W.runs.metric} query={query} />
-              <th scope="col" class="wide">
-                {W.runs.curve}
-              </th>
-              <th scope="col" class="wide">
-                {W.runs.experiment}
-              </th>
-              <Head figure name="nodes" label={W.runs.nodes} query={query} wide />
-              {priced && <Head figure name="cost" label={W.runs.cost} query={query} wide />}
-              {measured && <Head figure name="used" label={W.runs.used} query={query} wide />}
-              {labels.map((label) => (
-                <th scope="col" class="wide" key={label}>
-                  {label}
+              {["curve", "why", "experiment"].filter(has).map((name) => (
+                <th scope="col" class="wide" key={name}>
+                  {W.runs[name]}
                 </th>
               ))}
-              <Head figure name="took" label={W.runs.took} query={query} wide />
+              {has("nodes") && <Head figure name="nodes" label={W.runs.nodes} query={query} wide />}
+              {has("cost") && <Head figure name="cost" label={W.runs.cost} query={query} wide />}
+              {has("used") && <Head figure name="used" label={W.runs.used} query={query} wide />}
+              {[...labels, ...differ].filter(has).map((name) => (
+                <th scope="col" class="wide" key={name}>
+                  {visible(name)}
+                </th>
+              ))}
+              {has("took") && <Head figure name="took" label={W.runs.took} query={query} wide />}
               <Head figure name="made" label={W.runs.made} query={query} />
             </tr>
           </thead>
@@ -342,9 +293,11 @@ function Table({ runs, query, rows, away, seen }) {
                 at={from + i + 2}
                 chosen={chosen.has(run.run)}
                 choose={choose}
-                priced={priced}
-                measured={measured}
+                columns={columns}
                 labels={labels}
+                differ={differ}
+                unfolds={open.has(run.run)}
+                unfold={unfold}
               />
             ))}
             <tr aria-hidden="true" class="space" style={{ height: `${below}px` }} />
@@ -377,14 +330,15 @@ function Head({ name, label, query, wide, figure }) {
   );
 }
 
-function Row({ run, at, chosen, choose, priced, measured, labels }) {
+function Row({ run, at, chosen, choose, columns, labels, differ, unfolds, unfold }) {
+  const has = (name) => columns.has(name);
   const series = shapes.get(run.run) || new Map(),
     names = [...series.keys()].filter((name) => name !== "epoch"),
     drawn = names.includes(run.headline) ? run.headline : ordered(names)[0],
     found = best(run),
     seconds = rowSeconds(run);
   return (
-    <tr aria-rowindex={at} data-row={run.run} class={chosen ? "chosen" : ""}>
+    <tr aria-rowindex={at} data-row={run.run} class={`${chosen ? "chosen" : ""} ${run.sweep ? "trial" : ""}`}>
       <td class="pick">
         <input
           type="checkbox"
@@ -398,7 +352,13 @@ function Row({ run, at, chosen, choose, priced, measured, labels }) {
           <span>{visible(run.run.slice(0, -ENDING))}</span>
           <span>{visible(run.run.slice(-ENDING))}</span>
         </a>
-        <small>{visible(run.drop || run.owner || "")}</small>
+        {run.trials > 0 ? (
+          <button type="button" class="unfold" aria-expanded={unfolds} onClick={() => unfold(run.run)}>
+            {unfolds ? "▾" : "▸"} {W.runs.trials(run.trials)}
+          </button>
+        ) : (
+          <small>{visible(run.drop || run.owner || "")}</small>
+        )}
       </th>
       <td>
         <State state={run.state} />
@@ -416,21 +376,33 @@ function Row({ run, at, chosen, choose, priced, measured, labels }) {
           W.nothing
         )}
       </td>
-      <td class="wide">
-        <Spark name={drawn} points={series.get(drawn)} />
-      </td>
-      <td class="wide">{visible(run.experiment)}</td>
-      <td class="wide number">{run.nodes || W.nothing}</td>
-      {priced && <td class="wide number">{money(run.cost)}</td>}
-      {measured && (
+      {has("curve") && (
+        <td class="wide">
+          <Spark name={drawn} points={series.get(drawn)} />
+        </td>
+      )}
+      {has("why") && (
+        <td class="wide" title={visible(run.why)}>
+          {inZone(run.why)}
+        </td>
+      )}
+      {has("experiment") && <td class="wide">{visible(run.experiment)}</td>}
+      {has("nodes") && <td class="wide number">{run.nodes || W.nothing}</td>}
+      {has("cost") && <td class="wide number">{money(run.cost)}</td>}
+      {has("used") && (
         <td class="wide number">{typeof run.used === "number" ? `${Math.round(run.used)} %` : W.nothing}</td>
       )}
-      {labels.map((label) => (
+      {labels.filter(has).map((label) => (
         <td class="wide" key={label}>
           {visible(own(run.listed, label) ?? "")}
         </td>
       ))}
-      <td class="wide number">{seconds === null ? W.nothing : duration(seconds)}</td>
+      {differ.filter(has).map((name) => (
+        <td class="wide" key={name}>
+          {visible(own(run.parameters, name) ?? "")}
+        </td>
+      ))}
+      {has("took") && <td class="wide number">{seconds === null ? W.nothing : duration(seconds)}</td>}
       <td class="number">
         <When at={run.created_at} />
       </td>

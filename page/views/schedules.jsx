@@ -43,6 +43,13 @@ export function Schedules({ me }) {
       <Trouble error={error} value={value} />
       {value && (
         <>
+          {me.may_change && (
+            <p>
+              <a class="button" href={to("submit", [], { cron: "0 6 * * 1" })}>
+                {W.schedules.add}
+              </a>
+            </p>
+          )}
           {value.schedules.length === 0 && (
             <div class="notice">
               <p>{W.schedules.empty}</p>
@@ -54,6 +61,7 @@ export function Schedules({ me }) {
           ))}
           <section class="part spaced">
             <h2>{W.notices.title}</h2>
+            {me.may_change && <Notify again={anew} />}
             <Notices list={value.notices} me={me} again={anew} />
           </section>
         </>
@@ -162,6 +170,43 @@ function Firings({ of }) {
           ))}
         </ul>
       )}
+    </details>
+  );
+}
+
+const KINDS = ["failed", "completed", "canceled"];
+
+/** Who is notified of which ends of runs. */
+function Notify({ again }) {
+  const [outcome, attempt] = useOutcome();
+  const add = (event) => {
+    event.preventDefault();
+    const form = event.target,
+      on = KINDS.filter((kind) => form.elements[kind].checked);
+    attempt(async () => {
+      await post(["notices"], { on, to: form.elements.to.value.trim() });
+      form.reset();
+      again();
+      return W.notices.added;
+    });
+  };
+  return (
+    <details>
+      <summary>{W.notices.add}</summary>
+      <form class="bar" onSubmit={add}>
+        <label>
+          {W.notices.address}
+          <input name="to" required minlength="3" />
+        </label>
+        {KINDS.map((kind) => (
+          <label class="check" key={kind}>
+            <input type="checkbox" name={kind} defaultChecked={kind === "failed"} />
+            {W.states[kind]}
+          </label>
+        ))}
+        <button type="submit">{W.notices.add}</button>
+      </form>
+      {outcome}
     </details>
   );
 }

@@ -67,7 +67,7 @@ function Space() {
       <p class="big">{bytes(all)}</p>
       {!found.complete && <p class="notice">{W.storage.partly}</p>}
       <ul class="bars">
-        {Object.entries(found.kinds).map(([kind, size], i) => (
+        {Object.entries(found.kinds).map(([kind, size]) => (
           <li key={kind}>
             <span>{visible(W.storage.kinds[kind] || kind)}</span>
             <progress max={all || 1} value={size} aria-label={kind} />

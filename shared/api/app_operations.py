@@ -42,6 +42,13 @@ APP = OperationGroup(
             needs=ANYONE, own_threads=True,
         ),
         Operation(
+            "get_today", "GET", "today", "shared.api.today",
+            "Show what needs somebody, what goes on, and what happened since yesterday",
+            "Failed runs, rejected drops, nearly spent budgets, poison messages, late runs, idle leased nodes; running "
+            "and waiting runs; completed runs, promotions, costs, and what schedules start next. At most 5 s old. "
+            "`unknown` names the parts that can't be read",
+        ),
+        Operation(
             "get_status", "GET", "status", "shared.api.status",
             "Show queues, poison messages, open drops, newest runs and clusters",
             "Includes the 10 newest runs, and rejected drops. Queues and clusters are at most 5 seconds old",

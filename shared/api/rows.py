@@ -18,7 +18,8 @@ from shared.runs.features import parts
 from shared.runs.model import FINAL, Run, RunState
 from shared.runs.ports import RunFields, Runs
 from shared.runs.views.labels import listed_values
-from shared.runs.views.summary import best_metric, model_metrics
+from shared.runs.views.summary import best_metric, cause, model_metrics
+from shared.sweeps.model import SweepSummary, TrialOf
 
 Json = dict[str, Any]
 
@@ -48,7 +49,10 @@ class _RunRow(Struct):
     best: Annotated[dict[str, float], Meta(description="The best value of each metric that the training saw.")]
     best_step: Annotated[float | None, Meta(description="The step of the headline's best value; null if unknown.")]
     of_model: Annotated[dict[str, float], Meta(description="Each metric of the saved model.")]
-    cost: Annotated[float | None, Meta(description="Dollars so far; null if unknown.")]
+    cost: Annotated[float | None, Meta(description="Dollars so far, of a sweep of all its trials; null if unknown.")]
+    why: Annotated[str, Meta(description="Why it failed, was canceled, or has not started; '' for any other run.")]
+    sweep: Annotated[str, Meta(description="The sweep of which it is a trial; '' if it is none.")]
+    trials: Annotated[int | None, Meta(description="How many trials a sweep has begun; null for any other run.")]
     listed: Annotated[dict[str, str], Meta(description="Further columns of the list, by their labels.")]
 
 
@@ -93,6 +97,7 @@ def _answer(runs: list[Run], gone: list[str], mark: str, *, token: str = "", com
 def _row(run: Run) -> Json:
     began = next((moment.at for moment in run.progress.history if moment.state is RunState.RUNNING), None)
     ended = run.progress.history[-1].at if run.progress.history and run.progress.state in FINAL else None
+    sweep = run.feature(SweepSummary)
     return {
         "run": run.name,
         "state": str(run.progress.state),
@@ -109,7 +114,18 @@ def _row(run: Run) -> Json:
         "best": run.measured.best,
         "best_step": run.measured.best_steps.get(best[0]) if best else None,
         "of_model": model_metrics(run),
-        "cost": run.money.cost.dollars if run.money.cost else None,
+        "cost": sweep.dollars if sweep else run.money.cost.dollars if run.money.cost else None,
+        "why": _why(run),
+        "sweep": trial.sweep if (trial := run.feature(TrialOf)) else "",
+        "trials": sweep.begun if sweep else None,
         "listed": listed_values(run),
         **{cell.name: cell.say(run) for cell in CELLS},
     }
+
+
+def _why(run: Run) -> str:
+    """Return why the run failed, was canceled, or waits. It changes only with the run, never with the clock."""
+    if run.progress.state in FINAL:
+        return cause(run)
+    waits = run.progress.state is not RunState.RUNNING and run.progress.history
+    return run.progress.history[-1].why.partition("\n")[0] if waits else ""

@@ -129,10 +129,19 @@ def get_status(ports: ClusterPorts) -> Annotated[Json, answers.Status]:
 
 def _stored(ports: ClusterPorts) -> dict[str, Any]:
     """Return the parts of the status that are in storage."""
-    queues = ports.memory.answer(SHOWN_QUEUES, ports.clock(), lambda: _queues(ports))
     drops = (*itertools.islice(ports.drops.open(), LISTED), *ports.drops.rejected(LISTED))
     runs = [queries.shown_run(ports, run) for run in ports.runs.newest(10)]
-    return {**queues, "drops": [records.drop(drop) for drop in drops], "runs": runs}
+    return {**queues(ports), "drops": [records.drop(drop) for drop in drops], "runs": runs}
+
+
+def storage_error(ports: DropPorts) -> TrainyardError | None:
+    """Return why storage does not answer within PATIENCE; None if it does."""
+    return _errors({"storage": asked(ports)["storage"]})["storage"]
+
+
+def queues(ports: ClusterPorts) -> dict[str, Any]:
+    """Return the queues as `_queues` does, at most SECONDS_SHOWN old."""
+    return ports.memory.answer(SHOWN_QUEUES, ports.clock(), lambda: _queues(ports))
 
 
 def _queues(ports: ClusterPorts) -> dict[str, Any]:

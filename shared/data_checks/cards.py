@@ -11,8 +11,10 @@ from msgspec import Meta, Struct
 from shared.data_checks.at_sealing import kept
 from shared.data_checks.model import CheckVerdict, DataCheck
 from shared.drops.diff import read_ref
+from shared.drops.model import Generation
 from shared.drops.ports import DropPorts
 from shared.drops.versions import generations
+from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Impossible, NotFound
 from shared.runs.names import RUN_NAME
 
@@ -75,6 +77,11 @@ def _check_of(ports: DropPorts, ref: str) -> DataCheck:
 
 
 def _of_generation(ports: DropPorts, ref: str) -> DataCheck | None:
+    return kept(ports.blobs, generation_named(ports, ref)[1].folder)
+
+
+def generation_named(ports: DropPorts, ref: str) -> tuple[DropKey, Generation]:
+    """Return the drop and the closed generation that `ref` names. Raises NotFound, or Impossible for an open drop."""
     data = read_ref(ref)
     if data.now:
         raise Impossible(
@@ -85,4 +92,4 @@ def _of_generation(ports: DropPorts, ref: str) -> DataCheck | None:
     if chosen is None:
         numbers = ", ".join(str(each.number) for each in closed[:20]) or "none"
         raise NotFound(f"Drop {data.key} has no generation {data.number or ''}; it has: {numbers}.".replace("  ", " "))
-    return kept(ports.blobs, chosen.folder)
+    return data.key, chosen

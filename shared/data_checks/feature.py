@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from shared.data_checks.model import DataCheck
 from shared.jobs.route import Route
 from shared.kernel.parts import FeaturePart
@@ -33,9 +35,15 @@ def check_files(ports: Any, route: Route, drop: CheckedDrop) -> dict[str, Any]:
     return {"data": check_files(ports, route, drop)}
 
 
+def data_facts(run: Run) -> dict[str, Any]:
+    said = run.feature(DataCheck)
+    return {"check": msgspec.to_builtins(said)} if said else {}
+
+
 FEATURE = Feature(
     parts=(FeaturePart("data_check", DataCheck),),
     begin=with_check,
     before_sealing=before_sealing,
     check_files=check_files,
+    data_facts=data_facts,
 )

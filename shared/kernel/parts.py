@@ -85,6 +85,7 @@ class FeaturePart(Generic[P]):
     view: View | None = None  # None: answers show the fields of the part, or null
     cell: Cell | None = None  # None: rows of lists have nothing of the part, and do not read its column
     was_there: Callable[[Mapping[str, Any]], bool] | None = None  # None for a part without old columns
+    in_rows: bool = False  # whether the rows of lists read the part
 
     @property
     def in_column(self) -> str:

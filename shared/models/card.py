@@ -12,6 +12,7 @@ from shared.models.bom import components
 Json = dict[str, Any]
 CARD = "README.md"
 MOST_PACKAGES = 40
+MOST_CLASSES = 50
 
 
 def card(provenance: Json, bom: Json) -> str:
@@ -42,6 +43,7 @@ def card(provenance: Json, bom: Json) -> str:
             "",
             "## Data",
             _data(asked, inner["data"]),
+            *_checked(inner["data"].get("check") or {}),
             "",
             "## Training",
             *_training(asked, inner["node"], run),
@@ -86,6 +88,21 @@ def _data(asked: Json, data: Json) -> str:
     drop = f"Drop `{_cell(asked['drop'])}`, generation {asked['generation']}"
     words = f"{drop}: {data['files']:,} files, {data['bytes']:,} bytes."
     return words + (f" Their SHA-256 is not known: {data['notHashed']}" if data["notHashed"] else "")
+
+
+def _checked(check: Json) -> list[str]:
+    """Return the data card as lines: the verdict, a table of classes by split, how much was read, and the warnings."""
+    if not check:
+        return []
+    card = check["card"]
+    splits = card.get("splits") or {}
+    names = sorted({name for classes in splits.values() for name in classes})[:MOST_CLASSES]
+    rows = [(name, *(classes.get(name, 0) for classes in splits.values())) for name in names]
+    total = ("all", *(card["totals"].get(split, 0) for split in splits))
+    heads = ("class", *(f"{_cell(split)} ({_cell(card['unit'])})" for split in splits))
+    table = ["", *_table(heads, [*rows, total])] if splits else []
+    warnings = [f"- {_cell(sentence)}" for sentence in (*check["refusals"], *check["warnings"])]
+    return ["", f"The check of the data says: {check['verdict']}. {_cell(card.get('read', ''))}", *table, *warnings]
 
 
 def _training(asked: Json, node: Json, run: Json) -> list[str]:

@@ -19,6 +19,7 @@ from shared.kernel.storage import Blob, Blobs, Place
 from shared.models.hashing import MOST_DATA_BYTES, MOST_DATA_FILES, sha256_of
 from shared.models.inputs import NamedData, named_data
 from shared.models.ports import ModelPorts, Models
+from shared.runs.features import data_facts
 from shared.runs.find_run import find_run
 from shared.runs.model import Run
 from shared.runs.ports import Runs
@@ -52,6 +53,7 @@ class Evidence:
     files: tuple[ModelFile, ...]  # models/... and the manifest
     data: tuple[tuple[Blob, str], ...] = ()  # each blob of the drop, with its SHA-256
     unhashed: str = ""
+    checked: dict[str, Any] = field(default_factory=dict)  # what features know of the data, such as its data card
     job: dict[str, Any] = field(default_factory=dict)
     node: dict[str, Any] = field(default_factory=dict)  # what the trainer recorded of its node: packages, processor
     nodes: dict[str, dict[str, Any]] = field(default_factory=dict)  # the same of every node or step, by its folder
@@ -88,6 +90,7 @@ def gather(ports: ModelPorts, run: Run) -> Evidence:
         files=(*_model(ports.blobs, ports.each, folder, rows), manifest),
         data=data,
         unhashed=unhashed,
+        checked=data_facts(run),
         job=ports.jobs.document(without_values(run.asked.request)),
         node=next(iter(nodes.values()), {}),
         nodes=nodes,

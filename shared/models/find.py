@@ -20,14 +20,25 @@ def version_of(models: Models, name: str, which: str) -> Version:
 
 
 def run_of(models: Models, text: str) -> str | None:
-    """Return the run of the version behind a name, for example `churn@production`; None if no model has the name.
+    """Return the run of the version that `churn@production`, `churn@4` or `churn/4` means; None for any other name.
 
-    Raises NotFound for a model without such a version.
+    `churn/4` is a drop, too: it means the version if there is one. Raises NotFound for a model without the version that
+    `@` names.
     """
     name, at, which = text.strip().partition("@")
-    if not at or which.partition(":")[0] in TAKEN or not NAME.fullmatch(name) or models.get(name) is None:
+    if not at:
+        return _run_of_number(models, text.strip())
+    if which.partition(":")[0] in TAKEN or not NAME.fullmatch(name) or models.get(name) is None:
         return None
     return version_of(models, name, which).run
+
+
+def _run_of_number(models: Models, text: str) -> str | None:
+    name, slash, number = text.partition("/")
+    if not slash or not NAME.fullmatch(name) or not NUMBER.fullmatch(number):
+        return None
+    version = models.version(name, int(number))
+    return version.run if version and version.let_go_at is None else None
 
 
 def version_named(models: Models, name: str, number: int) -> Version:

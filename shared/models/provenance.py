@@ -93,7 +93,8 @@ def _asked_for(evidence: Evidence) -> Json:
 
 def _data_facts(evidence: Evidence) -> Json:
     files = len(evidence.data)
-    return {"files": files, "bytes": sum(blob.size for blob, _ in evidence.data), "notHashed": evidence.unhashed}
+    counted = {"files": files, "bytes": sum(blob.size for blob, _ in evidence.data), "notHashed": evidence.unhashed}
+    return {**counted, **evidence.checked}
 
 
 def _times(run: Run) -> Json:

@@ -120,6 +120,7 @@ class Feature:
     - `ailments`: causes of its own for which a running run does not get on; pure
     - `before_sealing`: looks at a complete drop before it is sealed
     - `check_files`: answers what a drop of this route with these files would be told, {} for nothing
+    - `data_facts`: facts about a run's data that the provenance of its model states
     - `notice_facts`: facts that the feature adds to a notice of a run
     - `mend`: completes a run whose row the previous version wrote
     """
@@ -139,6 +140,7 @@ class Feature:
     ailments: Callable[[Run, Pulse], Iterable[Ailment]] | None = None
     before_sealing: Callable[[Any, Closing], Opinion] | None = None
     check_files: Callable[[Any, Route, CheckedDrop], Json] | None = None
+    data_facts: Callable[[Run], Json] | None = None
     notice_facts: Callable[[Run], dict[str, str]] | None = None
     mend: Callable[[Run], Run] | None = None
 
@@ -205,6 +207,11 @@ def check_files(ports: Any, route: Route, drop: CheckedDrop) -> Json:
     """What the features say about such a drop of this route."""
     answers = (feature.check_files(ports, route, drop) for feature in features() if feature.check_files)
     return {key: value for answer in answers for key, value in answer.items()}
+
+
+def data_facts(run: Run) -> Json:
+    """What the features know of the run's data, for the provenance of its model."""
+    return {key: value for each in features() if each.data_facts for key, value in each.data_facts(run).items()}
 
 
 def price_on(run: Run, cluster: str) -> float | None:

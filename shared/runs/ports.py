@@ -58,7 +58,7 @@ _ENTRY = {"archived_at", "parameters", "removed_at"}
 _ENTRY |= {"best_metrics", "best_steps", "last_metrics", "saved_metrics", "goals"}
 _SOME = {
     RunFields.ENTRY: _OF_EACH | _ENTRY,
-    RunFields.ROW: _OF_EACH | _ENTRY | {"cost"},
+    RunFields.ROW: _OF_EACH | _ENTRY | {"cost", "failure", "kind", "reason"},
     RunFields.NODES: _OF_EACH | {"cost", "job", "job_number", "kind", "places", "price", "project", "resubmit"},
 }
 

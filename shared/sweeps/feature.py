@@ -22,8 +22,9 @@ SWEEP = FeaturePart(
     column="sweep_standing",  # the previous version has the name of a trial's sweep in the column `sweep`
     hidden=("trials_beyond", "sweep_look"),
     was_there=lambda row: row.get("kind") == SweepParent.kind and row.get("trials_ended") is not None,
+    in_rows=True,
 )
-TRIAL = FeaturePart("trial", TrialOf, was_there=lambda row: bool(row.get("sweep")))
+TRIAL = FeaturePart("trial", TrialOf, was_there=lambda row: bool(row.get("sweep")), in_rows=True)
 
 
 def sweep_of(run: Run) -> str:

@@ -13,3 +13,7 @@ def of_features(package: str) -> list[ModuleType]:
     """The modules of this package that have the name of a feature, in the order of FEATURES."""
     names = [feature.replace("shared", package, 1) for feature in FEATURES]
     return [import_module(name) for name in names if find_spec(name)]
+
+
+# The files about its data that an archive has; a feature writes the card
+DATA_FILES = ["data.card.json", "data.json.gz"] if "shared.data_checks" in FEATURES else ["data.json.gz"]

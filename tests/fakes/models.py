@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 
-from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, SECP256R1, EllipticCurvePrivateKey, generate_private_key
+from cryptography.hazmat.primitives.asymmetric.ec import (
+    ECDSA,
+    SECP256R1,
+    EllipticCurvePrivateKey,
+    derive_private_key,
+    generate_private_key,
+)
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
@@ -69,11 +75,14 @@ class FakeModels:
 
 
 class FakeSigner:
-    """A key in memory: the same cryptography as a key in a file."""
+    """A key in memory: the same cryptography as a key in a file. `secret` makes it the same key each time."""
+
+    def __init__(self, secret: int = 0) -> None:
+        self._secret = secret
 
     @cached_property
     def key(self) -> EllipticCurvePrivateKey:
-        return generate_private_key(SECP256R1())
+        return derive_private_key(self._secret, SECP256R1()) if self._secret else generate_private_key(SECP256R1())
 
     def public_key(self) -> bytes:
         return self.key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)

@@ -260,7 +260,7 @@ def _equalities(run_filter: RunFilter) -> list[tuple[str, str]]:
 def _with_only(run: Run, fields: RunFields) -> Run:
     """The run with these fields alone, as a page has it."""
     values = {name: value for name, value in flat(run).items() if name in read_columns(fields)}
-    kinds = {part.kind for part in parts() if part.cell or fields is not RunFields.ROW}
+    kinds = {part.kind for part in parts() if part.cell or part.in_rows or fields is not RunFields.ROW}
     kept = {kind: value for kind, value in run.features.items() if kind in kinds and fields is not RunFields.ENTRY}
     return replace(from_columns(Run, values), features=kept)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from emulators.process import wait_for
+from shared.runs.model import RunState
 from tests.page.lab import NOW, PATIENCE, TRAINING, Lab, a_run, a_sweep
 from tests.page.made_up_runs import queue_a_run, two_that_compare
 
@@ -92,6 +93,7 @@ def test_a_folder_becomes_a_model_while_the_page_follows(lab: Lab, trained: str)
 
 
 VIEWS = {  # and what is there once a view has its data
+    "today": ".today .part",
     "runs": "tr[data-row] .spark",
     "run": ".chart canvas",
     "members": ".timeline .life",
@@ -163,6 +165,7 @@ def expect_contents(page: Page, view: str) -> None:
 def test_no_view_breaks_a_rule_of_accessibility(lab: Lab, trained: str, lived_in: None) -> None:
     """axe finds nothing on any view, in both themes; a picture of each is kept, also as narrow as a phone."""
     two_that_compare(lab)
+    lab.system.runs.insert(a_run("broke-1", state=RunState.FAILED, created_at=datetime.now(UTC), reason="It exited."))
     places = {
         "run": f"run/{trained}",
         "members": "run/cifar-1",
@@ -175,6 +178,7 @@ def test_no_view_breaks_a_rule_of_accessibility(lab: Lab, trained: str, lived_in
     for view in VIEWS:
         if view == "clusters":
             queue_a_run(lab)
+        page.set_viewport_size({"width": 1440, "height": 900})
         page.goto(f"{lab.cloud.api}/page#/{places.get(view, view)}")
         expect(page.locator("main h1")).to_be_visible()
         expect(page.locator(VIEWS[view]).first).to_be_visible()
@@ -182,7 +186,7 @@ def test_no_view_breaks_a_rule_of_accessibility(lab: Lab, trained: str, lived_in
             expect(page.get_by_role("link", name="waits-for-nodes")).to_be_visible()
         for theme in ("light", "dark"):
             page.emulate_media(color_scheme=theme)
-            for width, height in ((1280, 900), (380, 800)):
+            for width, height in ((1440, 900), (375, 800)):
                 page.set_viewport_size({"width": width, "height": height})
                 expect(page.locator("main .notice", has_text="Loading")).to_have_count(0)
                 lab.shot(page, f"{view}-{theme}-{width}")

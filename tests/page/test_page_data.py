@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Iterable
@@ -10,12 +11,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
+from PIL import Image
 
 from shared.data_checks.model import CheckVerdict, DataCheck
 from shared.drops.model import Drop, DropState, generation_of
 from shared.kernel.drop_key import DropKey
-from shared.kernel.places import OUTPUT_CONTAINER
-from shared.runs.data import CARD
+from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
+from shared.runs.data import CARD, PackedListing, keep_listing
 from tests.page.lab import NOW, PATIENCE, Lab, a_run
 
 if TYPE_CHECKING:
@@ -74,6 +76,31 @@ def test_a_drop_shows_the_data_card_of_its_generation(lab: Lab) -> None:
     page.set_viewport_size({"width": 380, "height": 800})
     lab.shot(page, "data-card-narrow")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.title() != "pwned"
+    assert lab.faults == []
+    page.close()
+
+
+def test_a_data_card_has_a_strip_of_pictures(lab: Lab) -> None:
+    """Pictures of the drop are drawn from storage; a hostile name stays text, and an SVG with a script does not run."""
+    key, png = DropKey("mnist", "strip"), io.BytesIO()
+    Image.new("RGB", (40, 30), "red").save(png, "PNG")
+    svg = b'<svg xmlns="http://www.w3.org/2000/svg" onload="document.title=\'pwned\'"><script>alert(1)</script></svg>'
+    contents = {f"train/ant/{EVIL}.png": png.getvalue(), "train/bee/1.png": svg, "train/bee/2.svg": svg}
+    drop = Drop(key, DropState.SEALED, "t", NOW, 1, "f" * 64, "strip-1", sealed_at=NOW)
+    lab.system.drops.insert(drop)
+    listing = PackedListing()
+    for name, content in contents.items():
+        kind = "image/svg+xml" if content == svg else "image/png"
+        listing.add(lab.system.blobs.write(DROPS_CONTAINER, f"{key}/{name}", content, kind))
+    folder = generation_of(drop).folder
+    keep_listing(lab.system.blobs, folder, listing)
+    lab.system.blobs.write(OUTPUT_CONTAINER, f"{folder}/{CARD}", msgspec.json.encode(a_check()), "application/json")
+    page = lab.page("drops/mnist/strip")
+    strip = page.locator(".card", has=page.get_by_role("heading", name="Data card of generation 1")).locator("figure")
+    expect(strip).to_have_text([f"train/ant/{SEEN}.png", "train/bee/1.png"])
+    page.wait_for_function("document.querySelector('figure img').naturalWidth === 40")
+    lab.shot(page, "data-strip")
     assert page.title() != "pwned"
     assert lab.faults == []
     page.close()

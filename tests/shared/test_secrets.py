@@ -139,7 +139,7 @@ def asked(operation: Operation, names: dict[str, list[str]]) -> dict[str, str]:
         "compare": {"runs": ",".join(names["run"][:4])}, "find": {"name": "mnist@latest"},
         "get_curves": {"runs": ",".join(names["run"][:4])}, "list_files": {"of": "mnist/a"},
         "diff_data": {"a": "mnist/a", "b": "mnist/a"}, "get_card": {"of": "mnist/a"},
-        "diff_cards": {"a": "mnist/a", "b": "mnist/a"},
+        "diff_cards": {"a": "mnist/a", "b": "mnist/a"}, "list_pictures": {"of": "mnist/a"},
     }.get(operation.name, {})  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Unavailable
 from shared.reconcile import reconcile
 from shared.runs.model import Run, RunState
+from tests.fakes.features import DATA_FILES
 from tests.fakes.ports import Clock, FakeEvents
 from tests.fakes.world import ROUTE, World, trainers_folder
 
@@ -52,8 +53,7 @@ def test_from_upload_to_archive(world: World) -> None:
     assert run.measured.best == {"test_accuracy": 0.9}
     assert run.measured.last == {"test_accuracy": 0.8}
     assert world.archived(run) == {
-        "models/model.pt", "metrics/metrics.jsonl", "logs/std_log_process_0.txt", "manifest.json", "data.json.gz",
-        "data.card.json",
+        "models/model.pt", "metrics/metrics.jsonl", "logs/std_log_process_0.txt", "manifest.json", *DATA_FILES,
     }  # fmt: skip
     kinds = [event.kind for event in world.events.distinct()]
     assert kinds == ["DropSealed", "RunSubmitted", "RunArchived"]
@@ -103,7 +103,7 @@ def test_a_job_that_azure_ml_refuses_fails_with_its_words(tmp_path: Path) -> Non
 
     assert run.progress.state is RunState.FAILED
     assert "there is no compute 'nowhere'" in run.progress.reason
-    assert [file["name"] for file in world.manifest(run)["files"]] == ["data.card.json", "data.json.gz"]
+    assert [file["name"] for file in world.manifest(run)["files"]] == DATA_FILES
 
 
 def test_lost_completion_events_cost_one_period(world: World) -> None:

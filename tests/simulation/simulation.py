@@ -28,6 +28,7 @@ from shared.runs.names import run_of_job
 from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.hourly_reconcile import PATIENCE
 from shared.system import System
+from tests.fakes.models import FakeSigner
 from tests.fakes.ports import Clock, FakeBlobs
 from tests.fakes.world import ELASTIC, PERIOD, PERIODS, ROUTE, World
 from tests.simulation import removals
@@ -118,7 +119,10 @@ class Simulation:
         world.blobs = FakeBlobs(lambda: (world.clock() + skew).replace(microsecond=0))
         world.runs = RememberedRuns(world.clock, self.random)
         world.drops = StrangeDrops(self.random)
-        world.system = replace(world.system, jobs=world.jobs, blobs=world.blobs, runs=world.runs, drops=world.drops)
+        world.signer = FakeSigner(1)
+        world.system = replace(
+            world.system, jobs=world.jobs, blobs=world.blobs, runs=world.runs, drops=world.drops, signer=world.signer
+        )
         return world
 
     def system_of_process(self) -> System:

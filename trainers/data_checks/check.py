@@ -53,7 +53,7 @@ def check(source: Source, task: Task) -> Result:
     alone = _only_archive(data)
     listing.check(data)
     if lost := [name for name in getattr(source, "lost", ()) if is_data(name)]:
-        data.findings.warn("lost_link", "Links lead to nothing:", lost)
+        data.findings.refuse("lost_link", "Links lead to nothing:", lost)
     if not alone or task.only_list or data.card.kind in ("", "files"):
         return _of_kind(data, task)
     try:

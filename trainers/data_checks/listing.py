@@ -9,6 +9,7 @@ from .data import Data
 from .findings import Severity
 from .source import PACKED, File
 
+LONGEST = 255  # bytes of the name of a file or folder, on every common file system
 MOST = 1_000_000  # files; an archive with more is not unpacked, and a mounted folder takes hours to read
 
 
@@ -21,6 +22,8 @@ def check(data: Data) -> None:
         spellings[file.path.lower()].append(file.path)
     if twins := [" and ".join(same) for same in spellings.values() if len(same) > 1]:
         data.findings.warn("case", "Names differ only in upper and lower case, and are one file on some disks:", twins)
+    if long := [file.path for file in data.files if any(len(part.encode()) > LONGEST for part in file.path.split("/"))]:
+        data.findings.refuse("long_name", f"No node can store a name of more than {LONGEST} bytes:", long)
     if len(data.files) > MOST:
         data.findings.warn(
             "many_files", f"{len(data.files):,} files are more than a trainer reads well: pack them into archives."

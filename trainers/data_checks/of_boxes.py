@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from . import detection, listing
+from . import detection, listing, sample
 from .boxes import Boxed, Found, Reader
 from .data import Data, broken_of
 from .findings import Severity, plain
@@ -23,17 +23,51 @@ def check(data: Data) -> None:
     if data.partial:
         data.findings.note("partial", "Annotations are not compared with a partial list of files.")
         return
+    small = SmallFiles(data)
     reader = Reader(
         frozenset(data.by_path),
         data.content,
-        data.findings.complain,
+        small.complain,
         lambda path: plain(path) or "the drop",
         data.findings.doubt,
-        data.chosen,
+        small.chosen,
     )
     with data.findings.catching("layout"):
         if found := detection.read(reader):
             _found(data, found, reader)
+            data.card.read = " ".join(filter(None, (data.card.read, small.sentence())))
+    if data.left_out and not data.only_list:
+        most = f"{data.settings.document >> 20} MiB"
+        data.findings.note(
+            "unread", f"Annotations of more than {most} are not read before the training:", data.left_out
+        )
+
+
+class SmallFiles:
+    """The annotations in small files, of which a sample is read: one file per image, as in Pascal VOC."""
+
+    def __init__(self, data: Data) -> None:
+        self._data = data
+        self._read = self._files = 0
+        self._bad: set[str] = set()
+
+    def chosen(self, names: list[str]) -> list[str]:
+        some = self._data.chosen(names)
+        self._read += len(some)
+        self._files += len(names)
+        return some
+
+    def complain(self, code: str, place: str, message: str) -> None:
+        """Record a complaint, and which file can't be read."""
+        if code in ("xml", "box"):
+            self._bad.add(place)
+        self._data.findings.complain(code, place, message)
+
+    def sentence(self) -> str:
+        """Return what the sample of them may have missed, '' if there are none."""
+        if not self._read:
+            return ""
+        return f"Annotations: {sample.sentence(len(self._bad), self._read, self._files)}"
 
 
 def _found(data: Data, found: Found, reader: Reader) -> None:

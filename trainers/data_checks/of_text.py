@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
 
-from . import archive, listing, text
+from . import archive, listing, sample, text
 from .data import Data
 from .findings import DataError, Severity
 from .names import split_of
@@ -42,8 +42,9 @@ def check_text(data: Data) -> None:
         count = sum(each.characters for each in texts.values())
         data.findings.refuse("little_text", f"{sentence} {count:,}")
     _describe(data, files)
-    part = "" if not data.left_out else f" Of {len(data.left_out):,} of them the beginning, the middle and the end."
-    data.card.read = f"{len(read):,} of {len(files):,} files were read.{part}"
+    bad = sum(bool(each.problem) for each in texts.values())
+    if not data.only_list:
+        data.card.read = sample.sentence(bad, len(read), sum(bool(file.size) for file in files), data.left_out)
 
 
 def _decoded(data: Data, file: File) -> Decoding:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import struct
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 EDGE = 1 << 16  # bytes of the header and of the end that a check reads
@@ -142,21 +143,37 @@ def _png(head: bytes, tail: bytes, size: int) -> Picture:
 
 
 def _png_pixels(content: bytes, picture: Picture, depth: int, interlaced: bool) -> str:
-    """Unpack the pixels of a whole PNG without decoding them; return why there are too few, or ''."""
-    channels = _CHANNELS[content[25]]
-    need = picture.height * (1 + (picture.width * channels * depth + 7) // 8)  # each row begins with its filter
-    unpacker, found, at = zlib.decompressobj(), 0, len(_PNG)
+    """Unpack the pixels of a whole PNG without decoding them; return what is wrong with them, or ''.
+
+    Each row begins with its filter, 0 to 4 (section 9).
+    """
+    row = 1 + (picture.width * _CHANNELS[content[25]] * depth + 7) // 8
+    need, found = picture.height * row, 0
     if need > MOST_UNPACKED:
         return ""
     try:
-        while at + 12 <= len(content) and found < need:
-            length, kind = struct.unpack_from(">I4s", content, at)
-            if kind == b"IDAT":
-                found += len(unpacker.decompress(content[at + 8 : at + 8 + length], need - found + 1))
-            at += 12 + length
+        for piece in _unpacked(content):
+            if not interlaced and piece[-found % row :: row].translate(None, b"\0\1\2\3\4"):
+                return "a row of its pixels has an unknown filter"
+            found += len(piece)
+            if found >= need:
+                return ""
     except zlib.error as error:
         return f"its pixels can't be unpacked: {error}"
-    return f"it has {found:,} of {need:,} bytes of pixels" if found < need and not interlaced else ""
+    return "" if interlaced else f"it has {found:,} of {need:,} bytes of pixels"
+
+
+def _unpacked(content: bytes) -> Iterator[bytes]:
+    """Yield the unpacked pixels of a PNG in pieces."""
+    unpacker, at = zlib.decompressobj(), len(_PNG)
+    while at + 12 <= len(content):
+        length, kind = struct.unpack_from(">I4s", content, at)
+        rest = content[at + 8 : at + 8 + length] if kind == b"IDAT" else b""
+        while rest:
+            yield unpacker.decompress(rest, EDGE)
+            rest = unpacker.unconsumed_tail
+        at += 12 + length
+    yield unpacker.flush()
 
 
 _CUT = "it is cut off: its last part is missing"

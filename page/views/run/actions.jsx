@@ -3,9 +3,10 @@ import { post } from "../../api.js";
 import { money, shell } from "../../format.js";
 import { Ask, useOutcome } from "../../parts.jsx";
 import { ended } from "../../record.js";
+import { parameters } from "../../request.js";
 import { to } from "../../route.js";
 import { W } from "../../words.js";
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 
 export function Actions({ run, me, again }) {
   const [outcome, attempt] = useOutcome();
@@ -41,6 +42,7 @@ export function Actions({ run, me, again }) {
               kind="danger"
             />
           ))}
+        {me.may_change && run.state === "completed" && run.archived_at && <Promote run={run} attempt={attempt} />}
         {me.may_change && ended(run) && run.archived_at && <Continue run={run} attempt={attempt} />}
         {me.may_change && ended(run) && (
           <Ask
@@ -58,20 +60,63 @@ export function Actions({ run, me, again }) {
   );
 }
 
+/** Make the run's model the next version of a model, and move an alias to it. */
+function Promote({ run, attempt }) {
+  const [open, set] = useState(false),
+    [model, setModel] = useState(""),
+    form = useRef();
+  const promote = () =>
+    attempt(async () => {
+      const { alias, why } = form.current.elements,
+        body = { run: run.run, alias: alias.value.trim(), why: why.value };
+      const made = await post(["models", model.trim(), "versions"], body);
+      set(false);
+      return W.run.promoted(model.trim(), made.number);
+    });
+  if (!open)
+    return (
+      <button type="button" onClick={() => set(true)}>
+        {W.run.promote}
+      </button>
+    );
+  return (
+    <form class="inline" ref={form} onSubmit={(e) => e.preventDefault()}>
+      <label>
+        {W.run.model}
+        <input name="model" value={model} onInput={(e) => setModel(e.target.value)} placeholder="digits" />
+      </label>
+      <label>
+        {W.run.alias}
+        <input name="alias" placeholder="production" />
+      </label>
+      <label>
+        {W.run.because}
+        <input name="why" maxlength="200" />
+      </label>
+      <Ask
+        label={W.run.promote}
+        question={W.run.promoteAsk(model, form.current?.elements.alias.value.trim() || "")}
+        yes={W.run.promoteYes}
+        no={W.run.no}
+        act={promote}
+        kind="primary"
+      />
+      <button type="button" class="quiet" onClick={() => set(false)}>
+        {W.close}
+      </button>
+    </form>
+  );
+}
+
 /** Go on from the newest checkpoint, perhaps with other parameters: more epochs, say. */
 function Continue({ run, attempt }) {
   const [open, set] = useState(false),
     epochs = run.state === "completed" && run.parameters?.epochs;
   const submit = (event) => {
     event.preventDefault();
-    const given = event.target.elements.parameters.value
-      .split(/[\s,]+/)
-      .filter(Boolean)
-      .map((pair) => pair.split(/=(.*)/s).slice(0, 2));
+    const given = event.target.elements.parameters.value;
     attempt(async () => {
-      const made = await post(["runs", run.run, "continue"], {
-        parameters: Object.fromEntries(given.map(([name, text]) => [name, valued(text)])),
-      });
+      const made = await post(["runs", run.run, "continue"], { parameters: parameters(given) });
       location.hash = to("run", [made.run]);
       return W.run.retried(made.run);
     });
@@ -95,13 +140,6 @@ function Continue({ run, attempt }) {
     </form>
   );
 }
-
-const valued = (text = "") =>
-  text === "true" || text === "false"
-    ? text === "true"
-    : text !== "" && Number.isFinite(Number(text))
-      ? Number(text)
-      : text;
 
 export function commands(run) {
   const name = shell(run.run),

@@ -30,7 +30,7 @@ _COPIED = [each for each in columns(Run).values() if each.name != "request"]
 def _selected(which: RunFields) -> list[str]:
     """Return the columns of the table that a page with these fields reads."""
     skipped = tuple(columns(Run).keys() - read_columns(which))
-    of_some = {RunFields.ENTRY: (), RunFields.ROW: tuple(part for part in PARTS if part.cell)}
+    of_some = {RunFields.ENTRY: (), RunFields.ROW: tuple(part for part in PARTS if part.cell or part.in_rows)}
     return ["RowKey", *column_names(Run, skipped, of_some.get(which, PARTS))]
 
 

@@ -56,7 +56,7 @@ def test_the_command(server: Any, run: Callable[..., int], capsys: pytest.Captur
     asked = ("admin", "replay", "--queue", "drop-events", "--url", server.url)
     assert run(*asked) == 0
     said = capsys.readouterr()
-    assert "drop-events: 1 poison messages and 0 dead letters went back" in said.out
+    assert "drop-events: 1 poison message and 0 dead letters went back" in said.out
     assert "Left: deadletter/x.json" in said.err
     assert run(*asked, "--json") == 0
     assert json.loads(capsys.readouterr().out)["queues"] == {"drop-events": {"poison": 1, "dead_letters": 0}}

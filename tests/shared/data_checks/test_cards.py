@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.data_checks import cards
+from shared.data_checks import cards, pictures
 from shared.data_checks.cards import CardQuery, CardsQuery
 from shared.kernel.errors import Impossible, NotFound
 from shared.kernel.places import DROPS_CONTAINER
@@ -42,3 +42,24 @@ def test_what_has_no_card_is_told(tmp_path: Path) -> None:
     world.blobs.containers["output"] = {}
     with pytest.raises(NotFound, match="No data card of"):
         cards.get_card(world.system, CardQuery(str(KEY)))
+
+
+def test_pictures_of_a_generation_are_addresses(tmp_path: Path) -> None:
+    """Eight of the pictures, the same each time; no SVG, nothing hidden, and none that was overwritten since."""
+    world = world_of(tmp_path)
+    put_pictures(world)
+    for name in ("train/ant/evil.svg", "train/ant/.hidden.png", "train/ant/Thumbs.db"):
+        world.blobs.put(DROPS_CONTAINER, f"{KEY}/{name}", b"<svg onload=alert(1)>")
+    close(world)
+    told = pictures.list_pictures(world.system, CardQuery(f"{KEY}@1"))["pictures"]
+    assert len(told) == 8
+    assert all(path.endswith(".png") and ".hidden" not in path for path in told)
+    for path, url in told.items():
+        assert url.startswith(f"https://fake.blob/drops/{KEY}/{path}?sp=r&")
+    assert pictures.list_pictures(world.system, CardQuery(f"{KEY}@1"))["pictures"].keys() == told.keys()
+    gone, other = list(told)[:2]
+    world.blobs.delete(DROPS_CONTAINER, f"{KEY}/{gone}")
+    world.blobs.put(DROPS_CONTAINER, f"{KEY}/{other}", picture(500))
+    assert list(pictures.list_pictures(world.system, CardQuery(f"{KEY}@1"))["pictures"]) == list(told)[2:]
+    with pytest.raises(Impossible, match="closed generation"):
+        pictures.list_pictures(world.system, CardQuery(f"{KEY}@now"))

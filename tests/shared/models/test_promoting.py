@@ -111,7 +111,9 @@ def test_a_promoted_run_is_the_next_version_and_the_alias_points_at_it(world: Wo
     two = promote_run(world.system, second.name, "churn", "", asked(world))
     assert (one.number, again.number, two.number) == (1, 1, 2)
     assert find(world.system, "churn@production") == {"run": first.name, "drop": ""}
-    assert find(world.system, "churn@2")["run"] == second.name
+    assert find(world.system, "churn@2")["run"] == find(world.system, "churn/2")["run"] == second.name
+    with pytest.raises(NotFound):
+        find(world.system, "churn/3")
     assert one.asset == "azureml:churn:1"
     assert world.registry.models["churn/1"][0] == place_text(first.asked.request.outputs["models"].path)
     history = [(line.what, line.alias, line.before, line.after, line.by) for line in world.models.history("churn")]

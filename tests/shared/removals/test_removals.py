@@ -29,6 +29,7 @@ from shared.runs.model import Run, RunState
 from shared.runs.progress import submit
 from shared.runs.results import artifacts
 from tests.fakes.crashing import Crash
+from tests.fakes.features import DATA_FILES
 from tests.fakes.parts import changed
 from tests.fakes.world import ROUTE, World, trainers_folder
 
@@ -75,14 +76,10 @@ def test_a_removed_run_leaves_its_record(world: World) -> None:
         True,
     )
     assert removal.files == 9
-    assert left(world, "output", f"digits/{run.name}/") == [
-        f"digits/{run.name}/{name}" for name in ("data.card.json", "data.json.gz")
-    ]
+    assert left(world, "output", f"digits/{run.name}/") == [f"digits/{run.name}/{name}" for name in DATA_FILES]
     for container in ("output", "azureml-blobstore", "azureml"):
         names = left(world, container)
-        assert [
-            name for name in names if run.name in name and not name.endswith(("data.card.json", "data.json.gz"))
-        ] == []
+        assert [name for name in names if run.name in name and not name.endswith(tuple(DATA_FILES))] == []
         assert [name for name in names if other.name in name]
     kept = world.runs.get(run.name).value
     assert (kept.removed.by, kept.removed.by_id, kept.progress.state) == ("ada", "0a1b", run.progress.state)

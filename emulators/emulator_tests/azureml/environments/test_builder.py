@@ -16,7 +16,7 @@ from filelock import FileLock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulators.azureml.environments.builder import Environments, JobEnvironment
+from emulators.azureml.environments.builder import Environments, JobEnvironment, finding_pythons
 from emulators.azureml.environments.pruning import COMPLETE, DAY, prune, to_remove
 from emulators.azureml.environments.recipe import Recipe
 from emulators.azureml.kernel.errors import DataError
@@ -198,3 +198,11 @@ def test_pruning_leaves_one_that_is_being_made(tmp_path: Path) -> None:
     with FileLock(tmp_path / "busy.lock"):
         assert prune(tmp_path, now) == ["old"]
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["busy", "new"]
+
+
+def test_versions_of_pyenv_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those that `pyenv global` does not name, whose shims fail."""
+    (tmp_path / "versions" / "3.10.13" / "bin").mkdir(parents=True)
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+    monkeypatch.setenv("PATH", "/bin")
+    assert finding_pythons()["PATH"] == f"{tmp_path}/versions/3.10.13/bin:/bin"

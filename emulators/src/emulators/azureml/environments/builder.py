@@ -179,14 +179,14 @@ class Environments:
     def _versions(self) -> list[str]:
         """Return the versions of Python that uv finds here, and the nodes' own."""
         command = [_uv_program(self._python), "python", "list", "--only-installed", "--no-python-downloads"]
-        said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+        said = subprocess.run(command, capture_output=True, text=True, check=False, env=finding_pythons()).stdout
         found = {".".join(version.split(".")[:2]) for version in re.findall(r"-(3\.[0-9]+)", said)}
         return sorted({*found, self._installed.minor}, key=lambda version: int(version.partition(".")[2]))
 
     def _has(self, version: str) -> bool:
         """Return whether uv finds this version of Python on this machine."""
         command = [_uv_program(self._python), "python", "find", "--no-python-downloads", version]
-        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+        return subprocess.run(command, capture_output=True, check=False, env=finding_pythons()).returncode == 0
 
     def _name(self, recipe: Recipe) -> str:
         return recipe.digest(f"{self._installed.version} {self._installed.site}")
@@ -234,7 +234,7 @@ class Environments:
     def _uv(self, *arguments: str, seconds: float = INSTALL_SECONDS) -> str:
         """Run uv, and return the output."""
         command = [_uv_program(self._python), *arguments]
-        environment = {**os.environ, "UV_LINK_MODE": "hardlink", "UV_NO_PROGRESS": "1", "UV_HTTP_RETRIES": "1"}
+        environment = {**finding_pythons(), "UV_LINK_MODE": "hardlink", "UV_NO_PROGRESS": "1", "UV_HTTP_RETRIES": "1"}
         environment.pop("VIRTUAL_ENV", None)
         with subprocess.Popen(
             command,
@@ -259,6 +259,15 @@ class Environments:
             words = "\n".join(said.strip().splitlines()[:SAID_LINES])
             raise DataError(f"The job's environment can't be made on this machine. {words}")
         return said.strip()
+
+
+def finding_pythons() -> dict[str, str]:
+    """Return this process's variables, with the versions of pyenv on PATH. Its shims fail for each version that
+    `pyenv global` does not name, and uv looks no further then.
+    """
+    root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    folders = [str(folder) for folder in sorted((root / "versions").glob("3.*/bin"))]
+    return {**os.environ, "PATH": os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)])}
 
 
 def _uv_program(python: Path) -> str:

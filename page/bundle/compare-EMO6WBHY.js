@@ -1,1 +1,0 @@
-import{g as a,h as b}from"./chunk-IA6IHRTD.js";import"./chunk-C76KILJH.js";import"./chunk-HH3OMTEJ.js";import"./chunk-IDWLSUN5.js";import"./chunk-B5AF43N4.js";import"./chunk-WEKTNPJB.js";export{a as Compare,b as Parallel};

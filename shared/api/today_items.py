@@ -1,0 +1,168 @@
+"""What of the present state needs somebody, and what happened since yesterday. Pure.
+
+An item that needs somebody names one thing, says why in one sentence, and has the kind by which people act on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from shared.clusters.lease_model import Lease
+from shared.clusters.model import Cluster
+from shared.deadlines.model import Date
+from shared.diagnosis.causes import Diagnosis
+from shared.drops.model import Drop
+from shared.jobs.metric_goal import Goal, goal_of
+from shared.kernel.encode import Json, plain
+from shared.models.model import Model
+from shared.money.ledger import KINDS
+from shared.runs.model import Run, RunState
+from shared.runs.views.summary import best_metric, cause, model_metrics
+from shared.sweeps.model import SweepSummary, TrialOf
+
+FAILED_FOR = timedelta(days=7)  # a failure older than this no longer needs anybody
+YESTERDAY = timedelta(hours=24)
+NEARLY_SPENT = 0.8  # of a budget
+
+
+def failed_runs(runs: Sequence[Run], now: datetime) -> list[Json]:
+    """Return the failed runs that nobody repeated or continued, and whose drop has no completed run since."""
+    repeated = {name for run in runs for name in (run.asked.retry_of, run.asked.continues)}
+    completed: set[str] = set()
+    items = []
+    for run in runs:  # newest first
+        if run.progress.state is RunState.COMPLETED:
+            completed.add(run.asked.drop)
+        elif _has_failed(run, now) and run.name not in repeated and (run.asked.drop or "-") not in completed:
+            items.append(_item("failed", run.name, _why_failed(run), _ended(run)) | {"at_most": run.money.greatest})
+    return items
+
+
+def _has_failed(run: Run, now: datetime) -> bool:
+    of_a_sweep = run.feature(TrialOf) is not None
+    return run.progress.state is RunState.FAILED and not of_a_sweep and now - run.created_at < FAILED_FOR
+
+
+def _why_failed(run: Run) -> str:
+    diagnosis = run.feature(Diagnosis)
+    return diagnosis.summary if diagnosis else cause(run)
+
+
+def _ended(run: Run) -> datetime:
+    return run.progress.history[-1].at if run.progress.history else run.created_at
+
+
+def late_runs(live: Iterable[Run]) -> list[Json]:
+    """Return the live runs that will miss the date by which they should be done."""
+    dates = [(run, date) for run in live if (date := run.feature(Date)) and date.pace.late_since]
+    return [
+        _item("late", run.name, f"It will not be done by {date.due.done_by:%Y-%m-%d %H:%M} UTC.", date.pace.late_since)
+        for run, date in dates
+    ]
+
+
+def rejected_drops(drops: Iterable[Drop]) -> list[Json]:
+    items = [_item("rejected", str(drop.key), drop.why, drop.sealed_at or drop.opened_at) for drop in drops]
+    return sorted(items, key=lambda item: item["at"] or "", reverse=True)
+
+
+def budgets(states: Iterable[Json]) -> list[Json]:
+    """Return the projects of which at least NEARLY_SPENT of this month's budget is spent or reserved."""
+    return [
+        _item("budget", each["project"], "", None)
+        | {"at": each["reached_at"], "spent": each["spent"], "reserved": each["kept_back"], "month": each["month"]}
+        for each in states
+        if each["month"] and each["spent"] + each["kept_back"] >= NEARLY_SPENT * each["month"]
+    ]
+
+
+def poison(counts: dict[str, dict[str, int]]) -> list[Json]:
+    return [
+        _item("poison", queue, "", None) | {"messages": its["poison"]} for queue, its in counts.items() if its["poison"]
+    ]
+
+
+def idle_leased(clusters: Iterable[Cluster], leases: Iterable[Lease], now: datetime) -> list[Json]:
+    """Return the leases that hold nodes on which nothing runs."""
+    idle = {cluster.name: cluster.idle_nodes for cluster in clusters if cluster.idle_nodes}
+    return [
+        _item("idle", lease.cluster, lease.why, lease.made_at)
+        | {"lease": lease.id, "nodes": min(lease.nodes, idle[lease.cluster]), "until": plain(lease.until)}
+        for lease in leases
+        if lease.holds(now) and lease.cluster in idle
+    ]
+
+
+def _item(kind: str, name: str, why: str, at: datetime | None) -> Json:
+    return {"kind": kind, "name": name, "why": why, "at": plain(at)}
+
+
+def running(run: Run) -> Json:
+    """Return a running run with how far it is, and its dollars so far of the greatest possible."""
+    date, sweep = run.feature(Date), run.feature(SweepSummary)
+    cost = sweep.dollars if sweep else run.money.cost.dollars if run.money.cost else None
+    began = next((moment.at for moment in run.progress.history if moment.state is RunState.RUNNING), None)
+    best = best_metric(run)
+    return {
+        "run": run.name,
+        "started_at": plain(began),
+        "cost": cost,
+        "at_most": run.money.greatest,
+        "done_share": date.pace.done_share if date else None,
+        "done_by": plain(date.due.done_by) if date else None,
+        "late": bool(date and date.pace.late_since),
+        "headline": best[0] if best else None,
+    }
+
+
+def completed(runs: Sequence[Run], now: datetime) -> list[Json]:
+    """Return the runs completed within YESTERDAY, each with its metric and that of the run before of its experiment."""
+    ended = [run for run in runs if run.progress.state is RunState.COMPLETED and run.feature(TrialOf) is None]
+    recent = [(at, run) for at, run in enumerate(ended) if now - _ended(run) < YESTERDAY]
+    return [
+        _completed(run, next((old for old in ended[at + 1 :] if old.asked.experiment == run.asked.experiment), None))
+        for at, run in recent
+    ]
+
+
+def _completed(run: Run, before: Run | None) -> Json:
+    best = best_metric(run)
+    metric = best[0] if best else None
+    value = model_metrics(run).get(metric) if metric else None
+    earlier = model_metrics(before).get(metric) if before and metric else None
+    return {
+        "run": run.name,
+        "at": plain(_ended(run)),
+        "metric": metric,
+        "value": value,
+        "before": before.name if before and earlier is not None else None,
+        "before_value": earlier,
+        "better": _is_better(run, metric, value, earlier),
+    }
+
+
+def _is_better(run: Run, metric: str | None, value: float | None, earlier: float | None) -> bool | None:
+    """Return whether the value is better; None if they are equal, or if nobody says which direction is better."""
+    if metric is None or value is None or earlier is None or value == earlier:
+        return None
+    goal = run.measured.goals.get(metric) or goal_of(metric)
+    return None if goal is None else (value > earlier) is (goal == Goal.MAXIMIZE)
+
+
+def spent(days: Iterable[Json], now: datetime) -> Json:
+    """Return the dollars of this and the previous day in UTC; a day without costs is not among `days`."""
+    sums = {each["day"]: sum(each[kind] for kind in KINDS) for each in days}
+    this, before = (at.date().isoformat() for at in (now, now - timedelta(days=1)))
+    return {"today": sums.get(this, 0.0), "yesterday": sums.get(before, 0.0)}
+
+
+def promotions(models: Iterable[Model], now: datetime) -> list[Json]:
+    """Return the aliases that were moved within YESTERDAY, newest first."""
+    moved = [
+        {"model": model.name, "alias": alias, "version": to.number, "at": plain(to.at), "by": to.by, "why": to.why}
+        for model in models
+        for alias, to in model.aliases.items()
+        if now - to.at < YESTERDAY
+    ]
+    return sorted(moved, key=lambda each: str(each["at"]), reverse=True)

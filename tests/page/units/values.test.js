@@ -1,0 +1,72 @@
+// Values as people read them, and maps by hostile names.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { count, inZone, number, visible } from "../../../page/format.js";
+import { Lines } from "../../../page/lines.js";
+import { mapOf, own } from "../../../page/own.js";
+import { columns, summary } from "../../../page/series.js";
+
+process.env.LANG = "de_DE.UTF-8";
+
+test("only an object's own names are its names", () => {
+  const answer = JSON.parse('{"__proto__": 1, "a": 2}');
+  assert.equal(own(answer, "__proto__"), 1);
+  assert.equal(own(answer, "constructor"), undefined);
+  assert.equal(own(null, "a"), undefined);
+  assert.deepEqual(
+    [...mapOf(answer)],
+    [
+      ["__proto__", 1],
+      ["a", 2],
+    ].sort(),
+  );
+});
+
+test("whole numbers and others use one point and one comma, whatever the reader's locale", () => {
+  assert.equal(count(1234567), "1,234,567");
+  assert.equal(number(1234.5), "1234.5");
+  assert.equal(number(null), "–");
+});
+
+test("moments in sentences are in the reader's zone, and the rest of the sentence stays", () => {
+  const text = inZone("Held until 2026-01-31 12:00 UTC (a demo).");
+  assert.match(text, /^Held until .+ \(a demo\)\.$/);
+  assert.doesNotMatch(text, /UTC/);
+  assert.equal(inZone("2026-01-31"), "2026-01-31");
+});
+
+test("what hides or turns text is shown", () => {
+  assert.equal(visible("a\u202eb\u001b"), "a⟨U+202E⟩b␛");
+});
+
+test("a log is lines of bytes, also where a line comes in two pieces", () => {
+  const lines = new Lines(),
+    encode = (text) => new TextEncoder().encode(text);
+  lines.append(encode("one\ntw"));
+  lines.append(encode("o\nthree"));
+  assert.deepEqual(
+    [0, 1, 2].map((i) => lines.text(i, 100)),
+    ["one", "two", "three"],
+  );
+});
+
+test("a series is sorted by x, and its summary names its least and greatest point", () => {
+  const { x, y } = columns(
+    [
+      [2, 5],
+      [1, 7],
+      [3, 6],
+    ],
+    ([step]) => step,
+  );
+  assert.deepEqual(
+    [[...x], [...y]],
+    [
+      [1, 2, 3],
+      [7, 5, 6],
+    ],
+  );
+  const { first, last, least, greatest, greatestAt } = summary({ x, y });
+  assert.deepEqual([first, last, least, greatest, greatestAt], [7, 6, 5, 7, 1]);
+  assert.equal(summary({ x: [], y: [] }), null);
+});

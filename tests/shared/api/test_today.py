@@ -1,0 +1,156 @@
+"""What the page's first view shows: what needs somebody, what goes on, what happened; with parts away, too."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.api import today_items
+from shared.api.rows import RowsQuery, rows
+from shared.api.today import get_today
+from shared.clusters.lease_model import Lease
+from shared.clusters.model import Cluster
+from shared.deadlines.model import Date, DeadlineTerms, Pace
+from shared.diagnosis.causes import Cause, Certainty, Diagnosis
+from shared.drops.model import Drop, DropState
+from shared.kernel.drop_key import DropKey
+from shared.kernel.errors import Unavailable
+from shared.money.ledger import KINDS
+from shared.runs.model import Cost, Moment, Run, RunState
+from shared.sweeps.model import SweepSummary, TrialOf
+from tests.fakes.parts import changed
+from tests.fakes.world import World, trainers_folder
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(trainers_folder(tmp_path))
+
+
+def today(world: World) -> dict[str, Any]:
+    world.clock.advance(6)  # beyond what is cached
+    return get_today(world.system, world.schedules)
+
+
+def a_run(world: World, name: str, state: RunState, hours_ago: float = 1.0, **more: Any) -> Run:
+    at = world.clock() - timedelta(hours=hours_ago)
+    given = {"drop": "", "route": "mnist", "fingerprint": "", "experiment": "mnist", "cluster": "cpu-cluster"}
+    history = (Moment(RunState.RUNNING, at), *([] if state is RunState.RUNNING else [Moment(state, at)]))
+    return Run.of(**{"name": name, **given, "nodes": 1, "created_at": at, "state": state, "history": history, **more})
+
+
+def needs(told: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(each["kind"], each["name"]) for each in told["needs"]]
+
+
+def test_nothing_yet_says_so(world: World) -> None:
+    """A deployment without runs and drops is empty; one upload ends that."""
+    told = today(world)
+    assert (told["empty"], told["unknown"], told["needs"]) == (True, {}, [])
+    world.upload("mnist/a/1.bin")
+    world.settle()
+    assert not today(world)["empty"]
+
+
+def test_a_failed_run_needs_somebody_until_it_is_repeated(world: World) -> None:
+    """With the diagnosis, else the cause; not a trial of a sweep, an old failure, or one whose drop has a model now."""
+    found = Diagnosis(Cause.CUDA_OOM, Certainty.CERTAIN, "Out of memory.")
+    for run in (
+        a_run(world, "diagnosed", RunState.FAILED).having(found),
+        a_run(world, "plain", RunState.FAILED, 2, reason="It exited with 3."),
+        a_run(world, "trial", RunState.FAILED).having(TrialOf("sweep")),
+        a_run(world, "old", RunState.FAILED, 24 * 8),
+        a_run(world, "corrected", RunState.FAILED, 3, drop="mnist/a"),
+        a_run(world, "better", RunState.COMPLETED, 2, drop="mnist/a"),
+        a_run(world, "repeated", RunState.FAILED, 5),
+        a_run(world, "again", RunState.RUNNING, 1, retry_of="repeated"),
+    ):
+        world.runs.insert(run)
+    told = today(world)
+    assert [(each["name"], each["why"]) for each in told["needs"]] == [
+        ("diagnosed", "Out of memory."),
+        ("plain", "It exited with 3."),
+    ]
+    assert [run["run"] for run in told["running"]] == ["again"]
+
+
+def test_each_kind_of_trouble_is_told_once(world: World) -> None:
+    """A rejected drop, poison messages, a late run, and leased nodes on which nothing runs."""
+    now = world.clock()
+    world.drops.insert(Drop(DropKey("mnist", "bad"), DropState.REJECTED, "t", now, why="No images."))
+    world.queues.put("drop-events-poison", '{"what": "is this"}')
+    late = Date(DeadlineTerms(now + timedelta(hours=1)), Pace(0.25, late_since=now))
+    world.runs.insert(a_run(world, "slow", RunState.RUNNING).having(late))
+    world.clusters.clusters["gpu"] = Cluster("gpu", 0, 4, 120, nodes=2, idle_nodes=2)
+    lease = Lease("20260101T000000-00000000", "gpu", 4, "ada", "a demo", now, now + timedelta(hours=2))
+    world.leases.insert(lease)
+    told = today(world)
+    kinds = [("late", "slow"), ("rejected", "mnist/bad"), ("poison", "drop-events"), ("idle", "gpu")]
+    assert needs(told) == kinds
+    by_kind = {each["kind"]: each for each in told["needs"]}
+    assert (by_kind["rejected"]["why"], by_kind["poison"]["messages"]) == ("No images.", 1)
+    assert (by_kind["idle"]["nodes"], by_kind["idle"]["lease"]) == (2, lease.id)
+    (running,) = told["running"]
+    assert (running["done_share"], running["late"]) == (0.25, True)
+
+
+def test_a_completed_run_is_compared_with_the_run_before(world: World) -> None:
+    """By its metric, in the metric's direction; without a direction, or without a run before, it is not judged."""
+    values = [("first", 30, {"accuracy": 0.8}), ("second", 2, {"accuracy": 0.9}), ("third", 1, {"accuracy": 0.85})]
+    for name, hours, metrics in values:
+        measured = {"best_metrics": metrics, "last_metrics": metrics, "cost": Cost(1.0, 0.0, 0.0, 1.0, world.clock())}
+        world.runs.insert(a_run(world, name, RunState.COMPLETED, hours, **measured))
+    told = {each["run"]: each for each in today(world)["completed"]}
+    assert set(told) == {"second", "third"}
+    assert (told["second"]["before"], told["second"]["better"]) == ("first", True)
+    assert (told["third"]["before_value"], told["third"]["better"]) == (0.9, False)
+
+
+def test_a_day_without_costs_is_free(world: World) -> None:
+    """Days are told apart by their date: the only day of the books may be today."""
+    now = world.clock()
+    day = {"day": now.date().isoformat(), **dict.fromkeys(KINDS, 0.5)}
+    assert today_items.spent([day], now) == {"today": 2.5, "yesterday": 0.0}
+    assert today_items.spent([day], now + timedelta(days=1)) == {"today": 0.0, "yesterday": 2.5}
+
+
+def test_a_part_that_is_away_is_named_and_the_rest_is_there(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What could not be read is unknown, not empty."""
+    world.runs.insert(a_run(world, "there", RunState.RUNNING))
+
+    def away(*_: object, **__: object) -> Any:
+        raise Unavailable("The models are away.")
+
+    monkeypatch.setattr(world.system.models, "all", away)
+    told = today(world)
+    assert told["unknown"] == {"models": "The models are away."}
+    assert [run["run"] for run in told["running"]] == ["there"]
+    monkeypatch.setattr(world.system.blobs, "check", away)
+    assert today(world)["unknown"] == {"storage": "The models are away."}
+
+
+def test_a_row_of_the_list_says_why_and_of_which_sweep(world: World) -> None:
+    """The cause of a failure, what a waiting run waits for, a sweep's cost and its trials."""
+    sweep = SweepSummary(begun=3, dollars=1.5)
+    for run in (
+        a_run(world, "failed", RunState.FAILED, reason="It exited with 3.\nlast lines"),
+        a_run(world, "waits", RunState.QUEUED, history=(Moment(RunState.QUEUED, world.clock(), "No nodes."),)),
+        a_run(world, "sweep", RunState.RUNNING, kind="sweep").having(sweep),
+        a_run(world, "trial", RunState.RUNNING).having(TrialOf("sweep")),
+    ):
+        world.runs.insert(run)
+    told = {row["run"]: row for row in rows(world.runs, world.clock, RowsQuery())["rows"]}
+    assert (told["failed"]["why"], told["waits"]["why"]) == ("It exited with 3.", "No nodes.")
+    assert (told["sweep"]["trials"], told["sweep"]["cost"], told["trial"]["sweep"]) == (3, 1.5, "sweep")
+    assert (told["trial"]["trials"], told["failed"]["sweep"]) == (None, "")
+
+
+def test_the_answer_costs_few_requests(world: World) -> None:
+    """The number of reads does not grow with the runs."""
+    for number in range(150):
+        world.runs.insert(changed(a_run(world, f"r-{number}", RunState.COMPLETED, 1 + number / 100), nodes=2))
+    told = today(world)
+    assert len(told["completed"]) == 50
