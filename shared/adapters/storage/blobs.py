@@ -105,7 +105,7 @@ class StorageBlobs:
                     raise
                 return None
         known = download.properties
-        size = int(known.content_range.rpartition("/")[2])  # the SDK sets `known.size` to the length of the range
+        size = int(str(known.content_range).rpartition("/")[2])  # the SDK sets `known.size` to the length of the range
         return Growth(data[offset - begin :], size, known.last_modified)
 
     def tail(self, container: str, name: str, size: int) -> str:
