@@ -157,7 +157,7 @@ def expect_contents(page: Page, view: str) -> None:
     if view == "sweep":
         expect(page.locator(".parallel path")).to_have_count(10)
         expect(page.locator(".parallel text", has_text="large")).to_be_visible()
-        expect(page.get_by_role("row", name="9 Best")).to_contain_text("0.86")
+        expect(page.get_by_role("row", name="9 Best")).to_contain_text("86.00%")
     if view == "compare":
         expect(page.locator(".parallel path")).to_have_count(3)
 

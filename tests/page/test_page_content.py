@@ -318,7 +318,7 @@ def test_a_list_longer_than_a_page_is_scrolled(lab: Lab) -> None:
     lab.system.runs.update(
         old := lab.system.runs.get("old-128"), changed(old.value, best_metrics={"test_accuracy": 0.123})
     )
-    expect(page.locator("[data-row=old-128]")).to_contain_text("0.123", timeout=PATIENCE)
+    expect(page.locator("[data-row=old-128]")).to_contain_text("12.30%", timeout=PATIENCE)
     told = {"rows": [], "gone": [], "changes": "m", "complete": False, "continue": None}
     marks: set[str] = set()
 
@@ -335,7 +335,7 @@ def test_a_list_longer_than_a_page_is_scrolled(lab: Lab) -> None:
     lab.system.runs.update(
         old := lab.system.runs.get("old-127"), changed(old.value, best_metrics={"test_accuracy": 0.456})
     )
-    expect(page.locator("[data-row=old-127]")).to_contain_text("0.456", timeout=PATIENCE)
+    expect(page.locator("[data-row=old-127]")).to_contain_text("45.60%", timeout=PATIENCE)
     assert page.locator("tr[data-row]").count() < 60
     page.get_by_role("button", name="Made").click()
     expect(page.locator("tr[data-row]").first).to_contain_text("old-129")
