@@ -105,7 +105,8 @@ class StorageBlobs:
                     raise
                 return None
         known = download.properties
-        return Growth(data[offset - begin :], known.size, known.last_modified)
+        size = int(str(known.content_range).rpartition("/")[2])  # the SDK sets `known.size` to the length of the range
+        return Growth(data[offset - begin :], size, known.last_modified)
 
     def tail(self, container: str, name: str, size: int) -> str:
         client = self._service.get_blob_client(container, name)
