@@ -251,13 +251,14 @@ def _refusal(answer: httpx.Response, warning: str = "") -> CliError:
     status, (words, code) = answer.status_code, _words(answer)
     said = words
     words = _FIELD.sub(lambda found: OPTIONS[found[0]], _SECONDS.sub(_durations, said))
+    ours = words != said  # names our options, so the status says nothing more
     if status == 401 or (status == 403 and not words):
         sent = {"authorization", "x-functions-key"} & set(answer.request.headers)
         advice = (KEY_REFUSED if sent else KEY_WANTED).format(_base(answer.request.url))
         words = f"{words.rstrip('.')}. {advice}" if words else advice
     message = (
         words
-        if words and (status in TOLD or words != said)
+        if words and (status in TOLD or ours)
         else f"The API answered {status}: {words or answer.reason_phrase}"
     )
     if status == 404:

@@ -102,7 +102,7 @@ def _say_why_silent(session: Session, run: str) -> None:
     """Say that the run waits for nodes, or has begun a moment ago, so that its log may be empty for some seconds."""
     record = retry_unreachable(lambda: session.api.get("runs", run), PATIENCE_SECONDS, session.outage)
     current = phases.phase(record)
-    if current is None:
+    if current in (None, phases.ARCHIVE):  # the program has ended
         return
     seconds = phases.spent(record, datetime.now(UTC)).get(current, 0.0)
     if current != phases.TRAIN or seconds < NEW_SECONDS:

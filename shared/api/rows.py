@@ -14,12 +14,11 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from shared.api.queries import run_filter
 from shared.api.requests import RunsQuery
 from shared.kernel.clock import Clock
-from shared.runs.features import parts
+from shared.runs.features import outline, part_of, parts
 from shared.runs.model import FINAL, Run, RunState
 from shared.runs.ports import RunFields, Runs
 from shared.runs.views.labels import listed_values
 from shared.runs.views.summary import best_metric, cause, model_metrics
-from shared.sweeps.model import SweepSummary, TrialOf
 
 Json = dict[str, Any]
 
@@ -97,7 +96,7 @@ def _answer(runs: list[Run], gone: list[str], mark: str, *, token: str = "", com
 def _row(run: Run) -> Json:
     began = next((moment.at for moment in run.progress.history if moment.state is RunState.RUNNING), None)
     ended = run.progress.history[-1].at if run.progress.history and run.progress.state in FINAL else None
-    sweep = run.feature(SweepSummary)
+    said = outline(run)
     return {
         "run": run.name,
         "state": str(run.progress.state),
@@ -114,10 +113,10 @@ def _row(run: Run) -> Json:
         "best": run.measured.best,
         "best_step": run.measured.best_steps.get(best[0]) if best else None,
         "of_model": model_metrics(run),
-        "cost": sweep.dollars if sweep else run.money.cost.dollars if run.money.cost else None,
+        "cost": said.dollars if said.dollars is not None else run.money.cost.dollars if run.money.cost else None,
         "why": _why(run),
-        "sweep": trial.sweep if (trial := run.feature(TrialOf)) else "",
-        "trials": sweep.begun if sweep else None,
+        "sweep": part_of(run),
+        "trials": said.parts,
         "listed": listed_values(run),
         **{cell.name: cell.say(run) for cell in CELLS},
     }

@@ -10,16 +10,14 @@ from datetime import datetime, timedelta
 
 from shared.clusters.lease_model import Lease
 from shared.clusters.model import Cluster
-from shared.deadlines.model import Date
-from shared.diagnosis.causes import Diagnosis
 from shared.drops.model import Drop
 from shared.jobs.metric_goal import Goal, goal_of
 from shared.kernel.encode import Json, plain
 from shared.models.model import Model
 from shared.money.ledger import KINDS
+from shared.runs.features import outline, part_of
 from shared.runs.model import Run, RunState
 from shared.runs.views.summary import best_metric, cause, model_metrics
-from shared.sweeps.model import SweepSummary, TrialOf
 
 FAILED_FOR = timedelta(days=7)  # a failure older than this no longer needs anybody
 YESTERDAY = timedelta(hours=24)
@@ -40,13 +38,11 @@ def failed_runs(runs: Sequence[Run], now: datetime) -> list[Json]:
 
 
 def _has_failed(run: Run, now: datetime) -> bool:
-    of_a_sweep = run.feature(TrialOf) is not None
-    return run.progress.state is RunState.FAILED and not of_a_sweep and now - run.created_at < FAILED_FOR
+    return run.progress.state is RunState.FAILED and not part_of(run) and now - run.created_at < FAILED_FOR
 
 
 def _why_failed(run: Run) -> str:
-    diagnosis = run.feature(Diagnosis)
-    return diagnosis.summary if diagnosis else cause(run)
+    return outline(run).cause or cause(run)
 
 
 def _ended(run: Run) -> datetime:
@@ -55,10 +51,10 @@ def _ended(run: Run) -> datetime:
 
 def late_runs(live: Iterable[Run]) -> list[Json]:
     """Return the live runs that will miss the date by which they should be done."""
-    dates = [(run, date) for run in live if (date := run.feature(Date)) and date.pace.late_since]
+    late = [(run, said) for run in live if (said := outline(run)).late_since]
     return [
-        _item("late", run.name, f"It will not be done by {date.due.done_by:%Y-%m-%d %H:%M} UTC.", date.pace.late_since)
-        for run, date in dates
+        _item("late", run.name, f"It will not be done by {said.done_by:%Y-%m-%d %H:%M} UTC.", said.late_since)
+        for run, said in late
     ]
 
 
@@ -100,8 +96,8 @@ def _item(kind: str, name: str, why: str, at: datetime | None) -> Json:
 
 def running(run: Run) -> Json:
     """Return a running run with how far it is, and its dollars so far of the greatest possible."""
-    date, sweep = run.feature(Date), run.feature(SweepSummary)
-    cost = sweep.dollars if sweep else run.money.cost.dollars if run.money.cost else None
+    said = outline(run)
+    cost = said.dollars if said.dollars is not None else run.money.cost.dollars if run.money.cost else None
     began = next((moment.at for moment in run.progress.history if moment.state is RunState.RUNNING), None)
     best = best_metric(run)
     return {
@@ -109,16 +105,16 @@ def running(run: Run) -> Json:
         "started_at": plain(began),
         "cost": cost,
         "at_most": run.money.greatest,
-        "done_share": date.pace.done_share if date else None,
-        "done_by": plain(date.due.done_by) if date else None,
-        "late": bool(date and date.pace.late_since),
+        "done_share": said.done_share,
+        "done_by": plain(said.done_by),
+        "late": said.late_since is not None,
         "headline": best[0] if best else None,
     }
 
 
 def completed(runs: Sequence[Run], now: datetime) -> list[Json]:
     """Return the runs completed within YESTERDAY, each with its metric and that of the run before of its experiment."""
-    ended = [run for run in runs if run.progress.state is RunState.COMPLETED and run.feature(TrialOf) is None]
+    ended = [run for run in runs if run.progress.state is RunState.COMPLETED and not part_of(run)]
     recent = [(at, run) for at, run in enumerate(ended) if now - _ended(run) < YESTERDAY]
     return [
         _completed(run, next((old for old in ended[at + 1 :] if old.asked.experiment == run.asked.experiment), None))

@@ -14,7 +14,7 @@ from shared.deadlines.model import Date
 from shared.deadlines.reactions import announce_lateness, begin_pace, queue_pace_check, restart_pace_checks
 from shared.kernel.parts import FeaturePart
 from shared.runs import facts as runs
-from shared.runs.features import BeforeStart, Feature
+from shared.runs.features import BeforeStart, Feature, RunOutline
 from shared.runs.model import Run
 
 DATE = FeaturePart(
@@ -37,6 +37,13 @@ def mended(run: Run) -> Run:
     return holding(run).mended(run, date) if date else run
 
 
+def outline_of(run: Run) -> RunOutline:
+    date = run.feature(Date)
+    if date is None:
+        return RunOutline()
+    return RunOutline(done_by=date.due.done_by, done_share=date.pace.done_share, late_since=date.pace.late_since)
+
+
 FEATURE = Feature(
     parts=(DATE,),
     begin=with_date,
@@ -49,5 +56,6 @@ FEATURE = Feature(
         RunWillBeLate: (announce_lateness,),
     },
     price_on=price_on,
+    outline=outline_of,
     mend=mended,
 )

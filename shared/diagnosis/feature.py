@@ -19,7 +19,7 @@ from shared.events.announce import queue_notice
 from shared.events.ports import EventPorts
 from shared.kernel.parts import FeaturePart, View
 from shared.runs import facts as runs
-from shared.runs.features import Feature
+from shared.runs.features import Feature, RunOutline
 from shared.runs.model import Run
 from shared.runs.pulse import Ailment
 
@@ -58,11 +58,17 @@ def notify_of_sick_run(ports: EventPorts, fact: RunIsSick) -> None:
     queue_notice(ports, "RunIsSick", f"{run}/{ailment.cause}/{ailment.name}", data)
 
 
+def outline_of(run: Run) -> RunOutline:
+    found = run.feature(Diagnosis)
+    return RunOutline(cause=found.summary) if found else RunOutline()
+
+
 FEATURE = Feature(
     parts=(
         FeaturePart("diagnosis", Diagnosis, view=View(SHOWN, shown)),
         FeaturePart("health", RunHealth, view=View(HEALTH, health_of)),
     ),
+    outline=outline_of,
     notice_facts=notice_facts,
     reactions={
         runs.RunStarted: (begin_checks,),

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -52,6 +53,22 @@ class BeforeStart:
     name: str
     model: type
     say: Callable[[Run], Json | None]
+
+
+@dataclass(frozen=True)
+class RunOutline:
+    """What features say of a run in a list or an overview. None and '' mean that no feature says it.
+
+    `cause` is why the run failed, `dollars` what it costs with its parts, `parts` how many parts have begun. A run with
+    a date has `done_by`, the share that is done, and since when it is known to be late.
+    """
+
+    cause: str = ""
+    dollars: float | None = None
+    parts: int | None = None
+    done_by: datetime | None = None
+    done_share: float | None = None
+    late_since: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -114,6 +131,7 @@ class Feature:
     - `in_the_same_write`: changes of the run that belong in the same write as a fact (IN_THE_SAME_WRITE there)
     - `price_on`: the price of a node-hour on one of the run's clusters; None if the feature has no price
     - `part_of`: the name of the run that this run is a part of, such as the sweep of a trial; '' if there is none
+    - `outline`: what lists and overviews say of a run; only fields that no other feature fills
     - `instead_of`: the runs to compare if a request names this run alone
     - `watch`: finds what is wrong with runs that go on, by their names; called every five minutes
     - `node_pulses`: what the nodes of a running run use now; may send a request to whoever measures them
@@ -134,6 +152,7 @@ class Feature:
     in_the_same_write: Mapping[type[Fact], tuple[Callable[[Any, Any], Run], ...]] = field(default_factory=dict)
     price_on: Callable[[Run, str], float | None] | None = None
     part_of: Callable[[Run], str] | None = None
+    outline: Callable[[Run], RunOutline] | None = None
     instead_of: Callable[[Any, str], list[str]] | None = None
     watch: Callable[[Any, Sequence[Run]], Mapping[str, RunFinding]] | None = None
     node_pulses: Callable[[Any, Run], Sequence[NodePulse]] | None = None
@@ -179,6 +198,12 @@ def part_of(run: Run) -> str:
     """The name of the run that this run is a part of, such as the sweep of a trial; '' if there is none."""
     names = (feature.part_of(run) for feature in features() if feature.part_of)
     return next(filter(None, names), "")
+
+
+def outline(run: Run) -> RunOutline:
+    """What all features say of a run in lists and overviews."""
+    said = [asdict(feature.outline(run)) for feature in features() if feature.outline]
+    return RunOutline(**{name: value for each in said for name, value in each.items() if value not in (None, "")})
 
 
 def before_start(run: Run) -> Json:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from shared.kernel.parts import FeaturePart
 from shared.runs import facts as runs
-from shared.runs.features import Feature
+from shared.runs.features import Feature, RunOutline
 from shared.runs.model import Run
 from shared.sweeps.checks import check_budget_has_prices
 from shared.sweeps.compare import trials_to_compare
@@ -33,11 +33,17 @@ def sweep_of(run: Run) -> str:
     return trial.sweep if trial else ""
 
 
+def outline_of(run: Run) -> RunOutline:
+    sweep = run.feature(SweepSummary)
+    return RunOutline(dollars=sweep.dollars, parts=sweep.begun) if sweep else RunOutline()
+
+
 FEATURE = Feature(
     parts=(SWEEP, TRIAL),
     workloads=(SweepParent(),),
     check=check_budget_has_prices,
     part_of=sweep_of,
+    outline=outline_of,
     instead_of=trials_to_compare,
     reactions={
         runs.RunSubmitted: (check_sweep,),

@@ -36,6 +36,7 @@ EXCEPTIONS = {
     "GET health": "anyone",
     "GET page/{*path}": "anyone",
     "POST uploads": "coder",
+    "GET data/pictures": "contributor",
     "POST model-keys/{sha256}/withdraw": "coder",
     "POST models/{model}/versions/{version}/sign": "coder",
 }

@@ -138,10 +138,10 @@ SWEPT = "routes: {m: {trainer: mnist, cluster: cpu, sweep: %s}}"
     [
         ("routes: {}", "at least one route"),
         ("x: 1", "at least one route"),
-        ("routes: {m: 3}", "must be a mapping with the keys allow, check, cluster"),
+        ("routes: {m: 3}", "must be a mapping with the keys allow, card, check, cluster"),
         (
             "routes: {m: {trainer: mnist, cluster: cpu, node: 2}}",
-            "unknown keys node; choose from allow, check, cluster",
+            "unknown keys node; choose from allow, card, check, cluster",
         ),
         ("routes: {m: {trainer: mnist}}", "does not name a cluster"),
         ("routes: {m: {trainer: mnist, cluster: a/b}}", "cluster is 'a/b'"),
