@@ -257,9 +257,7 @@ def _refusal(answer: httpx.Response, warning: str = "") -> CliError:
         advice = (KEY_REFUSED if sent else KEY_WANTED).format(_base(answer.request.url))
         words = f"{words.rstrip('.')}. {advice}" if words else advice
     message = (
-        words
-        if words and (status in TOLD or ours)
-        else f"The API answered {status}: {words or answer.reason_phrase}"
+        words if words and (status in TOLD or ours) else f"The API answered {status}: {words or answer.reason_phrase}"
     )
     if status == 404:
         url = answer.request.url

@@ -7,6 +7,7 @@ from typing import Any
 
 from shared.api.requests import RouteCheck
 from shared.drops.seal import brought, route_problems
+from shared.jobs.downloads import NOT_AVAILABLE
 from shared.jobs.parameters import Parameters, Schema
 from shared.jobs.ports import WorkspacePorts
 from shared.jobs.readers.azureml import path_of
@@ -80,9 +81,11 @@ def check(ports: WorkspacePorts, name: str, asked: RouteCheck) -> Json:
         near = did_you_mean(name, ports.routes)
         raise NotFound(f"There is no route {name[:80]!r}.{near} Routes: {choices(ports.routes)}.")
     job, problems = route_problems(ports, DropKey(name, "example"), route, asked.job)
-    if job is None or problems:
-        words = "\n".join(": ".join(filter(None, (path_of(p.path), p.message))) for p in problems)
-        raise Impossible(words, problems[0].code)
+    words = [": ".join(filter(None, (path_of(p.path), p.message))) for p in problems]
+    if job is None or (problems and (asked.files is None or any(p.code != NOT_AVAILABLE for p in problems))):
+        raise Impossible("\n".join(words), problems[0].code)
     shown = ports.jobs.document(without_values(job)) if route.trains else {}
     data = check_files(ports, route, CheckedDrop(*brought(ports, route, asked.job), asked.files)).get("data", {})
+    if words:  # a download that fails refuses the drop, and its files are checked all the same
+        data = {**data, "verdict": "refused", "refusals": [*words, *data.get("refusals", [])]}
     return {"route": name, "trains": route.trains, "job": shown, "data": data}

@@ -23,6 +23,7 @@ from shared.jobs.problem import Problem
 from shared.jobs.spec import JobSpec
 from shared.kernel.errors import Unavailable
 
+NOT_AVAILABLE = "not_available"  # the code of such a problem
 _PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_]+)\}")
 
 
@@ -33,7 +34,7 @@ def out_of_reach(jobs: Jobs, schemas: Parameters, job: JobSpec) -> Iterator[Prob
         download = schema.get(DOWNLOADS, {}).get(value) if isinstance(value, str) else None
         if download and (why := _unreachable(jobs, download, job.values)):
             words = f"is {value!r}, which the nodes download from {download['from']}. {why} {download['instead']}"
-            yield Problem(f"parameters.{name}", words, "not_available")
+            yield Problem(f"parameters.{name}", words, NOT_AVAILABLE)
 
 
 def _filled_in(values: Mapping[str, Any], placeholder: re.Match[str]) -> str:

@@ -186,7 +186,10 @@ def test_stopped_and_resumed_it_ends_as_if_nothing_had_been(
         assert here(*args) == 143
     assert here(*args) == 0
     resumed = Training([], tmp_path / "m")
-    assert [(row["step"], sorted(row)) for row in resumed.rows] == [(row["step"], sorted(row)) for row in two.rows]
+    saved = {"save_share"}  # in the rows after a checkpoint: when one is due depends on the clock
+    assert [(row["step"], row.keys() - saved) for row in resumed.rows] == [
+        (row["step"], row.keys() - saved) for row in two.rows
+    ]
     assert resumed.tests("learning_rate") == pytest.approx(two.tests("learning_rate"))
     assert resumed.tests("test_accuracy")[-1] == pytest.approx(two.tests("test_accuracy")[-1], abs=0.0112)
 

@@ -46,7 +46,8 @@ def broken(found: folder.Folder) -> dict[str, str]:
 
 
 def test_train_and_val_are_found_with_their_classes(two_classes: Path) -> None:
-    """Classes are the sub-folders of train by name; images lie at any depth; other files are named, hidden ones not."""
+    """Classes are the sub-folders of train by name; images lie at any depth; other files are named, hidden ones and
+    those of an operating system not."""
     picture(two_classes / "train" / "cat" / "deep" / "er" / "UP.JPG")
     (two_classes / "train" / "cat" / ".DS_Store").touch()
     (two_classes / "train" / "notes.txt").touch()
@@ -58,7 +59,7 @@ def test_train_and_val_are_found_with_their_classes(two_classes: Path) -> None:
         *[("a.png", 1), ("b.png", 1)],
     ]
     assert [sample.label for sample in found.val] == [0, 1]
-    assert {path.name for path in found.skipped} == {".DS_Store", "moving.gif"}
+    assert {path.name for path in found.skipped} == {"moving.gif"}
 
 
 def test_an_archive_may_hold_the_folder_in_a_folder(two_classes: Path, tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulators.azureml.environments.builder import Environments, JobEnvironment, finding_pythons
+from emulators.azureml.environments.model import Recipe
 from emulators.azureml.environments.pruning import COMPLETE, DAY, prune, to_remove
-from emulators.azureml.environments.recipe import Recipe
 from emulators.azureml.kernel.errors import DataError
 from emulators.process import wait_for
 

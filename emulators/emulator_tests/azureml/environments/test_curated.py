@@ -6,7 +6,7 @@ import pytest
 
 from emulators.azureml.environments import curated_page
 from emulators.azureml.environments.curated import FRAMEWORKS, LOCKS, curated, matched, versions
-from emulators.azureml.environments.recipe import NotHere
+from emulators.azureml.environments.model import NotHere
 
 
 @pytest.mark.parametrize("lock", LOCKS)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from emulators.azureml.environments.dockerfile import from_dockerfile
-from emulators.azureml.environments.recipe import NotHere, Recipe, from_conda, from_image, registered
+from emulators.azureml.environments.model import NotHere, Recipe
+from emulators.azureml.environments.recipe import from_conda, from_image, registered
 
 BASE = "mcr.microsoft.com/azureml/openmpi4.1.0-ubuntu22.04:latest"
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from emulators.azureml.bodies.distribution import Distribution
-from emulators.azureml.environments.recipe import Recipe
+from emulators.azureml.environments.model import Recipe
 from emulators.azureml.kernel.errors import BadRequest, DataError
 from emulators.azureml.kernel.sources import AssetRef, Location
 from emulators.azureml.running.launchers import MOST_RAY_NODES, launched, with_launcher

@@ -26,8 +26,8 @@ from pathlib import Path
 from filelock import FileLock
 
 from emulators.azureml.environments.installed_packages import SCRIPTS, Installed
+from emulators.azureml.environments.model import Recipe
 from emulators.azureml.environments.pruning import COMPLETE, prune
-from emulators.azureml.environments.recipe import Recipe
 from emulators.azureml.kernel.errors import DataError
 from emulators.process import IS_WINDOWS
 

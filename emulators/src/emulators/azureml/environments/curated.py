@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from emulators.azureml.environments.recipe import NotHere, Recipe
+from emulators.azureml.environments.model import NotHere, Recipe
 
 # Locked versions of Microsoft's environments, by name: what their published definitions ask for, as `uv pip compile
 # --universal` resolves it. The .in beside each has the definition; Azure's have the first of these versions of Python.

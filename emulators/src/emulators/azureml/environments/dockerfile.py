@@ -7,7 +7,8 @@ import re
 import shlex
 from collections.abc import Callable, Iterator
 
-from emulators.azureml.environments.recipe import NotHere, Recipe, from_conda, from_image, pip_lines
+from emulators.azureml.environments.model import NotHere, Recipe
+from emulators.azureml.environments.recipe import from_conda, from_image, pip_lines
 
 SILENT = frozenset({"COPY", "ADD", "WORKDIR", "LABEL", "EXPOSE", "SHELL", "USER", "ARG", "MAINTAINER", "STOPSIGNAL",
                     "CMD", "VOLUME", "HEALTHCHECK"})  # fmt: skip

@@ -7,16 +7,14 @@ packages that it is known for. What is no Python package can't be had here, and 
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 
-from emulators.azureml.kernel.errors import BadRequest
+from emulators.azureml.environments.curated import curated
+from emulators.azureml.environments.model import NotHere, Recipe
 
 # Images by a pattern on their names without the tag. An image that is not here is refused unless a conda file says what
 # runs in it.
@@ -50,33 +48,6 @@ _CONDA = re.compile(r"(?:[\w.-]+(?:/[\w-]+)?::)?([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\
 _LOCAL = re.compile(r"-r\b|--requirement\b|-c\b|--constraint\b|-e\b|--editable\b|\.|/|file:")
 
 
-class NotHere(BadRequest):
-    """An environment beyond this machine; the message names the missing part."""
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """The content of an environment. `python` is a version, for example 3.10, or '' for the nodes' own. `or_python` are
-    acceptable versions if this machine lacks `python`. `notes` head the job's log.
-    """
-
-    requirements: tuple[str, ...] = ()
-    python: str = ""
-    variables: dict[str, str] = field(default_factory=dict, compare=False)
-    notes: tuple[str, ...] = ()
-    or_python: tuple[str, ...] = ()
-
-    def names(self, packages: Iterable[str]) -> bool:
-        """Return whether the requirements include any of these packages."""
-        asked = {re.split(r"[^\w.-]", text, maxsplit=1)[0].lower().replace("_", "-") for text in self.requirements}
-        return bool(asked & set(packages))
-
-    def digest(self, salt: str) -> str:
-        """Return a hash of the content, which names the environment. `salt` is the interpreter's own version."""
-        content = json.dumps([salt, self.python, sorted(self.requirements)])
-        return hashlib.sha256(content.encode()).hexdigest()[:24]
-
-
 def registered(name: str, properties: dict[str, Any]) -> Recipe:
     """Return the recipe of an environment version: from the conda file, otherwise from the image. `dockerfile` handles
     build contexts.
@@ -100,8 +71,6 @@ def from_image(image: str) -> Recipe:
     bare = image.removeprefix("docker://").partition("@")[0]
     path, _, tag = bare.rpartition(":") if ":" in bare.rpartition("/")[2] else (bare, "", "")
     if found := CURATED_IMAGE.fullmatch(path):
-        from emulators.azureml.environments.curated import curated  # which is made of recipes
-
         return curated(found[1])
     for pattern, packages in IMAGES:
         if re.fullmatch(pattern, path):

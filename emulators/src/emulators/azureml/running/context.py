@@ -9,7 +9,7 @@ from pathlib import Path
 
 from emulators.azureml.bodies.job_body import Output
 from emulators.azureml.environments.builder import Environments
-from emulators.azureml.environments.recipe import Recipe
+from emulators.azureml.environments.model import Recipe
 from emulators.azureml.kernel.config import ARTIFACT_CONTAINER, Config
 from emulators.azureml.kernel.models import Job, Status
 from emulators.azureml.kernel.sources import AssetRef

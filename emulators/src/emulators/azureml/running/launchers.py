@@ -8,7 +8,7 @@ from pathlib import Path
 
 from emulators.azureml.bodies.distribution import PARALLEL, Distribution
 from emulators.azureml.bodies.parallel_body import DRIVER
-from emulators.azureml.environments.recipe import Recipe
+from emulators.azureml.environments.model import Recipe
 from emulators.azureml.kernel.errors import DataError
 from emulators.azureml.running import parallel_run, ray_cluster
 

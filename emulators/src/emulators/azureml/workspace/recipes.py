@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from emulators.azureml.environments import recipe
 from emulators.azureml.environments.curated import curated
 from emulators.azureml.environments.dockerfile import from_dockerfile
-from emulators.azureml.environments.recipe import NotHere, Recipe
+from emulators.azureml.environments.model import NotHere, Recipe
 from emulators.azureml.kernel import checks
 from emulators.azureml.kernel.errors import ArmError, DataError
 from emulators.azureml.kernel.models import Json

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from emulators.azureml.environments.curated import curated
-from emulators.azureml.environments.recipe import NotHere
+from emulators.azureml.environments.model import NotHere
 from emulators.azureml.kernel.errors import ArmError, NotFound, among
 from emulators.azureml.kernel.models import Asset, Json
 from emulators.azureml.kernel.sources import AssetRef

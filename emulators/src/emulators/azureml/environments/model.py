@@ -1,0 +1,38 @@
+"""The content of an environment, as this machine makes it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from emulators.azureml.kernel.errors import BadRequest
+
+
+class NotHere(BadRequest):
+    """An environment beyond this machine; the message names the missing part."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The content of an environment. `python` is a version, for example 3.10, or '' for the nodes' own. `or_python` are
+    acceptable versions if this machine lacks `python`. `notes` head the job's log.
+    """
+
+    requirements: tuple[str, ...] = ()
+    python: str = ""
+    variables: dict[str, str] = field(default_factory=dict, compare=False)
+    notes: tuple[str, ...] = ()
+    or_python: tuple[str, ...] = ()
+
+    def names(self, packages: Iterable[str]) -> bool:
+        """Return whether the requirements include any of these packages."""
+        asked = {re.split(r"[^\w.-]", text, maxsplit=1)[0].lower().replace("_", "-") for text in self.requirements}
+        return bool(asked & set(packages))
+
+    def digest(self, salt: str) -> str:
+        """Return a hash of the content, which names the environment. `salt` is the interpreter's own version."""
+        content = json.dumps([salt, self.python, sorted(self.requirements)])
+        return hashlib.sha256(content.encode()).hexdigest()[:24]
