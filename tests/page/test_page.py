@@ -306,7 +306,7 @@ def test_a_reader_has_no_button_that_would_fail(lab: Lab, trained: str, lived_in
             expect(page.get_by_role("button", name="Hold nodes")).to_have_count(buttons)
             page.goto(f"{api}/page#/schedules")
             expect(page.locator("main .card").first).to_be_visible()
-            expect(page.locator("main button")).to_have_count(7 * buttons)  # five of the cards, Notify, Add a schedule
+            expect(page.locator("main button")).to_have_count(7 * buttons)
             page.context.close()
         page = lab.page("runs", api=api, extra_http_headers=principal("another"))
         expect(page.get_by_role("alert")).to_contain_text("This needs the role trainyard.reader. An administrator")
