@@ -58,4 +58,5 @@ def short(value: Any) -> str:
         name = f"{getattr(name, 'name', '')} {name.state}".strip()
     if " at 0x" in repr(name):
         return type(name).__name__
-    return str(name if not isinstance(name, dict) else json.dumps(name))[:90]
+    text = str(name if not isinstance(name, dict) else json.dumps(name))
+    return text if text.startswith("/") else text[:90]  # how long a path is depends on the folder of the test

