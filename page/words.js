@@ -567,6 +567,14 @@ export const W = {
     moveAsk: (alias, version) => `Move ${alias} to version ${version}?`,
     moveYes: "Yes, move it",
     moved: (alias, version) => `${alias} is version ${version} now.`,
+    change: ({ what, alias, run }, before, after) =>
+      ({
+        version: `version ${after} made`,
+        "let go": `version ${before} released`,
+        signed: `version ${after} signed again`,
+        lost: `${alias} stays ${before}: run ${run} lost`,
+        undo: `${alias} ${before} → ${after} (undone)`,
+      })[what] ?? `${alias} ${before} → ${after}`,
   },
   schedules: {
     title: "Schedules",

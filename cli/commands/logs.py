@@ -107,7 +107,7 @@ def _say_why_silent(session: Session, run: str) -> None:
     seconds = phases.spent(record, datetime.now(UTC)).get(current, 0.0)
     if current != phases.TRAIN or seconds < NEW_SECONDS:
         session.remark(
-            f"{run}: {current}, {phases.clock(seconds)}. The first lines come when its program prints.", "dim"
+            f"{run}: {current}, {phases.clock(seconds)}. The first lines come when the program prints.", "dim"
         )
 
 

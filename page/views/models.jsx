@@ -101,7 +101,7 @@ function One({ model, me, again }) {
         columns={W.models.lines}
         rows={model.history.map((line) => [
           <When at={line.at} />,
-          visible(`${line.alias || line.what} ${line.before || W.nothing} → ${line.after || W.nothing}`),
+          visible(W.models.change(line, line.before || W.nothing, line.after || W.nothing)),
           visible(line.by),
           visible(line.why),
         ])}

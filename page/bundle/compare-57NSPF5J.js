@@ -1,1 +1,0 @@
-import{g as a,h as b}from"./chunk-ZEOBNODN.js";import"./chunk-QEFIMQ64.js";import"./chunk-T2RFZPLY.js";import"./chunk-SIBBZFPV.js";import"./chunk-C5DIOJUE.js";import"./chunk-SX5C2QDP.js";import"./chunk-K65WVX6O.js";export{a as Compare,b as Parallel};
