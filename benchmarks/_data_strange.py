@@ -232,9 +232,7 @@ def coco(folder: Path) -> list[Damage]:
             every("images", lambda i: i.update(file_name="train2017\\" + i["file_name"])),
             ("train2017\\",),
         ),
-        Damage(
-            "absolute paths", every("images", lambda i: i.update(file_name="/home/me/" + i["file_name"])), ("/home/me",)
-        ),
+        Damage("absolute paths", every("images", lambda i: i.update(file_name="/data/" + i["file_name"])), ("/data",)),
         Damage("UTF-16", lambda d: (d / TRAIN).write_text((d / TRAIN).read_text(), "utf-16"), (TRAIN.split("/")[1],)),
         Damage("JSON lines", lambda d: (d / TRAIN).write_text("{}\n{}\n"), (TRAIN.split("/")[1],)),
         Damage("category without a name", edit(lambda c: c["categories"][0].pop("name")), ("categories[0]",)),
