@@ -21,8 +21,8 @@ def issue(key: str, principal: str, audience: str) -> str:
     """Return a token for the identity with this object id, valid for `audience` only."""
     now = int(time.time())
     claims = {"aud": audience, "iss": f"https://sts.windows.net/{TENANT}/", "tid": TENANT, "oid": principal}
-    head = {"alg": ALGORITHM, "typ": "JWT"}
-    text = ".".join(map(_part, (head, {**claims, "iat": now, "nbf": now, "exp": now + LIFETIME_SECONDS})))
+    head = _part({"alg": ALGORITHM, "typ": "JWT"})
+    text = f"{head}.{_part({**claims, 'iat': now, 'nbf': now, 'exp': now + LIFETIME_SECONDS})}"
     return f"{text}.{_encoded(hmac.digest(key.encode(), text.encode(), 'sha256'))}"
 
 
