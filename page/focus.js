@@ -56,8 +56,8 @@ function returnTo() {
 }
 
 const changes = { subtree: true, childList: true, attributes: true, attributeFilter: ["disabled"] };
-const settle = () => {
+const placeFocus = () => {
   stayNear();
   returnTo();
 };
-new MutationObserver(() => requestAnimationFrame(settle)).observe(document, changes);
+new MutationObserver(() => requestAnimationFrame(placeFocus)).observe(document, changes);
