@@ -122,8 +122,8 @@ def test_a_completed_run_is_compared_with_the_champion(world: World) -> None:
     other = a_run(world, "other", RunState.COMPLETED, 40, experiment="else")
     world.runs.insert(other)
     for model, run, accuracy in (("digits", "first", 0.8), ("others", "other", 0.1), ("own", "last", 0.85)):
-        at, asked = world.clock(), {"proof": "", "digest": "d", "signer": "s"}
-        version = Version(model, 7, run, at, metrics={"accuracy": accuracy}, **asked)
+        at = world.clock()
+        version = Version(model, 7, run, at, "", "d", "s", metrics={"accuracy": accuracy})
         world.models.write(None, Write(Model(model, 7, 1, {"production": Alias(7, at)}), [], version))
     told = {each["run"]: each for each in today(world)["completed"]}
     assert told["last"]["champion"] == {"name": "digits/7", "value": 0.8, "better": True}
