@@ -68,8 +68,10 @@ export const W = {
     spent: (today, yesterday) => `Spent on nodes: ${today} today, ${yesterday} yesterday (days in UTC)`,
     next: (what, at) => `${what} starts ${at}`,
     champion: (version) => `the champion ${version}`,
-    compared: (better, equal, name, value) =>
-      `${equal ? "equal to" : better === null ? "compared with" : better ? "better than" : "worse than"} ${name} (${value})`,
+    compared: (better, equal, name, value) => {
+      const words = equal ? "equal to" : better === null ? "compared with" : better ? "better than" : "worse than";
+      return `${words} ${name} (${value})`;
+    },
   },
   submit: {
     title: "Submit",
