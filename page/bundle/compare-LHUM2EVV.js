@@ -1,1 +1,0 @@
-import{g as a,h as b}from"./chunk-ZO5NGBRM.js";import"./chunk-QEFIMQ64.js";import"./chunk-YNSRBN22.js";import"./chunk-L75STW6C.js";import"./chunk-XWYQWQM2.js";import"./chunk-XDW2AGVQ.js";import"./chunk-YGQWUPX6.js";export{a as Compare,b as Parallel};
