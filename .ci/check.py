@@ -118,6 +118,7 @@ LONG = (
     "tests/shared/deadlines/test_runs_with_a_date.py::test_it_is_done_in_time[bursts 2",
     "tests/shared/deadlines/test_runs_with_a_date.py::test_it_is_done_in_time[bursts 3",
     "tests/shared/sweeps/test_sweep_schedules.py::test_looks_at_once_promote_no_trial_twice[many",
+    "tests/simulation/test_schedules_with_challenges.py::test_a_run_is_judged_once_by_the_champion_of_that_moment[many",
     "tests/trainers/test_bert_training.py",
     "tests/trainers/test_cifar_training.py",
     "tests/trainers/test_checkpoint_processes.py",
