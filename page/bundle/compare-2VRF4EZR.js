@@ -1,1 +1,0 @@
-import{d as a,e as b}from"./chunk-UG56FQDE.js";import"./chunk-LVD6KUVV.js";import"./chunk-HN5ZZHXG.js";import"./chunk-F6ZFYHXI.js";import"./chunk-P7WD7P2S.js";import"./chunk-SQMV6XCU.js";import"./chunk-7O6AA62S.js";export{a as Compare,b as Parallel};
