@@ -1,4 +1,4 @@
-"""Start agents as processes, and see what their workers did."""
+"""Agents as processes, and what their workers did."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEADLINE_SECONDS = 120  # a loaded machine is slow; a hanging test is worse
 
 @dataclass
 class Agent:
-    """A running agent; its output goes to `log`."""
+    """A running agent. Its output goes to `log`."""
 
     process: subprocess.Popen[bytes] | Process
     log: Path
@@ -33,7 +33,7 @@ class Agent:
         return self.process.pid
 
     def kill(self) -> None:
-        """kill -9, and nothing before it."""
+        """Send SIGKILL."""
         self.process.kill()
         self.process.wait()
 
@@ -50,14 +50,16 @@ class Agent:
 
 
 def _afresh(prefix: Sequence[str], program: Program) -> subprocess.Popen[bytes]:
-    """Start a program in another network, which a fork cannot enter, or one that looks for plugins anew."""
+    """Start a program with exec, for another network (which a fork can't enter) or for a program that has to look
+    for plugins again."""
     argv = [*prefix, sys.executable, *program.arguments]
     with program.out.open("wb") as out:
         return subprocess.Popen(argv, cwd=program.cwd, env=program.env, stdout=out, stderr=subprocess.STDOUT)
 
 
 class Run:
-    """One elastic run over a table: agents, and the folder where their workers leave checkpoint and progress."""
+    """An elastic run over a table: its agents, and the folder where its workers leave the checkpoint and the
+    progress."""
 
     worker = "worker.py"
 
@@ -83,7 +85,7 @@ class Run:
         launch: Sequence[str] = ("elastic.launch",),
         **env: str,
     ) -> list[Agent]:
-        """Start agents as the control plane does: in trainers/, everything but the script in the environment."""
+        """Start agents as the control plane does: in trainers/, with everything but the script in the environment."""
         for _ in range(count):
             log = self.folder / f"agent{len(self.agents)}.log"
             script = str(Path(__file__).with_name(self.worker))
@@ -101,14 +103,14 @@ class Run:
             agent.kill()
 
     def progress(self) -> list[Mapping[str, float]]:
-        """The steps so far; a last line that is being written does not count."""
+        """Return the steps so far, without a last line that is still being written."""
         if not self.progress_file.exists():
             return []
         lines = self.progress_file.read_text().split("\n")[:-1]
         return [json.loads(line) for line in lines]
 
     def wait_for_steps(self, world: int, after: int = 0, steps: int = 1) -> list[Mapping[str, float]]:
-        """Wait for `steps` steps of `world` processes, beyond the first `after` lines of progress; return all lines."""
+        """Wait for `steps` steps of `world` processes after the first `after` lines of progress. Return all lines."""
 
         def there() -> list[Mapping[str, float]] | None:
             running, lines = self.alive(), self.progress()
@@ -124,13 +126,14 @@ class Run:
             raise AssertionError(f"{error}; {self.progress()[-1:]}\n{logs}") from None
 
     def finish(self) -> list[int]:
-        """Let the workers end, and give the exit codes of the agents that are left."""
+        """Let the workers end, and return the exit codes of the remaining agents."""
         left = self.alive()
         (self.folder / "finish").touch()
         return [agent.end() for agent in left]
 
     def first(self) -> Agent:
-        """The agent whose worker is rank 0. PyTorch orders nodes by address, which is one here, and process id."""
+        """Return the agent whose worker is rank 0. PyTorch orders nodes by address (here all are equal) and process
+        id."""
         return min(self.alive(), key=lambda agent: agent.pid)
 
     def alive(self) -> list[Agent]:

@@ -1,4 +1,4 @@
-"""One table service and one table for all tests of the store; every test has a run of its own.
+"""One table service and one table for all tests of the store. Each test has a run of its own.
 
 ELASTIC_TABLES=azurite in the environment takes Microsoft's emulator instead of ours.
 """

@@ -1,4 +1,4 @@
-"""Ethernet frames with IPv4: from whom to whom they go, and what a firewall answers that refuses them."""
+"""Ethernet frames with IPv4: their source and destination, and the answer of a firewall that refuses them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ IPV4, TCP, RST, ACK, SYN, FIN = b"\x08\x00", 6, 0x04, 0x10, 0x02, 0x01
 
 
 def way(frame: bytes) -> tuple[str, str] | None:
-    """The addresses that an IPv4 frame comes from and goes to; None for any other."""
+    """Return the source and destination of an IPv4 frame; None for any other frame."""
     if frame[12:14] != IPV4:
         return None
     return socket.inet_ntoa(frame[26:30]), socket.inet_ntoa(frame[30:34])
 
 
 def refusal(frame: bytes) -> bytes | None:
-    """The reset that a closed port sends for a TCP frame (RFC 9293, 3.10.7.1); None for any other, and for a reset."""
+    """Return the reset that a closed port sends for a TCP frame (RFC 9293, 3.10.7.1); None for a reset and for any
+    other frame."""
     ip = frame[14:]
     length = (ip[0] & 15) * 4
     segment = ip[length : struct.unpack("!H", ip[2:4])[0]]

@@ -1,8 +1,8 @@
-"""Hosts on one machine: Linux network namespaces on a bridge, and a way from there to a port of this machine.
+"""Hosts on one machine: Linux network namespaces on a bridge, with a route to one port of this machine.
 
-The bridge has a namespace, too, so no address of theirs is one of this machine's. A host's wire is a veth pair, or, if
-it is to be a bad one, two tap devices between which this process carries the frames: some of them late, some not at
-all, and some refused. (The kernel's netem and netfilter do that too, where they were built in.)
+The bridge has a namespace too, so none of the hosts' addresses belongs to this machine. A host is connected by a veth
+pair. For a bad connection, it has two tap devices instead, and this process carries the frames between them: it delays,
+drops or refuses some. (The kernel's netem and netfilter could do that, but they are not built into every kernel.)
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def ip(*arguments: str) -> None:
 
 
 def why_not() -> str:
-    """Why there can be no hosts on this machine, or an empty string."""
+    """Return why this machine can't have hosts, or an empty string."""
     if sys.platform != "linux" or not shutil.which("ip"):
         return "needs Linux and iproute2"
     if not os.access(TUN, os.W_OK):
@@ -58,7 +58,7 @@ def why_not() -> str:
 
 @dataclass(frozen=True)
 class Host:
-    """A network namespace with an address of its own. `prefix` goes before the command that is to run there."""
+    """A network namespace with its own address. `prefix` goes before a command to run the command there."""
 
     name: str
     address: str
@@ -68,15 +68,15 @@ class Host:
         return ["ip", "netns", "exec", self.name]
 
     def unplug(self) -> None:
-        """Take its network away: nothing is sent, and nobody is told."""
+        """Take the network device down. No packet is sent, and no peer is notified."""
         ip("-n", self.name, "link", "set", "eth0", "down")
 
     def plug(self) -> None:
-        """Give it back."""
+        """Bring the network device up again."""
         ip("-n", self.name, "link", "set", "eth0", "up")
 
     def lose_the_way_to(self, *others: Host) -> None:
-        """Drop what it sends to these, and tell nobody; what they send still arrives."""
+        """Drop packets from this host to the others silently. Packets from the others still arrive."""
         for other in others:
             ip("-n", self.name, "route", "add", "blackhole", f"{other.address}/32")
 
@@ -86,9 +86,9 @@ Way = tuple[str, str]
 
 @dataclass(frozen=True)
 class Quality:
-    """Of a wire, in each direction: seconds that a frame takes, give or take `jitter`, and the share that is lost.
+    """The quality of a connection in each direction: seconds of delay, its jitter, and the share of lost frames.
 
-    What goes from one address to another can be lost altogether, or be refused as by a firewall that answers.
+    Frames from one address to another can also all be lost, or be refused as by a firewall.
     """
 
     delay: float = 0.0
@@ -98,20 +98,20 @@ class Quality:
     refused: set[Way] = field(default_factory=set)
 
     def cut(self, ones: list[Host], others: list[Host], refuse: bool = False, one_way: bool = False) -> None:
-        """Let nothing pass from these to those, nor back unless it is one way."""
+        """Block all packets between both groups of hosts, or, with `one_way`, only those from `ones` to `others`."""
         ways = {(one.address, other.address) for one in ones for other in others}
         ways |= set() if one_way else {(other, one) for one, other in ways}
         (self.refused if refuse else self.lost).update(ways)
 
     def heal(self) -> None:
-        """Let everything pass again."""
+        """Let all packets pass again."""
         self.lost.clear()
         self.refused.clear()
 
 
 @contextlib.contextmanager
 def hosts(count: int, quality: Quality | None = None) -> Iterator[list[Host]]:
-    """So many hosts that reach each other and GATEWAY; over wires of this quality if one is given."""
+    """Yield `count` hosts that reach each other and GATEWAY, over connections of this quality if one is given."""
     hub = f"ty{os.getpid()}"
     made: list[Host] = []
     with contextlib.ExitStack() as wires, _bridge(hub, made):
@@ -150,12 +150,12 @@ def _host(hub: str, name: str, address: str) -> Host:
 
 
 def hub() -> Host:
-    """The host that GATEWAY is: it is never cut off. Only while there are hosts."""
+    """Return the host with the address GATEWAY, which is never cut off. Valid only while there are hosts."""
     return Host(f"ty{os.getpid()}", GATEWAY)
 
 
 def _within(namespace: str, make: Callable[[], T]) -> T:
-    """What `make` makes in that network; a socket stays where it was made."""
+    """Return what `make` makes in that network. A socket stays in the network where it was made."""
     made: list[T] = []
 
     def enter() -> None:
@@ -171,7 +171,7 @@ def _within(namespace: str, make: Callable[[], T]) -> T:
 
 
 def _tap(name: str) -> int:
-    """A network device whose frames are read from and written to this file."""
+    """Open a network device. Its frames are read from and written to this file."""
     file = os.open(TUN, os.O_RDWR | os.O_NONBLOCK)
     fcntl.ioctl(file, TUNSETIFF, struct.pack("16sH", name.encode(), IFF_TAP | IFF_NO_PI))
     return file
@@ -179,7 +179,8 @@ def _tap(name: str) -> int:
 
 @contextlib.contextmanager
 def _bad_wire(hub: str, name: str, quality: Quality) -> Iterator[None]:
-    """Two devices, the host's eth0 and its end at the bridge, and a thread that carries frames between them."""
+    """Create two devices (the host's eth0 and its end at the bridge), and a thread that carries frames between
+    them."""
     ends = (_tap(f"{name}v"), _tap(f"{name}i"))
     ip("link", "set", f"{name}i", "netns", name, "name", "eth0")
     ip("link", "set", f"{name}v", "netns", hub)
@@ -196,7 +197,7 @@ def _bad_wire(hub: str, name: str, quality: Quality) -> Iterator[None]:
 
 
 def _carry(ends: tuple[int, int], quality: Quality, over: threading.Event) -> None:
-    """Take frames from one end to the other. The second end is the host's."""
+    """Carry frames between both ends. The second end is the host's."""
     dice = random.Random(1)
     late: list[tuple[float, int, bytes]] = []  # when it is due, at which end, what
     while not over.is_set():
@@ -219,7 +220,7 @@ def _carry(ends: tuple[int, int], quality: Quality, over: threading.Event) -> No
 
 @contextlib.contextmanager
 def forwarded(port: int) -> Iterator[int]:
-    """A port of GATEWAY whose connections go to `port` of 127.0.0.1. Only while there are hosts."""
+    """Yield a port of GATEWAY that forwards connections to `port` of 127.0.0.1. Valid only while there are hosts."""
     with _within(f"ty{os.getpid()}", lambda: socket.create_server((GATEWAY, 0))) as server:
         threading.Thread(target=_accept, args=(server, port), daemon=True).start()
         yield int(server.getsockname()[1])

@@ -1,4 +1,5 @@
-"""What `elastic.launch --in-place` starts in these tests: steps that all take together, and that no death may lose.
+"""The script that `elastic.launch --in-place` starts in these tests: all processes make steps together, and no
+death may lose a step.
 
     inplace.py FOLDER
 
@@ -42,14 +43,15 @@ def stop(*_: object) -> None:
 
 
 def exchanged(words: torch.Tensor, world: int) -> torch.Tensor:
-    """The sum of what all say, each to each: an all_reduce goes round in a ring, and half of the links are not used."""
+    """Return the sum of all processes' values, sent from each process to each other. (An all_reduce uses a ring,
+    which leaves out half of the links.)"""
     heard = torch.empty(world * len(words), dtype=words.dtype)
     dist.all_to_all_single(heard, words.repeat(world))
     return heard.view(world, -1).sum(0)
 
 
 def steps(rank: int, world: int) -> bool:
-    """Learn until the round ends; True if all is done."""
+    """Make steps until the round ends. Return True if all work is done."""
     global learned
     furthest = torch.tensor(learned)
     dist.all_reduce(furthest, op=dist.ReduceOp.MAX)

@@ -1,4 +1,4 @@
-"""One worker of a team, for a test that plays its agent, or a peer that says where it listens and then does nothing.
+"""One worker of a team, for a test that plays its agent; or a peer that announces its port and then does nothing.
 
 meeting.py worker              meets for ever, as its agent says
 meeting.py peer PORT RANK      a peer of two that comes to the store at this port and never connects
@@ -22,7 +22,7 @@ os.environ["GLOO_SOCKET_IFNAME"] = "lo"
 
 
 class Mute(dist.Store):
-    """A store that takes what its process says, and gives it nothing of the others."""
+    """A store that accepts this process's values, and returns no values of the others."""
 
     def __init__(self, store: dist.Store) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A proxy between a client and Azurite that loses, delays and refuses requests when a test says so."""
+"""A proxy between a client and Azurite that loses, delays and refuses requests as a test demands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ REFUSALS = {"busy": 503, "throttled": 429}
 
 
 class Proxy:
-    """`faults` are done one after the other, to requests of `methods`; then `rate` of the rest meets a random one.
+    """`faults` are applied in order to requests of `methods`. After that, a share `rate` of the requests gets a
+    random fault.
 
     cut before: the connection ends and the request never arrives. cut after: it is carried out, and the answer is
     lost. busy, throttled: 503 and 429 with Retry-After (`after` seconds). slow: 0.2 s late.

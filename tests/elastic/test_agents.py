@@ -1,4 +1,4 @@
-"""Agents as processes, whose workers train together: what the death of agents, hosts and of the table costs."""
+"""Agents as processes whose workers train together, and the cost of the death of agents, hosts and the table."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[azurite.Azurit
 
 
 def test_two_agents_and_an_outage(account: azurite.Azurite, tmp_path: Path) -> None:
-    """While the table is away training goes on, even an agent may die: once it is back the other works alone."""
+    """Training continues while the table is unavailable, even if an agent dies. When the table is back, the other
+    agent works alone."""
     with Run(tmp_path, account.table_url, "outage", "1:2", PET_RDZV_CONF=CONF) as run:
         run.start(2)
         before = run.wait_for_steps(2, steps=EVERY)
@@ -43,7 +44,8 @@ def test_two_agents_and_an_outage(account: azurite.Azurite, tmp_path: Path) -> N
 
 
 def test_four_agents_lose_the_first_and_the_last(account: azurite.Azurite, tmp_path: Path) -> None:
-    """Two of four killed, the first too: two go on from the checkpoint, a third joins, and all left end with 0."""
+    """Two of four agents are killed, including the first. The other two continue from the checkpoint, a third
+    joins, and all three end with 0."""
     with Run(tmp_path, account.table_url, "four", "1:4", PET_RDZV_CONF=CONF) as run:
         run.start(4)
         at_kill = run.wait_for_steps(4, steps=EVERY)
@@ -57,7 +59,8 @@ def test_four_agents_lose_the_first_and_the_last(account: azurite.Azurite, tmp_p
 
 @pytest.mark.skipif(bool(hosts.why_not()), reason=hosts.why_not())
 def test_a_host_falls_off_the_network(account: azurite.Azurite, tmp_path: Path) -> None:
-    """A host without a network tells nobody: the other's worker hangs, and its agent meets again without that host."""
+    """A host loses its network without a notice. The other host's worker hangs, and its agent starts a round
+    without the lost host."""
     with hosts.hosts(2) as (first, second), hosts.forwarded(account.ports.table) as port:
         env = {
             "AZURE_STORAGE_CONNECTION_STRING": account.connection_string.replace(
@@ -77,8 +80,8 @@ def test_a_host_falls_off_the_network(account: azurite.Azurite, tmp_path: Path) 
 
 
 def test_stock_torchrun_loses_its_first_node_at_once(account: azurite.Azurite, tmp_path: Path) -> None:
-    """Under torchrun itself, whose agents exchange their numbers of workers, the first node dies as a round begins: the
-    others are in the next one, with no agent lost and nobody waiting out a time-out."""
+    """With stock torchrun, whose agents exchange their numbers of workers, the first node dies as a round begins.
+    The others meet in the next round; no agent is lost, and none waits for a time-out."""
     installed = tmp_path / "elastic-0.dist-info"
     installed.mkdir()
     (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: elastic\nVersion: 0\n")
@@ -107,6 +110,6 @@ def test_stock_torchrun_loses_its_first_node_at_once(account: azurite.Azurite, t
 
 
 def _lost_at_most_one_interval(steps: list[float]) -> None:
-    """No step was skipped, and none was repeated that a checkpoint held."""
+    """Check that no step was skipped, and that no step in a checkpoint was repeated."""
     for earlier, later in pairwise(steps):
         assert earlier - EVERY < later <= earlier + 1, f"step {later} came after step {earlier}"

@@ -1,4 +1,5 @@
-"""PyTorch's rules for a rendezvous backend, over c10d and over a table, and what only a table can do wrong."""
+"""PyTorch's rules for a rendezvous backend, tested over c10d and over a table, and faults that only a table can
+have."""
 
 from __future__ import annotations
 

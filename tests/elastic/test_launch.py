@@ -1,4 +1,4 @@
-"""How a member ends: exit code and last line. Its workers are shell commands, which start at once."""
+"""How a member ends: exit code and last line. The workers are shell commands, which start at once."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Member = Callable[..., tuple[int, str]]
 def member(
     table: Table, run: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Member]:
-    """Calls the launcher in this process with these arguments; gives its exit code and its last line."""
+    """Call the launcher in this process with these arguments. Return its exit code and its last line."""
     handlers = [(number, signal.getsignal(number)) for number in SIGNALS]
     for name in ("TORCH_ELASTIC_WORKER_IDENTICAL", "TORCHELASTIC_SIGNALS_TO_HANDLE", "OMP_NUM_THREADS"):
         monkeypatch.setenv(name, "1" if name != "TORCHELASTIC_SIGNALS_TO_HANDLE" else "SIGTERM")  # restored afterwards
@@ -62,14 +62,15 @@ def member(
 
 
 def seen(table: Table, run: str) -> tuple[Round, list[str]]:
-    """The run's round, and the nodes that neither left nor are done."""
+    """Return the run's round, and the nodes that neither left nor are done."""
     found = AzureTableRendezvousBackend(table, run).snapshot()
     nodes = [node.name for node in found.nodes.values() if not node.left]
     return Round.of(found.state) if found.state else Round(), nodes
 
 
 def test_a_run_ends_once(member: Member) -> None:
-    """0 means that the workers ended with 0; a member that comes after the end gets 75 and the reason."""
+    """A member exits with 0 when its workers ended with 0. A member that comes after the end exits with 75 and the
+    reason."""
     assert member(*SH, "exit 0") == (0, "member: done: all its workers ended with 0")
     code, line = member(*SH, "exit 0")
     assert (code, line.startswith("member: not needed: run ")) == (75, True)
@@ -79,7 +80,8 @@ def test_a_run_ends_once(member: Member) -> None:
     ("command", "code"), [("exit 2", 2), ("exit 3", 3), ("exit 143", 143), ("kill -9 $$$$", 137), ("exit 1", 1)]
 )
 def test_the_code_of_the_worker_that_failed(member: Member, command: str, code: int) -> None:
-    """The exit code is that of the worker that failed, or 128 and the signal that ended it (torchrun makes $$ a $)."""
+    """The exit code is the failed worker's code, or 128 plus the signal that ended the worker (torchrun turns $$
+    into $)."""
     got, line = member(*SH, command)
     assert (got, line.startswith("member: worker failed: rank 0 ("), line.endswith(f"ended with {code}")) == (
         code,
@@ -89,7 +91,8 @@ def test_the_code_of_the_worker_that_failed(member: Member, command: str, code: 
 
 
 def test_bad_data_is_final(member: Member, tmp_path: Path) -> None:
-    """A worker that ends with 2 ends its agent at once, whatever restarts are left, with the trainer's own sentence."""
+    """A worker that exits with 2 ends its agent at once, with the trainer's own sentence, even if restarts are
+    left."""
     words = {"message": {"message": "rank 0: bad data: no images", "extraInfo": {"timestamp": "1"}}}
     (tmp_path / "words").write_text(json.dumps(words))
     count = tmp_path / "count"
@@ -99,7 +102,7 @@ def test_bad_data_is_final(member: Member, tmp_path: Path) -> None:
 
 
 def test_a_mistake_is_not_for_later(member: Member, table: Table) -> None:
-    """What can never work is not 75: a table that cannot be is 2, a refused credential 1."""
+    """An error that can't go away is not 75: an impossible table name gives 2, a refused credential 1."""
     assert member(*SH, "exit 0", conf="table=tables")[0] == 2
     wrong = f"AccountName={azurite.ACCOUNT};AccountKey=d3Jvbmc=;TableEndpoint={table.url}"
     with pytest.MonkeyPatch.context() as patch:
@@ -109,7 +112,8 @@ def test_a_mistake_is_not_for_later(member: Member, table: Table) -> None:
 
 
 def test_a_program_is_its_text(tmp_path: Path) -> None:
-    """Wherever it and its folders lie; and its arguments are not told, for they may be secret."""
+    """A program is identified by its text, wherever its file lies. Its arguments are not printed, because they may
+    be secret."""
 
     def said(where: str, text: str, *arguments: str) -> tuple[str, str]:
         (tmp_path / where).mkdir(exist_ok=True)
@@ -128,13 +132,13 @@ def test_a_program_is_its_text(tmp_path: Path) -> None:
 
 
 def test_bad_data_counts_more_than_a_lost_peer(member: Member) -> None:
-    """Of several workers that failed, one that says bad data (2) decides."""
+    """Of several failed workers, one that reports bad data (2) decides the exit code."""
     code, line = member("--nproc-per-node=3", *SH, "[ $RANK = 1 ] && exit 2 || exit 1")
     assert (code, "rank 1" in line) == (2, True)
 
 
 def test_too_few_members(member: Member, table: Table, run: str) -> None:
-    """Who waits for others in vain gets 75, and leaves: the run stays open for those who come later."""
+    """A member that waits in vain for others exits with 75 and leaves. The run stays open for later members."""
     code, line = member(*SH, "exit 0", nnodes="2", conf="join_timeout=1")
     assert (code, "too few members" in line) == (75, True)
     assert seen(table, run) == (Round(), [])
@@ -151,19 +155,19 @@ def test_too_few_members(member: Member, table: Table, run: str) -> None:
     ],
 )
 def test_bad_arguments(member: Member, options: Mapping[str, str], says: str) -> None:
-    """A wrong argument is 2, with a line that says what is expected."""
+    """A wrong argument gives 2 and a line that names the expected value."""
     code, line = member(*SH, "exit 0", **options)
     assert (code, line.startswith("member: bad arguments: "), says in line) == (2, True, True)
 
 
 def test_an_unreachable_table(member: Member) -> None:
-    """A table that stays away for read_timeout is 75: it may be back later."""
+    """A table that is unavailable for read_timeout gives 75, because it may be back later."""
     code, line = member(*SH, "exit 0", endpoint="http://127.0.0.1:9/devstoreaccount1", conf="read_timeout=1")
     assert (code, line.startswith("member: gave up: the table of run ")) == (75, True)
 
 
 def test_sigterm_before_and_during_work(table: Table, run: str, tmp_path: Path) -> None:
-    """SIGTERM is 75 for a member that still waits for others and 143 for one at work; both leave at once."""
+    """SIGTERM gives 75 for a member that still waits for others, and 143 for one at work. Both leave at once."""
     waiting, working = f"{run}-waiting", f"{run}-working"
     env = {**os.environ, "PET_RDZV_ENDPOINT": table.url}
     log = (tmp_path / "log").open("w+")
@@ -202,7 +206,7 @@ def test_sigterm_before_and_during_work(table: Table, run: str, tmp_path: Path) 
 @pytest.mark.parametrize("in_place", [[], ["--in-place"]])
 @pytest.mark.parametrize("module", ["torch", "torch.distributed.run", "azure.data.tables"])
 def test_sigterm_during_an_import(table: Table, tmp_path: Path, module: str, in_place: list[str]) -> None:
-    """SIGTERM is 75 and one line, without a traceback, whatever elastic.launch is importing when it comes."""
+    """SIGTERM during any import of elastic.launch gives 75 and one line, without a traceback."""
     (tmp_path / "sitecustomize.py").write_text(f"""
 import os, signal, sys
 
@@ -227,7 +231,7 @@ def _children(pid: int) -> str:
 
 
 def test_every_setting_of_torch_is_known(table: Table, run: str) -> None:
-    """The settings that PyTorch's dynamic rendezvous documents, and its keep-alive, arrive in the handler."""
+    """The settings that PyTorch's dynamic rendezvous documents, and its keep-alive settings, reach the handler."""
     given = {name: "7" for name in CHOICES if name != "table"}
     times = create(RendezvousParameters(NAME, table.url, run, 1, 2, timeout=900, **given)).times
     waits = {times.join, times.last_call, times.close, times.heartbeat, times.interval, times.read, times.lease}
@@ -235,7 +239,7 @@ def test_every_setting_of_torch_is_known(table: Table, run: str) -> None:
 
 
 def test_settings_of_other_backends_are_taken(table: Table, run: str, caplog: pytest.LogCaptureFixture) -> None:
-    """What PyTorch's own tests pass to any backend, and numbers in quotation marks, are taken with a warning."""
+    """Settings that PyTorch's own tests pass to any backend, and numbers in quotation marks, give a warning only."""
     with caplog.at_level("WARNING"):
         given = {"is_host": True, "join_timeout": '"7"', "close_timeout": "'8'", "read_timeout": 9}
         times = create(RendezvousParameters(NAME, table.url, run, 1, 2, **given)).times  # type: ignore[arg-type]
@@ -245,13 +249,13 @@ def test_settings_of_other_backends_are_taken(table: Table, run: str, caplog: py
 
 
 def test_a_run_needs_a_name(table: Table) -> None:
-    """torchrun's default run id is refused: all who forget theirs would be one run."""
+    """torchrun's default run id is refused, because everyone who forgets the id would share one run."""
     with pytest.raises(ValueError, match="--rdzv-id is missing"):
         create(RendezvousParameters(NAME, table.url, "none", 1, 2))
 
 
 def test_the_address_of_a_node(table: Table, run: str) -> None:
-    """--local-addr is the node's name; without it a node on a laptop's Azurite is 127.0.0.1."""
+    """--local-addr is the node's name. Without it, a node that uses Azurite on the same machine is 127.0.0.1."""
     given = create(RendezvousParameters(NAME, table.url, run, 1, 2, "10.1.2.3"))
     found = create(RendezvousParameters(NAME, table.url, run, 1, 2))
     assert (given.member.me.address, found.member.me.address) == ("10.1.2.3", "127.0.0.1")
@@ -259,7 +263,7 @@ def test_the_address_of_a_node(table: Table, run: str) -> None:
 
 @pytest.mark.parametrize("first", ["handler", "backend", "plugin"])
 def test_any_module_may_be_the_first(first: str, tmp_path: Path) -> None:
-    """Whatever module of an installed package is imported first, torchrun's registry ends with the backend in it."""
+    """torchrun's registry contains the backend, whichever module of an installed package is imported first."""
     installed = tmp_path / "elastic-0.dist-info"
     installed.mkdir()
     (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: elastic\nVersion: 0\n")
@@ -278,7 +282,7 @@ def test_any_module_may_be_the_first(first: str, tmp_path: Path) -> None:
 
 
 def test_expired_runs_are_cleaned_up(member: Member, table: Table, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first round of a run deletes the rows of runs that expired."""
+    """The first round of a run deletes the rows of expired runs."""
     monkeypatch.setattr(client, "ALIVE", timedelta(seconds=-5))  # what was written this very second may go
     rows = table.rows("long ago", "rendezvous")
     table.lifetime, lifetime = -table.lifetime, table.lifetime

@@ -1,4 +1,4 @@
-"""Whom a node reaches: what misses, answers and refusals make of it."""
+"""Which nodes a node reaches, concluded from answers, misses and refusals."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from trainers.elastic.links import HEALED_SECONDS, STEADY_SECONDS, Links
 
 
 def test_a_bell_that_is_silent_once_or_for_a_moment_costs_nobody() -> None:
-    """Out of reach is who did not answer three times in two seconds or more; an answer in between takes it back."""
+    """A node is unreachable after three misses over at least two seconds. An answer in between starts the count
+    again."""
     links = Links()
     for at in (0.0, 0.1, 0.2):
         links.missed("a", at)
@@ -20,7 +21,7 @@ def test_a_bell_that_is_silent_once_or_for_a_moment_costs_nobody() -> None:
 
 
 def test_a_link_has_healed_when_it_held_for_a_while() -> None:
-    """Answers for HEALED_SECONDS, without a miss or a refusal between them."""
+    """A link has healed after HEALED_SECONDS of answers without a miss or a refusal."""
     links = Links()
     links.lose("a", 9.0)
     links.heard("a", 10.0)
@@ -33,7 +34,8 @@ def test_a_link_has_healed_when_it_held_for_a_while() -> None:
 
 
 def test_a_link_that_comes_and_goes_has_to_hold_for_longer() -> None:
-    """Lost again, a link must hold for longer than it did; one that held for a steady time heals as quickly as ever."""
+    """A link that is lost again must answer for longer than it did before. A link that held for STEADY_SECONDS
+    heals quickly again."""
 
     def healed_after(lost_at: float) -> float:
         links.lose("a", lost_at)
@@ -53,7 +55,8 @@ def test_a_link_that_comes_and_goes_has_to_hold_for_longer() -> None:
 
 
 def test_where_steps_are_made_there_are_no_doubts() -> None:
-    """An exchange says more than a bell; who is out of reach stays so, and who has no row is forgotten."""
+    """Exchanged data proves more than a bell. Unreachable nodes stay unreachable, and nodes without a row are
+    forgotten."""
     links = Links()
     links.missed("a", 0.0)
     links.lose("b", 0.0)

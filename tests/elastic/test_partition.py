@@ -1,4 +1,4 @@
-"""Nodes that reach the table but not each other, all of them alive: hosts with networks of their own, really cut."""
+"""Live nodes that reach the table but not each other, on hosts whose networks are really cut."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[azurite.Azurit
 
 @dataclass
 class Four:
-    """A run of four nodes at work, each on a host of its own."""
+    """A run of four working nodes, each on its own host."""
 
     run: InPlace
     wires: Quality
@@ -42,7 +42,7 @@ class Four:
 
 @pytest.fixture(scope="module")
 def four(account: azurite.Azurite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Four]:
-    """One for all tests of this file; at its end all four end with 0, and no step was lost."""
+    """One run for all tests of this file. In the end, all four nodes exit with 0, and no step was lost."""
     wires, folder = Quality(), tmp_path_factory.mktemp("four")
     with hosts.hosts(4, wires) as made, hosts.forwarded(account.ports.table) as port:
         connection = account.connection_string.replace(
@@ -76,8 +76,8 @@ CUTS: dict[Cut, int] = {halves: 2, halves_refused: 2, the_first: 3, one_way: 3} 
 
 @pytest.mark.parametrize("cut", CUTS, ids=lambda cut: cut.__name__)
 def test_the_largest_part_goes_on(four: Four, cut: Cut) -> None:
-    """The largest set that all reach each other goes on, after at most two rounds; the others wait, and are back when
-    the cut has healed."""
+    """The largest set of nodes that reach each other continues after at most two rounds. The others wait, and are
+    back when the cut has healed."""
     run = four.run
     run.wait_for_steps(4, after=len(run.progress()), steps=5)
     before = four.rounds()
@@ -90,7 +90,7 @@ def test_the_largest_part_goes_on(four: Four, cut: Cut) -> None:
 
 
 def test_a_cut_that_comes_and_goes(four: Four) -> None:
-    """While a cut comes and goes every five seconds a team goes on, and takes the others back once that is over."""
+    """A team continues while a cut comes and goes every five seconds, and the others join again after the last cut."""
     run, before = four.run, len(four.run.progress())
     began = time.monotonic()
     for turn in range(6):
@@ -102,6 +102,7 @@ def test_a_cut_that_comes_and_goes(four: Four) -> None:
 
 
 def test_nothing_was_lost(four: Four) -> None:
-    """After all these cuts the four end with 0, each step was made once, and no two teams made steps side by side."""
+    """After all cuts, the four nodes exit with 0. Each step was made once, and no two teams made steps at the same
+    time."""
     assert four.run.finish() == [0, 0, 0, 0]
     four.run.assert_no_step_lost()

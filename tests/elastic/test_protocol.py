@@ -1,4 +1,4 @@
-"""The rules of the rendezvous, each by itself; tests/elastic/simulation plays members that follow them."""
+"""The rules of the rendezvous, one by one. tests/elastic/simulation plays members that follow them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from trainers.elastic.protocol import (
 
 
 def view(team: str = "", closed: str = "", gone: str = "", **nodes: Node) -> View:
-    """A round of these nodes with their first tickets, and the nodes that have a row."""
+    """Return a view of a round of these nodes with their first tickets, and of the nodes that have a row."""
     members = tuple(TeamMember(name, 1) for name in team)
     return View(Round(int(bool(team)), members, closed=closed), nodes, frozenset(gone))
 
@@ -40,7 +40,8 @@ def works(name: str) -> Node:
 
 
 def test_a_first_round_waits_for_the_last_call_or_for_all() -> None:
-    """A first round begins with the most, or with the least after the last call; ranks follow the names."""
+    """A first round begins with the maximum number of nodes, or with the minimum after the last call. Ranks follow
+    the names."""
     two = view(b=waits("b"), a=waits("a"))
     assert next_round(two, Limits(1, 3), last_call_over=False) is None
     assert next_round(two, Limits(3, 3), last_call_over=True) is None
@@ -51,8 +52,8 @@ def test_a_first_round_waits_for_the_last_call_or_for_all() -> None:
 
 
 def test_the_largest_maximum_of_those_that_are_there_counts() -> None:
-    """A run grows when nodes come that were started with a larger maximum, and all plan the same team: else those
-    of the smaller and of the larger one would replace each other's rounds."""
+    """A run grows when nodes come that were started with a larger maximum, and all nodes plan the same team.
+    Otherwise, nodes with the smaller and the larger maximum would replace each other's rounds."""
     rows = {"a": works("a"), "b": works("b"), "c": replace(waits("c"), most=3)}
     assert words(changes(view("ab", **rows), rows["a"], Limits(1, 2))) == ["c waits to join"]
     assert words(changes(view("ab", **{**rows, "c": waits("c")}), rows["a"], Limits(1, 2))) == []
@@ -63,7 +64,7 @@ def test_the_largest_maximum_of_those_that_are_there_counts() -> None:
 
 
 def test_no_round_begins_while_one_is_held() -> None:
-    """One member that neither broke off nor left nor is gone holds the round, whoever else waits."""
+    """A member that neither left its round, left the run nor is gone holds the round, whichever nodes wait."""
     rows = {"a": works("a"), "b": waits("b", 2), "c": waits("c")}
     limits = Limits(1, 3)
     assert next_round(view("ab", **rows), limits, True) is None
@@ -80,14 +81,15 @@ def test_no_round_begins_while_one_is_held() -> None:
 
 
 def test_a_closed_run_stays_closed() -> None:
-    """Once closed, no round begins and nobody need meet again."""
+    """Once a run is closed, no round begins, and no team needs to meet again."""
     closed = view("ab", closed="done", gone="ab", a=works("a"), c=waits("c"))
     assert next_round(closed, Limits(1, 3), True) is None
     assert words(changes(closed, works("a"), Limits(1, 3))) == []
 
 
 def test_a_team_has_one_program() -> None:
-    """The team's own; else that of the first who waits. Who says none, as under stock torchrun, goes with any."""
+    """The run's program is that of its team, or else of the first waiting node. A node that names no program, as
+    under stock torchrun, fits any."""
     ours, other = replace(works("b"), program="b.py"), replace(waits("a"), program="a.py")
     rows = {"a": other, "b": ours, "c": waits("c")}
     assert view("b", **rows).program() == "b.py"
@@ -100,7 +102,8 @@ def test_a_team_has_one_program() -> None:
 
 
 def test_what_makes_a_team_meet_again() -> None:
-    """Each reason in words: gone, left, broke off, a newcomer where there is a place, and being left behind."""
+    """Each reason has its words: a node is gone, left, left its round, or waits where there is a place; or the
+    others met without this node."""
     me, limits = works("a"), Limits(1, 3)
     rows = {"a": me, "b": works("b")}
     assert words(changes(view("ab", **rows), me, limits)) == []
@@ -114,20 +117,20 @@ def test_what_makes_a_team_meet_again() -> None:
 
 @pytest.mark.parametrize("text", [b"no JSON", b"[]", b'{"team": 1}', b'{"team": [{"x": 1}]}', b'{"number": 1}'])
 def test_what_cannot_be_read_is_refused(text: bytes) -> None:
-    """A row that holds something else is a typed error, and runs nothing."""
+    """A row with other content raises a typed error, and executes nothing."""
     with pytest.raises(Unreadable):
         Round.of(text)
 
 
 def test_rows_come_back() -> None:
-    """A round and a node are what they were after a way through their rows."""
+    """A round and a node are unchanged after being written to and read from their rows."""
     made = Round(3, (TeamMember("a", 2, 4), TeamMember("b", 1)), "10.0.0.1", 4711, "")
     node = Node("a", 2, 7, 3, False, True, 4, "10.0.0.1", 4711, 4712)
     assert (Round.of(made.text()), Node.of(node.text())) == (made, node)
 
 
 def apart(team: str, *pairs: str, waiting: str = "") -> list[str]:
-    """Who is in the next team of these, the first of each pair of whom says that it can't reach the other."""
+    """Return the next team of these nodes. The first node of each pair reports that it can't reach the second."""
     nodes = {name: Node(name, 2 if name in team else 1) for name in sorted(team + waiting)}
     for pair in pairs:
         one, other = pair[0], pair[1]
@@ -137,7 +140,8 @@ def apart(team: str, *pairs: str, waiting: str = "") -> list[str]:
 
 
 def test_a_team_is_the_largest_set_that_all_reach_each_other() -> None:
-    """Either's word keeps two apart; of sets as large the lowest names go on; a survivor is in it: it has the state."""
+    """A report of either node separates a pair. Of sets of the same size, the one with the lowest names continues.
+    The set includes a survivor, which has the state."""
     assert apart("abcd") == ["a", "b", "c", "d"]
     assert apart("abcd", "ac", "ad", "bc", "bd") == ["a", "b"]
     assert apart("abcd", "ab", "ac", "ad") == ["b", "c", "d"]
@@ -147,7 +151,7 @@ def test_a_team_is_the_largest_set_that_all_reach_each_other() -> None:
 
 
 def test_a_team_grows_only_by_those_that_all_of_it_reach() -> None:
-    """Who waits and can't reach one of the team is no reason to meet again, until the link has healed."""
+    """A waiting node that can't reach a member of the team is no reason to meet again until the link has healed."""
     rows = {"a": works("a"), "b": works("b")}
     limits, cut = Limits(1, 3), replace(waits("c"), unreached=("b",))
     assert words(changes(view("ab", **rows, c=cut), rows["a"], limits)) == []
@@ -157,7 +161,8 @@ def test_a_team_grows_only_by_those_that_all_of_it_reach() -> None:
 
 
 def test_a_lost_state_begins_no_round_while_its_team_works() -> None:
-    """Somebody deletes the state: who waits does so until the team has seen it, and its next round is a later one."""
+    """If the round's row is deleted, waiting nodes wait until the team has noticed. The team's next round has a
+    later number."""
     working = Node("a", 5, joined=7, worked=7)
     assert next_round(view(a=working, b=waits("b")), Limits(1, 3), True) is None
     made = next_round(view(a=replace(working, ticket=6, joined=-1), b=waits("b")), Limits(1, 3), True)
@@ -166,7 +171,8 @@ def test_a_lost_state_begins_no_round_while_its_team_works() -> None:
 
 
 def test_rows_of_other_versions_are_read() -> None:
-    """What another version has more is left out, what it has less has its default; of a wrong type it is refused."""
+    """Unknown fields of another version are ignored, missing fields get their defaults, and a field of the wrong
+    type is refused."""
     more = json.dumps({"name": "a", "ticket": 3, "colour": "red", "unreached": ["b"]}).encode()
     assert Node.of(more) == Node("a", 3, unreached=("b",), form=2)
     state = json.dumps({"number": 2, "team": [{"name": "a", "ticket": 3, "zone": 1}], "epoch": 9}).encode()
@@ -182,7 +188,7 @@ SECOND = {**FIRST, "worked": 2, "unreached": ["b"], "holds": True, "most": 4, "p
 
 
 def test_rows_of_the_versions_before_are_read_with_their_form() -> None:
-    """The first version wrote ten fields, the second one six more; each says nothing of its form."""
+    """The first version wrote ten fields, the second six more. Neither names its form."""
     first, second = (Node.of(json.dumps(row).encode()) for row in (FIRST, SECOND))
     assert (first.form, first.bell, first.unreached) == (1, 2, ())
     assert (second.form, second.most, second.unreached) == (2, 4, ("b",))
@@ -201,6 +207,7 @@ def test_a_row_can_be_read_by_the_versions_before() -> None:
     ("forms", "in_one"), [((3,), False), ((3, 2), True), ((3, 1), False), ((3, 2, 1), False), ((), False)]
 )
 def test_an_older_form_is_written_while_an_older_node_is_here(forms: tuple[int, ...], in_one: bool) -> None:
-    """A node of the first version ends at a row that it can't read, so such a node decides; nodes that left do not."""
+    """A node of the first version ends at a row that it can't read, so its form decides. Nodes that left don't
+    count."""
     nodes = {f"n{form}": Node(f"n{form}", form=form) for form in forms}
     assert View(nodes={**nodes, "gone": Node("gone", form=2, left=True)}).in_one() == in_one

@@ -1,6 +1,7 @@
-"""PyTorch's own tests of its agent, over our table: PYTORCH_SOURCE in the environment names PyTorch's source code.
+"""PyTorch's own tests of its agent, over our table. PYTORCH_SOURCE in the environment names the folder with PyTorch's
+source code.
 
-They are published with the source alone. Of those that differ in nothing but the backend one is taken.
+The tests are published with the source only. Of tests that differ only in the backend, one is run.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def theirs(account: azurite.Azurite) -> Iterator[type[unittest.TestCase]]:
-    """Their class, whose tests find our backend whichever they name."""
+    """Return PyTorch's test class, set up so that every backend name leads to our backend."""
     sys.path.insert(0, str(FOLDER))  # processes that are started import the module by its name
     test_case: Any = importlib.import_module(MODULE).LocalElasticAgentTest
 
@@ -56,7 +57,7 @@ def theirs(account: azurite.Azurite) -> Iterator[type[unittest.TestCase]]:
 
 @pytest.mark.parametrize("name", sorted(ONE_EACH.values()) or ["no source"])
 def test_their_agent_works_over_our_table(theirs: type[unittest.TestCase], name: str) -> None:
-    """It passes as with PyTorch's own backends."""
+    """The test passes as it does with PyTorch's own backends."""
     result = unittest.TestResult()
     theirs(name).run(result)
     assert result.testsRun == 1

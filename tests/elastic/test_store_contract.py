@@ -1,6 +1,6 @@
-"""The rules of torch.distributed.Store, over PyTorch's own stores and over a table, also behind a PrefixStore.
+"""The rules of torch.distributed.Store, tested over PyTorch's own stores and over a table, also behind a PrefixStore.
 
-Where PyTorch's stores differ, the stricter of them is the rule, and the constants below say who keeps it.
+Where PyTorch's stores differ, the stricter store sets the rule. The constants below name the stores that keep it.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ def store(kind: str, tmp_path: Path, table: Table, run: str) -> Any:
 
 
 def in_threads(store: Any, count: int, work: Callable[[Any, int], object]) -> list[object]:
-    """Call `work` in threads. Each gets a clone: a TCPStore lets no other thread in while one waits."""
+    """Call `work` in threads. Each thread gets a clone, because a TCPStore blocks other threads while one waits."""
     with ThreadPoolExecutor(count) as pool:
         return list(pool.map(work, [store.clone() for _ in range(count)], range(count)))
 
 
 def test_values_come_back_as_bytes(store: Any) -> None:
-    """What was set comes back as bytes; text as UTF-8; the last write counts."""
+    """Values come back as bytes, and text as UTF-8. The last write counts."""
     store.set("bytes", b"\x00\xff")
     store.set("text", "first")
     store.set("text", "später")
@@ -65,7 +65,7 @@ def test_values_come_back_as_bytes(store: Any) -> None:
 
 
 def test_an_empty_value_is_a_value(store: Any) -> None:
-    """A key with an empty value is there."""
+    """A key with an empty value exists."""
     store.set("key", "")
     assert store.check(["key"])
     assert store.get("key") == b""
@@ -80,7 +80,7 @@ def test_get_waits(store: Any) -> None:
 
 
 def test_wait_waits_for_all(store: Any) -> None:
-    """wait returns when the last of the keys is there, and at once for no keys."""
+    """wait returns when the last of the keys exists, and at once for no keys."""
     store.wait([])
     keys = [f"key{number}" for number in range(6)]
     with ThreadPoolExecutor(1) as pool:
@@ -93,7 +93,7 @@ def test_wait_waits_for_all(store: Any) -> None:
 
 
 def test_waiting_ends(store: Any, kind: str) -> None:
-    """What is still missing after the timeout is an error, which names the missing keys and no others."""
+    """After the timeout, the error names the missing keys and no others."""
     store.set("yes", "x")
 
     def ask(clone: Any, number: int) -> str:
@@ -115,7 +115,7 @@ def test_waiting_ends(store: Any, kind: str) -> None:
 
 
 def test_wait_with_its_own_timeout(store: Any, kind: str) -> None:
-    """A timeout given to wait counts instead of the store's; a millisecond is enough for what is there."""
+    """A timeout given to wait replaces the store's timeout. A millisecond is enough for existing keys."""
     store.set("yes", "x")
     store.wait(["yes"], timedelta(milliseconds=1) if kind != "tcp" else SHORT)  # TCPStore needs time for its answer
     with pytest.raises(RuntimeError):
@@ -123,7 +123,7 @@ def test_wait_with_its_own_timeout(store: Any, kind: str) -> None:
 
 
 def test_check(store: Any) -> None:
-    """check says whether all keys are there, which is true of none."""
+    """check returns whether all keys exist, and True for no keys."""
     store.multi_set([f"key{number}" for number in range(5)], ["x"] * 5)
     assert store.check([])
     assert store.check(["key0"])
@@ -133,7 +133,7 @@ def test_check(store: Any) -> None:
 
 
 def test_add(store: Any) -> None:
-    """add begins at 0, returns the sum, keeps it as decimal text, goes on from such text, and wraps at 64 bits."""
+    """add starts at 0, returns the sum, stores it as decimal text, continues from such text, and wraps at 64 bits."""
     assert [store.add("n", amount) for amount in (5, -7, 0)] == [5, -2, -2]
     assert store.get("n") == b"-2"
     store.set("n", " 40")
@@ -143,7 +143,7 @@ def test_add(store: Any) -> None:
 
 
 def test_add_to_what_is_no_number(store: Any, kind: str) -> None:
-    """add refuses a value that is no number, and leaves it."""
+    """add refuses a value that is not a number, and leaves the value unchanged."""
     store.set("n", "text")
     with pytest.raises(ValueError if kind in REFUSES_TO_ADD_TO_TEXT else RuntimeError):
         store.add("n", 1)
@@ -151,7 +151,8 @@ def test_add_to_what_is_no_number(store: Any, kind: str) -> None:
 
 
 def test_compare_set(store: Any) -> None:
-    """compare_set replaces only the expected value and returns what is there then; a missing key counts as empty."""
+    """compare_set replaces only the expected value, and returns the value after the call. A missing key counts as
+    empty."""
     assert store.compare_set("k", "x", "y") == b"x"  # missing, and something was expected: nothing is set
     assert not store.check(["k"])
     assert store.compare_set("k", "", "a") == b"a"
@@ -164,14 +165,14 @@ def test_compare_set(store: Any) -> None:
 
 
 def test_append(store: Any) -> None:
-    """append writes behind what is there, also when nothing is."""
+    """append adds to the value, or creates it."""
     store.append("k", "a")
     store.append("k", "b\x00")
     assert store.get("k") == b"ab\x00"
 
 
 def test_delete_key(store: Any, kind: str) -> None:
-    """A deleted key is gone, and delete_key says whether it was there."""
+    """delete_key deletes a key, and returns whether the key existed."""
     store.set("k", "x")
     assert store.delete_key("k")
     assert not store.check(["k"])
@@ -187,7 +188,7 @@ def test_num_keys(store: Any) -> None:
 
 
 def test_many_at_once(store: Any, kind: str) -> None:
-    """multi_get returns the values in the order of the keys, repeated ones too."""
+    """multi_get returns the values in the order of the keys, including repeated keys."""
     keys = [f"key{number}" for number in range(12)]
     store.multi_set(keys, [str(number) for number in range(12)])
     assert store.multi_get([*reversed(keys), "key0"]) == [*(b"%d" % number for number in reversed(range(12))), b"0"]
@@ -196,7 +197,7 @@ def test_many_at_once(store: Any, kind: str) -> None:
 
 
 def test_any_bytes_are_a_key(store: Any, kind: str) -> None:
-    """Keys of any bytes are keys of their own, long ones and those with characters that Azure forbids too."""
+    """Keys may contain any bytes: long keys and characters that Azure forbids stay distinct."""
     keys: list[str] = [
         "",
         "a/b",
@@ -221,7 +222,7 @@ def test_any_bytes_are_a_key(store: Any, kind: str) -> None:
 
 
 def test_prefixes_part(store: Any) -> None:
-    """The same key under two prefixes is two keys, and a prefix only lengthens the key."""
+    """The same key under two prefixes is two keys. A prefix only makes the key longer."""
     one, two = PrefixStore("one", store), PrefixStore("two", store)
     one.set("k", "1")
     assert not two.check(["k"])
@@ -233,7 +234,7 @@ def test_prefixes_part(store: Any) -> None:
 
 
 def test_the_timeout_reaches_through_a_prefix(store: Any) -> None:
-    """set_timeout on a PrefixStore is the timeout of what is below."""
+    """set_timeout on a PrefixStore sets the timeout of the underlying store."""
     PrefixStore("one", store).set_timeout(SHORT)
     assert store.timeout == SHORT
     with pytest.raises(RuntimeError):
@@ -242,33 +243,33 @@ def test_the_timeout_reaches_through_a_prefix(store: Any) -> None:
 
 @pytest.mark.parametrize("size", [0, 2**16 - 1, 2**16, 2**16 + 1, MAX_VALUE])
 def test_big_values(store: Any, size: int) -> None:
-    """A value is the same when it comes back, on both sides of 64 KiB and up to our limit."""
+    """A value comes back unchanged, below and above 64 KiB and up to our limit."""
     value = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
     store.set("big", value)
     assert store.get("big") == value
 
 
 def test_threads_add_exactly(store: Any) -> None:
-    """Eight threads that add at the same time are told eight times as many different sums."""
+    """Eight threads that add at the same time get different sums."""
     sums = in_threads(store, 8, lambda s, _: [s.add("n", 1) for _ in range(4)])
     assert sorted(number for part in sums for number in part) == list(range(1, 33))  # type: ignore[attr-defined]
 
 
 def test_compare_set_is_a_lock(store: Any) -> None:
-    """Of all who compare_set a missing key, the one whose value is returned to all has won."""
+    """Of all threads that compare_set a missing key, the one whose value is returned to all has won."""
     answers = in_threads(store, 8, lambda s, number: s.compare_set("lock", "", str(number)))
     assert set(answers) == {store.get("lock")}
 
 
 def test_agents_synchronise(store: Any) -> None:
-    """The exchanges of PyTorch's elastic agents work: synchronize and barrier."""
+    """The exchanges of PyTorch's elastic agents, synchronize and barrier, work."""
     data = in_threads(store, 3, lambda s, rank: store_util.synchronize(s, b"%d" % rank, rank, 3, "data", timeout=30))
     assert data == [[b"0", b"1", b"2"]] * 3
     in_threads(store, 3, lambda s, rank: store_util.barrier(s, 3, "exit", barrier_timeout=30, rank=rank))
 
 
 def test_keys_are_listed(store: Any, kind: str) -> None:
-    """list_keys gives all keys of the store, whatever they hold."""
+    """list_keys returns all keys of the store, whatever their values."""
     for key in ("a", "b/c", "d e~"):
         store.set(key, "value")
     own = {"efcount/"} if kind == "file" else set()  # FileStore counts its users in a key
@@ -276,7 +277,7 @@ def test_keys_are_listed(store: Any, kind: str) -> None:
 
 
 def test_queues(store: Any, kind: str) -> None:
-    """A queue gives its values in order, each once; an empty one raises, or is waited for."""
+    """A queue returns its values in order, each once. An empty queue raises an error, or waits for a value."""
     if kind in NO_QUEUES:
         with pytest.raises((NotImplementedError, RuntimeError)):
             store.queue_push("q", "value")
@@ -299,7 +300,7 @@ def test_queues(store: Any, kind: str) -> None:
 
 
 def test_a_queue_gives_each_value_once(table: Table, run: str) -> None:
-    """Of several readers each value reaches one."""
+    """Each value of a queue reaches one of several readers."""
     store = AzureTableStore(table, run)
     for number in range(12):
         store.queue_push("q", str(number))

@@ -1,4 +1,4 @@
-"""A table store when connections break and the service refuses: nothing is lost, and nothing is done twice."""
+"""A table store under broken connections and refusals of the service: nothing is lost, and nothing is done twice."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ANSWERS = {"get": b"x", "add": 6, "compare_set": b"mine", "check": True, "delete
 
 @pytest.mark.parametrize("name", CALLS)
 def test_every_call_survives_every_fault(name: str, table: Table, shaky: Table, proxy: Proxy, run: str) -> None:
-    """Whatever call meets whatever faults, its answer and its effect are those of a good day."""
+    """Each call under each fault has the same answer and effect as without faults."""
     AzureTableStore(table, run).multi_set(["there", "n", *(f"k{i}" for i in range(5))], ["x", "5", *"01234"])
     proxy.faults.extend(fault for fault in FAULTS if fault != "slow")
     answer = CALLS[name](AzureTableStore(shaky, run))
@@ -50,7 +50,7 @@ def test_every_call_survives_every_fault(name: str, table: Table, shaky: Table, 
 
 @pytest.mark.parametrize("value", ["", "5"])
 def test_an_add_with_a_lost_answer_counts_once(value: str, table: Table, shaky: Table, proxy: Proxy, run: str) -> None:
-    """An add whose answer is lost counts once, also when another adds before it asks again."""
+    """An add whose answer is lost counts once, also if another process adds before the retry."""
     store, other = AzureTableStore(shaky, run), AzureTableStore(table, run)
     if value:
         store.set("n", value)
@@ -67,7 +67,8 @@ def test_an_add_with_a_lost_answer_counts_once(value: str, table: Table, shaky: 
 
 
 def test_a_version_that_was_overtaken_replaces_nothing(table: Table, shaky: Table, proxy: Proxy, run: str) -> None:
-    """A writer that learns late of its success gets a version that replaces nothing if another wrote meanwhile."""
+    """A writer that learns late of its success gets a version that replaces nothing if another process wrote in the
+    meantime."""
     until = time.monotonic() + 30
     mine, theirs = shaky.rows(run, "x"), table.rows(run, "x")
     first = mine.insert("k", b"0", until)
@@ -86,7 +87,8 @@ def test_a_version_that_was_overtaken_replaces_nothing(table: Table, shaky: Tabl
 
 
 def test_adds_through_a_bad_network(shaky: Table, proxy: Proxy, table: Table, run: str) -> None:
-    """Six threads add through a network that fails a third of the requests; every sum comes once and nothing raises."""
+    """Six threads add through a network that fails a third of the requests. Each sum occurs once, and no call
+    raises an error."""
     proxy.rate = 0.33
     store = AzureTableStore(shaky, run)
     with ThreadPoolExecutor(6) as pool:
@@ -97,7 +99,7 @@ def test_adds_through_a_bad_network(shaky: Table, proxy: Proxy, table: Table, ru
 
 
 def test_retry_after_is_honoured(shaky: Table, proxy: Proxy, run: str) -> None:
-    """The service says when to come back, and is not asked before."""
+    """The client does not ask again before the time in Retry-After."""
     proxy.after = "1"
     proxy.faults.append("throttled")
     began = time.monotonic()
@@ -107,7 +109,8 @@ def test_retry_after_is_honoured(shaky: Table, proxy: Proxy, run: str) -> None:
 
 
 def test_an_outage_ends_in_a_clear_error(shaky: Table, proxy: Proxy, run: str) -> None:
-    """A table that stays away raises DistNetworkError after the timeout: call, key, table, tries and last problem."""
+    """A table that stays unavailable raises DistNetworkError after the timeout. The error names call, key, table,
+    attempts and the last problem."""
     proxy.rate = 1.1
     proxy.faults.extend(["busy"] * 1000)
     store = AzureTableStore(shaky, run, timedelta(seconds=0.5))
@@ -118,7 +121,7 @@ def test_an_outage_ends_in_a_clear_error(shaky: Table, proxy: Proxy, run: str) -
 
 
 def test_nobody_there(run: str) -> None:
-    """A port where nobody listens is an outage too."""
+    """A port without a listener is an outage too."""
     with closing(connect("http://127.0.0.1:9/devstoreaccount1", {})) as table:
         store = AzureTableStore(table, run, timedelta(seconds=0.3))
         with pytest.raises(DistNetworkError, match=r"set k: .*refused"):
@@ -126,7 +129,7 @@ def test_nobody_there(run: str) -> None:
 
 
 def test_too_big_is_said(table: Table, run: str) -> None:
-    """A value over the limit raises at once, with key, size and limit, and sends nothing."""
+    """A value over the limit raises an error at once, with key, size and limit, and sends nothing."""
     before = table.requests
     with pytest.raises(DistStoreError, match=r"set k: .*'k' has 1,036,289 bytes; a row takes 1,036,288"):
         AzureTableStore(table, run).set("k", b"x" * (MAX_VALUE + 1))
@@ -134,7 +137,7 @@ def test_too_big_is_said(table: Table, run: str) -> None:
 
 
 def test_waiting_is_cheap(table: Table, run: str) -> None:
-    """Waiting for 100 keys asks one question at a time, ever more rarely."""
+    """Waiting for 100 keys sends one request at a time, at growing intervals."""
     store = AzureTableStore(table, run)
     store.multi_set([f"k{i}" for i in range(20)], ["x"] * 20)
     before = table.requests
@@ -144,7 +147,7 @@ def test_waiting_is_cheap(table: Table, run: str) -> None:
 
 
 def test_compare_set_guards_a_section(table: Table, run: str) -> None:
-    """Threads that take turns by compare_set are never two at once."""
+    """Threads that take turns by compare_set never enter the section together."""
     store = AzureTableStore(table, run)
     inside: list[int] = []
 

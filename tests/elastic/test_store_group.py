@@ -1,4 +1,4 @@
-"""Processes that have nothing in common but a table."""
+"""Processes that share only a table."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ for _ in range(10):
 
 
 def test_two_processes(account: azurite.Azurite, table: Table, run: str) -> None:
-    """Two Gloo processes meet through a table, bare and behind a PrefixStore, sum a tensor, and add to one number."""
+    """Two Gloo processes meet through a table, with and without a PrefixStore, sum a tensor, and add to one number."""
     argv = [sys.executable, "-c", WORKER, account.table_url, run]
     environ = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     processes = [subprocess.Popen([*argv, str(rank)], cwd=ROOT, env=environ) for rank in range(2)]

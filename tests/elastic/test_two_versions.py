@@ -1,4 +1,4 @@
-"""Nodes of this version and of the two versions before it, in one run: each joins a team of the other."""
+"""Nodes of this version and of the two versions before it in one run: each joins a team of the other."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[azurite.Azurit
 
 @pytest.fixture(scope="module", params=BEFORE)
 def old_trainers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The trainers as they were, out of this repository's history."""
+    """The trainers of an older version, taken from this repository's history."""
     commit = BEFORE[request.param]
     made = subprocess.run(["git", "-C", str(REPOSITORY), "archive", commit, "trainers"], capture_output=True)
     if made.returncode:
@@ -54,8 +54,8 @@ def start_old(run: InPlace, trainers: Path) -> Agent:
 def test_a_node_joins_a_team_of_another_version(
     account: azurite.Azurite, old_trainers: Path, tmp_path: Path, first: str
 ) -> None:
-    """A node of one version works, one of the other joins, then one more of each; the oldest node is killed, and all
-    others go on without a lost step and end with 0."""
+    """A node of one version works, one of the other version joins, then one more of each. The oldest node is
+    killed. All others continue without a lost step and end with 0."""
     with InPlace(tmp_path, account.table_url, f"{first}-{old_trainers.parent.name}", "1:4") as run:
         starts: list[Callable[[], Agent]] = [lambda: start_old(run, old_trainers), lambda: run.start()[0]]
         starts = starts if first == "old" else starts[::-1]

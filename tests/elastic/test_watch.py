@@ -1,4 +1,4 @@
-"""How a node at work learns that another is silent, and how seldom it asks the table meanwhile."""
+"""How a working node notices that another is silent, and how few requests to the table the watch needs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def backend(account: azurite.Azurite, run: str) -> Iterator[AzureTableRendezvous
 
 @contextmanager
 def _joined(backend: AzureTableRendezvousBackend, times: Times, nodes: int = 2) -> Iterator[list[Member]]:
-    """So many members of this process that are at work in one round."""
+    """Return `count` members of this process that work in one round."""
     with ExitStack() as stack:
         members = [Member(backend, Limits(nodes, nodes), times, HOST) for _ in range(nodes)]
         for member in members:
@@ -46,7 +46,8 @@ def _joined(backend: AzureTableRendezvousBackend, times: Times, nodes: int = 2) 
 
 @contextmanager
 def _peer(backend: AzureTableRendezvousBackend, times: Times, port: int) -> Iterator[Member]:
-    """A member at work with another that answered while they met; then its row stands still, and its bell is here."""
+    """Return a working member with a peer that answered when they met. Since then the peer's row is unchanged, and
+    the test holds its bell."""
     met = Bell("peer", HOST, threading.Event())
     peer = Node("peer", address=HOST, bell=met.port)
     backend.write_node(peer)
@@ -61,7 +62,7 @@ def _peer(backend: AzureTableRendezvousBackend, times: Times, port: int) -> Iter
 
 
 def _drained(server: socket.socket) -> int:
-    """How many called since the last time. The kernel takes calls for who is stopped."""
+    """Return how many calls arrived since the last time. The kernel accepts calls for a stopped process."""
     server.setblocking(False)
     count = 0
     with suppress(BlockingIOError):
@@ -72,8 +73,8 @@ def _drained(server: socket.socket) -> int:
 
 
 def test_who_is_silent_for_long_is_not_waited_for_once_more(backend: AzureTableRendezvousBackend) -> None:
-    """A node is gone at the look at which it was silent for long enough, if it let its bell ring after the one before;
-    its bell is not rung again first, for that takes a second."""
+    """A node counts as gone at the first check after its allowed silence, if its bell did not answer after the
+    check before. The bell is not rung again first, because a ring takes a second."""
     times = Times(interval=1, attempts=1)
     with socket.create_server((HOST, 0)) as server, _peer(backend, times, server.getsockname()[1]) as member:
         _drained(server)  # the calls of the join
@@ -85,7 +86,7 @@ def test_who_is_silent_for_long_is_not_waited_for_once_more(backend: AzureTableR
 
 
 def test_who_answers_its_bell_is_not_gone(backend: AzureTableRendezvousBackend) -> None:
-    """A node whose way to the table is broken stays in the team, however long its row stands still."""
+    """A node that can't reach the table stays in the team, however long its row is unchanged."""
     bell = Bell("peer", HOST, threading.Event())
     with _peer(backend, Times(interval=1, attempts=1), bell.port) as member:
         told: list[list[Change]] = []
@@ -99,7 +100,8 @@ def test_who_answers_its_bell_is_not_gone(backend: AzureTableRendezvousBackend) 
 
 
 def test_a_team_that_stands_still_looks_once_a_second(backend: AzureTableRendezvousBackend) -> None:
-    """While all of a team stand still, as in a long validation, they ring one another, and nobody looks more often."""
+    """While no member makes steps, as in a long validation, members ring each other, and none checks the table more
+    than once a second."""
     with _joined(backend, Times(interval=60)) as members:  # no heartbeat, nor any other look
         for member in members:
             member.stands_still = lambda: True
@@ -110,7 +112,7 @@ def test_a_team_that_stands_still_looks_once_a_second(backend: AzureTableRendezv
 
 
 def test_a_table_that_cannot_be_read_is_asked_once_a_second(backend: AzureTableRendezvousBackend) -> None:
-    """A refusal that comes at once, as of an expired credential or of a row that holds no round, is no loop."""
+    """An immediate refusal, as of an expired credential or of a row without a round, causes no busy loop."""
     with _joined(backend, Times(interval=1), nodes=1):
         backend.table.rows(backend._run_id, "rendezvous").put("state", b"no round", time.monotonic() + 30)
         before, began = backend.table.requests, time.monotonic()
@@ -121,7 +123,7 @@ def test_a_table_that_cannot_be_read_is_asked_once_a_second(backend: AzureTableR
 
 
 def test_a_ring_that_is_enough() -> None:
-    """Who has not answered when it is enough is left out, and is not taken for silent."""
+    """When the call ends early, nodes without an answer are left out, and don't count as silent."""
     enough = threading.Event()
     with socket.create_server((HOST, 0)) as server:
         stopped = Node("stopped", address=HOST, bell=server.getsockname()[1])
@@ -131,7 +133,8 @@ def test_a_ring_that_is_enough() -> None:
 
 
 def test_spoiled_rows_end_nobody(backend: AzureTableRendezvousBackend) -> None:
-    """Who joins a run with a state and a node's row that nobody can read does so, and who is done there ends well."""
+    """A node can join a run whose state and one of whose nodes' rows are unreadable, and can end its work there
+    normally."""
     rows, deadline = backend.table.rows(backend._run_id, "rendezvous"), time.monotonic() + DEADLINE_SECONDS
     rows.put("state", b"no round", deadline)
     rows.put("node:dead", b"no node", deadline)
@@ -145,7 +148,8 @@ def test_spoiled_rows_end_nobody(backend: AzureTableRendezvousBackend) -> None:
 
 
 def test_a_surplus_node_takes_the_place_of_one_that_was_killed(backend: AzureTableRendezvousBackend) -> None:
-    """It was never in that round, and waits for no lease: the dead one's row stands still, and its port refuses."""
+    """The surplus node, which was never in that round, waits for no lease, because the dead node's row is unchanged
+    and its port refuses connections."""
     times = Times(interval=1, attempts=1, last_call=1)
     dead = Node("dead", ticket=1, joined=1, worked=1, address=HOST, bell=_free_port())
     backend.write_node(dead)
@@ -172,8 +176,8 @@ def closing_member(member: Member) -> Iterator[Member]:
 def test_workers_stand_still_if_a_step_takes_far_longer_than_the_last(
     monkeypatch: pytest.MonkeyPatch, slowest: float, still: float
 ) -> None:
-    """For a second, three times the slowest of the last steps, or three seconds longer: so a cut is noticed soon also
-    where steps are slow."""
+    """Workers count as stalled after the longest of one second and the smaller of three times the slowest recent
+    step and that step plus three seconds. So a cut is noticed soon even where steps are slow."""
     now = 100.0
     monkeypatch.setattr(agent.time, "monotonic", lambda: now)
     pace = agent.Pace(began_at=now, ticked_at=now, slowest=slowest)

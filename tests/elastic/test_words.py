@@ -1,4 +1,5 @@
-"""The words between an agent and its workers: what comes too early, too late or in the middle costs no round."""
+"""Messages between an agent and its workers: a message that comes too early, too late or in the middle costs no
+round."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ HOST = "127.0.0.1"
 
 
 def _work(end: socket.socket) -> None:
-    """A worker: it adds ones with its team until the round breaks, and says so after the first."""
+    """Play a worker: add ones with the team until the round breaks, and report after the first."""
     channel = Channel(end)
     team = Team(channel)
     while True:
@@ -55,7 +56,7 @@ def _work(end: socket.socket) -> None:
 
 
 class Worker:
-    """A worker process, and its agent's end of the wire, which a test holds."""
+    """A worker process and the agent's end of its socket, which the test holds."""
 
     def __enter__(self) -> Self:
         ours, theirs = socket.socketpair()
@@ -76,7 +77,7 @@ class Worker:
             self._said.put(message)
 
     def says(self, what: str) -> dict[str, Any]:
-        """Its next words, which have to be these."""
+        """Check the worker's next message."""
         message = self._said.get(timeout=DEADLINE_SECONDS)
         assert message["say"] == what
         return message
@@ -95,7 +96,7 @@ def _store() -> dist.TCPStore:
 
 
 def test_those_that_failed_half_way_and_those_that_had_not_begun_meet_in_the_next_round() -> None:
-    """One process is cut while gloo waits for its peer, which never heard of that round: the next round is theirs."""
+    """One process is cut while gloo waits for a peer that never heard of the round. Both meet in the next round."""
     with ExitStack() as stack:
         early, late = (stack.enter_context(Worker()) for _ in range(2))
         for worker in (early, late):
@@ -115,7 +116,8 @@ def test_those_that_failed_half_way_and_those_that_had_not_begun_meet_in_the_nex
 
 
 def test_a_round_that_is_cut_before_its_worker_began_with_it_is_over() -> None:
-    """The word to cut may follow at once on the word to meet: the worker waits for the next round, which is whole."""
+    """The message to cut may follow the message to meet at once. The worker then waits for the next round, which is
+    complete."""
     with Worker() as worker:
         worker.says("waits")
         for number in range(1, 6):
@@ -130,7 +132,8 @@ def test_a_round_that_is_cut_before_its_worker_began_with_it_is_over() -> None:
 
 
 def test_a_first_node_that_dies_as_its_worker_connects_costs_no_time_out() -> None:
-    """PyTorch would try a store that refuses for the whole time-out of an exchange; a cut ends that within seconds."""
+    """PyTorch would retry a refusing store for the whole time-out of an exchange. A cut ends the retries within
+    seconds."""
     with Worker() as worker:
         worker.says("waits")
         with socket.create_server((HOST, 0)) as server:
@@ -154,7 +157,8 @@ with open(sys.argv[1], "a", 1) as heard:
 
 
 class Listeners:
-    """An agent whose workers write down what they are told. `slow`: seconds that the second needs more to start."""
+    """An agent whose workers write down the messages they get. `slow`: additional start-up seconds of the second
+    worker."""
 
     def __init__(self, folder: Path, url: str, times: Times, workers: int = 1, slow: float = 0.0) -> None:
         self._heard = folder / "heard"
@@ -189,7 +193,7 @@ def account(tmp_path: Path) -> Iterator[Services]:
 
 
 def test_what_was_seen_in_an_earlier_round_does_not_end_this_one(account: Services, tmp_path: Path) -> None:
-    """A change is told with its round's number: one of another round is no reason, one of this round is."""
+    """A change carries the number of its round, and ends that round only."""
     with Listeners(tmp_path, account.table_url, Times()) as node:
         node.wait_for("meet", 1)
         node.member.changed(0, [Change("another is gone")])
@@ -199,7 +203,7 @@ def test_what_was_seen_in_an_earlier_round_does_not_end_this_one(account: Servic
 
 
 def test_a_worker_that_starts_slowly_is_waited_for(account: Services, tmp_path: Path) -> None:
-    """One that needs longer to start than a worker may need to come back from a round is not killed for that."""
+    """A worker that takes longer to start than a worker may take to return from a round is not killed."""
     times = Times(interval=0.1, attempts=1)
     with Listeners(tmp_path, account.table_url, times, workers=2, slow=2 * BACK_TIMES * times.silence) as node:
         node.wait_for("meet", 2)
@@ -207,7 +211,8 @@ def test_a_worker_that_starts_slowly_is_waited_for(account: Services, tmp_path: 
 
 
 def test_a_port_that_another_program_has_now_is_not_heard_to_its_end() -> None:
-    """Whoever answers a bell with more than the node's name is another, and is left, however much it has to say."""
+    """A process that answers a ring with more than the node's name is another program. The ring ends, however much
+    that program sends."""
     said = 0
 
     def talk(server: socket.socket) -> None:

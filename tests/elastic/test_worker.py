@@ -1,4 +1,4 @@
-"""A worker and its agent, which a test plays."""
+"""A worker, and an agent that the test plays."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def process(*arguments: str, **options: Any) -> Iterator[subprocess.Popen[bytes]
 
 @contextmanager
 def worker() -> Iterator[tuple[Channel, queue.Queue[dict[str, Any]]]]:
-    """A worker process, the way to it, and what it says."""
+    """A worker process, the socket to it, and its messages."""
     ours, theirs = socket.socketpair()
     os.set_inheritable(theirs.fileno(), True)
     heard: queue.Queue[dict[str, Any]] = queue.Queue()
@@ -47,7 +47,8 @@ def worker() -> Iterator[tuple[Channel, queue.Queue[dict[str, Any]]]]:
 
 
 def waits_for_a_connection(agent: Channel, heard: queue.Queue[dict[str, Any]], number: int) -> bool:
-    """Let the worker meet a peer that never connects; whether the worker waits for that, and not the other way round.
+    """Let the worker meet a peer that never connects. Return whether the worker waits for the connection, rather
+    than connecting itself.
 
     Gloo decides by the two ports who of two connects to the other.
     """
@@ -67,7 +68,7 @@ def waits_for_a_connection(agent: Channel, heard: queue.Queue[dict[str, Any]], n
 
 
 def test_a_worker_comes_back_although_its_peer_never_connects() -> None:
-    """A worker that waits for a peer's connection has none that could be cut. The worker waits for a round again within
-    seconds, although an exchange may take ten minutes."""
+    """A worker that waits for a peer's connection has no connection that could be cut. It waits for a round again
+    within seconds, although an exchange may take ten minutes."""
     with worker() as (agent, heard):
         assert any(waits_for_a_connection(agent, heard, number) for number in range(1, 20))

@@ -1,4 +1,5 @@
-"""What an agent of these tests starts: steps that all ranks take together, and a checkpoint every EVERY of them.
+"""The script that an agent of these tests starts: all ranks make steps together, with a checkpoint every EVERY
+steps.
 
     worker.py FOLDER EVERY
 

@@ -1,4 +1,4 @@
-"""Virtual machines: their time, threads, bells and ways to each other. One of them runs at a time, as the dice say."""
+"""Virtual machines with their clocks, threads, bells and links. One thread runs at a time, chosen by the dice."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Ended(BaseException):
 
 @dataclass
 class Task:
-    """A thread: it goes on at `until`, or once `event` is set."""
+    """A thread. It continues at `until`, or once `event` is set."""
 
     machine: Machine
     thread: Any = None
@@ -36,7 +36,7 @@ class Task:
 
 
 class Network:
-    """All machines, their ways, and the time. `run` lets them go on."""
+    """All machines, their links, and the time. `run` advances them."""
 
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)
@@ -50,7 +50,7 @@ class Network:
         self._current: Task | None = None
 
     def way(self, one: Machine, other: Machine) -> str:
-        """How one reaches another, if neither is asleep."""
+        """Return how one machine reaches another while both are awake."""
         there, back = (self.ways.get(pair, OPEN) for pair in ((one.name, other.name), (other.name, one.name)))
         return there if there != OPEN else LOST if back == LOST else back
 
@@ -74,7 +74,7 @@ class Network:
         return task
 
     def block(self, event: threading.Event | None, seconds: float) -> None:
-        """Let others go on until the event is set, or for so long."""
+        """Let other threads run until the event is set, or for this many seconds."""
         task = self._current
         if task is None:  # nobody's thread: a test that acts for itself
             return
@@ -84,7 +84,7 @@ class Network:
             raise Ended
 
     def end(self) -> None:
-        """Kill all that still runs: no thread may be left when the test is over."""
+        """Kill all running threads, so that none is left after the test."""
         self.watched = lambda: None
         for machine in self.machines:
             machine.dead = True
@@ -92,7 +92,7 @@ class Network:
             self.run(self.now + 1)
 
     def run(self, until: float) -> None:
-        """Go on to that time; every thread that can go on does so at some time, whatever the dice say."""
+        """Advance to this time. Every thread that can run does so at some moment, whatever the dice choose."""
         self._hub = getcurrent()
         while self.now < until:
             for plan in sorted((each for each in self.plans if each[0] <= self.now), key=lambda each: each[0]):
@@ -125,7 +125,7 @@ class Bell:
 
 @dataclass
 class Lock:
-    """Who finds it held lets others go on."""
+    """A lock that lets other threads run while a thread waits for it."""
 
     network: Network
     held: bool = False
@@ -145,7 +145,8 @@ class Meeting:
 
 
 class Machine(Means):  # type: ignore[misc]  # known to mypy under its other name
-    """One node's machine. `asleep_until`: its agent gets no time; `host_gone`: nothing refuses either."""
+    """The machine of one node. `asleep_until`: its agent gets no time until then. `host_gone`: its ports no longer
+    refuse connections."""
 
     def __init__(self, network: Network, name: str) -> None:
         self.network, self.name = network, name

@@ -1,4 +1,4 @@
-"""A table in memory, for backend.py: what client.Table and rows.Rows give of it, but for the network between."""
+"""A table in memory for backend.py: the interface of client.Table and rows.Rows without a network."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainers.elastic.values import KEY_CHARS, key_text, pack, unpack
 
 
 class Entity(dict[str, Any]):
-    """A row as the SDK gives it."""
+    """A row as the SDK returns it."""
 
     def __init__(self, name: str, value: bytes, etag: str, at: datetime, others: bytes = b"") -> None:
         super().__init__(RowKey=name, writers=b"", others=others, **pack(value))
@@ -22,7 +22,7 @@ class Entity(dict[str, Any]):
 
 @dataclass
 class MemoryTable:
-    """One table, with its own clock. `asked` is called before each request, and what it gives after that."""
+    """A table with its own clock. `asked` is called before each request and after its answer."""
 
     asked: Callable[[str], Callable[[], None]] = lambda _what: lambda: None
     entities: dict[tuple[str, str], Entity] = field(default_factory=dict)

@@ -1,10 +1,10 @@
-"""A run of several nodes in virtual time, what happens to them, and the two rules that nothing may break.
+r"""A run of several nodes in virtual time, the faults that happen to them, and the two rules that must hold.
 
-Each node is the real Member over the real backend; what an agent and its workers do with it is here: they make a step
-when all of a team are at work, reach each other and may work; one that loses a peer breaks off.
+Each node is the real Member over the real backend. This module plays the agents and workers: they make a step when all
+members of a team are at work, reach each other and may work. A worker that loses a peer leaves its round.
 
-- Never can two teams make a step, teams of one included.
-- Once nothing happens any more, in bounded time a team is at work that nobody who waits could make larger.
+- Two teams can never both make a step, even if a team has one member.
+- When no further faults happen, a team works within bounded time, and no waiting node could make that team larger.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ Parts = list[tuple[list["Player"], list["Player"], bool]]
 
 
 class Broken(AssertionError):
-    """A rule was broken, by this seed."""
+    """A rule was broken with this seed."""
 
 
 class Player:
-    """A node: its machine, its member, and the round that its workers are in."""
+    """A node: its machine, its member, and the round in which its workers are."""
 
     def __init__(self, game: Game, number: int) -> None:
         self.game = game
@@ -99,7 +99,7 @@ class Player:
             self.lose_peer()
 
     def lose_peer(self) -> None:
-        """The workers leave their round, `parting` seconds later."""
+        """Let the workers leave their round after `parting` seconds."""
         made, network = self.at_work, self.game.network
         if self.parting:
             network.at(network.now + self.parting, lambda: self._part(made))
@@ -118,7 +118,7 @@ class Player:
 
 
 class Game:
-    """One seed is one story."""
+    """The story that one seed produces."""
 
     def __init__(self, seed: int, nodes: int = 4, limits: Limits = Limits(1, 4), trouble: float = 60.0) -> None:  # noqa: B008
         random.seed(seed)
@@ -137,7 +137,7 @@ class Game:
         self.after: list[list[str]] = []
 
     def now(self) -> datetime:
-        """The table's clock, which goes with that of the nodes."""
+        """Return the time of the table's clock, which runs at the pace of the nodes' clocks."""
         return datetime.fromtimestamp(self.network.now, UTC)
 
     def say(self, what: str) -> None:
@@ -146,7 +146,7 @@ class Game:
     # --- what a node asks of the table --------------------------------------------------------------------------------
 
     def request(self, player: Player, what: str) -> Callable[[], None]:
-        """The way to the table takes time, and so does the way back; either may lose what goes there."""
+        """Delay the request and its answer. Either may be lost."""
         self.network.block(None, self.dice.uniform(0.001, 0.05))
         fate = self.dice.random()
         if self.refused:
@@ -165,7 +165,7 @@ class Game:
     # --- steps, and the first rule ------------------------------------------------------------------------------------
 
     def able(self) -> dict[Round, list[Player]]:
-        """The teams that could make a step now."""
+        """Return the teams that could make a step now."""
         teams: dict[int, list[Player]] = {}
         for player in self.players:
             if player.at_work and player.alive:
@@ -199,7 +199,8 @@ class Game:
             self._notice(player)
 
     def _notice(self, player: Player) -> None:
-        """A worker sees that a peer's connection is closed: by its process, by its kernel, or by who refuses it."""
+        """Let a worker notice a closed connection: closed by the peer's process or kernel, or by a node that
+        refuses it."""
         made = player.at_work
         if not made or not player.alive:
             return
@@ -233,7 +234,7 @@ class Game:
         self.network.ways.clear()
 
     def spoil(self, what: str, value: bytes | None) -> None:
-        """Delete a row, or write something else into it."""
+        """Delete a row, or write garbage into it."""
         names = [place for place in self.entities if place[1].startswith(f"{KIND}.{what}")]
         if names:
             place = self.dice.choice(sorted(names))
@@ -246,7 +247,7 @@ class Game:
     # --- the second rule ----------------------------------------------------------------------------------------------
 
     def settle(self, seconds: float = SETTLE) -> None:
-        """From now on nothing happens: a team has to be at work that can't be larger, and stay."""
+        """Stop all faults. A team that can't be larger has to be at work in time, and to stay at work."""
         self.lossy = 0.0
         end = self.network.now + seconds
         self.say("nothing happens any more")
@@ -263,7 +264,7 @@ class Game:
             self.fail(f"{sorted(made.names)} work, and {sorted(larger)} could")
 
     def _largest(self, live: list[Player], made: Round) -> list[str]:
-        """The largest team with somebody who has worked in the run, by the ways as they are."""
+        """Return the largest team over the present links that includes a node that has worked in the run."""
         nodes = []
         for player in live:
             apart = [o for o in live if self.network.way(player.machine, o.machine) != OPEN]
@@ -273,7 +274,7 @@ class Game:
         return [node.name for node in best_team(nodes, made.names, 1, self.limits.most)]
 
     def close(self) -> None:
-        """One closes the run: nobody begins a round after that, and who waits ends."""
+        """Let one node close the run. After that, no round begins, and waiting nodes end."""
         (closer, *_) = [player for player in self.players if player.alive and player.at_work]
         self.network.start(closer.machine, lambda: closer.member.close("done"))
         self.network.run(self.network.now + 20)
@@ -290,7 +291,7 @@ class _Reach:
 def cut_once(
     seed: int, parts: Callable[[list[Player]], list[tuple[list[Player], list[Player], bool]]], how: str
 ) -> Game:
-    """Four nodes at work, a cut, and nothing else: how they are at work after 15 s."""
+    """Play four working nodes and one cut, and return the game 15 s later."""
     game = Game(seed)
     try:
         game.network.run(10.0 + random.Random(seed).random() * 10)
@@ -311,7 +312,7 @@ def cut_once(
 
 
 def play(seed: int) -> Game:
-    """A story at random: crashes, cuts, sleepers, lost answers, lost rows and newcomers, all of them together."""
+    """Play a random story with crashes, cuts, sleeping nodes, lost answers, lost rows and newcomers."""
     game = Game(seed, limits=Limits(1, random.Random(seed).choice((2, 3, 4))))
     dice = game.dice
     # Whose port refuses and who at the same time can't reach the table is taken for dead: the one thing left out.
@@ -340,7 +341,7 @@ def play(seed: int) -> Game:
 
 
 def _play(game: Game) -> None:
-    """Let it happen, and hold the outcome against the rules."""
+    """Play the story, and check the outcome against the rules."""
     game.network.run(game.trouble)
     if game.dice.random() < 0.7:
         game.heal()

@@ -1,4 +1,4 @@
-"""The real members of a run, and all that may happen to them, in virtual time. A seed is a story; run.py has the rules.
+"""The real members of a run under every fault, in virtual time. Each seed produces one story; run.py has the rules.
 
 python -m tests.elastic.simulation.run SEED prints one.
 """
@@ -19,7 +19,7 @@ from trainers.elastic import lookout, protocol
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
-    """Thousands of warnings about a table that did not answer tell nothing here."""
+    """Silence the thousands of warnings about a table that did not answer."""
     logging.disable(logging.WARNING)
     yield
     logging.disable(logging.NOTSET)
@@ -27,7 +27,7 @@ def quiet() -> Iterator[None]:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_no_story_breaks_a_rule(seed: int) -> None:
-    """Never can two teams make steps, and once nothing happens any more a team that can't be larger is at work."""
+    """Two teams can never both make steps. After the last fault, a team is at work that can't be larger."""
     play(seed)
 
 
@@ -65,7 +65,8 @@ def one_way(nodes: list[Player]) -> Parts:
 def test_after_a_cut_the_largest_part_is_at_work(
     how: str, parts: Callable[[list[Player]], Parts], names: list[list[str]]
 ) -> None:
-    """In 15 s and two rounds; all are back once it has healed. Of halves that refuse one another the quicker goes."""
+    """The largest part works within 15 s and two rounds, and all nodes are back after the cut has healed. Of two
+    halves that refuse each other, the quicker one works."""
     for seed in range(2):
         game = cut_once(seed, parts, how)
         (team,) = game.after
@@ -78,7 +79,7 @@ def test_after_a_cut_the_largest_part_is_at_work(
 def test_a_team_is_whole_five_seconds_after_its_links_have_healed(
     how: str, parts: Callable[[list[Player]], Parts]
 ) -> None:
-    """All four make steps again within 5 s, and the nodes that train never pause for longer than a step or two."""
+    """All four nodes make steps again within 5 s, and the training nodes never pause for longer than a step or two."""
     for seed in range(3):
         game = cut_once(seed, parts, how)
         whole = next(at for at, _, names in game.steps if at > game.healed_at and len(names) == 4)
@@ -90,8 +91,8 @@ def test_a_team_is_whole_five_seconds_after_its_links_have_healed(
 @pytest.mark.parametrize("parting", [1.5, 3.0])
 @pytest.mark.parametrize("gap", [1.0, 2.0])
 def test_the_largest_set_wins_although_a_smaller_one_met_first(parting: float, gap: float) -> None:
-    """The first node's links are refused one after another while the workers of two nodes part slowly: the first meets
-    one other, then works alone, and gives way to the three that reach each other."""
+    """The first node's links are refused one after another while the workers of two nodes leave slowly. The first
+    node meets one other node, then works alone, and then gives way to the three nodes that reach each other."""
     game = Game(0)
     try:
         game.network.run(12.0)
@@ -107,8 +108,8 @@ def test_the_largest_set_wins_although_a_smaller_one_met_first(parting: float, g
 
 
 def test_a_cut_that_comes_and_goes_leaves_a_half_at_work() -> None:
-    """Halves that lose each other every five seconds, for as long: after at most 18 s one half goes on without a pause,
-    and after the rounds of one healing that did not last none is written more."""
+    """Two halves lose each other every five seconds, for five seconds. After at most 18 s one half works without a
+    pause. No round is written after those of the one healing that did not last."""
     game = Game(1)
     try:
         game.network.run(12.0)
@@ -125,7 +126,7 @@ def test_a_cut_that_comes_and_goes_leaves_a_half_at_work() -> None:
 
 
 def test_a_node_that_worked_alone_and_died_is_soon_replaced() -> None:
-    """Whoever comes waits for its own short lease, not for that of a team."""
+    """A newcomer waits for the short lease of a single node, not for the lease of a team."""
     game = Game(1, nodes=1)
     try:
         game.network.run(10.0)
@@ -139,7 +140,8 @@ def test_a_node_that_worked_alone_and_died_is_soon_replaced() -> None:
 
 
 def test_rows_of_last_week_hold_nobody_up() -> None:
-    """Whoever comes to the rows of a team that vanished does not wait for a lease that is over by the table's clock."""
+    """A newcomer that finds the rows of a vanished team does not wait for a lease that has ended by the table's
+    clock."""
     game = Game(1, nodes=2)
     try:
         game.network.run(10.0)
@@ -155,8 +157,8 @@ def test_rows_of_last_week_hold_nobody_up() -> None:
 
 @pytest.mark.parametrize("later", [0.0, 10.0])
 def test_another_program_under_the_same_id_is_refused(later: float) -> None:
-    """Of two runs with one id one makes steps, and the nodes of the other end with a sentence; of two that come at once
-    too. Rows of a dead run with that id refuse nobody."""
+    """Of two runs with one id, one makes steps, and the nodes of the other end with a sentence, even if both start
+    together. Rows of a dead run with that id refuse no node."""
     game = Game(1, nodes=0)
     try:
         for number, program in enumerate(("a.py", "a.py", "b.py", "b.py")):
@@ -180,7 +182,8 @@ def test_another_program_under_the_same_id_is_refused(later: float) -> None:
 
 
 def test_other_arguments_are_told(caplog: pytest.LogCaptureFixture) -> None:
-    """Nodes whose workers have other arguments are of one run, for these may be paths of a node; each says so, once."""
+    """Nodes whose workers have different arguments belong to one run, because arguments may be paths of a node.
+    Each node warns once."""
     logging.disable(logging.NOTSET)
     game = Game(1, nodes=2)
     try:
@@ -194,7 +197,8 @@ def test_other_arguments_are_told(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_a_credential_that_expires_stops_the_run_and_not_at_once() -> None:
-    """Steps go on for most of the lease; then the workers wait, and who is refused for long after that ends."""
+    """Steps continue for most of the lease. Then the workers wait, and a node that the table refuses for long after
+    that ends."""
     game = Game(1)
     try:
         game.network.run(10.0)
@@ -217,7 +221,7 @@ def a_team_of_two_is_cut_off(seed: int) -> Game:
 
 
 def a_team_is_cut_off(seed: int, nodes: int) -> Game:
-    """It reaches neither the table nor the newcomer, who reaches the table; its workers know nothing of that."""
+    """Cut a team off from the table and from a newcomer that reaches the table. The team's workers don't notice."""
     game = Game(seed, nodes=nodes)
     try:
         game.network.run(10.0)
@@ -235,13 +239,15 @@ def a_team_is_cut_off(seed: int, nodes: int) -> Game:
 
 
 def test_a_team_of_one_that_is_cut_off_stops_before_another_begins() -> None:
-    """Its lease is over for itself before it is for others; then the newcomer works, and takes it in later."""
+    """The lease of a cut-off node ends for that node before it ends for others. Then the newcomer works, and later
+    meets the node again."""
     game = a_team_of_one_is_cut_off(1)
     assert len({names for _, _, names in game.steps}) >= 3  # the one, the other, both
 
 
 def test_the_rules_can_be_broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever lets go of a lease too soon, of a round that is held, or of one whose row is lost, is found."""
+    """The rules find a member that ignores the end of its lease, a round that is held, or the loss of a round's
+    row."""
 
     def assert_found(owner: object, name: str, change: object, story: Callable[[int], Game], seeds: range) -> None:
         with monkeypatch.context() as patch:
