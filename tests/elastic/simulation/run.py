@@ -1,4 +1,4 @@
-r"""A run of several nodes in virtual time, the faults that happen to them, and the two rules that must hold.
+"""A run of several nodes in virtual time, the faults that happen to them, and the two rules that must hold.
 
 Each node is the real Member over the real backend. This module plays the agents and workers: they make a step when all
 members of a team are at work, reach each other and may work. A worker that loses a peer leaves its round.
