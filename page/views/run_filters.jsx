@@ -47,6 +47,7 @@ export function Filters({ query, runs }) {
       {field("experiment", W.runs.experiment, "", experiments)}
       {field("owner", W.runs.owner, "", owners)}
       {field("tag", W.runs.tag, W.runs.tagHint)}
+      <Where value={query.where || ""} />
       <label>
         {W.runs.group}
         <select value={query.group || ""} onChange={(e) => refine({ group: e.target.value })}>
@@ -58,7 +59,6 @@ export function Filters({ query, runs }) {
           ))}
         </select>
       </label>
-      <Where value={query.where || ""} />
     </form>
   );
 }

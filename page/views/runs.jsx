@@ -310,13 +310,17 @@ function Table({ runs, items, query, rows, away, open, unfold, seen }) {
 /** The heading of a group: its name, how many runs it has, and in which states. */
 const GroupRow = ({ group: { group, size, states }, at }) => (
   <tr class="group" aria-rowindex={at}>
-    <th scope="rowgroup" colSpan={100}>
+    <td class="pick" />
+    <th scope="rowgroup">
       {visible(own(W.states, group) ?? group) || W.runs.noGroup} <span class="dim">{W.runs.members(size)}</span>{" "}
       {states.size > 1 &&
         [...states].map(([state, n]) => (
-          <span key={state} class={`state ${state}`}>
-            {n} {own(W.states, state)}
-          </span>
+          <>
+            {" "}
+            <span key={state} class={`state ${state}`}>
+              {n} {own(W.states, state)}
+            </span>
+          </>
         ))}
     </th>
   </tr>
