@@ -192,6 +192,7 @@ function Table({ runs, items, query, rows, away, open, unfold, seen }) {
     differ = useMemo(() => differing(runs), [runs]),
     further = [...(priced ? ["cost"] : []), ...(measured ? ["used"] : []), ...labels, ...differ],
     columns = chosenColumns(query.columns, further),
+    wide = [...STANDARD, ...further].filter((name) => columns.has(name)).length,
     has = (name) => columns.has(name);
   const rowsInSight = items.slice(from, until),
     slice = rowsInSight.filter((item) => item.group === undefined),
@@ -296,7 +297,7 @@ function Table({ runs, items, query, rows, away, open, unfold, seen }) {
                   unfold={unfold}
                 />
               ) : (
-                <GroupRow key={`group ${item.group}`} group={item} at={from + i + 2} />
+                <GroupRow key={`group ${item.group}`} group={item} at={from + i + 2} wide={wide} />
               ),
             )}
             <tr aria-hidden="true" class="space" style={{ height: `${below}px` }} />
@@ -307,22 +308,22 @@ function Table({ runs, items, query, rows, away, open, unfold, seen }) {
   );
 }
 
-/** The heading of a group: its name, how many runs it has, and in which states. */
-const GroupRow = ({ group: { group, size, states }, at }) => (
+/** The heading of a group: its name, how many runs it has, and in which states. The text runs across empty cells. */
+const GroupRow = ({ group: { group, size, states }, at, wide }) => (
   <tr class="group" aria-rowindex={at}>
     <td class="pick" />
     <th scope="rowgroup">
-      {visible(own(W.states, group) ?? group) || W.runs.noGroup} <span class="dim">{W.runs.members(size)}</span>{" "}
+      {visible(own(W.states, group) ?? group) || W.runs.noGroup} <span class="dim">{W.runs.members(size)}</span>
       {states.size > 1 &&
         [...states].map(([state, n]) => (
-          <>
-            {" "}
-            <span key={state} class={`state ${state}`}>
-              {n} {own(W.states, state)}
-            </span>
-          </>
+          <span key={state} class={`state ${state}`}>
+            {n} {own(W.states, state)}
+          </span>
         ))}
     </th>
+    {Array.from({ length: wide + 3 }, (_, i) => (
+      <td key={i} class={i > 1 && i < wide + 2 ? "wide" : ""} />
+    ))}
   </tr>
 );
 

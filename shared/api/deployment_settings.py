@@ -1,4 +1,4 @@
-"""The settings of this deployment, as an administrator sees them: which value is in use, and whether somebody set it."""
+"""The settings of this deployment, as an administrator sees them: the value in use, and whether it was set."""
 
 from __future__ import annotations
 
