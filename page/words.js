@@ -62,12 +62,16 @@ export const W = {
     idle: (nodes, until, why) =>
       `${nodes === 1 ? "1 node idles" : `${nodes} nodes idle`} under a lease until ${until}${why ? `: ${why}` : ""}`,
     done: "Done",
+    runningFor: "Running for",
     by: (date) => `by ${date}`,
     promoted: "promoted",
     spent: (today, yesterday) => `Spent on nodes: ${today} today, ${yesterday} yesterday (days in UTC)`,
     next: (what, at) => `${what} starts ${at}`,
-    compared: (better, before) =>
-      better === null ? `beside ${before}` : `${better ? "better" : "worse"} than ${before}`,
+    champion: (version) => `the champion ${version}`,
+    compared: (better, equal, name, value) => {
+      const words = equal ? "equal to" : better === null ? "compared with" : better ? "better than" : "worse than";
+      return `${words} ${name} (${value})`;
+    },
   },
   submit: {
     title: "Submit",

@@ -63,7 +63,7 @@ class RunOutline:
     """What features say of a run in a list or an overview. None and '' mean that no feature says it.
 
     `cause` is why the run failed, `dollars` what it costs with its parts, `parts` how many parts have begun. A run with
-    a date has `done_by`, the share that is done, and since when it is known to be late.
+    a date has `done_by`, and since when it is known to be late. `done_share` is the share that is done, from 0 to 1.
     """
 
     cause: str = ""

@@ -1,1 +1,0 @@
-import{g as a,h as b}from"./chunk-AGXYCKXJ.js";import"./chunk-QEFIMQ64.js";import"./chunk-XIUAI3L7.js";import"./chunk-M2ORX2AC.js";import"./chunk-F5HTC7VK.js";import"./chunk-CXBMTC4W.js";import"./chunk-BOSZEPRO.js";export{a as Compare,b as Parallel};
