@@ -238,7 +238,7 @@ def test_what_azurites_tests_found(ours: Side, container: ContainerClient, raw: 
     assert raw.ask("HEAD", f"{name}/a", sas, signed=False).headers["Cache-Control"] == "no-store"
     blob.set_http_headers(ContentSettings(cache_control="no-cache"))
     assert not raw.ask("HEAD", f"{name}/a").headers["Content-Type"]
-    source = f"{blob.url}?snapshot={quote(blob.create_snapshot()['snapshot'])}"
+    source = f"{blob.url}?snapshot={quote(str(blob.create_snapshot()['snapshot']))}"
     copy = container.get_blob_client("copy")
     copy.start_copy_from_url(f"{source}&{account_sas()}")
     assert copy.get_blob_properties().copy.source == source
