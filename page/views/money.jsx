@@ -20,11 +20,11 @@ export function Money({ route }) {
   );
   return (
     <section>
-      <h1 tabindex="-1">{W.money.title}</h1>
+      <h1 tabindex={-1}>{W.money.title}</h1>
       <form class="filters" onSubmit={(e) => e.preventDefault()}>
         <label>
           {W.money.by}
-          <select value={by} onChange={(e) => refine({ by: e.target.value })}>
+          <select value={by} onChange={(e) => refine({ by: e.currentTarget.value })}>
             {BY.map((one) => (
               <option key={one} value={one}>
                 {W.money.bys[one]}
@@ -37,7 +37,7 @@ export function Money({ route }) {
           <input
             type="date"
             value={route.query.since || value?.since.slice(0, 10) || ""}
-            onChange={(e) => refine({ since: e.target.value })}
+            onChange={(e) => refine({ since: e.currentTarget.value })}
           />
         </label>
       </form>
@@ -52,6 +52,7 @@ export function Money({ route }) {
   );
 }
 
+/** @param {{ value: import("../../schemas/answers.d.ts").CostReport, by: string }} props */
 function Shown({ value, by }) {
   const { total } = value,
     standing = Object.entries(value.standing);
@@ -112,7 +113,7 @@ function Shown({ value, by }) {
       </section>
       <section class="part">
         <h2>{W.money.bys[by]}</h2>
-        <div class="scroll" tabindex="0" role="region" aria-label={W.money.bys[by]}>
+        <div class="scroll" tabindex={0} role="region" aria-label={W.money.bys[by]}>
           <table>
             <thead>
               <tr>
@@ -158,6 +159,7 @@ function Shown({ value, by }) {
   );
 }
 
+/** @param {{ budget: import("../../schemas/answers.d.ts").BudgetState }} props */
 function Budget({ budget }) {
   const used = budget.spent + budget.kept_back;
   return (
@@ -177,12 +179,12 @@ function Budget({ budget }) {
 /** What is used of a month's budget: the part beyond the budget stands behind its end. */
 function Used({ budget: { project, spent, month }, used }) {
   const part = used / (month || Infinity),
-    parts = [
+    parts = /** @type {[string, number][]} */ ([
       ["spent", Math.min(spent, month)],
       ["reserved", Math.min(used, month) - Math.min(spent, month)],
       ["free", Math.max(0, month - used)],
       ["beyond", Math.max(0, used - month)],
-    ];
+    ]);
   return (
     <div
       class={`budget ${part >= 1 ? "over" : part >= NEARLY ? "near" : ""}`}
