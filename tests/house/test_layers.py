@@ -43,6 +43,7 @@ ORDER = (
         "usage",
         "diagnosis",
         "data_checks",
+        "grants",
     ),
     *("ports", "messages", "reactions", "reconcile", "daily", "api", "adapters", "system", "wiring", "bootstrap"),
 )
