@@ -30,6 +30,7 @@ from shared.runs.data import CARD, PROGRESS
 from shared.runs.intake.create import create_run
 from shared.runs.intake.request import RunRequest
 from tests.fakes.world import ROUTE, World, trainers_folder
+from trainers.data_checks.check import check as check_data
 
 KEY = DropKey("ants", "one")
 
@@ -226,13 +227,13 @@ def test_a_long_check_that_is_delivered_twice_goes_on_once(tmp_path: Path, monke
     world = in_several_messages(tmp_path, monkeypatch)
     begin(world)
     world.queues.messages["drop-events"].clear()
-    check, again = at_sealing.check, CheckDrop(KEY.route, KEY.name, drop(world).token)
+    again = CheckDrop(KEY.route, KEY.name, drop(world).token)
 
     def slow(*of: Any) -> Any:
         """The second delivery is handled while the first one checks."""
-        monkeypatch.setattr(at_sealing, "check", check)
+        monkeypatch.setattr(at_sealing, "check", check_data)
         check_drop(world.system, again)
-        return check(*of)
+        return check_data(*of)
 
     monkeypatch.setattr(at_sealing, "check", slow)
     check_drop(world.system, again)
