@@ -164,21 +164,21 @@ def _judge(ports: DropPorts, stored: Stored[Drop], last: bool, so_far: SoFar) ->
         write(ports.drops, stored, _rejected(ports, stored, stored.value.key, "", ports.clock()))
         return
     with closing(PackedListing(whole=not so_far.blobs)) as listing:
-        _judge_on(ports, stored, route, Look(last, so_far, listing))
+        _judge_on(ports, stored, route, DropCheck(last, so_far, listing))
 
 
 @dataclass(frozen=True)
-class Look:
-    """A look at a drop by one message (see CheckDrop), and the listing that the look fills."""
+class DropCheck:
+    """The check of an open drop by one message (see messages.CheckDrop), and the listing that the check fills."""
 
     last: bool
     so_far: SoFar
     listing: PackedListing
 
 
-def _judge_on(ports: DropPorts, stored: Stored[Drop], route: Route, look: Look) -> None:
+def _judge_on(ports: DropPorts, stored: Stored[Drop], route: Route, check: DropCheck) -> None:
     """Judge an open drop of the route."""
-    drop, now, last, so_far, listing = stored.value, ports.clock(), look.last, look.so_far, look.listing
+    drop, now, last, so_far, listing = stored.value, ports.clock(), check.last, check.so_far, check.listing
     if so_far.blobs >= MOST:
         why = f"It has more than {MOST:,} files. Upload fewer, larger files, such as archives."
         reject(ports.drops, Stored(replace(drop, newest=now, looked_at=now), stored.etag), "too_many_files", why)

@@ -33,7 +33,7 @@ def check_idx(data: Data) -> None:
         every = one_in(map(data.file, paths.values()), COMPARED)
         images = {path for name, path in paths.items() if "images" in name}
         known = data.read(
-            sorted(paths.values()), lambda file: _told(data, file, every if file.path in images else 0), at_once=1
+            sorted(paths.values()), lambda file: _facts(data, file, every if file.path in images else 0), at_once=1
         )
         compared = Images(data, every)
         for split, name in (("train", "train"), ("test", "t10k")):
@@ -50,7 +50,7 @@ def _empty(data: Data, paths: dict[str, str]) -> bool:
     return data.only_list or any(not data.file(path).size for path in ours)
 
 
-def _told(data: Data, file: File, every: int) -> Json:
+def _facts(data: Data, file: File, every: int) -> Json:
     """Return what an IDX file has: images, of which one in `every` is compared, or labels; or why it can't be read."""
     try:
         return _images(data, file, every) if every else _labels(data, file)
@@ -89,7 +89,7 @@ def _images(data: Data, file: File, every: int) -> Json:
         except BROKEN_GZIP as error:
             raise DataError(f"{path}: expected a complete gzip file, found a damaged one: {error}") from error
     idx.check_length(path, read, (count, idx.SIDE, idx.SIDE))
-    return {"count": count, **seen.told()}
+    return {"count": count, **seen.facts()}
 
 
 def _labels(data: Data, file: File) -> Json:
@@ -140,7 +140,7 @@ class Seen:
                 self._hashes.add(image, self._count)
             self._count += 1
 
-    def told(self) -> Json:
+    def facts(self) -> Json:
         blank = {"blank": self._blank, "blanks": self._blanks}
         return {"images": self._count, "hashes": self._hashes.packed(), **blank}
 
@@ -231,7 +231,7 @@ def _batch(data: Data, file: File, classes: int, every: int) -> Json:
         return {"error": str(error)}
     seen, labels = Seen(cifar.VALUES, every), Counter(batch.labels)
     seen.add(batch.content)
-    return {"counts": [labels[number] for number in range(classes)], **seen.told()}
+    return {"counts": [labels[number] for number in range(classes)], **seen.facts()}
 
 
 def _content(data: Data, file: File) -> bytes:
