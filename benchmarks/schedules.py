@@ -29,7 +29,9 @@ def main(argv: list[str]) -> int:
     parser = options(__doc__, "10 seconds")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to go on (default 60)")
     parser.add_argument("--seed", type=int, help="the first seed; default: another one every time")
-    parser.add_argument("--also", choices=ALSO, default="", help="with dates, sweeps, removals or late jobs")
+    parser.add_argument(
+        "--also", choices=ALSO, default="", help="with dates, sweeps, removals, challenges or late jobs"
+    )
     parser.add_argument("--replay", type=int, metavar="SEED", help="play this schedule only, and print its trace")
     arguments = parser.parse_args(argv)
     if arguments.quick:

@@ -18,11 +18,12 @@ from functions import access, http
 from functions.in_time import ASIDE
 from shared import bootstrap
 from shared.api.registry import OPERATIONS
-from shared.kernel.errors import Impossible
+from shared.kernel.errors import Forbidden, Impossible
 from shared.kernel.operation import ANYONE, Operation
 
 if TYPE_CHECKING:
     from shared.api.signature import Signature
+    from shared.kernel.guest import Guest
 
 blueprint = func.Blueprint()
 KEY = "idempotency-key"
@@ -36,26 +37,44 @@ def _register(operation: Operation) -> None:
     blueprint.route(operation.path, methods=[operation.method], auth_level=level)(handler)
 
 
-def _answer(operation: Operation, req: func.HttpRequest) -> func.HttpResponse | Awaitable[func.HttpResponse]:
+def _answer(
+    operation: Operation, req: func.HttpRequest, guest: Guest | None = None
+) -> func.HttpResponse | Awaitable[func.HttpResponse]:
+    """Answer a request for this operation: of a caller whom access.py admitted, or of a guest."""
     from shared.api.signature import signature
 
     declared = signature(operation)
     if operation.no_key and req.headers.get(KEY):
         refused = f"{operation.method} /api/{operation.path} takes no Idempotency-Key: {operation.no_key} Leave it out."
         raise Impossible(refused, "no_idempotency_key")
-    value = declared.function(**{name: _argument(name, declared, req) for name in declared.takes})
+    arguments = {name: _argument(name, declared, req, guest) for name in declared.takes}
+    value = declared.function(**(guest.admitted(bootstrap.system(), operation.name, arguments) if guest else arguments))
     if inspect.isawaitable(value):
         return _awaited(operation, value)
-    return http.conditional(req, http.response(value, operation.status))
+    shown = guest.shown(bootstrap.system(), operation.name, value) if guest else value
+    return http.conditional(req, http.response(shown, operation.status))
 
 
 async def _awaited(operation: Operation, value: Awaitable[Any]) -> func.HttpResponse:
     return http.response(await value, operation.status)
 
 
-def _argument(name: str, declared: Signature, req: func.HttpRequest) -> Any:
+def _granted(req: func.HttpRequest) -> func.HttpResponse | Awaitable[func.HttpResponse]:
+    """Answer the request of a guest: a program whose bearer token, instead of a key or a role, says what it may do."""
+    from functions import guests
+
+    guest = guests.sign_in(req)
+    operation, its = guests.operation_of(req)
+    return _answer(operation, its, guest)
+
+
+def _argument(name: str, declared: Signature, req: func.HttpRequest, guest: Guest | None) -> Any:
     from shared.kernel import parsing
 
+    if guest and name in GUESTS:
+        return GUESTS[name](guest)
+    if name == "call":
+        return partial(_call, req, guest)
     if name in declared.path:
         return req.route_params.get(name, "")
     if name == "query":
@@ -70,6 +89,7 @@ def _argument(name: str, declared: Signature, req: func.HttpRequest) -> Any:
 
 def _call(
     req: func.HttpRequest,
+    guest: Guest | None,
     name: str,
     *,
     path: Mapping[str, str] | None = None,
@@ -89,10 +109,11 @@ def _call(
         body=json.dumps({} if body is None else body).encode(),
     )
     try:
-        access.admit(asked, operation.role)
-        answered = _answer(operation, asked)
+        if guest is None:
+            access.admit(asked, operation.role)
+        answered = _answer(operation, asked, guest)
     except access.Denied as exc:
-        raise Impossible(str(exc), http.DENIED[exc.status]) from exc
+        raise Forbidden(str(exc)) from exc
     if not isinstance(answered, func.HttpResponse):
         raise TypeError(f"{name} answers later, so no other operation can call it.")
     return json.loads(answered.get_body())
@@ -108,8 +129,15 @@ GIVEN: dict[str, Callable[[func.HttpRequest], Any]] = {  # the value of a parame
     "range_header": lambda req: req.headers.get("range"),
     "admit_code": lambda req: partial(access.admit_code, req),
     "headers": lambda req: access.own_headers(req),
-    "call": lambda req: partial(_call, req),
+}
+GUESTS: dict[str, Callable[[Guest], Any]] = {  # the same for a guest, who has no claims and no key
+    "by": lambda guest: guest.person,
+    "caller": access.caller_of_guest,
+    "admit_code": lambda guest: partial(access.admit_code_of_guest, guest),
 }
 
 for _operation in OPERATIONS:
     _register(_operation)
+blueprint.route("granted/{*path}", methods=["GET", "POST", "DELETE"], auth_level=func.AuthLevel.ANONYMOUS)(
+    http.handler("granted", ANYONE, _granted)
+)

@@ -4,13 +4,15 @@ import "./style.css";
 import "./focus.js";
 import "./theme.js";
 import { get, key } from "./api.js";
+import { forgetDrafts, rememberAddress, returnToAddress } from "./drafts.js";
 import { render } from "preact";
-import { useEffect, useErrorBoundary, useRef, useState } from "preact/hooks";
+import { useEffect, useErrorBoundary, useState } from "preact/hooks";
 import { visible } from "./format.js";
 import { own } from "./own.js";
 import { Dialog } from "./parts.jsx";
 import { go, to, useRoute } from "./route.js";
 import { chosen, turn } from "./theme.js";
+import { areAbsolute, turnTimes } from "./times.js";
 import { Today } from "./views/today.jsx";
 import { W } from "./words.js";
 
@@ -73,7 +75,8 @@ function App() {
   const route = useRoute(),
     [me, setMe] = useState(),
     [wrong, setWrong] = useState(false),
-    [keys, showKeys] = useState(false);
+    [keys, showKeys] = useState(false),
+    [, redraw] = useState(areAbsolute());
   const ask = () =>
     get(["me"]).then(
       (found) => {
@@ -88,8 +91,13 @@ function App() {
   useEffect(() => {
     ask();
     const out = () => setMe((before) => (before ? null : before));
+    const times = () => redraw(areAbsolute());
     addEventListener("signedout", out);
-    return () => removeEventListener("signedout", out);
+    addEventListener("times", times);
+    return () => {
+      removeEventListener("signedout", out);
+      removeEventListener("times", times);
+    };
   }, []);
   useEffect(() => {
     if (me?.error) {
@@ -118,6 +126,7 @@ function App() {
         keys={() => showKeys(true)}
         signOut={() => {
           key.set("");
+          forgetDrafts();
           setMe(null);
         }}
       />
@@ -139,6 +148,10 @@ function App() {
               {W.help.docs}
             </a>
           </p>
+          <label class="check">
+            <input type="checkbox" checked={areAbsolute()} onChange={turnTimes} />
+            {W.help.absolute}
+          </label>
           <h3>{W.shortcuts.title}</h3>
           <dl class="keys">
             {W.shortcuts.list.map(([keys, what]) => (
@@ -217,6 +230,8 @@ function Views({ view }) {
   );
 }
 
+let arrived = false; // whether a view was shown before this one
+
 function Shown({ route, me }) {
   const [View, setView] = useState(() => (route.view === "today" ? Today : null));
   const [fault, forget] = useErrorBoundary((error) => console.error(error));
@@ -230,8 +245,7 @@ function Shown({ route, me }) {
       () => setFailed(true),
     );
   }, [route.view]);
-  const where = [route.view, ...route.parts].join("/"),
-    before = useRef(where);
+  const where = [route.view, ...route.parts].join("/");
   useEffect(() => {
     if (fault) forget(); // another address, another view: the fault stays with what broke
   }, [where]);
@@ -242,9 +256,9 @@ function Shown({ route, me }) {
       .join(" · ");
   }, [where]);
   useEffect(() => {
-    const cameBack = document.activeElement.closest("main [data-row]");
-    if (!cameBack && (before.current !== where || route.view !== "today")) document.querySelector("main h1")?.focus();
-    before.current = where;
+    const onLink = document.activeElement.closest("main a[href]"); // somebody returned to it
+    if (!onLink && (arrived || route.view !== "today")) document.querySelector("main h1")?.focus();
+    arrived = true;
   }, [where, View]);
   if (fault || failed)
     return (
@@ -310,7 +324,9 @@ function SignIn({ wrong, done }) {
         <button type="submit">{W.signin.use}</button>
       </form>
       <p>
-        <a href="/.auth/login/aad?post_login_redirect_uri=/api/page">{W.signin.entra}</a>
+        <a href="/.auth/login/aad?post_login_redirect_uri=/api/page" onClick={rememberAddress}>
+          {W.signin.entra}
+        </a>
       </p>
     </main>
   );
@@ -337,6 +353,7 @@ function useKeys(showKeys) {
       jump = event.key === "g" ? Date.now() : 0;
       if (event.key === "?") showKeys();
       else if (event.key === "t") turn();
+      else if (event.key === "a") turnTimes();
       else if (event.key === "/") document.querySelector("main [type=search]")?.focus();
       else if (event.key === "s") document.querySelector("main .hear")?.click();
       else if (event.key === "j" || event.key === "k") step(event.key === "j" ? 1 : -1);
@@ -356,5 +373,6 @@ function step(by) {
 }
 
 const place = document.getElementById("app");
+returnToAddress();
 place.textContent = ""; // what was there for those who get no further
 render(<App />, place);

@@ -7,6 +7,7 @@ import { hear, silence } from "./sound.js";
 import { spoken } from "./spark.jsx";
 import uPlot from "uplot";
 import { W } from "./words.js";
+import { zoomed } from "./zoom.js";
 
 const HEIGHT = 200,
   PALETTE = 8,
@@ -29,29 +30,8 @@ export function Chart({ title, series, logarithmic = false, sync = "", finer, sp
     [zoom, setZoom] = useState(null),
     [theme, setTheme] = useState(0);
   const ends = useMemo(() => span || range(series), [series, span]),
-    [fine, setFine] = useState(null),
-    shown = (zoom && fine) || series;
-  useEffect(() => {
-    if (!zoom || !finer) {
-      setFine(null);
-      return undefined;
-    }
-    let over = false;
-    const timer = setTimeout(
-      () =>
-        finer(...zoom).then(
-          (found) => {
-            if (!over && found) setFine(found);
-          },
-          () => {},
-        ),
-      SETTLED,
-    );
-    return () => {
-      over = true;
-      clearTimeout(timer);
-    };
-  }, [zoom, Boolean(finer)]);
+    shown = useFiner(finer, zoom) || series,
+    onKey = useZoomKeys(ends, zoom, setZoom, sync);
   useLayoutEffect(() => {
     const watch = new ResizeObserver(([entry]) => setWidth(Math.floor(entry.contentRect.width)));
     watch.observe(box.current);
@@ -65,13 +45,13 @@ export function Chart({ title, series, logarithmic = false, sync = "", finer, sp
   const shape = `${width} ${theme} ${logarithmic} ${series.map((one) => one.name).join("\n")}`;
   useEffect(() => {
     if (!width || !ends) return undefined;
-    const zoomed = (u, key) => {
+    const onScale = (u, key) => {
       const { min, max } = u.scales[key];
       if (key === "x" && drawn.current && (min !== drawn.current[0] || max !== drawn.current[1]))
         setZoom(min <= ends[0] && max >= ends[1] ? null : [min, max]);
     };
     drawn.current = null;
-    const made = new uPlot(options(series, width, logarithmic, zoomed, sync), together(shown), box.current);
+    const made = new uPlot(options(series, width, logarithmic, onScale, sync), together(shown), box.current);
     drawn.current = zoom || ends;
     plot.current = made;
     made.over.addEventListener("dblclick", () => setZoom(null));
@@ -97,7 +77,10 @@ export function Chart({ title, series, logarithmic = false, sync = "", finer, sp
       <div
         class="plot"
         ref={box}
-        aria-hidden="true"
+        role="img"
+        tabindex="0"
+        aria-label={W.chart.keys(visible(title))}
+        onKeyDown={onKey}
         data-series={series.length}
         data-points={shown.reduce((sum, one) => sum + one.x.length, 0)}
       />
@@ -105,6 +88,44 @@ export function Chart({ title, series, logarithmic = false, sync = "", finer, sp
       <Legend title={title} series={series} />
     </figure>
   );
+}
+
+/** All points of the part that is shown, once somebody has zoomed; null before, and where the series are complete. */
+function useFiner(finer, zoom) {
+  const [fine, setFine] = useState(null);
+  useEffect(() => {
+    if (!zoom || !finer) {
+      setFine(null);
+      return undefined;
+    }
+    let over = false;
+    const show = (found) => !over && found && setFine(found);
+    const timer = setTimeout(() => finer(...zoom).then(show, () => {}), SETTLED);
+    return () => {
+      over = true;
+      clearTimeout(timer);
+    };
+  }, [zoom, Boolean(finer)]);
+  return zoom && fine;
+}
+
+/** What a chart does with a key that zooms; charts with the same `sync` zoom together. */
+function useZoomKeys(ends, zoom, setZoom, sync) {
+  useEffect(() => {
+    if (!sync) return undefined;
+    const follow = ({ detail }) => detail.sync === sync && setZoom(detail.zoom);
+    addEventListener("zoomed", follow);
+    return () => removeEventListener("zoomed", follow);
+  }, [sync]);
+  return (event) => {
+    const part = ends && !event.ctrlKey && !event.metaKey && !event.altKey ? zoomed(event.key, ends, zoom) : undefined;
+    if (part === undefined) return;
+    event.preventDefault();
+    event.stopPropagation();
+    setZoom(part);
+    if (sync) dispatchEvent(new CustomEvent("zoomed", { detail: { sync, zoom: part } }));
+    announce(part ? W.chart.part(...part.map(number)) : W.chart.whole);
+  };
 }
 
 /** uPlot's data: one row of x, shared by all, then a row of y for each series. uPlot itself draws across what lacks. */
@@ -121,7 +142,7 @@ function range(series) {
   return from > to ? null : from === to ? [from - 0.5, to + 0.5] : [from, to];
 }
 
-function options(series, width, logarithmic, zoomed, sync) {
+function options(series, width, logarithmic, onScale, sync) {
   const axis = {
     stroke: css("--dim"),
     grid: { stroke: css("--line"), width: 1 },
@@ -155,7 +176,7 @@ function options(series, width, logarithmic, zoomed, sync) {
         points: { show: one.x.length < 2 },
       })),
     ],
-    hooks: { setScale: [zoomed] },
+    hooks: { setScale: [onScale] },
   };
 }
 

@@ -2,6 +2,7 @@
 import { bytes, count, visible } from "./format.js";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { pieces } from "./ansi.js";
+import { announce } from "./parts.jsx";
 import { refine } from "./route.js";
 import { W } from "./words.js";
 
@@ -66,9 +67,12 @@ export function Log({ reader, ranks, rank, kind, query }) {
       reveal(line);
     }
   });
+  const links = useLinks(box, lines.count);
   const logical = place.top * ratio,
     from = Math.max(0, layout.at(logical) - SPARE),
     until = Math.min(lines.count, layout.at(logical + place.height) + SPARE);
+  const inSight = (i) => i >= from && i < until,
+    tabbable = [links.at, line].find(inSight) ?? Math.min(lines.count - 1, layout.at(logical));
   const search = useSearch(reader, query.find || "", reveal);
   const scrolled = () => {
     measure();
@@ -151,6 +155,7 @@ export function Log({ reader, ranks, rank, kind, query }) {
         tabindex="0"
         role="region"
         aria-label={W.run.log}
+        onKeyDown={links.onKey}
       >
         {lines.count === 0 && <p class="dim">{W.log.empty}</p>}
         <div style={{ height: `${tall}px` }} />
@@ -162,6 +167,7 @@ export function Log({ reader, ranks, rank, kind, query }) {
               text={lines.text(from + i, 4 * CUT)}
               size={lines.size(from + i)}
               here={from + i === line}
+              tabbable={from + i === tabbable}
               found={query.find && search.set?.has(from + i) ? query.find : ""}
             />
           ))}
@@ -171,16 +177,23 @@ export function Log({ reader, ranks, rank, kind, query }) {
   );
 }
 
-function Line({ number, text, size, here, found }) {
+function Line({ number, text, size, here, tabbable, found }) {
   const shown = text.length > CUT ? text.slice(0, CUT) : text,
     left = size - new TextEncoder().encode(shown).length;
   const select = (event) => {
     event.preventDefault();
     refine({ line: String(number + 1) });
+    announce(W.log.linked(number + 1));
   };
   return (
     <div class={`log-line ${here ? "here" : ""} ${found ? "found" : ""}`}>
-      <a href={`#line-${number + 1}`} onClick={select} aria-label={W.log.link(number + 1)} tabindex={here ? 0 : -1}>
+      <a
+        href={`#line-${number + 1}`}
+        data-line={number}
+        onClick={select}
+        aria-label={W.log.link(number + 1)}
+        tabindex={tabbable ? 0 : -1}
+      >
         {number + 1}
       </a>
       <pre>
@@ -193,6 +206,21 @@ function Line({ number, text, size, here, found }) {
       </pre>
     </div>
   );
+}
+
+/** The links of lines by keyboard: Tab goes to one of them, the arrows go to the line before and after. */
+function useLinks(box, count) {
+  const [at, set] = useState(-1);
+  const onKey = (event) => {
+    const link = event.target.closest("a[data-line]"),
+      by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+    if (!link || !by) return;
+    event.preventDefault();
+    const next = Math.max(0, Math.min(count - 1, Number(link.dataset.line) + by));
+    box.current.querySelector(`a[data-line="${next}"]`)?.focus();
+    set(next);
+  };
+  return { at, onKey };
 }
 
 function marked(text, wanted) {

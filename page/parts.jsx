@@ -1,7 +1,8 @@
 // Small parts that several views share.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { ago, clock, visible } from "./format.js";
+import { ago, clock, shortClock, visible } from "./format.js";
 import { own } from "./own.js";
+import { areAbsolute } from "./times.js";
 import { W } from "./words.js";
 
 /** Say something to a screen reader, without a change that others see. */
@@ -22,7 +23,7 @@ export const When = ({ at }) =>
         e.currentTarget.title = clock(at);
       }}
     >
-      {ago(at)}
+      {areAbsolute() ? shortClock(at) : ago(at)}
     </time>
   ) : (
     W.nothing
@@ -69,6 +70,48 @@ export function Trouble({ error, value, what = W.loading }) {
   return null;
 }
 
+/** Escape closes what is open, and nothing around it. */
+const onEscape = (close) => (event) => {
+  if (event.key !== "Escape") return;
+  event.stopPropagation();
+  close();
+};
+
+/**
+ * A form behind a button: `children(close)` gives its fields, `submit(fields, close)` sends them. The first field has
+ * the focus; Escape and the last button close the form, and the focus returns to the button.
+ */
+export function Unfolding({ label, submit, children }) {
+  const [open, set] = useState(false),
+    form = useRef(),
+    origin = useRef(),
+    wasOpen = useRef(false),
+    close = () => set(false);
+  useEffect(() => {
+    if (open) form.current.querySelector("input, select, textarea")?.focus();
+    else if (wasOpen.current) origin.current?.focus();
+    wasOpen.current = open;
+  }, [open]);
+  if (!open)
+    return (
+      <button type="button" ref={origin} onClick={() => set(true)}>
+        {label}
+      </button>
+    );
+  const send = (event) => {
+    event.preventDefault();
+    submit?.(event.target.elements, close);
+  };
+  return (
+    <form class="inline" ref={form} onSubmit={send} onKeyDown={onEscape(close)}>
+      {children(close)}
+      <button type="button" class="quiet" onClick={close}>
+        {W.close}
+      </button>
+    </form>
+  );
+}
+
 /** A question before something that can't be taken back, in place of the button that asks it. */
 export function Ask({ label, question, yes, no, act, kind = "" }) {
   const [open, set] = useState(false),
@@ -98,7 +141,7 @@ export function Ask({ label, question, yes, no, act, kind = "" }) {
       </button>
     );
   return (
-    <span class="ask" role="group" aria-label={question} onKeyDown={(e) => e.key === "Escape" && close()}>
+    <span class="ask" role="group" aria-label={question} onKeyDown={onEscape(close)}>
       <span>{question}</span>
       <button type="button" ref={first} class="danger" disabled={busy} onClick={run}>
         {yes}
@@ -183,3 +226,28 @@ export function Drawing({ label, height, kind = "timeline", draw }) {
     </svg>
   );
 }
+
+export const Table = ({ name, columns, rows }) => (
+  <div class="scroll" tabindex="0" role="region" aria-label={name}>
+    <table>
+      <thead>
+        <tr>
+          {columns.map((column) => (
+            <th key={column} scope="col">
+              {column}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((cells, row) => (
+          <tr key={row}>
+            {cells.map((cell, at) => (
+              <td key={at}>{cell}</td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </div>
+);

@@ -22,7 +22,7 @@ export function to(view, parts = [], query = {}) {
 }
 
 export function go(address, { replace = false } = {}) {
-  if (replace) history.replaceState(null, "", address);
+  if (replace) history.replaceState(history.state, "", address);
   else history.pushState(null, "", address);
   dispatchEvent(new Event("moved"));
 }

@@ -29,6 +29,8 @@ NODES = 4
 STEP_SECONDS = 1.0
 FLAP_SECONDS = 5.0
 BACK_SECONDS = 60.0
+# Between two cuts, so that each is the first: a link that was lost a moment ago has to prove itself for longer.
+APART_SECONDS = 16.0
 # For so long after all nodes are back, pauses of the healing count.
 AFTER_SECONDS = 3.0
 # Between two links that are refused one after another.
@@ -158,6 +160,7 @@ def one_cut(crowd: Crowd, wires: Quality, made: Sequence[Host], name: str, secon
     """Cut, wait, and say what was made meanwhile; then everything is open again."""
     change, flaps = CUTS[name]
     crowd.wait(NODES, time.time(), BACK_SECONDS)
+    time.sleep(APART_SECONDS)
     began = time.time()
     change(wires, made)
     turn = 1

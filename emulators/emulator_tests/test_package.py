@@ -84,6 +84,13 @@ def test_no_modules_import_each_other() -> None:
         pytest.fail(" -> ".join(exc.args[1]))
 
 
+def test_the_parts_start_without_what_takes_long() -> None:
+    """Storage and Event Grid import nothing of cryptography, Bicep and Azure's clients before they are ready."""
+    code = "import sys, emulators.storage.__main__, emulators.eventgrid.__main__; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {"aiohttp", "azure", "cryptography", "jwt", "tree_sitter", "trustme"} & {*done.stdout.split()} == {"aiohttp"}
+
+
 def test_the_changelog_has_the_version() -> None:
     """The newest entry of the changelog is the version of the package, or what is not released yet."""
     entry = next(line for line in (PROJECT / "CHANGELOG.md").read_text("utf-8").splitlines() if line.startswith("## "))

@@ -1,9 +1,9 @@
 // The clusters: how many nodes over time, who holds them and why, what was decided.
 import { get, post, remove } from "../api.js";
 import { begins, clock, duration, inZone, number, shortClock, visible } from "../format.js";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useRef } from "preact/hooks";
 import { useLive } from "../live.js";
-import { Ask, Drawing, Facts, Trouble, useOutcome, When } from "../parts.jsx";
+import { Ask, Drawing, Facts, Trouble, Unfolding, useOutcome, When } from "../parts.jsx";
 import { to } from "../route.js";
 import { W } from "../words.js";
 
@@ -180,47 +180,37 @@ function Cluster({ cluster, leases, report, me, again }) {
 }
 
 function Hold({ cluster, attempt, again }) {
-  const [open, set] = useState(false),
-    first = useRef();
-  useEffect(() => first.current?.focus(), [open]);
-  const hold = (event) => {
-    event.preventDefault();
-    const { nodes, hours, why } = event.target.elements;
+  const hold = ({ nodes, hours, why }, close) =>
     attempt(async () => {
       await post(["clusters", cluster.name, "leases"], {
         seconds: Number(hours.value) * 3600,
         nodes: Number(nodes.value),
         why: why.value,
       });
-      set(false);
+      close();
       again();
       return W.clusters.held;
     });
-  };
-  if (!open)
-    return (
-      <p>
-        <button type="button" onClick={() => set(true)}>
-          {W.clusters.hold}
-        </button>
-      </p>
-    );
   return (
-    <form class="inline" onSubmit={hold}>
-      <label>
-        {W.clusters.holdNodes}
-        <input ref={first} name="nodes" type="number" min="1" max={cluster.max_nodes} value="1" required />
-      </label>
-      <label>
-        {W.clusters.holdHours}
-        <input name="hours" type="number" min="0.25" step="0.25" value="1" required />
-      </label>
-      <label>
-        {W.clusters.holdWhy}
-        <input name="why" required />
-      </label>
-      <button type="submit">{W.clusters.hold}</button>
-    </form>
+    <Unfolding label={W.clusters.hold} submit={hold}>
+      {() => (
+        <>
+          <label>
+            {W.clusters.holdNodes}
+            <input name="nodes" type="number" min="1" max={cluster.max_nodes} value="1" required />
+          </label>
+          <label>
+            {W.clusters.holdHours}
+            <input name="hours" type="number" min="0.25" step="0.25" value="1" required />
+          </label>
+          <label>
+            {W.clusters.holdWhy}
+            <input name="why" required />
+          </label>
+          <button type="submit">{W.clusters.hold}</button>
+        </>
+      )}
+    </Unfolding>
   );
 }
 

@@ -67,8 +67,13 @@ function Page({ pages, name, at }) {
   const text = useMemo(() => rendered(pages, name), [pages, name]);
   useEffect(() => {
     const place = at && box.current.querySelector(`[id="${CSS.escape(at)}"]`);
-    if (place) place.scrollIntoView();
-    else scrollTo(0, 0);
+    if (!place) {
+      scrollTo(0, 0);
+      return;
+    }
+    place.scrollIntoView();
+    place.tabIndex = -1;
+    place.focus({ preventScroll: true });
   }, [text, at]);
   return (
     <>

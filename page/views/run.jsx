@@ -101,12 +101,7 @@ export function Run({ route, me }) {
       )}
       <nav class="jumps" aria-label={W.run.jumps}>
         {["curves", "log", run.archived_at && "files"].filter(Boolean).map((part) => (
-          <button
-            key={part}
-            type="button"
-            class="quiet small"
-            onClick={() => document.getElementById(`part-${part}`)?.scrollIntoView()}
-          >
+          <button key={part} type="button" class="quiet small" onClick={() => jump(`part-${part}`)}>
             {W.run[part]}
           </button>
         ))}
@@ -196,6 +191,15 @@ export function Run({ route, me }) {
       </div>
     </article>
   );
+}
+
+/** Scroll to a part, and move the focus to its heading. */
+function jump(id) {
+  const heading = document.querySelector(`#${id} h2`);
+  if (!heading) return;
+  heading.tabIndex = -1;
+  heading.focus({ preventScroll: true });
+  heading.scrollIntoView();
 }
 
 const ALL = "all"; // of an elastic run: the logs of its jobs as one

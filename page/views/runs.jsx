@@ -23,7 +23,7 @@ const ASKED = ["state", "experiment", "owner", "tag", "where"]; // filters of th
 const shapes = new Map(); // run -> Map of series, of this session
 // Whoever goes into a run and back finds the list as it was: its rows, and where it stood.
 let latest = { filter: "", rows: null },
-  entered = null; // { address, top, run }
+  left = { address: "", top: 0 };
 const VALUES = {
   run: (r) => r.run,
   state: (r) => STATES.indexOf(r.state),
@@ -203,24 +203,17 @@ function Table({ runs, query, rows, away, open, unfold, seen }) {
     if (from > 0) rows.want({ further: until > runs.length - NEAR });
   }, [from > 0, until > runs.length - NEAR, rows, away]);
   useLayoutEffect(() => {
-    box.current.scrollTop = entered?.address === location.hash ? entered.top : 0;
+    box.current.scrollTop = left.address === location.hash ? left.top : 0;
+    left = { address: "", top: 0 };
   }, [query.sort, query.q]);
-  useEffect(() => {
-    const came = entered?.address === location.hash && document.activeElement.matches("body, main h1"),
-      row = came && box.current.querySelector(`[data-row="${CSS.escape(entered.run)}"] a.row`);
-    if (row) {
-      row.focus({ preventScroll: true });
-      entered = null;
-    }
-  }, [names]);
-  const enter = ({ target }) => {
-    if (target.closest("a.row"))
-      entered = {
-        address: location.hash,
-        top: box.current.scrollTop,
-        run: target.closest("[data-row]").dataset.row,
-      };
-  };
+  const address = useRef("");
+  address.current = location.hash;
+  useLayoutEffect(
+    () => () => {
+      left = { address: address.current, top: box.current.scrollTop };
+    },
+    [],
+  );
   const choose = (name) => {
     if (!chosen.delete(name)) chosen.add(name);
     refine({ chosen: [...chosen].join(",") });
@@ -257,7 +250,7 @@ function Table({ runs, query, rows, away, open, unfold, seen }) {
         <Columns columns={columns} all={[...new Set([...STANDARD, ...further])]} />
         <SavedViews />
       </div>
-      <div class="scroll tall" ref={box} tabindex="0" role="region" aria-label={W.runs.title} onClick={enter}>
+      <div class="scroll tall" ref={box} tabindex="0" role="region" aria-label={W.runs.title}>
         <table class="list" aria-rowcount={runs.length + 1}>
           <thead>
             <tr>

@@ -1,5 +1,6 @@
 // Submit a run, or a schedule that makes runs: first what it would be and cost at most, then one question.
 import { get, post } from "../api.js";
+import { useDraft } from "../drafts.js";
 import { money, visible } from "../format.js";
 import { Ask, Trouble, useOutcome } from "../parts.jsx";
 import { request } from "../request.js";
@@ -13,6 +14,7 @@ export function Submit({ route, me }) {
   const [choices, setChoices] = useState(),
     [error, setError] = useState(null),
     [plan, setPlan] = useState(null), // { body, answer } of the last check
+    [job, writeJob] = useDraft("job"),
     [outcome, attempt] = useOutcome();
   useEffect(() => {
     Promise.all([get(["trainers"]), get(["routes"])]).then(([trainers, routes]) => {
@@ -37,6 +39,7 @@ export function Submit({ route, me }) {
   const submit = () =>
     attempt(async () => {
       const made = await post([plan.body.cron ? "schedules" : "runs"], plan.body);
+      writeJob("");
       location.hash = plan.body.cron ? to("schedules") : to("run", [made.run]);
     });
   return (
@@ -44,7 +47,7 @@ export function Submit({ route, me }) {
       <Trouble error={error} value={choices} />
       {choices && (
         <form class="submit" onSubmit={check} onInput={() => setPlan(null)}>
-          <Fields choices={choices} query={route.query} />
+          <Fields choices={choices} query={route.query} job={job} writeJob={writeJob} />
           <button type="submit">{S.check}</button>
         </form>
       )}
@@ -61,7 +64,7 @@ const Frame = ({ children }) => (
   </section>
 );
 
-function Fields({ choices, query }) {
+function Fields({ choices, query, job, writeJob }) {
   const [what, setWhat] = useState(choices[0][0]);
   return (
     <>
@@ -78,7 +81,14 @@ function Fields({ choices, query }) {
       {what === "job:" && (
         <label>
           {S.document}
-          <textarea name="job" rows="10" spellcheck={false} required />
+          <textarea
+            name="job"
+            rows="10"
+            spellcheck={false}
+            value={job}
+            onInput={(e) => writeJob(e.currentTarget.value)}
+            required
+          />
         </label>
       )}
       {["data", "parameters", "nodes", "cluster", "cron", "timezone"].map((name) => (

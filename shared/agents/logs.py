@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from shared.agents.outside import Lines
 from shared.agents.shown_run import diagnosis
-from shared.agents.tools import Desk, ToolAnswer, arguments
+from shared.agents.tools import Desk, ToolAnswer, arguments, run_or_drop
 
 LINE_BYTES = 400  # read per line that is asked for
 MOST_LINES = 200
@@ -28,7 +28,7 @@ LogArguments = arguments(
 
 
 def logs(desk: Desk, asked: Any) -> ToolAnswer:
-    name = desk.call("find", query={"name": asked.run})["run"]
+    name = run_or_drop(desk, asked.run)["run"]
     end = asked.before or _read(desk, name, asked.rank, BEYOND)["log"]["size"]
     start = max(0, end - asked.lines * LINE_BYTES)
     live = _read(desk, name, asked.rank, start)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from shared.agents.shown_run import METRICS_SHOWN, entry, shown
-from shared.agents.tools import Desk, ToolAnswer, arguments, arguments_of, given, operation
+from shared.agents.tools import Desk, ToolAnswer, arguments, arguments_of, given, operation, run_or_drop
 from shared.api.signature import signature
 from shared.kernel.errors import Impossible
 
@@ -132,7 +132,7 @@ def inspect(desk: Desk, asked: Any) -> ToolAnswer:
         raise Impossible("Give one of name (of a run or drop) and model.", "bad_parameter")
     if asked.model:
         return _version(desk, asked.model, asked.version) if asked.version else _model(desk, asked.model)
-    found = desk.call("find", query={"name": asked.name})
+    found = run_or_drop(desk, asked.name)
     if found["run"]:
         return shown(desk.call("get_run", path={"run": found["run"]}))
     route, _, name = found["drop"].partition("/")

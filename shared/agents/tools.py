@@ -19,9 +19,10 @@ from shared.agents.plans import SubmissionPlans
 from shared.api.registry import OPERATIONS
 from shared.kernel import parsing
 from shared.kernel.clock import Clock
-from shared.kernel.errors import BadInput
+from shared.kernel.errors import BadInput, Forbidden, NotFound
 from shared.kernel.operation import Operation
 from shared.kernel.reply import CallOperation
+from shared.runs.names import RUN_NAME
 
 MOST_TEXT = 16_000  # characters of an answer, some 4,000 tokens
 _BY_NAME: dict[str, Operation] = {operation.name: operation for operation in OPERATIONS}
@@ -87,6 +88,25 @@ class Tool:
             raise BadInput(f"The arguments of {self.name} are {type(arguments).__name__}, not an object.")
         body = json.dumps(arguments).encode()
         return self.run(desk, parsing.read_body(body, self.arguments))
+
+
+def run_or_drop(desk: Desk, name: str) -> dict[str, Any]:
+    """Return what a name refers to: {"run", "drop"}, one of them ''. A run's complete name is not searched for.
+
+    Raises NotFound. A caller that may not search among everybody's runs gets NotFound, too.
+    """
+    if RUN_NAME.fullmatch(name):
+        try:
+            return {"run": desk.call("get_run", path={"run": name})["run"], "drop": ""}
+        except NotFound as exc:
+            missing = exc
+    else:
+        missing = NotFound(f"There is no run {name[:80]!r}. Give the complete name of a run.")
+    try:
+        found: dict[str, Any] = desk.call("find", query={"name": name})
+    except Forbidden:
+        raise missing from None
+    return found
 
 
 def operation(name: str) -> Operation:

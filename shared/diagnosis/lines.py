@@ -33,10 +33,11 @@ PREFIXES = tuple(
         r"^\ufeff?\[?\d{4}[-/]\d\d[-/]\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?(?: \| | - |[ :|-])*",
         r"^[IWEF]\d{4} \d\d:\d\d:\d\d(?:\.\d+)? +\d+ [^\]]*\] ?",
         r"^##\[error\]",
+        r"^(?:\*\*|`{1,3})(?=[^\s*`])",
     )
 )
 LEVEL = re.compile(r"^(?:\[?(?:ERROR|CRITICAL|FATAL)\]?[ :|-]+)+(?=Traceback|[A-Za-z_.]*(?:Error|Exception)\b)")
-MAY_HAVE_PREFIX = re.compile(r"^[\[(\d>#IWEFa-f\ufeffsr]|^[^\t]{1,80}\t")
+MAY_HAVE_PREFIX = re.compile(r"^[\[(\d>#*`IWEFa-f\ufeffsr]|^[^\t]{1,80}\t")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,8 @@ def _line(number: int, row: str, longest: int, part: Part) -> LogLine:
             break
         rank = int(found["rank"]) if "rank" in found.re.groupindex and rank is None else rank
         text = text[found.end() :]
+        if found.group().strip("*`") == "":  # Markdown's emphasis
+            text = text.rstrip("*`")
     return LogLine(number, LEVEL.sub("", text, count=1), rank, part.number, part.prose)
 
 

@@ -10,8 +10,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from shared.diagnosis.steps import SENTENCE
+
 FENCE = re.compile(r"^\s{0,3}(?:> ?)*(?:`{3,}|~{3,})\s*(?P<language>\w*)\s*$")
-TITLE = re.compile(r"^#{1,6} +[^\W\d_]")
+TITLE = re.compile(r"^#{1,6} +(?:\W{0,3}[^\W\d_]|\[)")
 SPEAKER = re.compile(r"^\S+ · (?:description|comment|review|review thread) · \d{4}-\d\d-\d\d|^\[turn \d+ by ")
 PROGRAM = re.compile(r"^\s*(?:import |from [\w.]+ import |def |class |@\w|if __name__)", re.MULTILINE)
 LOG = re.compile(r'Traceback \(most recent call last\)|^\s*File "|Error: |\d%\|', re.MULTILINE)
@@ -33,9 +35,10 @@ def parts_of(rows: Sequence[str]) -> list[Part]:
     number, begin, inside = 0, 0, False
     for index in [*fences, len(rows)]:
         block = rows[begin:index]
+        told = not fences and any(SPEAKER.match(row) for row in block)
         prose = bool(fences) and not inside
         source = inside and _is_program(block)
-        parts += _of_block(block, number, prose, source)
+        parts += _of_block(block, number, prose, source, told)
         if index < len(rows):
             number += 1
             parts.append(Part(number, prose=True))
@@ -43,10 +46,12 @@ def parts_of(rows: Sequence[str]) -> list[Part]:
     return parts
 
 
-def _of_block(block: Sequence[str], number: int, prose: bool, source: bool) -> Iterator[Part]:
+def _of_block(block: Sequence[str], number: int, prose: bool, source: bool, told: bool) -> Iterator[Part]:
+    """The parts of a block's lines. `told`: persons speak in it, so that sentences are theirs."""
     plain, person_line = Part(number, prose, source), Part(number, prose=True)
     for row in block:
-        yield person_line if not source and (TITLE.match(row) or SPEAKER.match(row)) else plain
+        by_person = TITLE.match(row) or SPEAKER.match(row) or (told and SENTENCE.search(row))
+        yield person_line if by_person and not source else plain
 
 
 def _is_program(block: Sequence[str]) -> bool:

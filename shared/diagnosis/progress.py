@@ -17,6 +17,7 @@ from shared.diagnosis.words import Weight
 LOSS = re.compile(
     rf"(?i)(?P<name>\b(?:[a-z]\w*[_ /-])?loss(?:_\w+)?)['\"]?\s*(?:[:=]|is|\s)\s*(?:tensor\()?(?P<value>{NUMBER})\b"
 )
+GRADIENT = re.compile(rf"(?i)\bgrad(?:ient)?[_ ]?norm['\"]?\s*[:=]?\s*(?P<value>{NUMBER})\b")
 DATA_TIME = re.compile(
     r"(?i)\bdata(?:_time|[ _]?load(?:ing)?(?:_time)?)?\s*[:=]?\s*(?P<value>\d+\.\d+)(?:\s*\((?P<mean>\d+\.\d+)\))?"
 )
@@ -36,6 +37,7 @@ ADVERSARIAL = re.compile(
     r"(?:d|g|gen|disc|adv|gan|kl|gp)\w{0,12}[_ /-]?loss|loss_(?:d|g|gen|disc|adv|kl)\b"
 )  # they rise and fall
 LEAP, ENOUGH, MOSTLY = 10.0, 6, 0.5
+GRADIENTS = 2  # norms that are no numbers, up to the last
 LEAST_SCALE, OVERFLOWS_IN_A_ROW = 1e-3, 10  # NVIDIA/apex#318, #493: a few overflows are how a dynamic loss scale works
 
 
@@ -83,6 +85,7 @@ def of_metrics(lines: Sequence[LogLine], least: int = 1) -> Iterator[Sign]:
         yield from _not_numbers(values, lines, least)
         if not ADVERSARIAL.match(name):
             yield from _leaps(values)
+    yield from _gradients(lines)
     yield from _overflows(lines)
     yield from _waits_for_data(lines)
 
@@ -96,6 +99,14 @@ def _overflows(lines: Sequence[LogLine]) -> Iterator[Sign]:
         if found and (float(found["scale"]) < LEAST_SCALE or in_a_row > OVERFLOWS_IN_A_ROW):
             yield Sign(Cause.NAN_LOSS, Weight.CAUSE, line, line.number)
             return
+
+
+def _gradients(lines: Sequence[LogLine]) -> Iterator[Sign]:
+    """Norms of the gradients that are no numbers, in each of the reports up to the last, and in most."""
+    norms = [(line, float(found["value"])) for line in lines if (found := GRADIENT.search(line.text))]
+    bad = [line for line, value in norms if math.isnan(value)]
+    if len(bad) >= GRADIENTS and math.isnan(norms[-1][1]) and len(bad) > len(norms) / 2:
+        yield Sign(Cause.NAN_LOSS, Weight.SUMMARY, bad[0], bad[0].number, certain=False)
 
 
 def _not_numbers(values: list[tuple[LogLine, float]], lines: Sequence[LogLine], least: int) -> Iterator[Sign]:

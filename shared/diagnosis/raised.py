@@ -14,6 +14,7 @@ LIBRARY = re.compile(
 LAUNCHED_BY = re.compile(
     r"torchrun$|torch[/\\]distributed[/\\](?:run|launch|elastic)|accelerate[/\\]commands|multiprocessing[/\\]spawn"
 )
+SPAWNED_BY = re.compile(r"torch[/\\]multiprocessing[/\\]spawn")
 LAUNCHERS = (
     "ChildFailedError",
     "CalledProcessError",
@@ -77,12 +78,18 @@ class Raised:
         launched = bool(self.frames) and all(
             LAUNCHED_BY.search(each.file) or each.name == "main" for each in self.frames
         )
-        return self.short_type in LAUNCHERS or (launched and self.cut)
+        waited = bool(self.frames) and SPAWNED_BY.search(self.frames[-1].file) is not None
+        return self.short_type in LAUNCHERS or waited or (launched and self.cut)
 
     @property
     def cut(self) -> bool:
         """Whether the log ends before the exception's own line."""
         return not self.type
+
+    @property
+    def type_of_head(self) -> bool:
+        """Whether only the traceback's head names the type, because the exception's own line is missing."""
+        return not self.message and self.short_type not in self.line.text
 
     @property
     def text(self) -> str:

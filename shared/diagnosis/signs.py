@@ -10,7 +10,15 @@ from shared.diagnosis.causes import Cause
 from shared.diagnosis.lines import LogLine
 from shared.diagnosis.raised import Raised
 from shared.diagnosis.steps import reports_step
-from shared.diagnosis.words import Weight, cause_of, cause_of_message, in_shared_memory, of_log_lines, of_people
+from shared.diagnosis.words import (
+    Weight,
+    cause_of,
+    cause_of_message,
+    cause_of_place,
+    in_shared_memory,
+    of_log_lines,
+    of_people,
+)
 
 
 @dataclass(frozen=True)
@@ -35,12 +43,19 @@ CONSEQUENCES = (Cause.NCCL_TIMEOUT, Cause.RENDEZVOUS_OR_RESET, Cause.USER_EXCEPT
 FIRST_FAILED = re.compile(
     r"failed \(exitcode: (?P<exit1>-?\d+)\) local_rank: (?P<rank>\d+)|exitcode +: (?P<exit2>-?\d+)"
     r"|failed with status code `?(?P<exit4>\d+)"
-    r"|exited with (?:exit )?code (?P<exit3>\d+)"
+    r"|\b(?:exit(?:s|ed)?\b.{0,12}?|return(?:s|ed)? (?:an? )?(?:non-?zero )?(?:exit )?)\bcode\b"
+    r"[ =:`'\"]{1,4}(?P<exit3>-?\d+)"
+    r"|(?:错误|返回|退出)码 ?(?P<exit5>-?\d+)"
     r"|[Pp]rocess (?P<rank4>\d+) terminated with(?: signal (?P<signal>SIG\w+))?"
     r"|The first process to do so was.{0,20}"
     r"|Horovod has been shut down.{0,60}exception on one of the ranks"
 )
 SIGNALS = {"SIGKILL": -9, "SIGBUS": -7, "SIGSEGV": -11, "SIGABRT": -6, "SIGTERM": -15}
+REQUEST = re.compile(
+    r"(?i)^#{1,6} +\W{0,2}(?:(?:feat|fix|docs?|chore|refactor|ci|test)\b[(: /]"
+    r"|(?:add|allow|asked|avoid|bump|catch|deal|detect|document|enable|expand|expose|give|handle|implement|improve"
+    r"|investigate|leave|make|prevent|provide|remove|replace|report|show|skip|support|update|use)\b)"
+)  # the title of a change or a wish, not of a failure
 MESSAGE = re.compile(r"^#{1,6} |^(?:ERROR|Error|error|FATAL|fatal|!!!)\b|^!!! |^[A-Z][\w ]{3,40} (?:failed|error)\b")
 HARMLESS = re.compile(r"newly initialized|not used when initializing|Exception ignored|No plugin found")
 ROOT_RANK = re.compile(r"rank +: (?P<rank>\d+) \(local_rank: \d+\)")
@@ -51,11 +66,11 @@ WARNING = re.compile(
 DIGITS = re.compile(r"\d+")
 HEDGED = re.compile(
     r"(?i)\b(?:(?:can|could|would)(?! (?:you|i|we|any(?:one|body)|some(?:one|body)|please)\b)|may|might"
-    r"|to avoid|avoids?|prevents?|potential(?:ly)?|if not|in case)\b"
+    r"|to avoid|avoids?|prevents?|potential(?:ly)?|if not|in case|if (?:an?|the|one) \w+ (?:is|was|gets?))\b"
 )
 RESOLVED = re.compile(r"(?i)\b(?:resolved|resuming normal|recovered|retry succeeded)\b")
 FATAL_WARNING = re.compile(
-    r"CUDA initialization|too old|not compatible with the current PyTorch"
+    r"Error reported to Coordinator|CUDA initialization|too old|not compatible with the current PyTorch"
     r"|NCCL WARN|Cannot dlopen some GPU|[Ll]oss is nan|Minimum loss scale|NaN|nan"
 )
 
@@ -67,13 +82,12 @@ def of_exceptions(raised: Sequence[Raised]) -> Iterator[Sign]:
     """
     chains: dict[int, list[Raised]] = {}
     for one in raised:
-        if not one.ignored and not one.by_launcher and not FIRST_FAILED.search(one.text):
+        if not (one.ignored or one.by_launcher or FIRST_FAILED.search(one.text) or _is_request(one.line)):
             chains.setdefault(one.chain if one.full else -one.line.number, []).append(one)
     for chain in chains.values():
         if all(one.cut for one in chain):
-            yield Sign(
-                Cause.USER_EXCEPTION, Weight.CUT, chain[-1].line, chain[-1].last, certain=False, raised=chain[-1]
-            )
+            last = chain[-1]
+            yield Sign(cause_of_place(last), Weight.CUT, last.line, last.last, certain=False, raised=last)
             continue
         known = [(one, cause) for one in chain if (cause := cause_of(one)) is not Cause.USER_EXCEPTION]
         if not known and not chain[0].named_as_error:
@@ -81,9 +95,16 @@ def of_exceptions(raised: Sequence[Raised]) -> Iterator[Sign]:
         one, cause = known[0] if known else (chain[0], Cause.USER_EXCEPTION)
         if one.short_type == "KeyboardInterrupt":
             yield from _interrupted(one)
+        elif one.type_of_head and cause is Cause.USER_EXCEPTION:
+            yield Sign(cause, Weight.SUMMARY, one.line, one.last, certain=False, raised=one)
         else:
             weight = Weight.CONSEQUENCE if cause in CONSEQUENCES else Weight.CAUSE
             yield _as_prose(Sign(cause, weight, one.line, chain[-1].last, raised=one))
+
+
+def _is_request(line: LogLine) -> bool:
+    """Whether the line is the title of a change or a wish."""
+    return line.prose and REQUEST.match(line.text) is not None
 
 
 def _as_prose(sign: Sign) -> Sign:
@@ -106,7 +127,7 @@ def of_lines(lines: Sequence[LogLine], covered: frozenset[int]) -> Iterator[Sign
     """
     seen: dict[str, tuple[Cause, Weight] | None] = {}
     for line in lines:
-        if line.blank or RESOLVED.search(line.text):
+        if line.blank or RESOLVED.search(line.text) or _is_request(line):
             continue
         if reports_step(line.text):
             key = DIGITS.sub("0", line.text)
@@ -142,11 +163,12 @@ def of_launchers(lines: Sequence[LogLine]) -> Iterator[Sign]:
         if found := FIRST_FAILED.search(line.text):
             rank = found["rank"] or found["rank4"]
             at = replace(line, rank=int(rank) if rank else root)
-            yield from _of_code(at, _code(found), alone=bool(found["exit3"] or found["exit4"]) and at.rank is None)
+            alone = bool(found["exit3"] or found["exit4"] or found["exit5"]) and at.rank is None
+            yield from _of_code(at, _code(found), alone)
 
 
 def _code(found: re.Match[str]) -> int:
-    code = found["exit1"] or found["exit2"] or found["exit3"] or found["exit4"]
+    code = next((found[name] for name in ("exit1", "exit2", "exit3", "exit4", "exit5") if found[name]), None)
     return SIGNALS.get(found["signal"], 1) if found["signal"] else int(code) if code else 1
 
 
@@ -164,7 +186,8 @@ def _of_code(line: LogLine, code: int, alone: bool) -> Iterator[Sign]:
 def of_words(lines: Sequence[LogLine], covered: frozenset[int]) -> Iterator[Sign]:
     """What a person wrote beside the log."""
     for line in lines:
-        if line.number not in covered and not reports_step(line.text) and WARNING.search(line.text) is None:
+        told = line.number not in covered and not reports_step(line.text) and not _is_request(line)
+        if told and WARNING.search(line.text) is None:
             for cause, pattern in of_people():
                 if pattern.search(line.text) and not HEDGED.search(line.text):
                     yield Sign(cause, Weight.WORDS, line, line.number, certain=False)

@@ -23,6 +23,7 @@ EXCEPTION = re.compile(rf"^\s{{0,4}}(?P<type>{NAME})(?:: (?P<message>.*)|:?)$")
 LOOSE = re.compile(  # an exception's line that stands alone, as people paste it
     r"(?:^|[\s\"'`(>|‘“]|[^\x00-\x7f])(?P<type>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt))"
     r"(?:(?:: ?|\s*\()(?P<message>.+)|: *)$"
+    r"|<class '(?P<class>[\w.]+(?:Error|Exception))'>, ?(?P<told>.+)$"
     r"|^(?P<dotted>(?:[a-z_]\w*\.)+(?:_?[A-Z]\w*|error|timeout)): (?P<said>.+)$"
     r"|^(?P<bare>(?:[A-Za-z_]\w*\.)+[A-Z]\w*(?:Error|Exception))$"
 )
@@ -78,9 +79,24 @@ def _with_traceback(lines: Sequence[LogLine]) -> Iterator[Raised]:
                 yield one
             chained, rank, ignored = False, None, False
             continue
+        elif _begins_without_head(lines, index):
+            chain += 0 if chained else 1
+            one, index = _read(lines, index, _Open(line, chain, line.rank, ignored))
+            if one:
+                yield one
+            chained, rank, ignored = False, None, False
+            continue
         elif not line.blank:
             chained, ignored = chained and index + 1 < len(lines), False
         index += 1
+
+
+def _begins_without_head(lines: Sequence[LogLine], index: int) -> bool:
+    """Whether frames begin here whose first line is missing, because a person pasted the end of a traceback."""
+    after = lines[index + 1].text if index + 1 < len(lines) else ""
+    return bool(FRAMES[0].match(lines[index].text)) and (
+        after.startswith("    ") or bool(FRAMES[0].match(after) or EXCEPTION.match(after))
+    )
 
 
 def _read(lines: Sequence[LogLine], index: int, opened: _Open) -> tuple[Raised | None, int]:
@@ -176,12 +192,14 @@ def _alone(line: LogLine, then: LogLine | None) -> Raised | None:
     found = LOOSE.search(line.text)
     if found is None or NOT_SAID.match(line.text):
         return None
-    message = found["message"] or found["said"] or (then.text.strip() if then and not found["bare"] else "")
+    message = (
+        found["message"] or found["said"] or found["told"] or (then.text.strip() if then and not found["bare"] else "")
+    )
     return Raised(
         line.number,
         line.number,
         line,
-        found["type"] or found["dotted"] or found["bare"],
+        found["type"] or found["class"] or found["dotted"] or found["bare"],
         message,
         rank=line.rank,
         full=False,

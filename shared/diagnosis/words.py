@@ -20,6 +20,14 @@ SHARED_MEMORY = re.compile(
     r"|joblib will operate in serial mode"
     r"|multiprocessing[/\.](?:synchronize|heap|queues|context|sharedctypes)|ctx\.Lock|SimpleQueue"
 )
+LOADS_CHECKPOINT = re.compile(  # functions that put a checkpoint's tensors into a model or an optimizer
+    r"(?m) (?:_?load_(?:from_)?(?:checkpoint|state_dict|pretrained_model|weights)|resume\w*|set_\w*state_dict"
+    r"|_?restore\w*|load_hook)$"
+)
+PLACES = (
+    (Cause.RENDEZVOUS_OR_RESET, re.compile(r"torch[/\\]distributed[/\\]rendezvous\.py|_create_c10d_store|TCPStore")),
+    (Cause.CORRUPT_FILE, re.compile(r"[/\\](?:tarfile|zipfile|gzip|PIL[/\\]\w+)\.py")),
+)  # where the last frame of a traceback stands
 
 
 class Weight(IntEnum):
@@ -76,7 +84,18 @@ def cause_of(raised: Raised) -> Cause:
     """The cause that an exception's type and words show; USER_EXCEPTION if they show none of the others."""
     places = "\n".join(f"{frame.file} {frame.name}" for frame in raised.frames)
     cause = next((cause for cause, pattern in _of_exceptions() if pattern.search(raised.text)), Cause.USER_EXCEPTION)
+    if cause is Cause.RENDEZVOUS_OR_RESET and "http" in raised.text.lower():
+        return Cause.NETWORK
+    if cause is Cause.SHAPE_MISMATCH and LOADS_CHECKPOINT.search(places):
+        return Cause.CHECKPOINT_MISMATCH
     return in_shared_memory(cause, f"{raised.text}\n{places}")
+
+
+def cause_of_place(raised: Raised) -> Cause:
+    """The likely cause of an exception whose own line is missing, from where it was raised."""
+    last = raised.frames[-1] if raised.frames else None
+    place = f"{last.file} {last.name}" if last else ""
+    return next((cause for cause, pattern in PLACES if pattern.search(place)), Cause.USER_EXCEPTION)
 
 
 def cause_of_message(text: str) -> Cause | None:

@@ -30,11 +30,15 @@ def problem(status: int, code: str, detail: str, headers: Mapping[str, str] | No
 
 @dataclass(frozen=True)
 class Caller:
-    """The caller and the caller's rights. A caller with a key of the host has all rights."""
+    """The caller and the caller's rights. A caller with a key of the host has all rights.
 
-    auth: str  # keys or entra
+    `role` is the highest role of the caller, '' for a program with a token.
+    """
+
+    auth: str  # keys, entra or grant
     person: Person
     may_change: bool
+    role: str = ""
 
 
 class CallOperation(Protocol):
@@ -49,4 +53,4 @@ class CallOperation(Protocol):
         body: Any = None,
         key: str | None = None,
     ) -> Any:
-        """Return the operation's JSON. Raises the operation's errors, and Impossible if the caller may not call it."""
+        """Return the operation's JSON. Raises the operation's errors, and Forbidden if the caller may not call it."""

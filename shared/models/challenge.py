@@ -22,11 +22,11 @@ from shared.models import champion_test, promote
 from shared.models.champion_test import challenger_of
 from shared.models.decide import ChangeRequest, OtherChampion
 from shared.models.facts import AliasMoved, ChallengeLost
-from shared.models.find import version_named
+from shared.models.find import decision_of, version_named
 from shared.models.goal import goal_for, value_of, whose_word
 from shared.models.messages import Challenge
-from shared.models.model import Change, ChangeKind, Version
-from shared.models.ports import ModelPorts, Models
+from shared.models.model import Change, ChangeKind, Model, Version
+from shared.models.ports import ModelPorts
 from shared.models.reproduce import REPRODUCES
 from shared.runs.content import JOB_FILES, SUCCESS_MARKER
 from shared.runs.find_run import find_run
@@ -36,7 +36,6 @@ from shared.runs.ports import RunPorts, Runs
 BY = Person("challenger")
 BY_HAND = "Promote it by hand if it is better."
 TRIES = 5  # judgements of one message while other decisions move the alias
-REMEMBERED = 1000  # newest lines of the history, among which a decision is looked for
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ def is_decided(ports: ModelPorts, message: Challenge) -> bool:
     if run is None or not is_challenger(ports.routes, run):
         return True
     rule = _rule(ports.routes, find_run(ports.runs, challenger_of(run)) or run)
-    return rule is None or _decision(ports.models, rule, challenger_of(run) or run.name) is not None
+    return rule is None or decision_of(ports.models, rule.name, rule.alias, challenger_of(run) or run.name) is not None
 
 
 def archived_at(ports: RunPorts, message: Challenge) -> datetime | None:
@@ -89,11 +88,12 @@ def challenge(ports: ModelPorts, message: Challenge) -> None:
     if rule is None or not is_challenger(ports.routes, run):
         return
     for _ in range(TRIES):
-        if decided := _decision(ports.models, rule, run.name):
+        stored = ports.models.get(rule.name)  # before the history, so that `Judged` tells of every later decision
+        if decided := decision_of(ports.models, rule.name, rule.alias, run.name):
             _state(ports, rule, run, decided)
             return
         try:
-            _judge(ports, rule, run)
+            _judge(ports, rule, run, stored.value if stored else None)
         except OtherChampion:
             continue
         return
@@ -105,29 +105,17 @@ def _rule(routes: Routes, run: Run) -> RouteModel | None:
     return route.model if route and route.model and route.model.metric else None
 
 
-def _decision(models: Models, rule: RouteModel, run: str) -> Change | None:
-    """Return the line of the history with the verdict on the run, or with the run's earlier alias."""
-    version = promote.version_of_run(models, rule.name, run)
-    for line in models.history(rule.name, REMEMBERED):
-        if line.alias != rule.alias:
-            continue
-        if (line.what is ChangeKind.LOST and line.run == run) or (
-            line.what is ChangeKind.ALIAS and version is not None and line.after == version.number
-        ):
-            return line
-    return None
-
-
 def _state(ports: StoragePorts, rule: RouteModel, run: Run, line: Change) -> None:
     """State the decision again, in case of a crash between the write and the statement."""
     fact = ChallengeLost(rule.name, run.name, line.why) if line.what is ChangeKind.LOST else AliasMoved(line)
     ports.happened(fact)
 
 
-def _judge(ports: ModelPorts, rule: RouteModel, run: Run) -> None:
-    """Judge the run by the champion of this moment. Raises OtherChampion if the alias moves meanwhile."""
-    stored = ports.models.get(rule.name)
-    model = stored.value if stored else None
+def _judge(ports: ModelPorts, rule: RouteModel, run: Run, model: Model | None) -> None:
+    """Judge the run by the champion of this moment.
+
+    Raises OtherChampion if the alias moves, or somebody else decides on the run, meanwhile.
+    """
     alias = model.aliases.get(rule.alias) if model else None
     champion = version_named(ports.models, rule.name, alias.number) if alias else None
     goals: dict[str, str] = {}
@@ -138,7 +126,7 @@ def _judge(ports: ModelPorts, rule: RouteModel, run: Run) -> None:
         verdict = ChallengeResult(False, str(exc))
     if verdict is None:
         return
-    judged = promote.Judged(alias, goals)
+    judged = promote.Judged(run.name, alias, model.changes if model else 0, goals)
     if verdict.wins:
         try:
             asked = ChangeRequest(ports.clock(), BY, verdict.why)
@@ -147,7 +135,7 @@ def _judge(ports: ModelPorts, rule: RouteModel, run: Run) -> None:
             verdict = ChallengeResult(False, f"It won, but can't be promoted. {exc}")
     if not verdict.wins:
         if model:
-            promote.keep(ports, rule.name, rule.alias, judged, run.name, ChangeRequest(ports.clock(), BY, verdict.why))
+            promote.keep(ports, rule.name, rule.alias, judged, ChangeRequest(ports.clock(), BY, verdict.why))
         ports.happened(ChallengeLost(rule.name, run.name, verdict.why))
 
 

@@ -26,7 +26,7 @@ Changed = tuple[Model, list[Change]]
 
 
 class OtherChampion(Exception):
-    """The alias does not stand any more where it stood when the champion was judged."""
+    """The alias does not stand any more where it stood when the champion was judged, or the run is decided on."""
 
 
 def with_version(model: Model, number: int, asked: ChangeRequest, goals: Mapping[str, str] | None = None) -> Changed:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from shared.kernel.errors import NotFound
 from shared.kernel.suggest import did_you_mean, there_are
-from shared.models.model import NAME, NUMBER, TAKEN, Model, Version
+from shared.models.model import NAME, NUMBER, TAKEN, Change, ChangeKind, Model, Version
 from shared.models.ports import Models
+
+REMEMBERED = 1000  # newest lines of the history, among which a decision is looked for
 
 
 def version_of(models: Models, name: str, which: str) -> Version:
@@ -58,6 +60,27 @@ def model_named(models: Models, name: str) -> Model:
         return stored.value
     names = [model.name for model in models.all()]
     raise NotFound(f"There is no model {name[:80]!r}.{did_you_mean(name, names)} There are: {there_are(names)}.")
+
+
+def version_of_run(models: Models, name: str, run: str) -> Version | None:
+    """Return the version of the model that is this run, unless it was released."""
+    return next((version for version in models.kept() if (version.model, version.run) == (name, run)), None)
+
+
+def decision_of(models: Models, name: str, alias: str, run: str) -> Change | None:
+    """Return the line of the history with the verdict on the run, or with the run's earlier alias.
+
+    The line names the run, because the run's version may be released by now. Lines of earlier versions of Trainyard
+    name only a loser.
+    """
+    version = version_of_run(models, name, run)
+    for line in models.history(name, REMEMBERED):
+        if line.alias != alias or line.what not in (ChangeKind.LOST, ChangeKind.ALIAS):
+            continue
+        number = version.number if version and not line.run else 0
+        if line.run == run or (number and line.after == number):
+            return line
+    return None
 
 
 def aliases_of(model: Model, number: int) -> list[str]:

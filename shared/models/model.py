@@ -94,7 +94,11 @@ class Version:
 
 @dataclass(frozen=True)
 class Change:
-    """A line of a model's history. `before` and `after` are versions, 0 for none; `run` is the run that was judged."""
+    """A line of a model's history. `before` and `after` are versions, 0 for none.
+
+    `run` is the run that was judged, or whose version the alias moved to. Lines of earlier versions of Trainyard have
+    it only for lost challenges.
+    """
 
     model: str
     order: int

@@ -26,6 +26,7 @@ from shared.models.bom import BOM, bom
 from shared.models.card import CARD, card
 from shared.models.decide import (
     ChangeRequest,
+    OtherChampion,
     kept,
     pointed,
     pointed_from,
@@ -36,7 +37,7 @@ from shared.models.decide import (
 )
 from shared.models.evidence import MODELS, Evidence, gather, model_digests
 from shared.models.facts import AliasMoved
-from shared.models.find import model_named, version_named
+from shared.models.find import decision_of, model_named, version_named, version_of_run
 from shared.models.model import Alias, Change, ChangeKind, Model, Version, check_alias, check_name
 from shared.models.ports import ModelPorts, Models, Write
 from shared.models.provenance import PROVENANCE, provenance
@@ -58,9 +59,13 @@ Move = Callable[[Model], tuple[Model, list[Change]]]
 
 @dataclass(frozen=True)
 class Judged:
-    """The decision of a challenge: the alias as it stood (None: nowhere), and the metric's goal."""
+    """The decision of a challenge: the run, the alias (None: nowhere) and the number of lines of the history when the
+    run was judged, and the metric's goal.
+    """
 
+    run: str
     alias: Alias | None
+    changes: int = 0
     goals: dict[str, str] = field(default_factory=dict)
 
 
@@ -110,18 +115,37 @@ def point(
     def move(model: Model) -> tuple[Model, list[Change]]:
         # after the model was read: a concurrent release changes the model's etag
         version = version_named(ports.models, name, number)
+        if judged:
+            _check_undecided(ports.models, model, alias, judged)
         if not (there := model.aliases.get(alias)) or there.number != number:
             demand(ports, version, alias)
-        if judged:
-            return pointed_from(model, number, alias, judged.alias, asked)
-        return pointed(model, number, alias, asked)
+        after, lines = (
+            pointed_from(model, number, alias, judged.alias, asked) if judged else pointed(model, number, alias, asked)
+        )
+        return after, [replace(line, run=version.run) for line in lines]
 
     return _changed(ports, name, alias, move)
 
 
-def keep(ports: ModelPorts, name: str, alias: str, judged: Judged, run: str, asked: ChangeRequest) -> Model:
-    """Record that a run was judged, and the alias stayed. Raises OtherChampion if the alias moved meanwhile."""
-    return _changed(ports, name, alias, lambda model: kept(model, alias, judged.alias, run, asked))
+def keep(ports: ModelPorts, name: str, alias: str, judged: Judged, asked: ChangeRequest) -> Model:
+    """Record that a run was judged, and the alias stayed. Raises OtherChampion if the alias moved meanwhile, or
+    somebody else decided on the run.
+    """
+
+    def write(model: Model) -> tuple[Model, list[Change]]:
+        _check_undecided(ports.models, model, alias, judged)
+        return kept(model, alias, judged.alias, judged.run, asked)
+
+    return _changed(ports, name, alias, write)
+
+
+def _check_undecided(models: Models, model: Model, alias: str, judged: Judged) -> None:
+    """Raise OtherChampion if a person, or another delivery of the challenge, decided on the run since it was judged.
+
+    Every decision changes the model's row, so the write that follows fails after a later decision.
+    """
+    if model.changes != judged.changes and decision_of(models, model.name, alias, judged.run):
+        raise OtherChampion
 
 
 def undo(ports: ModelPorts, name: str, alias: str, asked: ChangeRequest) -> Model:
@@ -189,10 +213,6 @@ def _promotable(runs: Runs, name: str) -> Run:
     if run.removed.at is not None:
         raise Conflict(f"The files of run {name} were removed at {run.removed.at:%Y-%m-%d %H:%M} UTC.", "removed")
     return run
-
-
-def version_of_run(models: Models, name: str, run: str) -> Version | None:
-    return next((version for version in models.kept() if (version.model, version.run) == (name, run)), None)
 
 
 def _checked(blobs: Blobs, evidence: Evidence, allow_code: bool) -> Evidence:

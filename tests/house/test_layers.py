@@ -43,6 +43,7 @@ ORDER = (
         "usage",
         "diagnosis",
         "data_checks",
+        "grants",
     ),
     *(
         "ports",

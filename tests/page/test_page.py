@@ -340,6 +340,28 @@ def test_a_view_asks_for_little(lab: Lab, trained: str, lived_in: None) -> None:
     page.close()
 
 
+def works_on_a_run_by_keyboard(page: Page) -> None:
+    """A curve is zoomed, a line of the log linked, times become dates, and a note survives a new sign-in."""
+    spoken, plot = page.locator("#spoken"), page.locator(".plot").first
+    plot.press("+")
+    expect(spoken).to_have_text(re.compile(r"Shown: .* to "))
+    plot.press("0")
+    expect(spoken).to_have_text("Everything is shown")
+    page.get_by_role("button", name="Log", exact=True).press("Enter")
+    expect(page.get_by_role("heading", name="Log")).to_be_focused()
+    page.locator(".log").focus()
+    for key in ("Tab", "ArrowDown", "ArrowDown", "Enter"):
+        page.keyboard.press(key)
+    expect(page).to_have_url(re.compile("line=3$"))
+    page.keyboard.press("a")
+    expect(page.locator("aside time").first).to_have_text(re.compile(r"^[A-Z][a-z]+ \d+, \d+:\d\d"))
+    page.get_by_label("A note on this run").fill("half of it")
+    page.evaluate("dispatchEvent(new Event('signedout'))")
+    page.get_by_label("Function key").fill("another")
+    page.get_by_role("button", name="Use this key").click()
+    expect(page.get_by_label("A note on this run")).to_have_value("half of it")
+
+
 def test_everything_goes_by_keyboard(lab: Lab, trained: str) -> None:
     """Keys lead through views, rows and dialogs, what has the focus is seen, and state changes are spoken."""
     page = lab.page("runs")
@@ -359,6 +381,8 @@ def test_everything_goes_by_keyboard(lab: Lab, trained: str) -> None:
     page.keyboard.press("c")
     expect(page.get_by_role("heading", name="Compare")).to_be_visible()
     assert f"runs={trained}" in page.url
+    page.go_back()
+    expect(page.get_by_role("link", name=trained)).to_be_focused()
     page.keyboard.press("g")
     page.keyboard.press("d")
     expect(page.get_by_role("heading", name="Drops")).to_be_focused()
@@ -370,12 +394,15 @@ def test_everything_goes_by_keyboard(lab: Lab, trained: str) -> None:
     page.keyboard.press("s")
     expect(page.locator("#spoken")).to_have_text(said.inner_text())
     expect(page.get_by_role("button", name="Stop").first).to_be_visible()
+    works_on_a_run_by_keyboard(page)
     page.goto(f"{lab.cloud.api}/page#/clusters")
     page.get_by_role("button", name="Hold nodes").press("Enter")
     expect(page.get_by_role("spinbutton", name="Nodes")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Hold nodes")).to_be_focused()
     page.goto(f"{lab.cloud.api}/page#/storage")
     page.get_by_role("button", name="Count now").press("Enter")
     expect(page.locator(".bars").first).to_be_visible()
-    assert page.evaluate("document.activeElement.closest('main') !== null")
+    assert page.evaluate("document.activeElement.closest('main section section, main h1') !== null")
     page.close()
     assert lab.faults == []

@@ -44,8 +44,9 @@ class ElasticRules(Rules):
         busy = any(f"msg {CheckPace.queue}" in each.name for each in simulation.scheduler.alive)
         check(busy or not left, f"run {row.value.name} does not need {left}, which nobody told to end")
 
-    def healed(self, world: World) -> None:
+    def healed(self, simulation: Any) -> None:
         """The rendezvous of each canceled or failed run is closed, so that a late node leaves, and no other one is."""
+        world: World = simulation.world
         closed = world.journals["rendezvous"].closed
         over = {RunState.CANCELED, RunState.FAILED}
         elastic = [row.value for row in world.runs.rows.values() if row.value.feature(Elastic)]

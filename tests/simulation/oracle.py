@@ -120,6 +120,8 @@ class Oracle:
 
     def _models_write(self, args: tuple[Any, ...], result: Any) -> None:
         check_history(self.world.models, args[1])
+        for rules in self.rules:
+            rules.written(self.world, args[1])
 
     def _live(self) -> list[str]:
         assert isinstance(self.world.jobs, SimulatedJobs)

@@ -7,6 +7,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from shared.models.challenge import BY
+from shared.models.model import ChangeKind
 from shared.removals.model import RemovalKind
 from tests.fakes.world import World
 from tests.simulation.rules import all_rules
@@ -40,9 +42,19 @@ class Outcome:
         self.counts["removals of drops"] += sum(each.what is RemovalKind.DROP for each in world.removals.rows.values())
         self.counts["versions"] += len(world.models.made)
         self.counts["versions let go"] += sum(version.let_go_at is not None for version in world.models.made.values())
-        self.counts["aliases moved"] += sum(bool(line.alias) for line in world.models.lines.values())
+        self._count_lines(world)
         self.counts["clusters taken to zero"] += len(world.clusters.zeroed)
         self.counts["events published"] += len(world.events.distinct())
+
+    def _count_lines(self, world: World) -> None:
+        """Count what the histories of the models say."""
+        for line in world.models.lines.values():
+            moved, challenged = line.what in (ChangeKind.ALIAS, ChangeKind.UNDO), line.by == BY.name
+            self.counts["aliases moved"] += moved
+            self.counts["aliases undone"] += line.what is ChangeKind.UNDO
+            self.counts["versions signed again"] += line.what is ChangeKind.SIGNED
+            self.counts["challenges won"] += challenged and moved
+            self.counts["challenges lost"] += line.what is ChangeKind.LOST
 
 
 def short(value: Any) -> str:

@@ -11,7 +11,7 @@ from shared.kernel.places import OUTPUT_CONTAINER
 from shared.models.decide import ChangeRequest
 from shared.models.model import ChangeKind
 from shared.models.ports import Write
-from shared.models.promote import let_go, point, promote_run, undo
+from shared.models.promote import let_go, point, promote_run, sign_again, undo
 from shared.models.signature import SIGNATURE, read_signature
 from shared.runs.results.outputs import archive_folder
 from tests.fakes.models import FakeModels
@@ -38,6 +38,7 @@ def somebodys_wish(simulation: Any) -> Wish | None:
         *[("point", partial(point, simulation.system, MODEL, number, alias, asked))] * 2,
         *[("undo", partial(undo, simulation.system, MODEL, alias, asked))] * 2,
         ("let_go", partial(let_go, simulation.system.models, simulation.system.clock, MODEL, number, asked)),
+        ("sign_again", partial(sign_again, simulation.system, MODEL, number, asked)),
     ]
     chosen: Wish = random.choice(wishes)
     return chosen
@@ -58,6 +59,10 @@ def check_history(models: FakeModels, write: Write) -> None:
         elif line.what is ChangeKind.LET_GO:
             _require(line.before in there - {*aliases.values()}, f"version {line.before} was let go, and was needed")
             there.remove(line.before)
+        elif line.what is ChangeKind.LOST:
+            _require(line.before == line.after == aliases.get(line.alias, 0), f"{line.alias} is not at {line.after}")
+        elif line.what is ChangeKind.SIGNED:
+            _require(line.before == line.after and line.after in there, f"version {line.after} was signed, and is gone")
         else:
             before = aliases.pop(line.alias, 0)
             _require(line.before == before, f"{line.alias} moved from {line.before}, where it was not: {before}")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from shared.clusters.model import Cluster
 from shared.kernel.message import Message
+from shared.models.ports import Write
 from shared.runs.model import Run
 from shared.system import System
 from tests.fakes.features import of_features
@@ -48,8 +50,14 @@ class Rules:
     def handled(self, _simulation: Any, _message: Message | None) -> None:
         """Check what a handled message left."""
 
-    def healed(self, _world: World) -> None:
+    def healed(self, _simulation: Any) -> None:
         """Check the end, when all faults are over."""
+
+    def written(self, _world: World, _write: Write) -> None:
+        """Check a change of a model."""
+
+    def promotes(self, _simulation: Any) -> None:
+        """Let something happen among the promotions at the end."""
 
     def goes(self, _world: World, _run: Run, _raw: str, go: Callable[[], None]) -> None:
         """Let a job of the run come into a state."""
@@ -61,5 +69,6 @@ class Rules:
 
 
 def all_rules() -> list[Rules]:
-    """The rules of all features, in the order of FEATURES."""
-    return [module.RULES for module in of_features("tests.simulation")]
+    """The rules of all features, in the order of FEATURES, and of the challenges, which are no feature."""
+    modules = [*of_features("tests.simulation"), import_module("tests.simulation.challenges")]
+    return [module.RULES for module in modules]

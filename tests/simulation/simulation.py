@@ -77,8 +77,8 @@ class Simulation:
     """`run` plays the schedule of this seed. With `traced` every step is written down.
 
     `also`: with `dates` people ask for runs with dates too, between a dedicated cluster and the low-priority ones; with
-    `sweeps` for sweeps; with `removals` they remove drops and runs, and upload again; with
-    `late` Azure ML carries out submissions long after their callers gave up.
+    `sweeps` for sweeps; with `removals` they remove drops and runs, and upload again; with `challenges` the runs of a
+    route compete for its model; with `late` Azure ML carries out submissions long after their callers gave up.
     """
 
     def __init__(self, seed: int, trainers: Path, traced: bool = False, also: str = "") -> None:
@@ -322,7 +322,7 @@ class Simulation:
         self._promotions()
         self.oracle.healed()
         for rules in all_rules():
-            rules.healed(self.world)
+            rules.healed(self)
         self._hours_end()
 
     def _promotions(self) -> None:
@@ -332,6 +332,7 @@ class Simulation:
         for _ in range(2):
             for _ in range(self.random.choice((1, 2, 4))):
                 self._promote()
+                self.of_feature.promotes(self)
             self._drain()
         self.faults.heal()
 

@@ -144,8 +144,8 @@ class SweepRules(Rules):
             check_begun(world, run)
         return is_trial
 
-    def healed(self, world: World) -> None:
-        check_ended(world)
+    def healed(self, simulation: Any) -> None:
+        check_ended(simulation.world)
 
     def goes(self, world: World, run: Run, raw: str, go: Callable[[], None]) -> None:
         told_before = told(world, run.name) if sweep_of(run) else []

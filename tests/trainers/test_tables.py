@@ -13,8 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from data_checks import parquet
+from data_checks.check import Task, check
+from data_checks.data import Settings
 from data_checks.findings import DataError, Severity
 from data_checks.kinds import problem
+from data_checks.source import Folder
 
 from tests.trainers.damaged import checked, codes, cut, mark, words
 
@@ -105,13 +108,12 @@ def test_a_packed_and_a_large_table(tmp_path: Path) -> None:
     cut(tmp_path / "train.csv.gz")
     assert "expected a complete gzip file" in words(checked(tmp_path, "csv", columns=AGE))
     (tmp_path / "train.csv.gz").unlink()
-    with (tmp_path / "train.csv").open("w") as file:
-        file.write("age,text\n1,é\n" + "2,ü\n" * 4_200_000 + "999,late\n")
-    result = checked(tmp_path, "csv", whole=False, columns=AGE)
+    (tmp_path / "train.csv").write_text("age,text\n1,é\n" + f"2,{'ü' * 500}\n" * 2000 + "999,late\n")
+    result = check(Folder(tmp_path, 0), Task({"kind": "csv", "columns": AGE}, Settings(document=1 << 20)))
     assert not result.findings
     assert result.card.read == "All 1 were read. Of 1 of them only parts were read."
-    assert "line 4200003: age: expected integer" in words(checked(tmp_path, "csv", columns=AGE))
-    (tmp_path / "train.csv").write_text('age,text\n1,"open\n' + "2,a\n" * 400_000)
+    assert "line 2003: age: expected integer" in words(checked(tmp_path, "csv", columns=AGE))
+    (tmp_path / "train.csv").write_text('age,text\n1,"open\n' + f"2,{'a' * 500}\n" * 3000)
     assert "expected CSV, found field larger than field limit" in words(checked(tmp_path, "csv"))
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 # Who lets its bell ring so many times, over at least so many seconds in which no step is made, is out of reach.
 MISSES, MISSING_SECONDS = 3, 2.0
-# A node is reachable again when it has answered for so long. Each further loss within STEADY_SECONDS of a healing makes
-# that GROWTH times longer, so a link that comes and goes costs its nodes two rounds and not one for each time.
-HEALED_SECONDS, GROWTH, MOST_SECONDS, STEADY_SECONDS = 1.5, 6.0, 60.0, 15.0
+# A node is reachable again when it has answered for so long. A link that was lost again within STEADY_SECONDS of its
+# first answer has to answer for longer than it did then, so a link that comes and goes costs its nodes two rounds and
+# not one for each time.
+HEALED_SECONDS, STEADY_SECONDS = 1.5, 15.0
 
 
 @dataclass
@@ -29,7 +30,7 @@ class Links:
 
     def __init__(self) -> None:
         self._links: dict[str, Link] = {}
-        self._healed: dict[str, tuple[float, float]] = {}  # when a lost link healed last, and the proof that it took
+        self._healed: dict[str, float] = {}  # when the first answer of a link came that healed
 
     @property
     def lost(self) -> frozenset[str]:
@@ -50,7 +51,7 @@ class Links:
         if link.lost and link.back is not None:
             if now - link.back < link.proof:
                 return
-            self._healed[name] = (now, link.proof)
+            self._healed[name] = link.back
         del self._links[name]
 
     def missed(self, name: str, now: float) -> None:
@@ -73,9 +74,8 @@ class Links:
 
     def _lose(self, name: str, link: Link, now: float) -> None:
         link.lost = True
-        healed, proof = self._healed.get(name, (now, 0.0))
-        if proof:
-            link.proof = min(proof * GROWTH, MOST_SECONDS) if now - healed < STEADY_SECONDS else HEALED_SECONDS
+        stood = now - self._healed.get(name, now - STEADY_SECONDS)
+        link.proof = max(HEALED_SECONDS, stood) if stood < STEADY_SECONDS else HEALED_SECONDS
 
     def trust(self) -> None:
         """Record every doubted node as reachable, because this node has exchanged data with them."""

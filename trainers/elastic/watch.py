@@ -22,7 +22,7 @@ SUSPICIOUS_PAUSE, DOUBT_PAUSE = 1.0, 0.1
 STILL_PAUSE = 0.25
 RUNG_PAUSE = 0.2
 # Between two calls of nodes that are out of reach.
-PROBE_PAUSE = 0.5
+PROBE_PAUSE = 0.25
 # So many times longer may a node be silent while our workers are at work and we don't know whether they get on.
 AT_WORK = 3
 
@@ -37,7 +37,7 @@ class Watch:
         self._times, self._now = lookout.times, lookout.means.now
         self._checked_at = self._now()
         self._beat_at = self._checked_at + self._times.interval * random.uniform(0.5, 1)  # noqa: S311 (spreads load)
-        self._check_at = self._probe_at = self._checked_at + self._times.interval
+        self._check_at, self._probe_at = self._checked_at + self._times.interval, self._checked_at
         self._rung, self._sure = False, True
         self._unheard: frozenset[str] = frozenset()  # who did not answer its bell after the last look
 
@@ -47,7 +47,7 @@ class Watch:
 
     def _turn(self) -> None:
         lookout, rung = self._lookout, self._lookout.rung
-        due = min(self._beat_at, self._check_at, self._now() + STILL_PAUSE)  # PROBE_PAUSE is longer
+        due = min(self._beat_at, self._check_at, self._now() + STILL_PAUSE)  # PROBE_PAUSE is not shorter
         if lookout.means.wait(rung, max(0.0, due - self._now())):
             rung.clear()
             self._rung = True

@@ -6,10 +6,6 @@ import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
-import certifi
-import trustme
-from filelock import FileLock
-
 from emulators.private import write_private
 
 
@@ -33,6 +29,8 @@ def ensure(folder: Path) -> Certs:
     """
     certs = Certs(folder / "bundle.pem", folder / "server.pem")
     if not _made(certs):
+        from filelock import FileLock
+
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / ".lock", mode=0o600):
             if not _made(certs):
@@ -45,6 +43,9 @@ def _made(certs: Certs) -> bool:
 
 
 def _make(certs: Certs) -> None:
+    import certifi
+    import trustme  # cryptography takes long to import, and all starts but the first find the certificates
+
     authority = trustme.CA(organization_name="Azure emulators")
     server = authority.issue_cert("127.0.0.1", "localhost")
     certs.bundle.unlink(missing_ok=True)

@@ -107,10 +107,6 @@ def start(home: Path, options: Options | None = None) -> Running:
     begun, options = time.monotonic(), options or Options()
     home = home.resolve()
     private_folder(home)
-    if not (home / "certs" / "bundle.pem").exists():
-        from emulators import certs  # takes long; all parts need the same ones
-
-        certs.ensure(home / "certs")
     ports, topic_key = _ports(home), _topic_key(home)
     key = keys.own_key(home / "storage")
     configs = _configs(home, options, ports, key, topic_key)

@@ -1,7 +1,7 @@
 // What can be done with a run: compare, cancel, go on, retry; and the commands that do it in a terminal.
 import { post } from "../../api.js";
 import { money, shell } from "../../format.js";
-import { Ask, useOutcome } from "../../parts.jsx";
+import { Ask, Unfolding, useOutcome } from "../../parts.jsx";
 import { ended } from "../../record.js";
 import { parameters } from "../../request.js";
 import { to } from "../../route.js";
@@ -62,82 +62,67 @@ export function Actions({ run, me, again }) {
 
 /** Make the run's model the next version of a model, and move an alias to it. */
 function Promote({ run, attempt }) {
-  const [open, set] = useState(false),
-    [model, setModel] = useState(""),
-    form = useRef();
-  const promote = () =>
+  const [model, setModel] = useState(""),
+    [alias, setAlias] = useState(""),
+    why = useRef();
+  const promote = (close) =>
     attempt(async () => {
-      const { alias, why } = form.current.elements,
-        body = { run: run.run, alias: alias.value.trim(), why: why.value };
+      const body = { run: run.run, alias: alias.trim(), why: why.current.value };
       const made = await post(["models", model.trim(), "versions"], body);
-      set(false);
+      close();
       return W.run.promoted(model.trim(), made.number);
     });
-  if (!open)
-    return (
-      <button type="button" onClick={() => set(true)}>
-        {W.run.promote}
-      </button>
-    );
   return (
-    <form class="inline" ref={form} onSubmit={(e) => e.preventDefault()}>
-      <label>
-        {W.run.model}
-        <input name="model" value={model} onInput={(e) => setModel(e.target.value)} placeholder="digits" />
-      </label>
-      <label>
-        {W.run.alias}
-        <input name="alias" placeholder="production" />
-      </label>
-      <label>
-        {W.run.because}
-        <input name="why" maxlength="200" />
-      </label>
-      <Ask
-        label={W.run.promote}
-        question={W.run.promoteAsk(model, form.current?.elements.alias.value.trim() || "")}
-        yes={W.run.promoteYes}
-        no={W.run.no}
-        act={promote}
-        kind="primary"
-      />
-      <button type="button" class="quiet" onClick={() => set(false)}>
-        {W.close}
-      </button>
-    </form>
+    <Unfolding label={W.run.promote}>
+      {(close) => (
+        <>
+          <label>
+            {W.run.model}
+            <input value={model} onInput={(e) => setModel(e.target.value)} placeholder="digits" />
+          </label>
+          <label>
+            {W.run.alias}
+            <input value={alias} onInput={(e) => setAlias(e.target.value)} placeholder="production" />
+          </label>
+          <label>
+            {W.run.because}
+            <input ref={why} maxlength="200" />
+          </label>
+          <Ask
+            label={W.run.promote}
+            question={W.run.promoteAsk(model, alias.trim())}
+            yes={W.run.promoteYes}
+            no={W.run.no}
+            act={() => promote(close)}
+            kind="primary"
+          />
+        </>
+      )}
+    </Unfolding>
   );
 }
 
-/** Go on from the newest checkpoint, perhaps with other parameters: more epochs, say. */
+/** Train on from the newest checkpoint, perhaps with other parameters: more epochs, say. */
 function Continue({ run, attempt }) {
-  const [open, set] = useState(false),
-    epochs = run.state === "completed" && run.parameters?.epochs;
-  const submit = (event) => {
-    event.preventDefault();
-    const given = event.target.elements.parameters.value;
+  const epochs = run.state === "completed" && run.parameters?.epochs;
+  const submit = (fields) =>
     attempt(async () => {
-      const made = await post(["runs", run.run, "continue"], { parameters: parameters(given) });
+      const made = await post(["runs", run.run, "continue"], { parameters: parameters(fields.parameters.value) });
       location.hash = to("run", [made.run]);
       return W.run.retried(made.run);
     });
-  };
-  if (!open)
-    return (
-      <button type="button" onClick={() => set(true)}>
-        {W.run.resume}
-      </button>
-    );
   return (
-    <form class="inline" onSubmit={submit}>
-      <label>
-        {W.run.continueWith}
-        <input name="parameters" placeholder="epochs=20" defaultValue={epochs ? `epochs=${2 * epochs}` : ""} />
-      </label>
-      <button type="submit">{W.run.resume}</button>
-      <button type="button" class="quiet" onClick={() => set(false)}>
-        {W.run.no}
-      </button>
-    </form>
+    <Unfolding label={W.run.resume} submit={submit}>
+      {() => (
+        <>
+          <label>
+            {W.run.continueWith}
+            <input name="parameters" placeholder="epochs=20" defaultValue={epochs ? `epochs=${2 * epochs}` : ""} />
+          </label>
+          <button type="submit">{W.run.resume}</button>
+        </>
+      )}
+    </Unfolding>
   );
 }
 

@@ -1,5 +1,6 @@
 // What is known of a run: its facts, notes, tags and history.
 import { post } from "../../api.js";
+import { useDraft } from "../../drafts.js";
 import { beside, clock, duration, inZone, metric, money, share, visible } from "../../format.js";
 import { ordered } from "../../metric.js";
 import { mapOf } from "../../own.js";
@@ -146,16 +147,12 @@ function costWords(run) {
 }
 
 export function Notes({ run, me, again }) {
-  const [outcome, attempt] = useOutcome();
+  const [outcome, attempt] = useOutcome(),
+    [text, write] = useDraft(`note/${run.run}`);
   const submit = async (event) => {
     event.preventDefault();
-    const form = event.target;
-    if (
-      await attempt(async () => {
-        await post(["runs", run.run, "notes"], { text: form.elements.text.value });
-      })
-    ) {
-      form.reset();
+    if (await attempt(async () => void (await post(["runs", run.run, "notes"], { text })))) {
+      write("");
       again();
     }
   };
@@ -178,7 +175,13 @@ export function Notes({ run, me, again }) {
         <form class="note" onSubmit={submit}>
           <label>
             <span class="sr">{W.run.note}</span>
-            <input name="text" maxlength="500" placeholder={W.run.note} required />
+            <input
+              value={text}
+              onInput={(e) => write(e.currentTarget.value)}
+              maxlength="500"
+              placeholder={W.run.note}
+              required
+            />
           </label>
           <button type="submit">{W.run.addNote}</button>
         </form>

@@ -24,19 +24,24 @@ def post(body: bytes, headers: dict[str, str]) -> func.HttpResponse:
     return answered
 
 
-def send(method: str, params: dict[str, Any] | None = None, **headers: str) -> tuple[int, dict[str, Any]]:
-    """Send a request of revision 2026-07-28. Return the status and the message."""
+def message(method: str, params: dict[str, Any] | None = None) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return a request of revision 2026-07-28, and its headers."""
     params = {"_meta": META, **(params or {})}
     named = {"mcp-name": str(params["name"])} if "name" in params else {}
-    sent = {"mcp-protocol-version": NEWEST, "mcp-method": method, **named, **headers}
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    answered = post(json.dumps(body).encode(), sent)
+    return body, {"mcp-protocol-version": NEWEST, "mcp-method": method, **named}
+
+
+def send(method: str, params: dict[str, Any] | None = None, **headers: str) -> tuple[int, dict[str, Any]]:
+    """Send a request of revision 2026-07-28. Return the status and the message."""
+    body, sent = message(method, params)
+    answered = post(json.dumps(body).encode(), sent | headers)
     return int(answered.status_code), json.loads(answered.get_body() or b"{}")
 
 
 def use(tool: str, **arguments: Any) -> dict[str, Any]:
     """Call a tool. Return its answer, or {"error": its sentence}."""
-    status, message = send("tools/call", {"name": tool, "arguments": arguments})
-    assert status == 200, message
-    text = message["result"]["content"][0]["text"]
-    return {"error": text} if message["result"]["isError"] else json.loads(text)
+    status, answered = send("tools/call", {"name": tool, "arguments": arguments})
+    assert status == 200, answered
+    text = answered["result"]["content"][0]["text"]
+    return {"error": text} if answered["result"]["isError"] else json.loads(text)

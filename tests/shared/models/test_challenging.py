@@ -25,7 +25,7 @@ from shared.models.decide import ChangeRequest
 from shared.models.goal import goal_for
 from shared.models.messages import Challenge
 from shared.models.model import Model, Version
-from shared.models.promote import point, promote_run, undo
+from shared.models.promote import let_go, point, promote_run, undo
 from shared.models.reproduce import compare, reproduce
 from shared.notices.subscribe import SubscriptionSpec, subscribe
 from shared.runs.intake.retry_and_continue import continue_run
@@ -135,7 +135,7 @@ def test_the_champion_stays_unless_it_is_beaten_on_the_same_data(world: World) -
     better = again(world, 0.93, "better")
     assert champion(world) == better.name
     lines = [(line.what, line.after, line.run) for line in reversed(world.models.history("churn"))]
-    assert lines[0:2] == [("version", 1, ""), ("alias", 1, "")]
+    assert lines[0:2] == [("version", 1, ""), ("alias", 1, first.name)]
     assert [what for what, _, _ in lines[2:]] == ["lost", "version", "alias"]
     assert {line.by for line in world.models.history("churn")} == {"challenger"}
     other = dropped(world, 0.99, b"other")
@@ -252,6 +252,18 @@ def test_an_undone_decision_stays_undone(world: World) -> None:
     undo(world.system, "churn", "production", asked)
     challenge(world.system, Challenge(better.name))
     assert world.models.rows["churn"].value.aliases == {}
+
+
+def test_an_undone_decision_stays_undone_after_its_version_was_released(world: World) -> None:
+    """The history names the run of each move, so a run whose version is gone is not judged a second time."""
+    dropped(world, 0.90)
+    better = again(world, 0.95, "better")
+    asked = ChangeRequest(world.clock(), Person("ann"))
+    undo(world.system, "churn", "production", asked)
+    let_go(world.models, world.clock, "churn", 2, asked)
+    before = world.models.rows["churn"]
+    challenge(world.system, Challenge(better.name))
+    assert world.models.rows["churn"] == before
 
 
 def test_a_lost_challenge_is_judged_once(world: World) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from emulators.arm.deploy import Deployment
 from emulators.arm.resources import parents
+from emulators.arm.roles import Role
 from emulators.arm.syntax import BicepError
 
 ASSIGNMENTS = "Microsoft.Authorization/roleAssignments"
@@ -18,38 +18,10 @@ DEFINITIONS = "Microsoft.Authorization/roleDefinitions"
 
 
 @dataclass(frozen=True)
-class Role:
-    """`actions` are of the control plane, `data_actions` of the data plane; patterns with *."""
-
-    id: str
-    name: str
-    actions: tuple[str, ...] = ()
-    not_actions: tuple[str, ...] = ()
-    data_actions: tuple[str, ...] = ()
-
-    def allows(self, action: str) -> bool:
-        """Return whether the role allows this action. A data action never has the same name as another action."""
-        granted = matches(self.actions, action) and not matches(self.not_actions, action)
-        return granted or matches(self.data_actions, action)
-
-
-@dataclass(frozen=True)
 class Grant:
     principal: str
     role: Role
     scope: str
-
-
-def matches(patterns: Iterable[str], action: str) -> bool:
-    return any(_pattern(pattern).fullmatch(action) for pattern in patterns)
-
-
-@cache
-def _pattern(pattern: str) -> re.Pattern[str]:
-    """Compile an action pattern. As in Azure, `/*/` also matches no level: the Data Scientist's `computes/*/write`
-    is what forbids `computes/write`."""
-    regex = re.escape(pattern).replace(re.escape("/*/"), "/(?:.*/)?").replace(re.escape("*"), ".*")
-    return re.compile(regex, re.IGNORECASE)
 
 
 class Access:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from emulators.arm.access import Role
+from emulators.arm.roles import Role
 from emulators.azureml.kernel.limits import Bucket, Limits
 from emulators.azureml.kernel.models import Status
 

@@ -18,8 +18,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
 
-import trustme
-
 from emulators.azureml.storage.web_folder import WebFolder
 
 log = logging.getLogger(__name__)
@@ -36,6 +34,8 @@ class WebProxy:
     def __init__(self, web: WebFolder, upstream: str) -> None:
         self._web = web
         self._upstream = urlsplit(upstream) if upstream else None
+        import trustme  # takes long, and most workspaces have no web folder
+
         self._authority = trustme.CA(organization_name="Azure emulators: web folder")
         self._secret = secrets.token_urlsafe(24)
         self._contexts: dict[str, ssl.SSLContext] = {}

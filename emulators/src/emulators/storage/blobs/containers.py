@@ -67,7 +67,7 @@ class ContainerOperations(Operations):
         container = self._blobs.container(checked_container(call.resource))
         public = self._public(call)
         Conditions.of(call.headers).allow_write(container.etag, container.modified)
-        return self._changed(replace(container, policies=text_of(call.body), public=public))
+        return self._changed(replace(container, policies=text_of(call.body, "blob"), public=public))
 
     def listed(self, call: Call, endpoint: str) -> Answer:
         """Answer with a page of the blobs."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from emulators.arm.access import Role
+from emulators.arm.roles import Role
 from emulators.storage.common.errors import StorageError, unauthenticated
 from emulators.storage.common.rights import Right
 from emulators.tokens import TENANT, principal_of

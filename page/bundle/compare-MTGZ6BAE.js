@@ -1,1 +1,0 @@
-import{g as a,h as b}from"./chunk-OIHWPYE5.js";import"./chunk-QEFIMQ64.js";import"./chunk-M2ZJV26C.js";import"./chunk-PPXY4CMC.js";import"./chunk-NPS2WXX7.js";import"./chunk-ZQF5L2DG.js";import"./chunk-PS4V4DZQ.js";export{a as Compare,b as Parallel};

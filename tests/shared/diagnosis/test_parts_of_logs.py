@@ -1,0 +1,71 @@
+"""Logs of which only a part is left, as people paste them: the head, the last line or the summary is missing."""
+
+from __future__ import annotations
+
+import pytest
+
+from shared.diagnosis import diagnose_log
+from shared.diagnosis.causes import Cause
+
+DEEPSPEED = "[2026-11-28 10:00:00,885] [ERROR] [launch.py:434:sigkill_handler] ['python', '-u', 'main.py'] exits with "
+FRAME = (
+    '  File "/x/site-packages/torch/distributed/rendezvous.py", line 174, in _create_c10d_store\n    return TCPStore(\n'
+)
+LOADS = (
+    'Traceback (most recent call last):\n  File "/code/train.py", line 4, in main\n    resume(model)\n'
+    '  File "/x/site-packages/torch/nn/modules/module.py", line 9, in load_state_dict\n    raise x\n'
+)
+SPAWNED = (
+    'Traceback (most recent call last):\n  File "/x/site-packages/torch/multiprocessing/spawn.py", line 119, in join\n'
+    "    raise Exception(msg)\nException:\n\n-- Process 1 terminated with the following error:\n"
+    'Traceback (most recent call last):\n  File "/code/train.py", line 4, in work\n    x = y[3]\n'
+    "OSError: [Errno 28] No space left on device\n"
+)
+HEAD = "InvalidArgumentError                      Traceback (most recent call last)\n<ipython-input-3> in <module>\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (f"{DEEPSPEED}return code = -9\n", Cause.HOST_OOM),
+        (f"{DEEPSPEED}return code = -7\n", Cause.SHM_BUS_ERROR),
+        (f"The log ends here:\n{FRAME}", Cause.RENDEZVOUS_OR_RESET),
+        (f"{LOADS}RuntimeError: The size of tensor a (5) must match tensor b (4)", Cause.CHECKPOINT_MISMATCH),
+        (SPAWNED, Cause.DISK_FULL),
+        (f"# indices[3] = 450 is not in [0, 450)\n\n{HEAD}      7   steps_per_epoch=1)\n", Cause.LABEL_OUT_OF_RANGE),
+        ("**Killed**\n", Cause.HOST_OOM),
+        (" 20%|##  | 11/56 [00:02<00:08, 5.02it/s]Segmentation fault (core dumped)\n", Cause.USER_EXCEPTION),
+        ("ResourceExhaustedError (see above for traceback): OOM when allocating tensor", Cause.CUDA_OOM),
+        ("errors_impl.NotFoundError: NewRandomAccessFile failed to Create/Open: a.pbtxt", Cause.DATA_NOT_FOUND),
+        ("INFO:tensorflow:Error reported to Coordinator: <class 'x.NotFoundError'>, a; No file", Cause.DATA_NOT_FOUND),
+        ("ConnectionError: Couldn't reach https://x (ProtocolError('Connection reset by peer'))", Cause.NETWORK),
+        ("# It ends\n\nbob · comment · 2026-11-28\nMaybe the port is the problem, have you looked?\n", Cause.NOT_KNOWN),
+        ("JobNodeCountExceedsCoreQuota, a vCPU quota of 2 and is less than 4", Cause.QUOTA_OR_CAPACITY),
+    ],
+)  # fmt: skip
+def test_what_is_left_of_a_log_names_its_cause(text: str, cause: Cause) -> None:
+    """The place, the launcher's exit code, or the title stands for the line that is missing."""
+    assert diagnose_log(text, 1).cause is cause
+
+
+def test_gradients_that_are_no_numbers_up_to_the_last_report_are_a_loss_that_is_not_a_number() -> None:
+    """The loss of such a step is not printed, or is zero. One such step is how a loss scale adapts."""
+    line = "{{'loss': 0.0, 'grad_norm': {}, 'epoch': 0.{}}}\n"
+    bad = "".join(line.format("nan", number) for number in range(4))
+    assert diagnose_log(bad).cause is Cause.NAN_LOSS
+    assert diagnose_log(line.format("nan", 0) + line.format(0.4, 1) + line.format(0.3, 2)).cause is Cause.HEALTHY
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# catch ConnectionError when checking dataset\n",
+        "# feat: handle CUDA out of memory\n",
+        "# Use a checkpoint after a spot interruption\n\nThe hook handles a spot interruption by saving.\n",
+        "# Requeue jobs on a preempted partition\n",
+        "The request returned status code 429\nepoch 1/9 loss 1.0\nepoch 2/9 loss 0.9\n",
+    ],
+)
+def test_the_title_of_a_change_or_a_wish_names_no_cause(text: str) -> None:
+    """It says what shall be done, and not that something failed."""
+    assert diagnose_log(text).cause in (Cause.HEALTHY, Cause.NOT_KNOWN)
