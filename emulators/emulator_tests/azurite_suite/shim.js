@@ -41,6 +41,7 @@ function emulator(service) {
       const { cert, oauth } = this.config;
       const file = path.join(this.state, "config.json");
       const settings = { state: path.join(this.state, "data"), published_key: true, public_access: true };
+      if (JSON.stringify(this.config).includes('"isVersioningEnabled":true')) settings.versioning = true;
       if (oauth) settings.oauth = oauth;
       if (cert) settings.certs = path.join(os.tmpdir(), "azurite-suite-certs");
       else settings[`${service}_port`] = this.port;

@@ -24,6 +24,8 @@ class Config:
 
     `oauth` is `basic` to admit tokens whose signature nobody checks, as Azurite does (common/unsigned.py).
 
+    With `versioning`, what a blob was before each change stays as a version.
+
     With `public_access`, a container can be opened to everyone; otherwise that is refused, as new accounts do.
     """
 
@@ -41,6 +43,7 @@ class Config:
     identities: Identities | None = None
     public_access: bool = False
     oauth: str = ""
+    versioning: bool = False
 
 
 def parse(source: Mapping[str, Any]) -> Config:

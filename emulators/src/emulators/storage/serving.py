@@ -33,7 +33,9 @@ async def serving(config: Config, clock: Callable[[], float] = time.time) -> Asy
     ports = _ports(config)
     async with contextlib.AsyncExitStack() as stack:
         folder = config.state
-        blobs = stack.enter_context(contextlib.closing(Blobs(folder / "blobs.sqlite", folder / "blobs", clock)))
+        blobs = stack.enter_context(
+            contextlib.closing(Blobs(folder / "blobs.sqlite", folder / "blobs", clock, config.versioning))
+        )
         queues = stack.enter_context(contextlib.closing(Queues(folder / "queues.sqlite", clock)))
         tables = stack.enter_context(contextlib.closing(Tables(folder / "tables.sqlite", clock)))
         log, journal = (

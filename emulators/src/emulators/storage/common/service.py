@@ -114,6 +114,7 @@ class Service(ABC, Generic[Admitting]):
                 text = service_xml.merged(self._settings.get(PROPERTIES), call.body)
                 self._rules = cors.rules(text)
                 self._settings.put(PROPERTIES, text)
+                self._configured(text)
                 return Answer(202)
             case "GET", "service", "stats":
                 self.account.admit(call, Right("s", ("r",)))
@@ -123,6 +124,9 @@ class Service(ABC, Generic[Admitting]):
             case "POST", "service", "userdelegationkey":
                 return Answer(200, delegation_key(self.account, call), XML)
         raise not_served(call.method, call.path)
+
+    def _configured(self, properties: str) -> None:
+        """Take up new properties of the service, an XML document."""
 
     def _of_policies(self, call: Call, name: str, change: Callable[[str, str], None]) -> Answer:
         """Answer with the stored access policies of a queue or table, for the holder of the key or of a role."""
