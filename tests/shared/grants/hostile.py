@@ -89,7 +89,8 @@ class Session:
 
     def __init__(self, seed: int, trainers: Path) -> None:
         self.seed, self.dice, self.figures = seed, Random(seed), Figures()
-        token.secrets = SeededSecrets(Random(seed))  # type: ignore[assignment]
+        self.secrets = SeededSecrets(Random(seed))
+        vars(token)["secrets"] = self.secrets
         self.pools = {name: self._pool(name) for name in (OWN, OTHERS)}
         route = replace(ROUTE, cluster=OWN, nodes=1, max_nodes=4)
         elastic = replace(route, name="team", template=read_job(ELASTIC), min_nodes=1, nodes=3, resubmissions=2)
@@ -128,7 +129,7 @@ class Session:
                     break
             self._judge_money("at the end", self.most)
         finally:
-            bootstrap.system, token.secrets = before, secrets
+            bootstrap.system, vars(token)["secrets"] = before, secrets
         return self.figures
 
     # who is there
@@ -149,7 +150,7 @@ class Session:
 
     def _things_of_others(self) -> list[str]:
         """People's runs, a drop and notes, with words that nothing else has. Returns the words."""
-        secret, system = f"canary{token.secrets.token_hex(6)}", self.world.system
+        secret, system = f"canary{self.secrets.token_hex(6)}", self.world.system
         names = []
         for number in range(2):
             request = RunRequest(
