@@ -1,1 +1,0 @@
-import{d as a,e as b}from"./chunk-ZE6FF3R3.js";import"./chunk-BJB4XCQS.js";import"./chunk-YDNNJKKM.js";import"./chunk-6VOA437L.js";import"./chunk-Y6JLI3S7.js";import"./chunk-ZQMV4QQJ.js";import"./chunk-I22NCA4T.js";export{a as Compare,b as Parallel};
