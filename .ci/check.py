@@ -76,6 +76,7 @@ LONG = (
     "tests/cli/setup/test_shell_completion.py",
     "tests/e2e/test_api.py::test_a_deployment_is_registered_and_smoked",
     "tests/e2e/test_api.py::test_a_workspace_that_hangs_holds_up_nothing_else",
+    "tests/e2e/test_auditor.py",
     "tests/e2e/test_batchai.py::test_the_horovod_job_trains_with_torch_on_eight_processes",
     "tests/e2e/test_chaos.py",
     "tests/e2e/test_cli.py::test_the_notebook_runs",

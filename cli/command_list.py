@@ -73,5 +73,6 @@ GROUPS = {
     "data": "See the versions of a drop's data.",
     "schedule": "Start runs at set times, or when new files arrive.",
     "notify": "Send notices of events to a webhook, Slack, Teams or mail.",
+    "grant": "Let another program spend so much, on this, until then, and nothing else.",
     "admin": "Administer a deployment. Needs rights on its Azure resources.",
 }

@@ -24,7 +24,7 @@ from rich.console import RenderableType
 from .api.api_outage import OutageMessages
 from .api.client import Api
 from .api.run_names import run_name, suggesting
-from .setup.profiles import Profile, Profiles, choose, config_folder
+from .setup.profiles import Profile, Profiles, bearer, choose, config_folder
 from .terminal_text import Console, Text
 
 P = ParamSpec("P")
@@ -45,6 +45,7 @@ for _name, _help in {
     "data": "See the versions of a drop's data.",
     "schedule": "Start runs at set times, or when new files arrive.",
     "notify": "Send notices of events to a webhook, Slack, Teams or mail.",
+    "grant": "Let another program spend so much, on this, until then, and nothing else.",
     "admin": "Administer a deployment. Needs rights on its Azure resources.",
 }.items():
     groups[_name] = typer.Typer(
@@ -104,6 +105,8 @@ class Session:
 
     @cached_property
     def api(self) -> Api:
+        if token := os.environ.get("TRAINYARD_TOKEN", ""):  # of a grant
+            return Api(f"{self.profile.url.rstrip('/')}/granted", bearer(token))
         return Api(self.profile.url, self.profiles.authenticate(self.profile))
 
     @cached_property

@@ -18,6 +18,7 @@ from shared.kernel.operation import ANYONE, CODER, CONTRIBUTOR, ROLES
 from shared.kernel.person import Person
 
 if TYPE_CHECKING:
+    from shared.kernel.guest import Guest
     from shared.kernel.reply import Caller
 
 CALLER = "x-trainyard-caller"  # percent-encoded
@@ -119,8 +120,33 @@ def caller(req: func.HttpRequest) -> Caller:
     """Return the caller, and whether the caller may do more than read."""
     from shared.kernel.reply import Caller
 
-    may_change = not by_roles() or bool(_roles(req.headers) & {CONTRIBUTOR, CODER})
-    return Caller("entra" if by_roles() else "keys", who(req), may_change)
+    role = _highest(_roles(req.headers)) if by_roles() else CODER
+    return Caller("entra" if by_roles() else "keys", who(req), role in (CONTRIBUTOR, CODER), role)
+
+
+def caller_of_guest(guest: Guest) -> Caller:
+    """Return a guest as a caller without a role. The guest's own rules say what it may do."""
+    from shared.kernel.reply import Caller
+
+    return Caller("grant", guest.person, False)
+
+
+def admit_code_of_guest(guest: Guest) -> None:
+    """Raise Denied unless the guest may run its own code."""
+    if not guest.may_run_code:
+        raise Denied(403, "This token may not run code of its own. Its creator can allow `run-code`.")
+
+
+def _highest(roles: set[str]) -> str:
+    return next((role for role in reversed(ROLES) if role in roles), "")
+
+
+def token(req: func.HttpRequest) -> str:
+    """Return the bearer token of the request. Raises Denied for a request without one."""
+    scheme, _, text = (req.headers.get("authorization") or "").partition(" ")
+    if scheme.lower() != "bearer" or not text.strip():
+        raise Denied(401, "Send the token of a grant: Authorization: Bearer tg_...")
+    return text.strip()
 
 
 def _first(claims: list[tuple[str, str]], kinds: tuple[str, ...]) -> str:

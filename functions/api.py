@@ -22,6 +22,7 @@ from shared.kernel.operation import ANYONE, Operation
 
 if TYPE_CHECKING:
     from shared.api.signature import Signature
+    from shared.kernel.guest import Guest
 
 blueprint = func.Blueprint()
 KEY = "idempotency-key"
@@ -34,26 +35,42 @@ def _register(operation: Operation) -> None:
     blueprint.route(operation.path, methods=[operation.method], auth_level=level)(handler)
 
 
-def _answer(operation: Operation, req: func.HttpRequest) -> func.HttpResponse | Awaitable[func.HttpResponse]:
+def _answer(
+    operation: Operation, req: func.HttpRequest, guest: Guest | None = None
+) -> func.HttpResponse | Awaitable[func.HttpResponse]:
+    """Answer a request for this operation: of a caller whom access.py admitted, or of a guest."""
     from shared.api.signature import signature
 
     declared = signature(operation)
     if operation.no_key and req.headers.get(KEY):
         refused = f"{operation.method} /api/{operation.path} takes no Idempotency-Key: {operation.no_key} Leave it out."
         raise Impossible(refused, "no_idempotency_key")
-    value = declared.function(**{name: _argument(name, declared, req) for name in declared.takes})
+    arguments = {name: _argument(name, declared, req, guest) for name in declared.takes}
+    value = declared.function(**(guest.admitted(bootstrap.system(), operation.name, arguments) if guest else arguments))
     if inspect.isawaitable(value):
         return _awaited(operation, value)
-    return http.conditional(req, http.response(value, operation.status))
+    shown = guest.shown(bootstrap.system(), operation.name, value) if guest else value
+    return http.conditional(req, http.response(shown, operation.status))
 
 
 async def _awaited(operation: Operation, value: Awaitable[Any]) -> func.HttpResponse:
     return http.response(await value, operation.status)
 
 
-def _argument(name: str, declared: Signature, req: func.HttpRequest) -> Any:
+def _granted(req: func.HttpRequest) -> func.HttpResponse | Awaitable[func.HttpResponse]:
+    """Answer the request of a guest: a program whose bearer token, instead of a key or a role, says what it may do."""
+    from functions import guests
+
+    guest = guests.sign_in(req)
+    operation, its = guests.operation_of(req)
+    return _answer(operation, its, guest)
+
+
+def _argument(name: str, declared: Signature, req: func.HttpRequest, guest: Guest | None) -> Any:
     from shared.kernel import parsing
 
+    if guest and name in GUESTS:
+        return GUESTS[name](guest)
     if name in declared.path:
         return req.route_params.get(name, "")
     if name == "query":
@@ -76,6 +93,14 @@ GIVEN: dict[str, Callable[[func.HttpRequest], Any]] = {  # the value of a parame
     "range_header": lambda req: req.headers.get("range"),
     "admit_code": lambda req: partial(access.admit_code, req),
 }
+GUESTS: dict[str, Callable[[Guest], Any]] = {  # the same for a guest, who has no claims and no key
+    "by": lambda guest: guest.person,
+    "caller": access.caller_of_guest,
+    "admit_code": lambda guest: partial(access.admit_code_of_guest, guest),
+}
 
 for _operation in OPERATIONS:
     _register(_operation)
+blueprint.route("granted/{*path}", methods=["GET", "POST", "DELETE"], auth_level=func.AuthLevel.ANONYMOUS)(
+    http.handler("granted", ANYONE, _granted)
+)

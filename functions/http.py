@@ -21,10 +21,12 @@ from shared.kernel.errors import (
     BadSetting,
     Changed,
     Conflict,
+    Forbidden,
     Impossible,
     NotFound,
     TrainyardError,
     Unavailable,
+    Unknown,
 )
 
 Handler = Callable[..., Awaitable[func.HttpResponse]]
@@ -35,6 +37,8 @@ STATUS = {  # the first match counts
     BadSetting: 500,
     Impossible: 422,
     NotFound: 404,
+    Forbidden: 403,
+    Unknown: 401,
     Conflict: 409,
     BadInput: 400,
     Changed: 503,

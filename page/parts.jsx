@@ -226,3 +226,28 @@ export function Drawing({ label, height, kind = "timeline", draw }) {
     </svg>
   );
 }
+
+export const Table = ({ name, columns, rows }) => (
+  <div class="scroll" tabindex="0" role="region" aria-label={name}>
+    <table>
+      <thead>
+        <tr>
+          {columns.map((column) => (
+            <th key={column} scope="col">
+              {column}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((cells, row) => (
+          <tr key={row}>
+            {cells.map((cell, at) => (
+              <td key={at}>{cell}</td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </div>
+);

@@ -21,3 +21,17 @@ export function runSeconds(run) {
   if (!started) return null;
   return between(started.at, ended(run) ? run.history.at(-1)?.at : undefined);
 }
+
+/**
+ * The share of a run that is done by its own curves: the metric `done`, or the last epoch of all; null if neither is
+ * known. The API says the same of runs with a date (shared/deadlines/pace.py).
+ * @param {Map<string, number[][]> | undefined} series
+ * @param {number | null} epochs how many epochs the run trains
+ */
+export function doneShare(series, epochs) {
+  const last = (/** @type {string} */ name) => series?.get(name)?.at(-1)?.[1],
+    done = last("done"),
+    epoch = last("epoch");
+  const share = done ?? (epochs && epoch !== undefined ? epoch / epochs : null);
+  return share === null ? null : Math.max(0, Math.min(1, share));
+}

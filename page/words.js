@@ -62,12 +62,16 @@ export const W = {
     idle: (nodes, until, why) =>
       `${nodes === 1 ? "1 node idles" : `${nodes} nodes idle`} under a lease until ${until}${why ? `: ${why}` : ""}`,
     done: "Done",
+    runningFor: "Running for",
     by: (date) => `by ${date}`,
     promoted: "promoted",
     spent: (today, yesterday) => `Spent on nodes: ${today} today, ${yesterday} yesterday (days in UTC)`,
     next: (what, at) => `${what} starts ${at}`,
-    compared: (better, before) =>
-      better === null ? `beside ${before}` : `${better ? "better" : "worse"} than ${before}`,
+    champion: (version) => `the champion ${version}`,
+    compared: (better, equal, name, value) => {
+      const words = equal ? "equal to" : better === null ? "compared with" : better ? "better than" : "worse than";
+      return `${words} ${name} (${value})`;
+    },
   },
   submit: {
     title: "Submit",
@@ -573,6 +577,21 @@ export const W = {
     versions: ["Version", "Run", "Metrics", "Data", "Began with", "Promoted", "By"],
     history: "History",
     lines: ["When", "What", "By", "Why"],
+    proof: "Proof",
+    signer: "Signed by the key with SHA-256",
+    signsSince: "This deployment signs with it since",
+    unknownKey: "This is no key of this deployment.",
+    withdrawn: "Withdrawn",
+    links: ["", "Link", "Now"],
+    holds: { good: "good", bad: "bad", unknown: "not known" },
+    evidence: "Evidence that came later",
+    noEvidence: "There is none. `attest MODEL/N approval --why TEXT` adds an approval.",
+    attested: ["Kind", "Result", "Says", "By", "When"],
+    passed: "passed",
+    failed: "failed",
+    doesNotCount: "does not count",
+    notSignedIn: "(not signed in)",
+    card: "Model card",
     move: "Move an alias",
     version: "Version",
     moveAsk: (alias, version) => `Move ${alias} to version ${version}?`,

@@ -20,6 +20,7 @@ FEATURES = (
     "shared.usage",
     "shared.diagnosis",
     "shared.data_checks",
+    "shared.grants",
 )
 
 

@@ -22,9 +22,9 @@ from .values import moment
 
 KINDS = ("training", "allocation", "idle", "lease", "unexplained")
 DAY = "day"
-BY = ("run", "cluster", "project", "owner", DAY)
-NOBODY = {"run": "no run", "project": "no project", "owner": "nobody", "cluster": ""}
-By = Annotated[str, typer.Option(metavar="WHAT", help="One line for each run, cluster, project, owner or day.")]
+BY = ("run", "cluster", "project", "owner", "grant", DAY)
+NOBODY = {"run": "no run", "project": "no project", "owner": "nobody", "grant": "no grant", "cluster": ""}
+By = Annotated[str, typer.Option(metavar="WHAT", help="One line for each run, cluster, project, owner, grant or day.")]
 Csv = Annotated[bool, typer.Option("--csv", help="Print the lines as CSV.")]
 Png = Annotated[
     Path | None,
@@ -73,7 +73,7 @@ def _every_day(days: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _write_csv(costs: dict[str, Any]) -> None:
     columns = [name for name in costs["total"] if name not in ("key", "name")]
-    named = ["name"] if costs["by"] == "owner" else []
+    named = ["name"] if costs["by"] in ("owner", "grant") else []
     writer = csv.writer(sys.stdout)
     writer.writerow([costs["by"], *named, *columns])
     for line in costs["lines"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,7 +10,7 @@ from typer import Option
 
 from .. import show
 from ..results import TrustedKey, prints
-from ..session import Session, command
+from ..session import Session, command, user_path
 from ..setup import signing_keys as stored
 
 Digest = Annotated[
@@ -20,18 +21,31 @@ Withdraw = Annotated[
     str,
     Option("--withdraw", metavar="SHA256", help="Withdraw this key for everybody: no signature of it counts any more."),
 ]
+Save = Annotated[
+    Path | None,
+    Option("--save", metavar="FILE", help="Write the trusted public keys (PEM), such as for an auditor."),
+]
 Why = Annotated[str, Option("--why", metavar="TEXT", help="The reason for withdrawing the key.")]
 
 
 @command
 @prints(list[TrustedKey], "POST model-keys/{sha256}/withdraw")
-def keys(session: Session, trust: Digest = "", forget: Forget = "", withdraw: Withdraw = "", why: Why = "") -> None:
+def keys(
+    session: Session,
+    trust: Digest = "",
+    forget: Forget = "",
+    withdraw: Withdraw = "",
+    why: Why = "",
+    save: Save = None,
+) -> None:
     """List the keys that sign models of this deployment, and whether this computer trusts them.
 
     The keys that the deployment has when this computer first needs one are trusted at once. Before you trust a later
     key, compare its SHA-256 with one that you got in another way, for example from the administrator by phone.
 
     Example: trainyard keys
+
+    Example: trainyard keys --save keys.pem
 
     Example: trainyard keys --trust 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
     """
@@ -48,6 +62,11 @@ def keys(session: Session, trust: Digest = "", forget: Forget = "", withdraw: Wi
     if forget:
         stored.forget(session, forget)
     known = stored.trusted(session)
+    if save:
+        stored.write(user_path(save), known.values())
+        session.remark(
+            f"{save} has the {len(known)} trusted key(s): `verify MODEL/N FOLDER --key {save}` needs no API."
+        )
     rows: list[TrustedKey] = [
         {
             "sha256": sha256,

@@ -10,7 +10,7 @@ import typer
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
-def date(text: str) -> str | None:
+def date(text: str, option: str = "--done-by") -> str | None:
     """Parse a moment in this machine's time zone, or a time of day such as `18:00`, which means its next
     occurrence. Returns ISO 8601 with the zone, None for an empty text. Raises BadParameter for other text."""
     if not text:
@@ -22,9 +22,7 @@ def date(text: str) -> str | None:
             return (at if at > now else at + timedelta(days=1)).isoformat()
         return datetime.fromisoformat(text).astimezone().isoformat()
     except ValueError:
-        words = (
-            f"--done-by is {text!r}; write a time of day such as 18:00, or a date and time such as 2026-01-31T18:00."
-        )
+        words = f"{option} is {text!r}; write a time of day such as 18:00, or a date and time such as 2026-01-31T18:00."
         raise typer.BadParameter(words) from None
 
 
@@ -60,3 +58,11 @@ def moment(text: str) -> str:
         return datetime.fromisoformat(text).astimezone(UTC).isoformat(timespec="seconds")
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not a time: write 90m, 2h or 7d ago, or 2026-01-31T12:00.") from None
+
+
+def until(text: str) -> str:
+    """Parse a moment in the future: a duration from now such as `8h`, a time of day in this machine's time zone, or a
+    date and time. Returns ISO 8601 with the zone. Raises BadParameter for other text."""
+    if text[-1:] in UNITS and text[:-1].isdigit():
+        return (datetime.now(UTC) + timedelta(seconds=seconds(text))).isoformat(timespec="seconds")
+    return date(text, "--until") or ""

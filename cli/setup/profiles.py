@@ -161,7 +161,14 @@ class Profiles:
         if not secret:
             return None
         is_key = profile.secret == "key"  # noqa: S105  # the kind of secret, not one
-        return _header("x-functions-key", secret) if is_key else _header("authorization", f"Bearer {secret}")
+        return _header("x-functions-key", secret) if is_key else bearer(secret)
+
+
+def bearer(token: str) -> Authenticate:
+    """Return the function that adds a bearer token to a request. Raises CliError for a text that no header can have."""
+    if not token.isascii() or not token.isprintable():
+        raise CliError("The token has characters that no token has. Copy it again.")
+    return _header("authorization", f"Bearer {token}")
 
 
 def choose(url: str, name: str, env: Mapping[str, str], profiles: Profiles) -> Profile:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,7 +28,7 @@ def trusted(session: Session) -> dict[str, bytes]:
     file = place(session.profile.url)
     if not file.is_file():
         first = [key for key in served(session.api).values() if not key["withdrawn_at"]]
-        _write(file, [str(key["pem"]).encode() for key in first])
+        write(file, [str(key["pem"]).encode() for key in first])
         session.remark(
             f"This computer now trusts {_named(first)} of {session.profile.url}, seen for the first time. Compare the "
             "SHA-256 that `keys` prints with one that you got in another way.",
@@ -72,7 +73,7 @@ def trust(session: Session, sha256: str) -> None:
     if sha256 not in keys:
         raise NotFound(f"{session.profile.url} has no key {sha256[:80]}. It has: {', '.join(keys)}.")
     known = trusted(session) | {sha256: str(keys[sha256]["pem"]).encode()}
-    _write(place(session.profile.url), list(known.values()))
+    write(place(session.profile.url), list(known.values()))
 
 
 def forget(session: Session, sha256: str) -> None:
@@ -80,7 +81,7 @@ def forget(session: Session, sha256: str) -> None:
     known = trusted(session)
     if sha256 not in known:
         raise NotFound(f"This computer does not trust key {sha256[:80]}. It trusts: {', '.join(known) or 'none'}.")
-    _write(place(session.profile.url), [pem for digest, pem in known.items() if digest != sha256])
+    write(place(session.profile.url), [pem for digest, pem in known.items() if digest != sha256])
 
 
 def place(url: str) -> Path:
@@ -90,7 +91,8 @@ def place(url: str) -> Path:
     return config_folder(os.environ) / FOLDER / f"{'local' if name in ('127.0.0.1', 'localhost') else name}.pem"
 
 
-def _write(file: Path, keys: list[bytes]) -> None:
+def write(file: Path, keys: Iterable[bytes]) -> None:
+    """Write these keys into one PEM file, which then has all or none of them."""
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     unfinished = file.with_name(f".{file.name}.{os.getpid()}.part")
     unfinished.write_bytes(b"".join(pem if pem.endswith(b"\n") else pem + b"\n" for pem in keys))

@@ -4,10 +4,11 @@ import { metric, visible } from "../format.js";
 import { useLive } from "../live.js";
 import { ordered } from "../metric.js";
 import { mapOf } from "../own.js";
-import { Ask, Command, Trouble, useOutcome, When } from "../parts.jsx";
+import { Ask, Command, Table, Trouble, useOutcome, When } from "../parts.jsx";
 import { to } from "../route.js";
 import { Spark } from "../spark.jsx";
 import { W } from "../words.js";
+import { Proof } from "./model_proof.jsx";
 import { useRef, useState } from "preact/hooks";
 
 export function Models({ me }) {
@@ -95,6 +96,7 @@ function One({ model, me, again }) {
         ])}
       />
       {me.may_change && model.versions.length > 0 && <Move model={model} again={again} />}
+      {model.versions.length > 0 && <Proof model={model} />}
       <h3>{W.models.history}</h3>
       <Table
         name={W.models.history}
@@ -157,28 +159,3 @@ function Move({ model, again }) {
     </details>
   );
 }
-
-const Table = ({ name, columns, rows }) => (
-  <div class="scroll" tabindex="0" role="region" aria-label={name}>
-    <table>
-      <thead>
-        <tr>
-          {columns.map((column) => (
-            <th key={column} scope="col">
-              {column}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map((cells, row) => (
-          <tr key={row}>
-            {cells.map((cell, at) => (
-              <td key={at}>{cell}</td>
-            ))}
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  </div>
-);

@@ -3,8 +3,10 @@ import { get, post, remove } from "../api.js";
 import { begins, between, duration, inZone, metric, money, share, shortClock, visible } from "../format.js";
 import { useEffect, useState } from "preact/hooks";
 import { useLive } from "../live.js";
+import { ordered } from "../metric.js";
 import { own } from "../own.js";
 import { Ask, Command, Trouble, useOutcome, When } from "../parts.jsx";
+import { doneShare } from "../record.js";
 import { to } from "../route.js";
 import { Spark } from "../spark.jsx";
 import { W } from "../words.js";
@@ -177,7 +179,7 @@ function Running({ runs, shapes }) {
               {W.runs.cost}
             </th>
             <th scope="col" class="number wide">
-              {W.runs.took}
+              {T.runningFor}
             </th>
           </tr>
         </thead>
@@ -190,9 +192,9 @@ function Running({ runs, shapes }) {
                 </a>
               </th>
               <td class="wide">
-                <Spark name={run.headline || ""} points={shapes.get(run.run)?.get(run.headline)} />
+                <Shape run={run} series={shapes.get(run.run)} />
               </td>
-              <td>{done(run)}</td>
+              <td>{done(run, shapes.get(run.run))}</td>
               <td class="number">
                 {money(run.cost)}
                 {run.at_most !== null && <small>{W.run.atMost(money(run.at_most))}</small>}
@@ -206,14 +208,25 @@ function Running({ runs, shapes }) {
   );
 }
 
-const done = (run) =>
-  run.done_by ? (
+/** The curve of the metric that the run is judged by, or of the usual one while no value of it is known. */
+function Shape({ run, series = new Map() }) {
+  const [usual] = ordered([...series.keys()].filter((name) => name !== "epoch")),
+    name = series.has(run.headline) ? run.headline : usual;
+  return <Spark name={name ?? ""} points={series.get(name)} />;
+}
+
+/** The share that is done, and the date by which all of it should be. */
+function done(run, series) {
+  const part = run.done_share ?? doneShare(series, run.epochs);
+  if (part === null && !run.done_by) return W.nothing;
+  return (
     <>
-      {share(run.done_share || 0)}, {T.by(shortClock(run.done_by))} {run.late && <strong>{W.run.late}</strong>}
+      {part !== null && share(part)}
+      {run.done_by && ` ${T.by(shortClock(run.done_by))} `}
+      {run.late && <strong>{W.run.late}</strong>}
     </>
-  ) : (
-    W.nothing
   );
+}
 
 const Waiting = ({ runs }) => (
   <ul class="lines spaced">
@@ -263,15 +276,18 @@ function Since({ value }) {
 
 const NEXT = 5;
 
-/** What a completed run reached, and whether that is better than the run before it. */
+/** What a completed run reached, and whether that is better than the champion and the run before it. */
 function judged(run) {
   if (run.metric === null || run.value === null) return <When at={run.at} />;
-  const words = `${run.metric} ${metric(run.metric, run.value)}`,
-    than = run.before && `${run.before} (${metric(run.metric, run.before_value)})`;
+  const words = [
+    `${run.metric} ${metric(run.metric, run.value)}`,
+    ...[run.champion && { ...run.champion, name: T.champion(run.champion.name) }, run.before]
+      .filter(Boolean)
+      .map(({ name, value, better }) => T.compared(better, value === run.value, name, metric(run.metric, value))),
+  ];
   return (
     <>
-      <When at={run.at} /> · {visible(words)}
-      {than && `, ${T.compared(run.better, visible(than))}`}
+      <When at={run.at} /> · {visible(words.join(", "))}
     </>
   );
 }

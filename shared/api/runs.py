@@ -41,7 +41,7 @@ def create_run(
     if body.job is not None:  # a job's command is code
         admit_code()
     if query.dry_run:
-        return Reply(dry_run.dry_run(ports, body, key))
+        return Reply(dry_run.dry_run(ports, body, key, *by))
     return accepted(create.create_run(ports, body, key, *by))
 
 

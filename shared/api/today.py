@@ -13,18 +13,21 @@ from typing import Annotated, TypeVar
 from msgspec import Meta, Struct
 
 from shared.api import status, today_items
+from shared.api.today_items import Champion
 from shared.clusters.azureml_cache import sight, waiting
 from shared.kernel.encode import Json, plain
 from shared.kernel.errors import TrainyardError
 from shared.kernel.memory import Topic
 from shared.money import api as money
 from shared.ports import AllPorts
+from shared.runs.find_run import find_run
 from shared.runs.model import Run, RunState
 from shared.runs.ports import RunFilter, Runs
 from shared.schedules.ports import Schedules
 
 NEWEST = 100  # runs among which failed and completed ones are found; one request
 MOST = 50  # items of each list
+CHAMPIONS = 10  # versions that completed runs are compared with; two requests each
 SHOWN = timedelta(seconds=5)
 TODAY = Topic[Json]("today", SHOWN)
 LIVE = (RunState.RUNNING, RunState.QUEUED, RunState.SUBMITTED, RunState.RECEIVED)
@@ -53,7 +56,8 @@ class RunningToday(Struct):
     started_at: datetime | None
     cost: Annotated[float | None, Meta(description="Dollars so far; null if unknown.")]
     at_most: Annotated[float | None, Meta(description="The greatest possible cost; null if no price is known.")]
-    done_share: Annotated[float | None, Meta(description="From 0 to 1, for a run with a date.")]
+    done_share: Annotated[float | None, Meta(description="From 0 to 1, of a run with a date or with steps.")]
+    epochs: Annotated[int | None, Meta(description="How many epochs the run trains; null if nobody said.")]
     done_by: datetime | None
     late: bool
     headline: str | None
@@ -66,14 +70,21 @@ class WaitingToday(Struct):
     expected_at: datetime | None
 
 
+class Rival(Struct):
+    """What a completed run is compared with."""
+
+    name: Annotated[str, Meta(description="A version as model/number, or a run.")]
+    value: float
+    better: Annotated[bool | None, Meta(description="Whether the run is better; null if equal, or if nobody knows.")]
+
+
 class CompletedToday(Struct):
     run: str
     at: datetime
     metric: str | None
     value: Annotated[float | None, Meta(description="Of the saved model.")]
-    before: Annotated[str | None, Meta(description="The completed run before it of the same experiment.")]
-    before_value: float | None
-    better: Annotated[bool | None, Meta(description="Null if equal, or if it is unknown which direction is better.")]
+    champion: Annotated[Rival | None, Meta(description="The version at the alias of the experiment's model.")]
+    before: Annotated[Rival | None, Meta(description="The completed run before it of the same experiment.")]
 
 
 class MovedToday(Struct):
@@ -147,7 +158,9 @@ def _today(ports: AllPorts, its_schedules: Schedules) -> Json:
         "needs": needs,
         "running": [today_items.running(run) for run in live if run.progress.state is RunState.RUNNING],
         "waiting": reading.part("clusters", lambda: [_waiting(ports, run) for run in live if _waits(run)]),
-        "completed": today_items.completed(newest, now)[:MOST],
+        "completed": today_items.completed(
+            newest, reading.part("champions", lambda: _champions(ports, newest, now)), now
+        ),
         "promotions": reading.part("models", lambda: today_items.promotions(ports.models.all(), now)),
         "next": reading.part("schedules", lambda: _next(its_schedules)),
     }
@@ -177,6 +190,19 @@ def _waiting(ports: AllPorts, run: Run) -> Json:
     why = waiting(ports, run)
     expected = plain(why.expected_at) if why else None
     return {"run": run.name, "since": plain(run.created_at), "why": why.why if why else "", "expected_at": expected}
+
+
+def _champions(ports: AllPorts, newest: list[Run], now: datetime) -> list[Champion]:
+    """Return the versions at up to CHAMPIONS aliases, those moved last, with the experiment that each is of."""
+    if not today_items.completed(newest, (), now):
+        return []
+    found = []
+    for model, number in today_items.champion_numbers(ports.models.all(), ports.routes)[:CHAMPIONS]:
+        version = ports.models.version(model, number)
+        run = find_run(ports.runs, version.run) if version else None
+        if version and run:
+            found.append(Champion(version, run.asked.experiment))
+    return found
 
 
 def _idle(ports: AllPorts, now: datetime) -> list[Json]:

@@ -5,15 +5,17 @@ An item that needs somebody names one thing, says why in one sentence, and has t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from shared.clusters.lease_model import Lease
 from shared.clusters.model import Cluster
 from shared.drops.model import Drop
 from shared.jobs.metric_goal import Goal, goal_of
+from shared.jobs.route import Routes
 from shared.kernel.encode import Json, plain
-from shared.models.model import Model
+from shared.models.model import Model, Version
 from shared.money.ledger import KINDS
 from shared.runs.features import outline, part_of
 from shared.runs.model import Run, RunState
@@ -22,6 +24,7 @@ from shared.runs.views.summary import best_metric, cause, model_metrics
 FAILED_FOR = timedelta(days=7)  # a failure older than this no longer needs anybody
 YESTERDAY = timedelta(hours=24)
 NEARLY_SPENT = 0.8  # of a budget
+PRODUCTION = "production"  # the alias of a champion if no route names another
 
 
 def failed_runs(runs: Sequence[Run], now: datetime) -> list[Json]:
@@ -106,41 +109,79 @@ def running(run: Run) -> Json:
         "cost": cost,
         "at_most": run.money.greatest,
         "done_share": said.done_share,
+        "epochs": epochs if isinstance(epochs := run.asked.parameters.get("epochs"), int) and epochs > 0 else None,
         "done_by": plain(said.done_by),
         "late": said.late_since is not None,
         "headline": best[0] if best else None,
     }
 
 
-def completed(runs: Sequence[Run], now: datetime) -> list[Json]:
-    """Return the runs completed within YESTERDAY, each with its metric and that of the run before of its experiment."""
+@dataclass(frozen=True)
+class Champion:
+    """The version at an alias, and the experiment of its run."""
+
+    version: Version
+    experiment: str
+
+
+def champion_numbers(models: Iterable[Model], routes: Routes) -> list[tuple[str, int]]:
+    """Return each model that has an alias, with the version at its alias; those moved last come first.
+
+    The alias is the one for which a route's runs compete, else `production`, else the alias that was moved last.
+    """
+    named = {route.model.name: route.model.alias for route in routes.values() if route.model}
+    found = []
+    for model in models:
+        last = max(model.aliases, key=lambda alias: model.aliases[alias].at, default="")
+        wanted = (named.get(model.name, ""), PRODUCTION, last)
+        if alias := next((model.aliases[name] for name in wanted if name in model.aliases), None):
+            found.append((alias.at, model.name, alias.number))
+    return [(name, number) for _, name, number in sorted(found, reverse=True)]
+
+
+def completed(runs: Sequence[Run], champions: Sequence[Champion], now: datetime) -> list[Json]:
+    """Return the runs completed within YESTERDAY, the newest first.
+
+    Each has its metric, and the values of the champion and of the completed run before it of its experiment.
+    """
     ended = [run for run in runs if run.progress.state is RunState.COMPLETED and not part_of(run)]
     recent = [(at, run) for at, run in enumerate(ended) if now - _ended(run) < YESTERDAY]
-    return [
-        _completed(run, next((old for old in ended[at + 1 :] if old.asked.experiment == run.asked.experiment), None))
-        for at, run in recent
-    ]
+    return [_completed(run, champions, ended[at + 1 :]) for at, run in recent]
 
 
-def _completed(run: Run, before: Run | None) -> Json:
+def _completed(run: Run, champions: Sequence[Champion], older: Sequence[Run]) -> Json:
     best = best_metric(run)
-    metric = best[0] if best else None
-    value = model_metrics(run).get(metric) if metric else None
-    earlier = model_metrics(before).get(metric) if before and metric else None
+    metric = best[0] if best else ""
+    ruling = [(str(each.version), each.version.metrics) for each in champions if _is_champion_for(each, run)]
+    before = [(old.name, model_metrics(old)) for old in older if old.asked.experiment == run.asked.experiment]
     return {
         "run": run.name,
         "at": plain(_ended(run)),
-        "metric": metric,
-        "value": value,
-        "before": before.name if before and earlier is not None else None,
-        "before_value": earlier,
-        "better": _is_better(run, metric, value, earlier),
+        "metric": metric or None,
+        "value": model_metrics(run).get(metric),
+        "champion": _rival(run, metric, ruling),
+        "before": _rival(run, metric, before),
     }
 
 
-def _is_better(run: Run, metric: str | None, value: float | None, earlier: float | None) -> bool | None:
+def _is_champion_for(champion: Champion, run: Run) -> bool:
+    return champion.experiment == run.asked.experiment and champion.version.run != run.name
+
+
+def _rival(run: Run, metric: str, others: Iterable[tuple[str, Mapping[str, float]]]) -> Json | None:
+    """Return the first of the others that has the metric, and whether the run is better than it."""
+    value = model_metrics(run).get(metric)
+    if value is None:
+        return None
+    known = ((name, metrics[metric]) for name, metrics in others if metric in metrics)
+    return next(
+        ({"name": name, "value": its, "better": _is_better(run, metric, value, its)} for name, its in known), None
+    )
+
+
+def _is_better(run: Run, metric: str, value: float, earlier: float) -> bool | None:
     """Return whether the value is better; None if they are equal, or if nobody says which direction is better."""
-    if metric is None or value is None or earlier is None or value == earlier:
+    if value == earlier:
         return None
     goal = run.measured.goals.get(metric) or goal_of(metric)
     return None if goal is None else (value > earlier) is (goal == Goal.MAXIMIZE)

@@ -43,7 +43,9 @@ def why_waiting(run: Run, cluster: Cluster | None, ahead: list[str]) -> Waiting:
         return blocker
     if ahead and cluster.busy_nodes + nodes > cluster.max_nodes:
         others = f" and {len(ahead) - 1} more" if len(ahead) > 1 else ""
-        why = f"{ahead[0]}{others} are ahead of it; {cluster.busy_nodes} of {cluster.max_nodes} nodes are in use."
+        verb = "are" if others else "is"
+        in_use = f"{cluster.busy_nodes} of {cluster.max_nodes} nodes are in use"
+        why = f"{ahead[0]}{others} {verb} ahead of it; {in_use}."
         return Waiting("other_run", why, since)
     moved = cluster.allocation_since if cluster.allocation == "Resizing" else None
     coming = max(0, cluster.target_nodes - cluster.idle_nodes - cluster.running_nodes)

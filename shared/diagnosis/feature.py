@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from shared.diagnosis.causes import Diagnosis
+from shared.diagnosis.causes import Cause, Diagnosis
 from shared.diagnosis.facts import RunIsSick
 from shared.diagnosis.failed_run import notice_facts, with_diagnosis
 from shared.diagnosis.health import RunHealth
@@ -60,7 +60,8 @@ def notify_of_sick_run(ports: EventPorts, fact: RunIsSick) -> None:
 
 def outline_of(run: Run) -> RunOutline:
     found = run.feature(Diagnosis)
-    return RunOutline(cause=found.summary) if found else RunOutline()
+    known = found is not None and found.cause is not Cause.NOT_KNOWN  # else the log's last line says more
+    return RunOutline(cause=found.summary) if found and known else RunOutline()
 
 
 FEATURE = Feature(

@@ -8,10 +8,10 @@ from shared.drops.facts import DropComplete
 from shared.drops.model import Drop
 from shared.runs.decide import first_moment
 from shared.runs.facts import RunRecorded
-from shared.runs.features import Origin, begun
+from shared.runs.features import Origin, begun, owner_of_drop
 from shared.runs.intake.from_job import run_of
 from shared.runs.intake.job_lifetime import within_lifetime
-from shared.runs.model import Run, RunState
+from shared.runs.model import People, Run, RunState
 from shared.runs.ports import RunPorts
 
 
@@ -43,8 +43,14 @@ def _run(ports: RunPorts, drop: Drop) -> Run:
             experiment=run.asked.experiment or drop.key.route,
             generation=drop.generation,
         ),
-        people=replace(run.people, owner=drop.owner),
+        people=_owner(run.people, drop),
         money=replace(run.money, project=ports.admission.project_of(job.tags, drop.key.route)),
     )
     run = replace(run, progress=replace(run.progress, history=first_moment(run, shorter)))
     return begun(ports, run, Origin(None, route, route.limits)) if route else run
+
+
+def _owner(people: People, drop: Drop) -> People:
+    """The owner that the drop's name proves, otherwise the owner that the uploader named."""
+    proven = owner_of_drop(drop.key)
+    return replace(people, owner=proven.name or drop.owner, owner_id=proven.id)

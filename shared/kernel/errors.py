@@ -6,6 +6,8 @@
     |   |-- BadSetting   a wrong setting or routes file
     |   `-- Impossible   a readable request for something that does not or cannot exist
     |-- NotFound         no object has this name
+    |-- Forbidden        the caller may not do this
+    |-- Unknown          the request's token names no caller
     |-- Conflict         the current state does not allow the action; a later attempt may succeed
     |-- Changed          a row changed between read and write; read the row again
     `-- Unavailable      a service refused, or its circuit is open; the same call may succeed later
@@ -45,6 +47,14 @@ class Impossible(BadInput):
 
 class NotFound(TrainyardError):
     code = "not_found"
+
+
+class Forbidden(TrainyardError):
+    code = "forbidden"
+
+
+class Unknown(TrainyardError):
+    code = "unauthenticated"
 
 
 class Conflict(TrainyardError):

@@ -16,3 +16,4 @@ class Person(NamedTuple):
 
 
 NOBODY = Person()
+PROGRAM = "grant:"  # begins the id of a program with a grant; an object id in Entra ID is a GUID

@@ -30,8 +30,12 @@ def problem(status: int, code: str, detail: str, headers: Mapping[str, str] | No
 
 @dataclass(frozen=True)
 class Caller:
-    """The caller and the caller's rights. A caller with a key of the host has all rights."""
+    """The caller and the caller's rights. A caller with a key of the host has all rights.
 
-    auth: str  # keys or entra
+    `role` is the highest role of the caller, '' for a program with a token.
+    """
+
+    auth: str  # keys, entra or grant
     person: Person
     may_change: bool
+    role: str = ""

@@ -101,15 +101,23 @@ def attestations(ports: ModelPorts, version: Version) -> list[Attestation]:
 
 def demand(ports: ModelPorts, version: Version, alias: str) -> None:
     """Raise Conflict, with what is missing, if a route of this model demands attestations before the alias moves."""
-    missing = list(_missing(ports, version, alias))
-    if missing:
+    if gaps := list(missing(ports, version, alias)):
         raise Conflict(
-            f"{version.model}@{alias} can't move to {version}: {' '.join(missing)} `attest {version} KIND` adds one.",
+            f"{version.model}@{alias} can't move to {version}: {' '.join(gaps)} `attest {version} KIND` adds one.",
             "attestation_missing",
         )
 
 
-def _missing(ports: ModelPorts, version: Version, alias: str) -> Iterator[str]:
+def required(routes: Routes, model: str) -> dict[str, list[str]]:
+    """Return the kinds of attestations that the routes of a model demand, by the alias that they guard."""
+    kinds: dict[str, list[str]] = {}
+    for rule in _rules(routes, model):
+        kinds.setdefault(rule.alias, []).extend(kind for kind in rule.require if kind not in kinds.get(rule.alias, ()))
+    return {alias: each for alias, each in kinds.items() if each}
+
+
+def missing(ports: ModelPorts, version: Version, alias: str) -> Iterator[str]:
+    """Yield a sentence for each attestation that the alias's routes demand and that the version lacks."""
     rules = [rule for rule in _rules(ports.routes, version.model) if alias == rule.alias and rule.require]
     if not rules:
         return

@@ -7,13 +7,14 @@ JSON.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 from uuid import NAMESPACE_URL, uuid5
 
+from shared.kernel.storage import Blob
 from shared.models.decide import ChangeRequest
 from shared.models.evidence import Evidence
-from shared.models.sources import all_packages, not_known, of_packages
+from shared.models.sources import all_packages, code_digests, not_known, of_packages, parameters_of
 
 if TYPE_CHECKING:
     from cyclonedx.model.bom import Bom
@@ -92,7 +93,8 @@ def _model(evidence: Evidence, name: str, number: int) -> Component:
         Component(name=file, type=ComponentType.FILE, hashes=[HashType(alg=HashAlgorithm.SHA_256, content=digest)])
         for file, digest in evidence.weights.items()
     ]
-    properties = {"run": evidence.run.name, "code": evidence.maker.jobs.code, "parent": evidence.parent}
+    code = {name: digest for name, digest in code_digests(evidence).items() if digest}
+    properties = {"run": evidence.run.name, **code, "parent": evidence.parent}
     return Component(
         name=name,
         version=str(number),
@@ -106,27 +108,37 @@ def _model(evidence: Evidence, name: str, number: int) -> Component:
 
 
 def _data(evidence: Evidence) -> Iterator[Component]:
-    """Yield the drop, with the files as subcomponents, each with SHA-256 or MD5."""
+    """Yield the drop and the other inputs, with the files as subcomponents."""
+    from cyclonedx.model.component import Component, ComponentType
+
+    asked = evidence.run.asked
+    sources: list[tuple[str, str | None, str, Iterable[tuple[Blob, str]]]] = []
+    if evidence.data:
+        sources.append((asked.drop, str(asked.generation), f"drop:{asked.drop}", evidence.data))
+    sources += [(f"input {each.name}", None, f"input:{each.name}", each.files) for each in evidence.inputs]
+    for name, version, reference, files in sources:
+        yield Component(
+            name=name,
+            version=version,
+            type=ComponentType.DATA,
+            bom_ref=reference,
+            components=_files(files),
+            description=evidence.stated.get("data_origin"),
+            licenses=_licences(evidence.stated.get("data_licence")),
+        )
+
+
+def _files(files: Iterable[tuple[Blob, str]]) -> list[Component]:
+    """Return the files, each with SHA-256 or MD5."""
     from cyclonedx.model import HashAlgorithm, HashType
     from cyclonedx.model.component import Component, ComponentType
 
-    if not evidence.data:
-        return
-    files = []
-    for blob, sha256 in evidence.data:
+    components = []
+    for blob, sha256 in files:
         kinds = ((HashAlgorithm.SHA_256, sha256), (HashAlgorithm.MD5, blob.md5))
         hashes = [HashType(alg=kind, content=digest) for kind, digest in kinds if digest]
-        files.append(Component(name=blob.name, type=ComponentType.FILE, hashes=hashes))
-    asked = evidence.run.asked
-    yield Component(
-        name=asked.drop,
-        version=str(asked.generation),
-        type=ComponentType.DATA,
-        bom_ref=f"drop:{asked.drop}",
-        components=files,
-        description=evidence.stated.get("data_origin"),
-        licenses=_licences(evidence.stated.get("data_licence")),
-    )
+        components.append(Component(name=blob.name, type=ComponentType.FILE, hashes=hashes))
+    return components
 
 
 def _libraries(evidence: Evidence) -> Iterator[Component]:
@@ -153,10 +165,11 @@ def _model_card(evidence: Evidence) -> Json:
     """Return CycloneDX's model card: how the model was trained, on which data, and its metrics."""
     run = evidence.run
     data = [{"ref": f"drop:{run.asked.drop}"}] if evidence.data else []
+    data += [{"ref": f"input:{each.name}"} for each in evidence.inputs]
     metrics = [{"type": name, "value": f"{value:g}"} for name, value in sorted(run.measured.of_model.items())]
     properties = [
         {"name": f"hyperparameter:{name}", "value": str(value)}
-        for name, value in sorted(evidence.maker.asked.parameters.items())
+        for name, value in sorted(parameters_of(evidence).items())
     ]
     stated = evidence.stated
     uses, limits = stated.get("intended_use"), stated.get("limits")

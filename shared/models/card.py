@@ -11,6 +11,8 @@ from shared.models.bom import components
 
 Json = dict[str, Any]
 CARD = "README.md"
+NOT_KNOWN = "not known"
+PARENTS = ("parent model", "continued run")
 MOST_PACKAGES = 40
 MOST_CLASSES = 50
 
@@ -43,7 +45,11 @@ def card(provenance: Json, bom: Json) -> str:
             "",
             "## Data",
             _data(asked, inner["data"]),
+            *_inputs(build["resolvedDependencies"]),
             *_checked(inner["data"].get("check") or {}),
+            "",
+            "## Origin",
+            *_table(("fact", "value"), _origin(build, run)),
             "",
             "## Training",
             *_training(asked, inner["node"], run),
@@ -90,6 +96,45 @@ def _data(asked: Json, data: Json) -> str:
     return words + (f" Their SHA-256 is not known: {data['notHashed']}" if data["notHashed"] else "")
 
 
+def _inputs(rows: list[Json]) -> list[str]:
+    """Return a line for each input outside of the drop. Its files and their SHA-256 are in provenance.json."""
+    named = (row for row in rows if str(row["name"]).startswith("input ") and "files" in row.get("annotations", {}))
+    return [
+        f"- I{_cell(row['name'])[1:]}: `{_cell(row['uri'])}`, {row['annotations']['files']:,} file(s)" for row in named
+    ]
+
+
+def _origin(build: Json, run: Json) -> list[tuple[str, str]]:
+    """Return what made the model, and for whom: a row for each fact, also for one that nobody knows."""
+    asked, rows = build["externalParameters"], build["resolvedDependencies"]
+    owner = run["owner"] or NOT_KNOWN
+    members = [each["job"] for each in run.get("elastic", {}).get("members", ())]
+    return [
+        ("kind of run", asked["kind"]),
+        ("asked for by", owner if run["ownerIsVerified"] or not run["owner"] else f"{owner}, without a sign-in"),
+        *_codes(rows),
+        *((row["name"], row["uri"]) for row in _of_kind(rows, "environment")),
+        *((row["name"], row["uri"]) for row in rows if row["name"] in PARENTS),
+        *([("trial of the sweep", asked["trial"])] if asked.get("trial") else []),
+        *([("trial of", run["trial"]["sweep"])] if run.get("trial") else []),
+        *([("members", ", ".join(members))] if members else []),
+    ]
+
+
+def _codes(rows: list[Json]) -> list[tuple[str, str]]:
+    """Return the digest and the commit of each code."""
+    lines = []
+    for row in _of_kind(rows, "code"):
+        commit, digest = row["digest"].get("gitCommit", ""), row["digest"].get("sha256", NOT_KNOWN)
+        changed = ", with changes that were not committed" if row["annotations"].get("changedSinceCommit") else ""
+        lines.append((row["name"], f"SHA-256 {digest}, commit {commit or NOT_KNOWN}{changed}"))
+    return lines or [("code", NOT_KNOWN)]
+
+
+def _of_kind(rows: list[Json], kind: str) -> list[Json]:
+    return [row for row in rows if row["name"] == kind or str(row["name"]).startswith(f"{kind} of step ")]
+
+
 def _checked(check: Json) -> list[str]:
     """Return the data card as lines: the verdict, a table of classes by split, how much was read, and the warnings."""
     if not check:
@@ -106,13 +151,22 @@ def _checked(check: Json) -> list[str]:
 
 
 def _training(asked: Json, node: Json, run: Json) -> list[str]:
-    trial = f" Trained by trial `{_cell(asked['trial'])}` of the sweep." if asked.get("trial") else ""
-    words = f"{asked['nodes']} node(s) of {_cell(asked['cluster'])}, {run['attempts']} attempt(s)"
+    most, fewest = asked["nodes"], run.get("elastic", {}).get("min_nodes", asked["nodes"])
+    words = f"{most if fewest == most else f'{fewest} to {most}'} node(s) of {_cell(asked['cluster'])}"
+    words += f", {run['attempts']} attempt(s)"
     words += f", {run['seconds']:,.0f} s" if run["seconds"] is not None else ""
     words += f", ${run['dollars']:.2f}" if run["dollars"] is not None else ""
     words += f"; processor {_cell(node['processor'])}" if node.get("processor") else ""
-    parameters = _table(("parameter", "value"), sorted(asked["parameters"].items()))
-    return [f"Command: `{_cell(asked['command'])}`.{trial}", "", *parameters, "", f"{words}."]
+    steps = asked.get("steps") or {"": asked}
+    return [line for name, step in steps.items() for line in _step(name, step)] + [f"{words}."]
+
+
+def _step(name: str, step: Json) -> list[str]:
+    """Return the command and the parameters of a job, or of a step of a pipeline, whose data are not parameters."""
+    head = f"Step `{_cell(name)}`: " if name else ""
+    parameters = [(key, value) for key, value in sorted(step["parameters"].items()) if not isinstance(value, dict)]
+    table = ["", *_table(("parameter", "value"), parameters)] if parameters else []
+    return [f"{head}Command: `{_cell(step['command'])}`.", *table, ""]
 
 
 def _packages(bom: Json) -> list[str]:

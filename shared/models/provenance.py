@@ -106,7 +106,8 @@ def _times(run: Run) -> Json:
 def _claims(asked: ChangeRequest) -> list[str]:
     if asked.by.id:
         return []
-    return [f"Who promoted the model: {asked.by.name or 'nobody'} is the client's own claim, without a sign-in."]
+    claim = f"{asked.by.name} is the client's own claim" if asked.by.name else "nobody signed in"
+    return [f"Who promoted the model: {claim}."]
 
 
 def _run_facts(evidence: Evidence) -> Json:

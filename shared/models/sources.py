@@ -12,7 +12,7 @@ from urllib.parse import quote
 from shared.jobs.card import FACTS
 from shared.jobs.location import DROPS_STORE, Location
 from shared.jobs.readers.git import source_of
-from shared.jobs.readers.pipeline import steps
+from shared.jobs.readers.pipeline import step_inputs, steps
 from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import Environment, JobSpec, uses_own_code
 from shared.jobs.upload import digest_in
@@ -78,7 +78,8 @@ def _unknown_result(evidence: Evidence) -> Iterator[str]:
     elif not run.measured.saved:
         yield "Whether the metrics are those of the saved weights: they are last values, as the trainer did not say."
     if not run.people.owner_id:
-        yield f"Who requested the run: {run.people.owner or 'nobody'} is the client's own claim."
+        claim = f"{run.people.owner} is the client's own claim" if run.people.owner else "nobody signed in"
+        yield f"Who requested the run: {claim}."
     trials = evidence.maker is not run  # whose cost is in the part of the sweep
     if not trials and (run.money.cost is None or run.money.cost.unpriced):
         yield "The cost of the run: no price is known for all of its nodes."
@@ -129,12 +130,27 @@ def _inputs(evidence: Evidence) -> Iterator[Json]:
             yield file | {"uri": f"{each.place.rstrip('/')}#{quote(blob.name)}"}
 
 
+def code_digests(evidence: Evidence) -> dict[str, str]:
+    """Return the SHA-256 of the code of the job, or of each step; '' where it is not known."""
+    made = evidence.maker.jobs.code
+    return {
+        f"code{_of(name)}": digest_in(job.code) or (made if uses_own_code(job) else "")
+        for name, job in jobs_of(evidence)
+    }
+
+
+def parameters_of(evidence: Evidence) -> Json:
+    """Return the parameters of the job; for a pipeline those of each step, as `STEP.NAME`, without inputs of data."""
+    steps = step_inputs(evidence.run.asked.request)
+    values = {f"{step}.{name}": value for step, its in steps.items() for name, value in its.items()}
+    return evidence.maker.asked.parameters | {name: each for name, each in values.items() if not isinstance(each, dict)}
+
+
 def _code(evidence: Evidence) -> Iterator[Json]:
     """Yield the code of the job, or of each step, with the digest and the digest's method."""
-    source = source_of(evidence.run.asked.request)
+    source, digests = source_of(evidence.run.asked.request), code_digests(evidence)
     for name, job in jobs_of(evidence):
-        sent = digest_in(job.code)
-        digest = sent or (evidence.maker.jobs.code if uses_own_code(job) else "")
+        sent, digest = digest_in(job.code), digests[f"code{_of(name)}"]
         known = {kind: value for kind, value in (("sha256", digest), ("gitCommit", source.commit)) if value}
         if not known:
             continue

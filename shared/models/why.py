@@ -16,7 +16,7 @@ from shared.kernel.errors import NotFound, TrainyardError
 from shared.kernel.parsing import read_json
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.kernel.storage import Blobs, Place
-from shared.models.attestations import attestations
+from shared.models.attestations import attestations, missing, required
 from shared.models.evidence import MODELS
 from shared.models.find import aliases_of, chosen_by, model_named
 from shared.models.hashing import MOST_DATA_FILES
@@ -71,6 +71,7 @@ def chain(ports: ModelPorts, version: Version) -> list[Link]:
         _environment(predicate),
         *_parent(ports.runs, version),
         *_attested(ports, version),
+        *_required(ports, version),
         _cost(run),
     ]
 
@@ -247,6 +248,16 @@ def _attested(ports: ModelPorts, version: Version) -> Iterator[Link]:
         says = f": {each.says}" if each.says else ""
         state = BAD if each.problem or not each.passed else GOOD
         yield Link(each.kind, state, each.problem or f"{words}{says}.")
+
+
+def _required(ports: ModelPorts, version: Version) -> Iterator[Link]:
+    """Say of each alias that demands attestations whether the version has them. The alias must not lack any."""
+    here = aliases_of(model_named(ports.models, version.model), version.number)
+    for alias, kinds in required(ports.routes, version.model).items():
+        gaps = list(missing(ports, version, alias))
+        state = (BAD if alias in here else UNKNOWN) if gaps else GOOD
+        says = " ".join(gaps) or "They are there."
+        yield Link("required", state, f"{version.model}@{alias} demands {', '.join(kinds)}. {says}")
 
 
 def _cost(run: Run) -> Link:

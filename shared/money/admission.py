@@ -21,6 +21,7 @@ from shared.money.model import Account, Quote, month_of
 from shared.money.policy import Policy
 from shared.money.ports import MoneyPorts
 from shared.money.prices import Price, Prices
+from shared.runs import features
 from shared.runs.model import Run
 from shared.runs.node_use import seconds_of
 from shared.runs.ports import Refusal, RunPorts
@@ -50,10 +51,15 @@ class BudgetAdmission:
         return priced(self.ports, run)
 
     def admit(self, run: Run) -> None:
-        admit(self.ports, run)
+        features.reserve(self.ports, run)
+        try:
+            admit(self.ports, run)
+        except Conflict:
+            features.release(self.ports, run)
+            raise
 
     def refusal(self, run: Run) -> Refusal | None:
-        return refusal(self.ports, run)
+        return features.refusal(self.ports, run) or refusal(self.ports, run)
 
     def usual_seconds(self, run: Run) -> float | None:
         seconds = seconds_before(self.ports, run)

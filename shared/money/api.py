@@ -30,7 +30,8 @@ CHARGES = Topic[tuple[datetime, list[Day]]](
 
 class CostsQuery(Struct):
     by: Annotated[
-        Literal["run", "cluster", "project", "owner"], Meta(description="What each line of the report stands for.")
+        Literal["run", "cluster", "project", "owner", "grant"],
+        Meta(description="What each line of the report stands for."),
     ] = "project"
     since: (
         Annotated[
@@ -45,12 +46,12 @@ class CostsQuery(Struct):
 
 
 class CostLine(Struct):
-    """Dollars by payer. Costs without a run, project or owner have the key ''."""
+    """Dollars by payer. Costs without a run, project, owner or grant have the key ''."""
 
     key: Annotated[
         str, Meta(description="For an owner, the object id in Entra ID, or else the name that the owner gave.")
     ]
-    name: Annotated[str, Meta(description="The name of an owner with an object id; otherwise empty.")]
+    name: Annotated[str, Meta(description="The name of an owner with an object id, or a grant's; otherwise empty.")]
     spent: float
     training: float
     allocation: float

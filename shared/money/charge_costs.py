@@ -27,6 +27,7 @@ from shared.money.policy import Budget
 from shared.money.ports import MoneyPorts
 from shared.money.prices import RETAIL
 from shared.money.sampled import Sampled
+from shared.runs import features
 from shared.runs.codes import CancelCode
 from shared.runs.decide import is_over
 from shared.runs.model import Cost, Run
@@ -64,6 +65,7 @@ def keep_books(ports: MoneyPorts) -> None:
     steps = Attempts("books")
     steps.do("prices", partial(_refresh_prices, ports))
     steps.do("charges", partial(_charge, ports))
+    steps.do("limits of features", partial(features.keep_books, ports))
     steps.end()
 
 

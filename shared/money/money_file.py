@@ -10,11 +10,12 @@ import yaml
 from shared.kernel import yaml_files
 from shared.kernel.errors import BadInput, BadSetting
 from shared.kernel.names import NAME
+from shared.kernel.operation import ROLES
 from shared.kernel.parsing import plain
 from shared.money.policy import Budget, Policy
 from shared.money.prices import TIERS, Price, Prices, read_csv
 
-KEYS = {"region", "budgets", "prices", "standing"}
+KEYS = {"region", "budgets", "prices", "standing", "grants"}
 _BUDGET = {  # key: (default, least, most)
     "month": (None, 0, 1e9),
     "run": (None, 0, 1e9),
@@ -37,6 +38,7 @@ def load(file: Path, region: str = "") -> Policy:
         raise BadSetting(f"{file} has unknown keys {_list(unknown)}; choose from {_list(KEYS)}.")
     own = Prices(_price(entry, f"{file}: prices") for entry in _entries(document, "prices", list, file))
     budgets = _entries(document, "budgets", dict, file)
+    sizes = {"grants": _sizes(_entries(document, "grants", dict, file), file)} if "grants" in document else {}
     return Policy(
         region=_region(str(document.get("region") or ""), str(file)) or region,
         budgets={_name(name, file): _budget(entry, f"{file}: budget {name!r}") for name, entry in budgets.items()},
@@ -46,7 +48,16 @@ def load(file: Path, region: str = "") -> Policy:
             str(name): _number(value, name, 0, 1e9, f"{file}: standing")
             for name, value in _entries(document, "standing", dict, file).items()
         },
+        **sizes,
     )
+
+
+def _sizes(entries: dict[Any, Any], file: Path) -> dict[str, float]:
+    """Return the largest budget of a grant by the role of its creator."""
+    roles = {role.rpartition(".")[2]: role for role in ROLES}
+    if unknown := set(entries) - set(roles):
+        raise BadSetting(f"{file}: grants has unknown roles {_list(map(str, unknown))}; choose from {_list(roles)}.")
+    return {roles[name]: _number(value, name, 0, 1e6, f"{file}: grants") for name, value in entries.items()}
 
 
 def _budget(entry: Any, where: str) -> Budget:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from shared.kernel.operation import CODER
 from shared.money.prices import Prices
 
 
@@ -27,7 +28,8 @@ class Budget:
 class Policy:
     """The money file. `prices` come from the file; `shipped` come with the app.
 
-    `standing` maps each cost that exists without nodes to dollars per month.
+    `standing` maps each cost that exists without nodes to dollars per month. `grants` maps each role to the largest
+    budget of a grant that people with this role may create; a role has the largest of the roles before it, too.
     """
 
     region: str = ""
@@ -35,3 +37,4 @@ class Policy:
     prices: Prices = field(default_factory=Prices)
     shipped: Prices = field(default_factory=Prices)
     standing: Mapping[str, float] = field(default_factory=dict)
+    grants: Mapping[str, float] = field(default_factory=lambda: {CODER: 100.0})

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
+from shared.kernel.person import PROGRAM
 from shared.money.ledger import KINDS
 from shared.money.model import Day, Row
 
-BY = ("run", "cluster", "project", "owner")
+BY = ("run", "cluster", "project", "owner", "grant")
 MOST_LINES = 1000
 OTHERS = "(others)"
 _HOUR = 3600
@@ -23,8 +24,8 @@ class Line:
     price. `unknown_hours` are the possible further node hours during gaps in the counts.
 
     For an owner, `key` is the object id in Entra ID and `name` the owner's latest name; without an id, `key` is the
-    name that the owner gave. Only whole clusters have unknown hours, and savings against always-on and Azure ML's
-    default; for other lines, these are 0 and None.
+    name that the owner gave. For a grant, `key` is the id and `name` the purpose. Only whole clusters have unknown
+    hours, and savings against always-on and Azure ML's default; for other lines, these are 0 and None.
     """
 
     key: str
@@ -65,14 +66,20 @@ _KEY: dict[str, Callable[[Day, Row], Key]] = {
     "cluster": lambda day, _: (day.cluster, False),
     "project": lambda _, row: (row.project, False),
     "owner": lambda _, row: (row.owner_id or row.owner, bool(row.owner_id)),
+    "grant": lambda _, row: (grant, True) if (grant := _grant(row.owner_id)) else ("", False),
 }
 
 
-def report(days: Iterable[Day], by: str, until: datetime) -> GroupedCosts:
-    """Group the rows of these days by run, cluster, project or owner. The last day ends at `until`.
+def _grant(owner_id: str) -> str:
+    """Return the id of the grant whose program has this owner id; '' for a person."""
+    return owner_id.removeprefix(PROGRAM) if owner_id.startswith(PROGRAM) else ""
 
-    Each row of the books is in exactly one line. Rows without a run, project or owner have the key ''. An owner is an
-    object id, whatever the name: two people with one name are two owners, and a renamed person is one owner.
+
+def report(days: Iterable[Day], by: str, until: datetime) -> GroupedCosts:
+    """Group the rows of these days by run, cluster, project, owner or grant. The last day ends at `until`.
+
+    Each row of the books is in exactly one line. Rows without a run, project, owner or grant have the key ''. An owner
+    is an object id, whatever the name: two people with one name are two owners, and a renamed person is one owner.
     """
     days_in_order = sorted(days, key=lambda day: day.day)
     rows: dict[Key, list[Row]] = defaultdict(list)

@@ -126,6 +126,7 @@ _MAKERS: dict[str, _Maker] = {
     "ClusterIdle": _idle,
     "BudgetWarned": _budget,
     "BudgetReached": _budget,
+    "GrantUsed": _budget,
     "AliasMoved": _alias,
     "ChallengeLost": _lost,
     "MessagePoisoned": _poison,

@@ -21,10 +21,13 @@ from shared.jobs.route import Route
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import TrainyardError
 from shared.kernel.facts import Fact
+from shared.kernel.guest import Guest
 from shared.kernel.parts import FeaturePart
+from shared.kernel.person import NOBODY, Person
 from shared.runs.codes import CancelCode
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import Run
+from shared.runs.ports import Refusal
 from shared.runs.progress.workload import Workload
 from shared.runs.pulse import Ailment, NodePulse, Pulse
 
@@ -60,7 +63,7 @@ class RunOutline:
     """What features say of a run in a list or an overview. None and '' mean that no feature says it.
 
     `cause` is why the run failed, `dollars` what it costs with its parts, `parts` how many parts have begun. A run with
-    a date has `done_by`, the share that is done, and since when it is known to be late.
+    a date has `done_by`, and since when it is known to be late. `done_share` is the share that is done, from 0 to 1.
     """
 
     cause: str = ""
@@ -139,6 +142,12 @@ class Feature:
     - `before_sealing`: looks at a complete drop before it is sealed
     - `check_files`: answers what a drop of this route with these files would be told, {} for nothing
     - `data_facts`: facts about a run's data that the provenance of its model states
+    - `guest_of`: the program behind a bearer token, None for a text that is no token of this feature; raises Unknown
+    - `reserve`: reserves the run's greatest cost in a limit of the feature's own, before the run is recorded and again
+      before it is submitted; raises Conflict. `release` takes this back for a run that does not start, and `refusal`
+      says why `reserve` would raise
+    - `keep_books`: writes what runs have cost, with the books; called every five minutes
+    - `owner_of_drop`: the owner of a drop whose name only this owner gets addresses for; NOBODY for another drop
     - `notice_facts`: facts that the feature adds to a notice of a run
     - `mend`: completes a run whose row the previous version wrote
     """
@@ -160,6 +169,12 @@ class Feature:
     before_sealing: Callable[[Any, Closing], Opinion] | None = None
     check_files: Callable[[Any, Route, CheckedDrop], Json] | None = None
     data_facts: Callable[[Run], Json] | None = None
+    guest_of: Callable[[Any, str], Guest | None] | None = None
+    reserve: Callable[[Any, Run], None] | None = None
+    release: Callable[[Any, Run], None] | None = None
+    refusal: Callable[[Any, Run], Refusal | None] | None = None
+    keep_books: Callable[[Any], None] | None = None
+    owner_of_drop: Callable[[DropKey], Person] | None = None
     notice_facts: Callable[[Run], dict[str, str]] | None = None
     mend: Callable[[Run], Run] | None = None
 
@@ -243,6 +258,45 @@ def price_on(run: Run, cluster: str) -> float | None:
     """The price of a node-hour for this run on this cluster; None if no feature has a price."""
     asked = (feature.price_on(run, cluster) for feature in features() if feature.price_on)
     return next((price for price in asked if price is not None), None)
+
+
+def guest_of(ports: Any, token: str) -> Guest | None:
+    """The program behind a bearer token; None if no feature knows such tokens. Raises Unknown."""
+    found = (feature.guest_of(ports, token) for feature in features() if feature.guest_of)
+    return next(filter(None, found), None)
+
+
+def reserve(ports: Any, run: Run) -> None:
+    """Reserve the run's greatest cost in the features' own limits. Raises Conflict if one of them does not allow it."""
+    for feature in features():
+        if feature.reserve:
+            feature.reserve(ports, run)
+
+
+def release(ports: Any, run: Run) -> None:
+    """Take back what `reserve` reserved for a run that does not start."""
+    for feature in features():
+        if feature.release:
+            feature.release(ports, run)
+
+
+def refusal(ports: Any, run: Run) -> Refusal | None:
+    """Why a feature's own limit would not let the run start now; None if every limit would."""
+    asked = (feature.refusal(ports, run) for feature in features() if feature.refusal)
+    return next(filter(None, asked), None)
+
+
+def keep_books(ports: Any) -> None:
+    """Let the features write what runs have cost."""
+    for feature in features():
+        if feature.keep_books:
+            feature.keep_books(ports)
+
+
+def owner_of_drop(drop: DropKey) -> Person:
+    """The owner for whom alone the app makes addresses for uploads to this drop; NOBODY for a drop of anyone."""
+    owners = (feature.owner_of_drop(drop) for feature in features() if feature.owner_of_drop)
+    return next((owner for owner in owners if owner.id), NOBODY)
 
 
 def findings(ports: Any, runs: Sequence[Run]) -> dict[str, RunFinding]:

@@ -34,6 +34,7 @@ EXECUTED = (
     "README.md",
     "docs/jobs.md",
     "docs/clusters.md",
+    "docs/grants.md",
     "docs/operations.md",
     "docs/schedules-and-notices.md",
 )
@@ -146,6 +147,12 @@ notify list
 notify test n-0123456789abcdef
 notify log n-0123456789abcdef
 notify remove n-0123456789abcdef
+grant create --for json --budget 5 --until 1h --routes mnist --clusters cpu-cluster
+grant list --open
+grant show 0123456789ab
+grant narrow 0123456789ab --budget 3
+grant extend 0123456789ab --at-once 6
+grant revoke 0123456789ab
 admin register
 admin replay
 open @latest --print
@@ -206,6 +213,7 @@ NAMED = {  # a made-up name: the command that lists such things, and the field w
     "20260131T080000-0123abcd": (("leases",), "lease"),
     "s-0123456789abcdef": (("schedule", "list"), "id"),
     "n-0123456789abcdef": (("notify", "list"), "id"),
+    "0123456789ab": (("grant", "list"), "id"),
 }
 
 

@@ -70,7 +70,12 @@ def test_a_run_is_promoted_and_an_alias_moved(lab: Lab) -> None:
     page.get_by_role("button", name="Move an alias").click()
     page.get_by_role("button", name="Yes, move it").click()
     expect(page.locator(".state.completed", has_text="production → 2")).to_be_visible()
-    assert lab.api("GET", "models/acted")["history"][0]["why"] == "it is larger"
+    version = lab.api("GET", "models/acted")
+    assert version["history"][0]["why"] == "it is larger"
+    lab.api("POST", "models/acted/versions/2/attestations", {"kind": "approval", "says": "reviewed in June"})
+    page.get_by_text("Proof", exact=True).first.click()
+    expect(page.locator("details code", has_text=version["versions"][0]["signer"])).to_be_visible()
+    expect(page.get_by_role("region", name="Evidence that came later")).to_contain_text("reviewed in June")
     assert lab.faults == []
     page.close()
 

@@ -24,7 +24,7 @@ WORKS_WITH_EVERY_FEATURE = (  # tests of what features add to
     "tests/shared/drops/test_sealing.py",
 )
 OF_FEATURES = ("tests/shared/elastic", "tests/shared/pipelines", "tests/shared/sweeps/test_swept_drops.py")
-FAST = ("-k", "not tables and not dies and not crash")
+FAST = ("-k", "not tables and not dies and not crash and not new_row")  # the last would start a storage emulator
 SCHEDULES = ("-m", "benchmarks.schedules", "--seed", "0", "--seconds", "1")
 WITHOUT = os.environ.get("TRAINYARD_WITHOUT", "")  # a feature, or all: minutes for each, so only the night has time
 ALL = ("tests/contract", "tests/functions", "tests/shared")

@@ -21,11 +21,11 @@ import aiohttp
 import pytest
 import requests
 from azure.core.pipeline.transport import AsyncHttpTransport, HttpTransport
-from azure.storage.blob import _download
+from azure.storage.blob import BlobServiceClient, RetentionPolicy, _download
 from yarl import URL
 
 from emulator_tests.microsoft.clock import Clock
-from emulator_tests.microsoft.serve import PRINCIPAL, TOKEN_KEY
+from emulator_tests.microsoft.serve import PRINCIPAL, SOFT_DELETE, TOKEN_KEY, VERSIONED
 from emulators import process, tokens
 from emulators.storage.common.identities import AUDIENCE
 from emulators.storage.keys import ACCOUNT, KEY
@@ -56,12 +56,17 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in ("live_test_only", "playback_test_only"):
         config.addinivalue_line("markers", f"{name}: Microsoft's")
     os.environ |= {"EMULATED_ACCOUNT_NAME": ACCOUNT, "EMULATED_ACCOUNT_KEY": KEY}
+    os.environ |= {"EMULATED_VERSIONED_ACCOUNT_NAME": VERSIONED, "EMULATED_SOFT_DELETE_ACCOUNT_NAME": SOFT_DELETE}
     os.environ["EMULATED_TOKEN"] = tokens.issue(TOKEN_KEY, PRINCIPAL, AUDIENCE)
     argv = [sys.executable, "-m", "emulator_tests.microsoft.serve", str(STATE)]
     part = process.start("storage", argv, log=STATE / "storage.log")
     config.add_cleanup(partial(_stop, part))
     _without_azure()
-    _send_here({name: urlsplit(part.info[f"{name}_url"]).port or 0 for name in ("blob", "queue", "table")})
+    ports = {f"{ACCOUNT}.{name}": urlsplit(part.info[f"{name}_url"]).port or 0 for name in ("blob", "queue", "table")}
+    ports |= {f"{name}.blob": urlsplit(part.info[name]).port or 0 for name in (VERSIONED, SOFT_DELETE)}
+    _send_here(ports)
+    with BlobServiceClient(f"https://{SOFT_DELETE}.blob.core.windows.net", KEY) as blobs:
+        blobs.set_service_properties(delete_retention_policy=RetentionPolicy(enabled=True, days=5))
     # Between two tries of a client.
     HttpTransport.sleep = lambda _self, _seconds: None  # type: ignore[assignment, method-assign]
     AsyncHttpTransport.sleep = _not_slept  # type: ignore[assignment, method-assign]
@@ -119,12 +124,12 @@ def _send_here(ports: dict[str, int]) -> None:
 
     def here(url: str, headers: Any) -> tuple[str, dict[str, str]] | None:
         parts = urlsplit(url)
-        name, _, rest = parts.netloc.partition(".")
-        service = rest.removesuffix(".core.windows.net")
-        if service not in ports:
+        place = parts.netloc.removesuffix(".core.windows.net")
+        port = ports.get(place.replace("-secondary.", ".", 1))
+        if port is None:
             return None
-        target = urlunsplit(("http", f"127.0.0.1:{ports[service]}", *parts[2:]))
-        return target, {**(headers or {}), "Host": f"{name}.{service}.localhost"}
+        target = urlunsplit(("http", f"127.0.0.1:{port}", *parts[2:]))
+        return target, {**(headers or {}), "Host": f"{place}.localhost"}
 
     def sent(session: requests.Session, method: str, url: str, *given: Any, **more: Any) -> requests.Response:
         if found := here(url, more.get("headers")):

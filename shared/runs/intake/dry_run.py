@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from shared.jobs.build import build
@@ -16,7 +17,9 @@ from shared.runs.ports import Reason, RunPorts
 from shared.runs.progress.workloads import workload
 
 
-def dry_run(ports: RunPorts, request: RunRequest, key: str | None = None) -> dict[str, Any]:
+def dry_run(
+    ports: RunPorts, request: RunRequest, key: str | None = None, owner: str = "", owner_id: str = ""
+) -> dict[str, Any]:
     """The job of this request, and why it could not start now: `{"job": ..., "reasons": [{"code", "message"}]}`.
 
     For an elastic run, the job is the first member's. Creates nothing. Without a key, the job's name differs at every
@@ -24,6 +27,7 @@ def dry_run(ports: RunPorts, request: RunRequest, key: str | None = None) -> dic
     """
     parsed_request = read_request(ports, request, run_name(ports.new_token, key))
     run = first_record(ports, parsed_request)
+    run = replace(run, people=replace(run.people, owner=owner, owner_id=owner_id))
     how = workload(run)
     job = how.job_spec(run, how.jobs(run).get(0, run.name), ports.rendezvous, run.created_at)
     job, reasons = checked_job(ports, job, how.fewest_nodes(run))

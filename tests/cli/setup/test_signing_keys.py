@@ -44,6 +44,16 @@ def version_is(server: Any, signer: FakeSigner) -> None:
         server.says(f"/output/e/r/{name}", content, etag='"1"')
 
 
+def test_the_trusted_keys_are_saved_for_an_auditor(server: Any, run: Callable[..., int], tmp_path: Path) -> None:
+    """keys --save writes the trusted keys alone: `verify --key` and the auditor's script read that file."""
+    keys_are(server, row(OLD))
+    file = tmp_path / "keys.pem"
+    assert run("keys", "--url", server.url) == 0
+    keys_are(server, row(NEW), row(OLD, until="2026-02-03T04:05:06Z"))
+    assert run("keys", "--save", str(file), "--url", server.url) == 0
+    assert file.read_bytes() == OLD.public_key()
+
+
 def test_a_new_key_is_trusted_only_after_it_was_said_so(
     server: Any, run: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +19,10 @@ from shared.diagnosis.causes import Cause, Certainty, Diagnosis
 from shared.drops.model import Drop, DropState
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Unavailable
+from shared.models.model import Alias, Model, Version
+from shared.models.ports import Write
 from shared.money.ledger import KINDS
+from shared.pipelines.model import PipelineSteps, Step, StepState
 from shared.runs.model import Cost, Moment, Run, RunState
 from shared.sweeps.model import SweepSummary, TrialOf
 from tests.fakes.parts import changed
@@ -105,8 +109,50 @@ def test_a_completed_run_is_compared_with_the_run_before(world: World) -> None:
         world.runs.insert(a_run(world, name, RunState.COMPLETED, hours, **measured))
     told = {each["run"]: each for each in today(world)["completed"]}
     assert set(told) == {"second", "third"}
-    assert (told["second"]["before"], told["second"]["better"]) == ("first", True)
-    assert (told["third"]["before_value"], told["third"]["better"]) == (0.9, False)
+    assert told["second"]["before"] == {"name": "first", "value": 0.8, "better": True}
+    assert told["third"]["before"] == {"name": "second", "value": 0.9, "better": False}
+    assert told["third"]["champion"] is None
+
+
+def test_a_completed_run_is_compared_with_the_champion(world: World) -> None:
+    """With the version at the alias of its experiment's model, but not with itself; a run without the metric between
+    them does not hide the run before."""
+    for name, hours, metrics in (("first", 30, {"accuracy": 0.8}), ("mute", 3, {}), ("last", 1, {"accuracy": 0.85})):
+        world.runs.insert(a_run(world, name, RunState.COMPLETED, hours, best_metrics=metrics, last_metrics=metrics))
+    other = a_run(world, "other", RunState.COMPLETED, 40, experiment="else")
+    world.runs.insert(other)
+    for model, run, accuracy in (("digits", "first", 0.8), ("others", "other", 0.1), ("own", "last", 0.85)):
+        at = world.clock()
+        version = Version(model, 7, run, at, "", "d", "s", metrics={"accuracy": accuracy})
+        world.models.write(None, Write(Model(model, 7, 1, {"production": Alias(7, at)}), [], version))
+    told = {each["run"]: each for each in today(world)["completed"]}
+    assert told["last"]["champion"] == {"name": "digits/7", "value": 0.8, "better": True}
+    assert told["last"]["before"] == {"name": "first", "value": 0.8, "better": True}
+    assert told["mute"]["champion"] is None
+
+
+def test_a_champion_is_at_the_alias_of_the_route(world: World) -> None:
+    """Else at `production`, else at the alias that was moved last."""
+    at = world.clock()
+    aliases = {"old": Alias(1, at), "production": Alias(2, at), "new": Alias(3, at + timedelta(hours=1))}
+    route = SimpleNamespace(model=SimpleNamespace(name="routed", alias="old"))
+    models = [Model("routed", 3, 1, aliases), Model("plain", 3, 1, aliases), Model("bare", 3, 1)]
+    models.append(Model("odd", 3, 1, {name: aliases[name] for name in ("old", "new")}))
+    found = today_items.champion_numbers(models, {"r": route})  # type: ignore[dict-item]
+    assert sorted(found) == [("odd", 3), ("plain", 2), ("routed", 1)]
+
+
+def test_how_far_a_run_is(world: World) -> None:
+    """A pipeline has the share of its completed steps; others say how many epochs they train."""
+    steps = PipelineSteps((Step("a", StepState.COMPLETED), Step("b", StepState.RUNNING)))
+    for run in (
+        a_run(world, "steps", RunState.RUNNING, kind="pipeline").having(steps),
+        a_run(world, "plain", RunState.RUNNING, parameters={"epochs": 5}),
+    ):
+        world.runs.insert(run)
+    told = {each["run"]: each for each in today(world)["running"]}
+    assert told["steps"]["done_share"] == 0.5
+    assert (told["plain"]["done_share"], told["plain"]["epochs"]) == (None, 5)
 
 
 def test_a_day_without_costs_is_free(world: World) -> None:

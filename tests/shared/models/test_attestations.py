@@ -84,6 +84,9 @@ def test_an_alias_moves_only_with_what_its_route_demands(world: World) -> None:
 
     assert "'approval'" in refused()
     assert "'scan'" in refused()
+    (demanded,) = [link for link in chain(system, version) if link.link == "required"]
+    assert (demanded.state, "demands approval, scan" in demanded.says) == ("unknown", True)
+    assert "the attestation 'scan', and the version has none that counts" in demanded.says
     attest(system, version, "approval", True, "my own work", ANN)
     assert "'approval', and the version has none that counts" in refused()
     world.clock.advance(1)
@@ -97,6 +100,8 @@ def test_an_alias_moves_only_with_what_its_route_demands(world: World) -> None:
     world.clock.advance(1)
     scanned(system, version)
     assert point(system, "churn", 1, "production", asked(world)).aliases["production"].number == 1
+    demanded = chain(system, version)[-2]
+    assert (demanded.link, demanded.state) == ("required", "good")
     assert undo(system, "churn", "production", asked(world)).aliases.keys() == {"staging"}
 
 

@@ -1,4 +1,6 @@
-"""What a proof tells of each kind of run: the table of docs/models.md, cell by cell, against an observer's record."""
+"""What a proof tells of each kind of run: the table of docs/models.md, cell by cell.
+
+An auditor's script reads the folder; an observer wrote down what really happened."""
 
 from __future__ import annotations
 
@@ -12,24 +14,30 @@ from typing import Any
 import msgspec
 import pytest
 
+from examples import audit_model
+from examples.audit_model import NOT_KNOWN
 from shared.jobs.readers.azureml import read_job
 from shared.jobs.upload import File, digest
 from shared.kernel.person import Person
 from shared.models.decide import ChangeRequest
+from shared.models.model import Version
 from shared.models.promote import promote_run
-from shared.models.provenance import PROVENANCE
+from shared.models.signature import SIGNATURE, read_signature
 from shared.models.sources import OF_TRAINERS, OF_UPLOAD
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest
 from shared.runs.intake.retry_and_continue import continue_run
 from shared.runs.names import run_of_job
+from shared.runs.results.outputs import archive_folder
 from tests.fakes.world import ELASTIC, ROUTE, World, trainers_folder
 
 ANN = Person("ann", "id-ann")
 FREEZE = {"torch": "2.13.0", "numpy": "2.4.6"}
 NODE = {"python": "3.11.7", "processor": "x86_64 Observed", "packages": FREEZE}
+MARKER = {"mnist/a/_SUCCESS": hashlib.sha256(b"").hexdigest()}
 CODE = b"print('hello')"
 ELSEWHERE = {"type": "uri_folder", "path": "azureml://datastores/workspaceblobstore/paths/elsewhere/"}
+Told = dict[str, Any]
 MODELS: dict[str, Any] = {"outputs": {"models": {"type": "uri_folder"}}, "compute": "azureml:cpu-cluster"}
 
 
@@ -63,7 +71,7 @@ def trainers_digest(world: World) -> str:
     return content.hexdigest()
 
 
-def finish(world: World, *, facts: bool = True, word: bool = True) -> None:
+def finish(world: World, *, facts: bool = True, word: bool = True, metrics: bool = True) -> None:
     """Every job runs to its end, and leaves what its trainer writes."""
     world.run_until_idle()
     for name in [name for name, job in world.jobs.jobs.items() if job.raw not in ("Completed", "Failed")]:
@@ -73,6 +81,8 @@ def finish(world: World, *, facts: bool = True, word: bool = True) -> None:
         world.clock.advance(30)
         folder = f"trainyard/{run_of_job(name)}/models"
         world.job_goes(name, "Completed")
+        if not metrics:
+            world.blobs.remove("azureml-blobstore", [f"trainyard/{run_of_job(name)}/metrics/metrics.jsonl"])
         if facts:
             place = f"ExperimentRun/dcid.{name}/outputs/environment.json"
             world.blobs.put("azureml", place, json.dumps(NODE).encode())
@@ -104,11 +114,28 @@ def single(world: World) -> Seen:
     world.complete("2.bin")
     run = world.only_run().name
     finish(world)
-    data = {"mnist/a/1.bin": sha256(b"one"), "mnist/a/2.bin": sha256(b"x")}
+    data = {"mnist/a/1.bin": sha256(b"one"), "mnist/a/2.bin": sha256(b"x"), **MARKER}
     return Seen(run, data, {"code": trainers_digest(world)}, {"epochs": 2})
 
 
-def own_code(world: World) -> Seen:
+def request(world: World) -> Seen:
+    """A run that somebody asked for, of the trainer's job, on the files of a drop."""
+    world.upload("mnist/a/1.bin", b"one")
+    world.complete()
+    finish(world)
+    run = asked(world, "one", template="mnist", data="drops/mnist/a", parameters={"epochs": 5})
+    finish(world)
+    return Seen(run, {"mnist/a/1.bin": sha256(b"one"), **MARKER}, {"code": trainers_digest(world)}, {"epochs": 5})
+
+
+def mlflow(world: World) -> Seen:
+    """Code of one's own that logs its metric to MLflow, and writes nothing else of itself."""
+    seen = own_code(world, to_mlflow=True)
+    assert "metrics/mlflow.jsonl" in world.archived(world.runs.get(seen.run).value)
+    return seen
+
+
+def own_code(world: World, to_mlflow: bool = False) -> Seen:
     """A job file with its own code and data elsewhere, whose code writes nothing about its node."""
     world.blobs.put("azureml-blobstore", "elsewhere/1.csv", b"rows")
     world.clock.advance(60)
@@ -121,8 +148,11 @@ def own_code(world: World) -> Seen:
     }  # fmt: skip
     run = asked(world, "own", job=job)
     world.run_until_idle()
-    world.blobs.put("azureml", f"ExperimentRun/dcid.{run}/outputs/metrics.json", b'{"test_accuracy": 0.7}')
-    finish(world, facts=False, word=False)
+    if to_mlflow:
+        world.jobs.metrics[run] = {"test_accuracy": [(1, 0.6, 1.0), (2, 0.7, 2.0)]}
+    else:
+        world.blobs.put("azureml", f"ExperimentRun/dcid.{run}/outputs/metrics.json", b'{"test_accuracy": 0.7}')
+    finish(world, facts=False, word=False, metrics=not to_mlflow)
     return Seen(run, {"elsewhere/1.csv": sha256(b"rows")}, {"code": name}, {"lr": 0.5})
 
 
@@ -161,7 +191,15 @@ def sweep(world: World) -> Seen:
     archived = world.blobs.containers["output"]
     best = next(t for t in (f"{run}-t0", f"{run}-t1") if archived[f"digits/{run}/models/model.pt"].data == t.encode())
     epochs = world.jobs.jobs[best].spec["inputs"]["epochs"]
-    return Seen(run, {"mnist/a/1.bin": sha256(b"x")}, {"code": trainers_digest(world)}, {"epochs": epochs}, best)
+    return Seen(
+        run, {"mnist/a/1.bin": sha256(b"x"), **MARKER}, {"code": trainers_digest(world)}, {"epochs": epochs}, best
+    )
+
+
+def trial(world: World) -> Seen:
+    """One trial of a sweep, promoted itself."""
+    seen = sweep(world)
+    return replace(seen, run=str(seen.nodes), nodes=seen.run)
 
 
 def elastic(world: World) -> Seen:
@@ -170,7 +208,9 @@ def elastic(world: World) -> Seen:
     run = asked(world, "team", template="team", data="drops/mnist/a")
     finish(world)
     members = {name for name in world.jobs.jobs if run_of_job(name) == run}
-    return Seen(run, {"mnist/a/1.bin": sha256(b"x")}, {"code": trainers_digest(world)}, {"epochs": 2}, members)
+    return Seen(
+        run, {"mnist/a/1.bin": sha256(b"x"), **MARKER}, {"code": trainers_digest(world)}, {"epochs": 2}, members
+    )
 
 
 def continued(world: World) -> Seen:
@@ -181,73 +221,58 @@ def continued(world: World) -> Seen:
 
 
 KINDS: dict[str, Callable[[World], Seen]] = {
-    "single job": single,
+    "drop": single,
+    "request": request,
     "own code": own_code,
+    "MLflow": mlflow,
     "pipeline": pipeline,
     "sweep": sweep,
+    "trial": trial,
     "elastic run": elastic,
     "continued run": continued,
 }
 
 
-def dependency(proof: Any, name: str) -> Any:
-    return next((d for d in proof["buildDefinition"]["resolvedDependencies"] if d["name"] == name), {})
+def has_parameters(told: Told, seen: Seen) -> bool:
+    return bool(told["parameters"] == seen.parameters)
 
 
-def has_digests(proof: Any, digests: dict[str, str]) -> bool:
-    return all(dependency(proof, name).get("digest", {}).get("sha256") == told for name, told in digests.items())
-
-
-def has_parameters(proof: Any, seen: Seen) -> bool:
-    given = proof["buildDefinition"]["externalParameters"]
-    steps = {name: its["parameters"] for name, its in given.get("steps", {}).items()}
-    return seen.parameters in (given["parameters"], steps)
-
-
-def has_nodes(proof: Any, seen: Seen) -> bool:
-    given, run = proof["buildDefinition"]["externalParameters"], proof["trainyard_run"]
+def has_nodes(told: Told, seen: Seen) -> bool:
     if isinstance(seen.nodes, set):
-        members = run["elastic"]
-        limits = (members["min_nodes"], given["nodes"])
-        return {each["job"] for each in members["members"]} == seen.nodes and limits == (1, 2)
+        return set(told["members"]) == seen.nodes and told["nodes"] == "1 to 2 of cpu-cluster"
     if isinstance(seen.nodes, str):
-        return bool(given["trial"] == seen.nodes)
-    return bool(given["nodes"])
+        return bool(told["trial"] == seen.nodes)
+    return str(told["nodes"])[0].isdigit()
 
 
-def has_packages(proof: Any, _: Seen) -> bool:
-    told = {d["uri"] for d in proof["buildDefinition"]["resolvedDependencies"] if d.get("uri", "").startswith("pkg:")}
-    return told == {f"pkg:pypi/{name}@{version}" for name, version in FREEZE.items()}
-
-
-FACTS: dict[str, tuple[Callable[[Any, Seen], bool], str]] = {  # the fact, and the beginning of the sentence without it
+FACTS: dict[str, tuple[Callable[[Told, Seen], bool], str]] = {  # the fact, and the beginning of the sentence without it
     "data, each file's SHA-256": (
-        lambda proof, seen: bool(seen.data) and has_digests(proof, seen.data),
+        lambda told, seen: bool(seen.data) and told["data"] == seen.data,
         "The content of the data",
     ),
-    "code, digest": (
-        lambda proof, seen: has_digests(proof, seen.code),
-        "The content of the code",
-    ),
-    "commit": (lambda proof, _: "gitCommit" in str(proof["buildDefinition"]["resolvedDependencies"]), "The commit of"),
+    "code, digest": (lambda told, seen: told["code"] == seen.code, "The content of the code"),
+    "commit": (lambda told, _: told["commit"] != NOT_KNOWN, "The commit of"),
     "parameters": (has_parameters, ""),
     "nodes, members or trial": (has_nodes, ""),
-    "packages and processor": (has_packages, "The packages and the processor"),
-    "parent": (lambda proof, seen: bool(seen.parent) and seen.parent in str(dependency(proof, "continued run")), "?"),
+    "packages and processor": (
+        lambda told, _: (told["packages"], told["processor"]) == (FREEZE, NODE["processor"]),
+        "The packages and the processor",
+    ),
+    "parent": (lambda told, seen: bool(seen.parent) and told["parents"] == [f"urn:trainyard:run:{seen.parent}"], "?"),
     "checkpoints of the parent": (lambda *_: False, "The content of the checkpoints"),
     "metrics of the saved weights": (
-        lambda proof, _: proof["trainyard_run"]["metrics"]["test_accuracy"]["saidBy"] == "trainer",
+        lambda told, _: (told["metrics"]["test_accuracy"], told["said by"]["test_accuracy"]) == (0.85, "trainer"),
         "Whether the metrics",
     ),
-    "who asked for the run": (lambda proof, _: proof["trainyard_run"]["ownerIsVerified"], "Who requested the run"),
-    "who promoted it": (lambda proof, _: proof["trainyard_model"]["promotedById"] == "id-ann", "Who promoted"),
+    "who asked for the run": (lambda told, _: told["asked for by"] != NOT_KNOWN, "Who requested the run"),
+    "who promoted it": (lambda told, _: told["promoted by"] == ANN.name, "Who promoted"),
 }  # fmt: skip
 
 
 def documented() -> dict[str, dict[str, str]]:
     """The table of docs/models.md: cell by kind and fact."""
     lines = Path("docs/models.md").read_text("utf-8").splitlines()
-    begin = next(n for n, line in enumerate(lines) if line.startswith("| fact | single job |"))
+    begin = next(n for n, line in enumerate(lines) if line.startswith("| fact | drop |"))
     kinds = [cell.strip() for cell in lines[begin].strip("|").split("|")][1:]
     table: dict[str, dict[str, str]] = {kind: {} for kind in kinds}
     for line in lines[begin + 2 :]:
@@ -259,23 +284,45 @@ def documented() -> dict[str, dict[str, str]]:
     return table
 
 
+def fetched(world: World, version: Version, folder: Path) -> Path:
+    """The folder that `fetch` writes: every signed file, and the signature."""
+    run = world.runs.get(version.run).value
+    signature = world.blobs.read("output", f"{version.proof}/{SIGNATURE}", 1 << 20)
+    for name in (*read_signature(signature)[0], SIGNATURE):
+        at = archive_folder(run) if name.startswith("models/") or name == "manifest.json" else version.proof
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(world.blobs.read("output", f"{at}/{name}", 1 << 20))
+    return folder
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_proof_of_each_kind_is_as_the_table_says(world: World, kind: str) -> None:
-    """`yes`: the proof has the fact, as the observer saw it. `not known`: a sentence of the proof, of the card and of
-    the bill of materials says that nobody knows it. A dash: such a run has no such fact."""
+def test_an_auditor_reads_of_each_kind_what_the_table_says(world: World, tmp_path: Path, kind: str) -> None:
+    """With the folder and the public key alone. `yes`: the auditor reads the fact, as the observer saw it. `not known`:
+    a sentence of the proof, of the card and of the bill of materials says that nobody knows it. A dash: such a run has
+    no such fact."""
     seen = KINDS[kind](world)
     version = promote_run(world.system, seen.run, "churn", "", ChangeRequest(world.clock(), ANN), allow_code=True)
-    proof = json.loads(world.blobs.read("output", f"{version.proof}/{PROVENANCE}", 1 << 20))["predicate"]
-    card = world.blobs.read("output", f"{version.proof}/README.md", 1 << 20).decode()
-    bom = world.blobs.read("output", f"{version.proof}/bom.json", 1 << 20).decode()
+    folder = fetched(world, version, tmp_path / "fetched")
+    assert audit_model.check(folder, world.signer.public_key()) == []
+    proof = audit_model.provenance(folder)
+    questions = (audit_model.from_what, audit_model.by_whom, audit_model.with_what, audit_model.how_good)
+    told = {name: answer for question in questions for name, answer in question(proof).items()}
+    card, bom = (folder / "README.md").read_text("utf-8"), (folder / "bom.json").read_text("utf-8")
     found = {}
     for fact, (has, gap) in FACTS.items():
         sentence = next((each for each in proof["trainyard_not_known"] if gap and each.startswith(gap)), "")
         assert not sentence or sentence.split("`")[0][:40] in card
         assert not sentence or fact == "who promoted it" or json.dumps(sentence)[1:40] in bom
-        found[fact] = "yes" if has(proof, seen) else "not known" if sentence else "–"
+        found[fact] = "yes" if has(told, seen) else "not known" if sentence else "–"
         assert not (found[fact] == "yes" and sentence), fact
     assert found == documented()[kind]
+    assert all(digest in card for digest in seen.code.values())
+    assert seen.parent in card
+    assert all(member in card for member in (seen.nodes if isinstance(seen.nodes, set) else ()))
+    materials = {each["name"]: each for each in json.loads(bom)["components"] if each["type"] == "data"}
+    listed = {file["name"]: file["hashes"] for data in materials.values() for file in data["components"]}
+    assert {"alg": "SHA-256", "content": next(iter(seen.data.values()))} in listed[next(iter(seen.data))]
+    assert seen.data.keys() == listed.keys()
 
 
 def test_the_description_of_a_digest_is_enough_to_compute_it(world: World) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import hmac
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 import pytest
 from azure.storage.blob import (
@@ -144,6 +146,16 @@ def test_what_was_changed_is_refused(raw: Raw, filled: ContainerClient, change: 
     sas = blob_sas(filled, "a", "r")
     assert change[0] in sas
     assert raw.ask("GET", f"{filled.container_name}/a", sas.replace(*change), signed=False).status == 403
+
+
+def test_a_signature_of_an_older_version(raw: Raw, filled: ContainerClient) -> None:
+    """Before 2018-11-09 the text to sign has no type of resource and no snapshot: what old packages write."""
+    name, end, secret = filled.container_name, "2099-01-01T00:00:00Z", base64.b64decode(KEY)
+    for version, status in (("2016-05-31", 200), ("2015-04-05", 200), ("2014-02-14", 403)):
+        text = "\n".join(["r", "", end, f"/blob/{ACCOUNT}/{name}/a", "", "", "", version, *[""] * 5])
+        sig = quote(base64.b64encode(hmac.digest(secret, text.encode(), "sha256")), safe="")
+        query = f"sv={version}&sr=b&sp=r&se={quote(end)}&sig={sig}"
+        assert raw.ask("GET", f"{name}/a", query, signed=False).status == status
 
 
 def test_an_error_does_not_show_the_signature(raw: Raw, filled: ContainerClient) -> None:

@@ -87,6 +87,29 @@ def test_a_strangers_page_is_refused(container: ContainerClient, raw: Raw) -> No
     assert [blob.name for blob in container.list_blobs()] == ["a"]
 
 
+def test_a_rule_for_all_origins(blobs: BlobServiceClient, container: ContainerClient, raw: Raw) -> None:
+    """A rule for `*` allows every page, without saying which; the first rule that fits counts."""
+    every = CorsRule(["*"], ["GET"], max_age_in_seconds=60)
+    named = CorsRule([PAGE], ["GET"], max_age_in_seconds=60)
+    blobs.set_service_properties(cors=[named, every])
+    for origin, allowed, vary in ((STRANGER, "*", None), (PAGE, PAGE, "Origin")):
+        reply = raw.ask("GET", f"{container.container_name}/a", headers={"Origin": origin})
+        assert (reply.headers["Access-Control-Allow-Origin"], reply.headers["Vary"]) == (allowed, vary)
+
+
+def test_a_page_without_a_rule_asks_first(blobs: BlobServiceClient, container: ContainerClient, raw: Raw) -> None:
+    """Without rules a preflight gets Azure's words. Other answers depend on the origin as long as there are rules."""
+    reply = raw.ask("GET", f"{container.container_name}/a", headers={"Origin": STRANGER})
+    assert reply.headers["Vary"] == "Origin"
+    blobs.set_service_properties(cors=[])
+    headers = {"Origin": STRANGER, "Access-Control-Request-Method": "PUT"}
+    reply = raw.ask("OPTIONS", f"{container.container_name}/new", headers=headers, signed=False)
+    assert reply.refusal == (403, "CorsPreflightFailure")
+    assert b"CORS not enabled or no matching rule found" in reply.body
+    reply = raw.ask("OPTIONS", f"{container.container_name}/new", headers={"Origin": STRANGER}, signed=False)
+    assert b"A required CORS header is not present." in reply.body
+
+
 def test_another_host_is_refused(container: ContainerClient, raw: Raw) -> None:
     """A foreign name pointed at this machine gets no answer."""
     reply = raw.ask("GET", f"{container.container_name}/a", headers={"Host": "evil.test"})

@@ -20,8 +20,6 @@ def container(ours: Side, unique: Callable[[], str]) -> Iterator[ContainerClient
 
 
 ABSENT = {
-    "a version": ("GET", "a", "versionid=2026-01-01T00:00:00.0000000Z", {}),
-    "a version to delete": ("DELETE", "a", "versionid=2026-01-01T00:00:00.0000000Z", {}),
     "incremental copies": ("PUT", "a", "comp=incrementalcopy", {}),
     "tiers of page blobs": (
         "PUT",
@@ -31,7 +29,6 @@ ABSENT = {
     ),
     "managed disks": ("GET", "a", "comp=pagelist", {"x-ms-previous-snapshot-url": "http://127.0.0.1/c/a"}),
     "queries": ("POST", "a", "comp=query", {}),
-    "undeletion": ("PUT", "a", "comp=undelete", {}),
     "search by tags with OR": ("GET", "", "comp=blobs&where=%22k%22%3D%27v%27%20OR%20%22l%22%3D%27v%27", {}),
     "search by one container alone": ("GET", "", "comp=blobs&where=%40container%3D%27c%27", {}),
     "legal holds": ("PUT", "a", "comp=legalhold", {"x-ms-legal-hold": "true"}),

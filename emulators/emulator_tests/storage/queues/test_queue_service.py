@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import requests
 from azure.core.exceptions import HttpResponseError
-from azure.storage.queue import QueueClient, QueueSasPermissions, QueueServiceClient, generate_queue_sas
+from azure.storage.queue import AccessPolicy, QueueClient, QueueSasPermissions, QueueServiceClient, generate_queue_sas
 
 from emulator_tests.storage.conftest import Side
 from emulators.storage.keys import ACCOUNT, KEY
@@ -116,3 +116,10 @@ def test_a_new_queue_of_an_old_name_is_empty(queues: QueueServiceClient, unique:
     client.create_queue()
     assert client.peek_messages() == []
     assert client.get_queue_properties().approximate_message_count == 0
+
+
+def test_a_policy_has_the_permissions_of_queues(queue: QueueClient) -> None:
+    """Permissions that queues do not know are refused, and nothing is stored."""
+    policy = AccessPolicy(permission="rwdl", expiry=datetime.now(UTC) + timedelta(hours=1))
+    assert refusal(queue.set_queue_access_policy, {"one": policy}) == (400, "InvalidXmlDocument")
+    assert queue.get_queue_access_policy() == {}

@@ -22,6 +22,10 @@ class Config:
     `access_log` gets a line for each request: method, path and status, never a signature. `blob_log` gets one for each
     blob that was made, from which Event Grid makes its events.
 
+    `oauth` is `basic` to admit tokens whose signature nobody checks, as Azurite does (common/unsigned.py).
+
+    With `versioning`, what a blob was before each change stays as a version.
+
     With `public_access`, a container can be opened to everyone; otherwise that is refused, as new accounts do.
     """
 
@@ -38,6 +42,8 @@ class Config:
     certs: Path | None = None
     identities: Identities | None = None
     public_access: bool = False
+    oauth: str = ""
+    versioning: bool = False
 
 
 def parse(source: Mapping[str, Any]) -> Config:
@@ -46,6 +52,10 @@ def parse(source: Mapping[str, Any]) -> Config:
         raise ValueError(f"unknown configuration keys: {sorted(unknown)}; known: {[f.name for f in fields(Config)]}")
     if "state" not in source:
         raise ValueError("the configuration lacks 'state', the folder of the data")
+    if source.get("oauth", "") not in ("", "basic"):
+        raise ValueError(f"oauth is {source['oauth']!r}; it may be 'basic'")
+    if source.get("oauth") and source.get("identities"):
+        raise ValueError("oauth admits every token, identities those of some; the configuration may have one of them")
     paths = {name: Path(source[name]) for name in ("state", "access_log", "blob_log", "certs") if source.get(name)}
     identities = Identities.of(source["identities"]) if source.get("identities") else None
     key = source.get("key") or (KEY if source.get("published_key") else own_key(paths["state"]))

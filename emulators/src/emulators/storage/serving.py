@@ -14,9 +14,11 @@ from emulators.storage.blobs.access import BlobAccount
 from emulators.storage.blobs.service import BlobService
 from emulators.storage.blobs.store import Blobs
 from emulators.storage.common.account import Account
+from emulators.storage.common.identities import Identities
 from emulators.storage.common.reserve import Reserve
 from emulators.storage.common.server import served
 from emulators.storage.common.service import Service
+from emulators.storage.common.unsigned import Unsigned
 from emulators.storage.config import Config
 from emulators.storage.queues.service import QueueService
 from emulators.storage.queues.store import Queues
@@ -31,7 +33,9 @@ async def serving(config: Config, clock: Callable[[], float] = time.time) -> Asy
     ports = _ports(config)
     async with contextlib.AsyncExitStack() as stack:
         folder = config.state
-        blobs = stack.enter_context(contextlib.closing(Blobs(folder / "blobs.sqlite", folder / "blobs", clock)))
+        blobs = stack.enter_context(
+            contextlib.closing(Blobs(folder / "blobs.sqlite", folder / "blobs", clock, config.versioning))
+        )
         queues = stack.enter_context(contextlib.closing(Queues(folder / "queues.sqlite", clock)))
         tables = stack.enter_context(contextlib.closing(Tables(folder / "tables.sqlite", clock)))
         log, journal = (
@@ -40,14 +44,15 @@ async def serving(config: Config, clock: Callable[[], float] = time.time) -> Asy
         )
 
         facts = (config.account, config.key)
+        who = {name: _identities(config, name, clock) for name in ("blob", "queue", "table")}
         services: dict[str, Service[Any]] = {
             "blob": BlobService(
                 blobs,
-                BlobAccount(*facts, "blob", clock, config.identities, allows_public=config.public_access),
+                BlobAccount(*facts, "blob", clock, who["blob"], allows_public=config.public_access),
                 journal=journal,
             ),
-            "queue": QueueService(queues, Account(*facts, "queue", clock, config.identities)),
-            "table": TableService(tables, Account(*facts, "table", clock, config.identities)),
+            "queue": QueueService(queues, Account(*facts, "queue", clock, who["queue"])),
+            "table": TableService(tables, Account(*facts, "table", clock, who["table"])),
         }
         urls = {}
         reserve = Reserve(folder)
@@ -62,6 +67,10 @@ async def serving(config: Config, clock: Callable[[], float] = time.time) -> Asy
             urls[f"{name}_tls_url"] = f"https://{config.host}:{ports[f'{name}_tls']}/{config.account}"
         (config.state / "ports.json").write_text(json.dumps(ports))
         yield urls
+
+
+def _identities(config: Config, service: str, clock: Callable[[], float]) -> Identities | None:
+    return Unsigned(config.account, service, clock) if config.oauth else config.identities
 
 
 def _ports(config: Config) -> dict[str, int]:

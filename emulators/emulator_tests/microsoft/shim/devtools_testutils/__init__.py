@@ -16,6 +16,7 @@ import pytest
 
 Test = Callable[..., Any]
 ACCOUNT_NAME, ACCOUNT_KEY = "EMULATED_ACCOUNT_NAME", "EMULATED_ACCOUNT_KEY"
+OTHERS = ("versioned_", "soft_delete_")  # how the names of accounts with a feature begin
 
 
 def is_live() -> bool:
@@ -34,9 +35,7 @@ def preparer(_name: str, **given: Any) -> Callable[[Test], Test]:
     """Give a test the account and the key under the test's own names."""
     given.pop("options", None)
     values = {
-        name: Secret(os.environ[ACCOUNT_KEY if name.endswith("_key") else ACCOUNT_NAME])
-        for name in given
-        if name.endswith(("_account_key", "_account_name"))
+        name: Secret(os.environ[_variable(name)]) for name in given if name.endswith(("_account_key", "_account_name"))
     }
 
     def decorated(test: Test) -> Test:
@@ -47,6 +46,14 @@ def preparer(_name: str, **given: Any) -> Callable[[Test], Test]:
         return _without_parameters(prepared, given)
 
     return decorated
+
+
+def _variable(name: str) -> str:
+    """Return the variable with the value of a test's parameter. All accounts have the same key."""
+    if name.endswith("_key"):
+        return ACCOUNT_KEY
+    other = next((other for other in OTHERS if name.startswith(other)), "")
+    return f"EMULATED_{other.upper()}ACCOUNT_NAME"
 
 
 PowerShellPreparer = EnvironmentVariableLoader = preparer

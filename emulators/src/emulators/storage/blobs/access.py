@@ -14,7 +14,8 @@ from emulators.storage.common.calls import Call
 from emulators.storage.common.errors import unauthenticated
 from emulators.storage.common.rights import Right, Terms
 
-OLDEST = "2018-11-09"  # of the texts to sign that are known here
+OLDEST = "2015-04-05"  # of the texts to sign that are known here
+WITH_RESOURCE = "2018-11-09"  # from here on the resource type and the snapshot are signed too
 # Headers of the answer that a signature may set.
 OVERRIDES = {
     "rscc": "Cache-Control",
@@ -57,12 +58,15 @@ class BlobAccount(Account):
 
     def _texts_of_service_sas(self, call: Call) -> list[str]:
         version, kind = call.text("sv"), call.text("sr")
-        if version < OLDEST or kind not in ("b", "bs", "c"):
-            raise unauthenticated(f"This emulator knows signatures for sr=b, bs and c, of version {OLDEST} or later.")
+        if version < OLDEST or kind not in ("b", "bs", "bv", "c"):
+            raise unauthenticated(
+                f"This emulator knows signatures for sr=b, bs, bv and c, of version {OLDEST} or later."
+            )
         container, blob = _named(call)
         resource = f"/blob/{self.name}/{container}" + ("" if kind == "c" else f"/{blob}")
-        middle = sas.texts(call, "sip", "spr", "sv", "sr")
-        middle += [call.text("snapshot") if kind == "bs" else ""]
+        middle = sas.texts(call, "sip", "spr", "sv")
+        if version >= WITH_RESOURCE:
+            middle += [kind, call.text({"bs": "snapshot", "bv": "versionid"}.get(kind, ""))]
         middle += sas.texts(call, "ses") if version >= sas.WITH_SCOPE else []
         return sas.service_texts(call, resource, middle, sas.texts(call, *OVERRIDES))
 

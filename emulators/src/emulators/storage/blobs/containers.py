@@ -23,6 +23,7 @@ from emulators.storage.common.service import XML
 PUBLIC = "x-ms-blob-public-access"
 MOST = 5000  # in one answer
 UNTIL = 2**31 - 1
+ALSO = ("uncommittedblobs", "snapshots", "versions", "deletedwithversions", "deleted")  # as in listing.Wanted
 INCLUDES = frozenset(
     {"copy", "deleted", "deletedwithversions", "immutabilitypolicy", "legalhold", "metadata", "permissions"}
     | {"snapshots", "system", "tags", "uncommittedblobs", "versions"}
@@ -67,7 +68,7 @@ class ContainerOperations(Operations):
         container = self._blobs.container(checked_container(call.resource))
         public = self._public(call)
         Conditions.of(call.headers).allow_write(container.etag, container.modified)
-        return self._changed(replace(container, policies=text_of(call.body), public=public))
+        return self._changed(replace(container, policies=text_of(call.body, "blob"), public=public))
 
     def listed(self, call: Call, endpoint: str) -> Answer:
         """Answer with a page of the blobs."""
@@ -75,7 +76,7 @@ class ContainerOperations(Operations):
         limit, start = page_of(call)
         includes = included(call)
         name, _, time = (start or call.text("startFrom")).partition("\0")
-        also = ("uncommittedblobs" in includes, "snapshots" in includes)
+        also = [part in includes for part in ALSO]
         wanted = Wanted(call.text("prefix"), call.text("delimiter"), (name, time), limit + 1, *also)
         found = self._blobs.listed(container.id, wanted)
         following = marker_of(_start_of(found[limit])) if len(found) > limit else ""
@@ -129,7 +130,9 @@ def _opened(container: Container) -> dict[str, str]:
 
 def _start_of(entry: Listed) -> str:
     name, blob = entry
-    return name if blob is None else f"{name}\0{blob.snapshot or ITSELF}"
+    if blob is None:
+        return name
+    return f"{name}\0{blob.snapshot or (blob.version if blob.previous else ITSELF)}"
 
 
 def page_of(call: Call) -> tuple[int, str]:

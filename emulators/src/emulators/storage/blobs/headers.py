@@ -145,8 +145,10 @@ def whole_number(call: Call, name: str) -> int | None:
 
 
 def version(of: Blob | Container) -> dict[str, str]:
-    """Return the headers with the etag and time of modification and, of a blob, its encryption."""
+    """Return the headers with the etag and time of modification and, of a blob, its version and encryption."""
     found = {"ETag": f'"{of.etag}"', "Last-Modified": http_date(of.modified)}
+    if isinstance(of, Blob) and of.version:
+        found["x-ms-version-id"] = of.version
     return {**found, **of.encryption.headers} if isinstance(of, Blob) else found
 
 
@@ -172,6 +174,8 @@ def properties(blob: Blob, now: float) -> dict[str, str]:
         **as_headers(blob.metadata),
         **{f"x-ms-copy-{name}": value for name, value in blob.copy.items()},
     }
+    if blob.version and not blob.previous:
+        found["x-ms-is-current-version"] = "true"
     if blob.tags:
         found["x-ms-tag-count"] = str(len(blob.tags))
     if blob.kind == "PageBlob":

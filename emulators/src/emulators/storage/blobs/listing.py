@@ -1,25 +1,28 @@
-"""The blobs on a page of a list, sorted by name. Each blob follows its snapshots, which are sorted by time."""
+"""The blobs on a page of a list, sorted by name. Each blob follows its snapshots and previous versions, which are
+sorted by time."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from emulators.storage.blobs.model import Blob, Listed, after, blob_of
 
 FEW_ROWS, ROWS_AT_ONCE = 16, 1000
-ITSELF = "~"  # stands where a snapshot has its time; behind all of them
+ITSELF = "~"  # stands where a snapshot or version has its time; behind all of them
 
 Place = tuple[str, str]  # a name, and the time of a snapshot, or ITSELF, or nothing for whatever comes first
-Row = tuple[str, str, str | None]
+Row = tuple[str, str, str | None, int]  # name, time, facts, and whether it is a version without a current one
 
 
 @dataclass(frozen=True)
 class Wanted:
     """A page of a listing: at most `limit` entries from `start` on. Names that contain the delimiter after the
     prefix are grouped into one entry for each part up to the delimiter. With `uncommitted`, blobs that have only
-    uncommitted blocks are listed too."""
+    uncommitted blocks are listed too. With `versions`, previous versions are listed; with `orphans`, the last version
+    of each blob that has no current one; with `deleted`, deleted blobs that can come back, and their snapshots if
+    `snapshots`."""
 
     prefix: str
     delimiter: str
@@ -27,6 +30,9 @@ class Wanted:
     limit: int
     uncommitted: bool = False
     snapshots: bool = False
+    versions: bool = False
+    orphans: bool = False
+    deleted: bool = False
 
 
 def listed(db: sqlite3.Connection, container: int, wanted: Wanted) -> Iterator[Listed]:
@@ -37,14 +43,15 @@ def listed(db: sqlite3.Connection, container: int, wanted: Wanted) -> Iterator[L
         asked = min(limit, batch)
         rows = _rows(db, wanted, {"container": container, "start": start[0], "time": start[1], "end": end}, asked)
         group = ""
-        for name, _, facts in rows:
+        for name, _, facts, alone in rows:
             limit -= 1
             at = name.find(delimiter, len(prefix)) if delimiter else -1
             if at >= 0:
                 group = name[: at + len(delimiter)]
                 yield group, None
                 break  # and on behind all that begin with it
-            yield name, blob_of(facts) if facts else Blob("BlockBlob")
+            blob = blob_of(facts) if facts else Blob("BlockBlob")
+            yield name, replace(blob, alone=True) if alone else blob
         following = (after(group), "") if group else (rows[-1][0], rows[-1][1] + "\0") if len(rows) == asked else None
         if following is None or following[0] is None:
             return
@@ -56,16 +63,24 @@ def _rows(db: sqlite3.Connection, wanted: Wanted, values: dict[str, object], lim
     # The blob itself is the last of its name: it is there unless the page begins behind it.
     at_start = ">=" if str(values["time"]) <= ITSELF else ">"
     within = f"container = :container AND name {at_start} :start {below}"
-    text = f"SELECT name, '{ITSELF}' AS time, facts FROM blobs WHERE {within}"  # noqa: S608
+    text = f"SELECT name, '{ITSELF}' AS time, facts, 0 FROM blobs WHERE {within}"  # noqa: S608
     if wanted.uncommitted:
         text += (
-            f" UNION ALL SELECT DISTINCT name, '{ITSELF}', NULL FROM blocks AS b WHERE {within} AND NOT EXISTS"  # noqa: S608
+            f" UNION ALL SELECT DISTINCT name, '{ITSELF}', NULL, 0 FROM blocks AS b WHERE {within} AND NOT EXISTS"  # noqa: S608
             " (SELECT 1 FROM blobs WHERE container = b.container AND name = b.name)"
         )
+    behind = f"container = :container AND (name, time) >= (:start, :time) {below}"
+    alone = "NOT EXISTS (SELECT 1 FROM blobs WHERE container = v.container AND name = v.name)"
     if wanted.snapshots:
+        text += f" UNION ALL SELECT name, time, facts, 0 FROM snapshots WHERE {behind}"  # noqa: S608
+    if wanted.versions:
+        text += f" UNION ALL SELECT name, time, facts, {alone} FROM versions AS v WHERE {behind}"  # noqa: S608
+    elif wanted.orphans:  # of several rows of a name, SQLite takes the one with max(time)
         text += (
-            " UNION ALL SELECT name, time, facts FROM snapshots"  # noqa: S608
-            f" WHERE container = :container AND (name, time) >= (:start, :time) {below}"
+            f" UNION ALL SELECT name, max(time), facts, 1 FROM versions AS v WHERE {behind} AND {alone} GROUP BY name"  # noqa: S608
         )
-    order = "name, time" if wanted.snapshots else "name"
+    if wanted.deleted:
+        which = f"({alone} OR time < '{ITSELF}')" if wanted.snapshots else f"{alone} AND time = '{ITSELF}'"
+        text += f" UNION ALL SELECT name, time, facts, 0 FROM deleted AS v WHERE {behind} AND {which}"  # noqa: S608
+    order = "name, time" if wanted.snapshots or wanted.versions or wanted.orphans or wanted.deleted else "name"
     return db.execute(f"{text} ORDER BY {order} LIMIT :limit", {**values, "limit": limit}).fetchall()

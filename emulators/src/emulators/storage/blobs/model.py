@@ -35,7 +35,8 @@ class Blob:
     """The facts about a blob. `headers` are the content headers, by their names in an answer; `copy` describes the copy
     that made the blob.
 
-    `snapshot` is the time at which a snapshot was taken, in Azure's format; '' for the blob itself.
+    `snapshot` is the time at which a snapshot was taken, in Azure's format; '' for the blob itself. `version` is the
+    time that names the version, if the account has versions. A `previous` version is no longer the current one.
     """
 
     kind: str
@@ -58,6 +59,11 @@ class Blob:
     copy: dict[str, str] = field(default_factory=dict)
     lease: Lease = NONE
     snapshot: str = ""
+    version: str = ""
+    previous: bool = False
+    deleted: float = 0.0  # when it was deleted, if it can still come back, and until when
+    until: float = 0.0
+    alone: bool = False  # in a list: a previous version of a blob without a current one
 
     @property
     def encryption(self) -> Encryption:

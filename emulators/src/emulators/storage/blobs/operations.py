@@ -78,6 +78,7 @@ class BlobOperations(Operations):
         created = old.created if old else now
         etag = self._blobs.new_etag()
         made = replace(facts, size=size, etag=etag, created=created, modified=now, lease=lease, snapshot="")
+        made = replace(made, version=self._blobs.new_version(), previous=False)
         self._blobs.write(target.container.id, target.name, made, content)
         md5 = {name: value for name, value in made.headers.items() if name == "Content-MD5"}
         return Answer(status, headers={**headers.version(made), **md5, "x-ms-request-server-encrypted": "true"})
@@ -138,7 +139,8 @@ class BlobOperations(Operations):
     def set_metadata(self, call: Call) -> Answer:
         target = self._requests.writable(call, "w")
         self._requests.check_encryption(call, target)
-        blob = replace(target.there, metadata=metadata(call.headers))
+        version = self._blobs.new_version() or target.there.version
+        blob = replace(target.there, metadata=metadata(call.headers), version=version)
         return Answer(200, headers={**self.changed(target, blob), "x-ms-request-server-encrypted": "true"})
 
     def set_properties(self, call: Call) -> Answer:
@@ -167,7 +169,7 @@ class BlobOperations(Operations):
         return Answer(200, headers={**headers.version(made), pages.SEQUENCE: str(made.sequence)})
 
     def set_tier(self, call: Call) -> Answer:
-        target = self._requests.writable(call, "w")
+        target = self._requests.writable(call, "w", kept=True)
         wanted = headers.tier(call)
         if not wanted:
             raise missing_header("x-ms-access-tier")
@@ -186,7 +188,7 @@ class BlobOperations(Operations):
 
     def set_tags(self, call: Call) -> Answer:
         self._requests.admit(call, "t")
-        target = self._requests.target(call)
+        target = self._requests.place(call)
         blob = target.there
         self._requests.check_write(call, target)
         Conditions.of(call.headers, "x-ms-blob-").allow_write(blob.etag, blob.modified)
@@ -195,7 +197,8 @@ class BlobOperations(Operations):
         return Answer(204)
 
     def snapshot(self, call: Call) -> Answer:
-        """Take a snapshot of the blob. A caller without the blob's lease may take one too."""
+        """Take a snapshot of the blob. A caller without the blob's lease may take one too. If the account has versions,
+        the blob begins a new one."""
         self._requests.admit(call, "w", "c")
         target = self._requests.target(call)
         blob, own = target.there, metadata(call.headers)
@@ -206,11 +209,14 @@ class BlobOperations(Operations):
             blob = replace(blob, metadata=own, etag=self._blobs.new_etag(), modified=self._blobs.clock())
         made = self._blobs.create_snapshot(target.container.id, target.name, blob)
         told = {"x-ms-snapshot": made.snapshot, "x-ms-request-server-encrypted": "true"}
+        if version := self._blobs.new_version():
+            self._blobs.change(target.container.id, target.name, replace(target.there, version=version))
+            told["x-ms-version-id"] = version
         return Answer(201, headers={**headers.version(made), **told})
 
     def delete(self, call: Call) -> Answer:
-        """Delete a snapshot, a blob, a blob with its snapshots, or all snapshots of a blob."""
-        self._requests.admit(call, "d")
+        """Delete a snapshot, a version, a blob, a blob with its snapshots, or all snapshots of a blob."""
+        self._requests.admit(call, "x" if "versionid" in call.query else "d")
         target = self._requests.place(call)
         if target.blob is None:
             raise blob_not_found()
@@ -219,14 +225,24 @@ class BlobOperations(Operations):
         Conditions.of(call.headers, "x-ms-access-tier-").allow_write(target.blob.etag, target.blob.tier_set)
         if target.snapshot:
             self._blobs.delete_snapshots(*key, target.snapshot)
+        elif target.version:
+            self._blobs.delete_version(*key, target.version)
         elif which == "only":
             self._blobs.delete_snapshots(*key)
         elif not which and self._blobs.has_snapshots(*key):
             sentence = "This operation is not permitted while the blob has snapshots."
             raise StorageError(409, "SnapshotsPresent", sentence)
         else:
-            self._blobs.delete(*key)
-        return Answer(202, headers={"x-ms-delete-type-permanent": "true"})
+            self._blobs.delete(*key, keeps="versionid" not in call.query)
+        return Answer(202, headers={"x-ms-delete-type-permanent": str(not self._blobs.retains).lower()})
+
+    def undelete(self, call: Call) -> Answer:
+        """Bring a deleted blob back, with its deleted snapshots."""
+        self._requests.admit(call, "w")
+        target = self._requests.target(call)
+        if not self._blobs.undelete(target.container.id, target.name):
+            raise blob_not_found()
+        return Answer(200)
 
 
 def _overrides(call: Call) -> dict[str, str]:
@@ -242,6 +258,6 @@ def _overrides(call: Call) -> dict[str, str]:
 def _snapshots_to_delete(call: Call) -> str:
     """Return `include`, `only` or ''. Raises StorageError, 400."""
     which = call.headers.get(DELETE_SNAPSHOTS, "").lower()
-    if which not in ("", "include", "only") or (which and "snapshot" in call.query):
+    if which not in ("", "include", "only") or (which and {"snapshot", "versionid"} & call.query.keys()):
         raise invalid_header(DELETE_SNAPSHOTS, which)
     return which

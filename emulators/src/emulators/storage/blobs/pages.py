@@ -11,10 +11,10 @@ from dataclasses import replace
 from emulators.storage.blobs import headers, page_ranges, xml
 from emulators.storage.blobs.conditions import not_met
 from emulators.storage.blobs.extents import Piece, Upload
+from emulators.storage.blobs.kept import TIME
 from emulators.storage.blobs.model import Blob
 from emulators.storage.blobs.page_ranges import PAGE, Range
 from emulators.storage.blobs.requests import Operations, Target, invalid_type, not_here
-from emulators.storage.blobs.snapshots import TIME
 from emulators.storage.common.calls import Answer, Call
 from emulators.storage.common.errors import StorageError, bad_parameter, invalid_header, missing_header, out_of_range
 from emulators.storage.common.service import XML

@@ -13,8 +13,8 @@ from emulators.storage.blobs.access import BlobAccount, split
 from emulators.storage.blobs.conditions import ANY, Conditions
 from emulators.storage.blobs.crc64 import Crc64
 from emulators.storage.blobs.extents import Upload
+from emulators.storage.blobs.kept import TIME
 from emulators.storage.blobs.model import Blob, Container, Content, rehydrated
-from emulators.storage.blobs.snapshots import TIME
 from emulators.storage.blobs.store import Blobs
 from emulators.storage.common.calls import Call
 from emulators.storage.common.errors import StorageError, bad_length, bad_parameter, invalid_header
@@ -30,12 +30,14 @@ GUID = re.compile(r"[0-9a-fA-F]{8}(?:-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
 
 @dataclass(frozen=True)
 class Target:
-    """The blob that a request names, as it is now. `blob` is None if there is no such blob."""
+    """The blob that a request names, as it is now. `blob` is None if there is no such blob. `version` is that of a
+    previous version."""
 
     container: Container
     name: str
     blob: Blob | None
     snapshot: str = ""
+    version: str = ""
 
     @property
     def there(self) -> Blob:
@@ -58,26 +60,30 @@ class Requests:
 
     def target(self, call: Call) -> Target:
         """Return the blob that an admitted request names. Raises StorageError, 400 and 404."""
-        if "snapshot" in call.query:
-            raise bad_parameter("snapshot", call.query["snapshot"], "A snapshot can be read, copied and deleted alone.")
+        for name in {"snapshot", "versionid"} & call.query.keys():
+            sentence = "Snapshots and versions can be read, copied, deleted, tagged, and moved to a tier."
+            raise bad_parameter(name, call.query[name], sentence)
         return self.place(call)
 
     def place(self, call: Call) -> Target:
-        """Return the blob or snapshot that a request names. Raises StorageError, 400 and 404."""
+        """Return the blob, snapshot or version that a request names. Raises StorageError, 400 and 404."""
         container, name = split(call.resource)
         if "%" in call.path:
             check_encoding(call.path)
         found = self.blobs.container(checked_container(container))
         checked_blob(name)
-        if "versionid" in call.query:
-            raise not_here("versions of blobs")
-        snapshot = checked_snapshot(call)
-        blob = self.blobs.find(found.id, name, snapshot)
-        return Target(found, name, rehydrated(blob, self.blobs.clock()) if blob else None, snapshot)
+        snapshot, version = _checked_time(call, "snapshot"), _checked_time(call, "versionid")
+        if snapshot and version:
+            raise bad_parameter("versionid", version, "A request names a snapshot or a version, not both.")
+        blob = self.blobs.find(found.id, name, snapshot, version)
+        if blob is None:
+            return Target(found, name, None, snapshot)
+        kept = blob.version if blob.previous else ""
+        return Target(found, name, rehydrated(blob, self.blobs.clock()), snapshot, kept)
 
     def content(self, target: Target) -> Content:
-        """Return the content of the blob or snapshot."""
-        return self.blobs.content(target.container.id, target.name, target.snapshot)
+        """Return the content of the blob, snapshot or version."""
+        return self.blobs.content(target.container.id, target.name, target.snapshot, target.version)
 
     def readable(self, call: Call, *any_of: str) -> Target:
         """Return the blob of a read request, after checking the permission, the lease and the conditions. Raises
@@ -95,11 +101,11 @@ class Requests:
         target.there.encryption.open(encryption.asked_for(call))
         return target
 
-    def writable(self, call: Call, *any_of: str) -> Target:
-        """Return an existing or new blob that may be written under the request's lease and conditions. Raises
-        StorageError."""
+    def writable(self, call: Call, *any_of: str, kept: bool = False) -> Target:
+        """Return an existing or new blob that may be written under the request's lease and conditions. With `kept`, it
+        may be a snapshot or version. Raises StorageError."""
         permitted = self.admit(call, *any_of)
-        target = self.target(call)
+        target = self.place(call) if kept else self.target(call)
         self.check_write(call, target)
         if target.blob is not None and "c" in any_of and not {*any_of} - {"c"} & {*permitted}:
             sentence = "This request is not authorized to perform blob overwrites."
@@ -174,11 +180,11 @@ def checked_blob(name: str) -> str:
     return name
 
 
-def checked_snapshot(call: Call) -> str:
-    """Return the time of the requested snapshot, or ''. Raises StorageError, 400."""
-    text = call.query.get("snapshot")
+def _checked_time(call: Call, name: str) -> str:
+    """Return the time of the requested snapshot or version, or ''. Raises StorageError, 400."""
+    text = call.query.get(name)
     if text is not None and not TIME.fullmatch(text):
-        raise bad_parameter("snapshot", text, "It is a time such as 2024-01-31T12:00:00.0000000Z.")
+        raise bad_parameter(name, text, "It is a time such as 2024-01-31T12:00:00.0000000Z.")
     return text or ""
 
 

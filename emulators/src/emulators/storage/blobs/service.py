@@ -29,11 +29,11 @@ from emulators.storage.blobs.search import SearchOperations
 from emulators.storage.blobs.store import Blobs
 from emulators.storage.common.calls import Answer, Call
 from emulators.storage.common.errors import StorageError, bad_parameter, not_served
-from emulators.storage.common.service import Service
+from emulators.storage.common.service import PROPERTIES, Service
+from emulators.storage.common.service_xml import parsed
 
 LONG_BODIES = ("", "block", "appendblock", "page")  # operations of PUT whose bodies are a blob's bytes
 NOT_HERE = {
-    "undelete": "deleted blobs that can come back",
     "incrementalcopy": "incremental copies of page blobs",
     "query": "queries of a blob's content",
     "legalhold": "legal holds",
@@ -47,7 +47,7 @@ HEADERS_NOT_HERE = {
 DATA_LAKE = "Data Lake (the dfs endpoint, with directories and renames): use the Blob endpoint with a client of blobs"
 PARTS = (
     *("appendblock", "block", "blocklist", "copy", "lease", "metadata", "page", "pagelist", "properties", "seal"),
-    *("snapshot", "tags", "tier"),
+    *("snapshot", "tags", "tier", "undelete"),
 )
 WITHOUT_BODY = ("GET ", "GET metadata", "GET acl")
 SECRET = "sig"
@@ -97,6 +97,7 @@ class BlobService(Service[BlobAccount]):
         super().__init__(account, blobs.settings, endpoint)
         self.account = replace(self.account, public=self._public)
         self._blobs = blobs
+        self._configured(self._settings.get(PROPERTIES))
         self._requests = Requests(blobs, self.account)
         self._journal = journal
         self._returning: deque[tuple[float, Call]] = deque()  # from the archive, in the order of their times
@@ -151,6 +152,7 @@ class BlobService(Service[BlobAccount]):
             ("GET tags", blob.tags, OF_BLOB | OF_TAGS),
             ("PUT tags", blob.set_tags, OF_BLOB | OF_TAGS),
             ("PUT snapshot", blob.snapshot, OF_BLOB),
+            ("PUT undelete", blob.undelete, NONE),
             ("PUT lease", leases.of_blob, OF_BLOB),
             ("PUT copy", copies.abort, OF_BLOB),
         )
@@ -225,6 +227,11 @@ class BlobService(Service[BlobAccount]):
         """Put Blob From URL has a type, Copy Blob none."""
         return await (self._copies.put_from_url if call.headers.get("x-ms-blob-type") else self._copies.copy)(call)
 
+    def _configured(self, properties: str) -> None:
+        policy = parsed(properties.encode()).find("./DeleteRetentionPolicy") if properties else None
+        is_on = policy is not None and policy.findtext("Enabled", "").lower() == "true"
+        self._blobs.retention_days = int(policy.findtext("Days", "0")) if policy is not None and is_on else 0
+
     # What others know
 
     def _public(self, name: str) -> str:
@@ -248,7 +255,9 @@ class BlobService(Service[BlobAccount]):
             self._write_line(call, status, "")
         elif "restype" not in call.query and (call.method, call.text("comp"), status) in TOLD:
             facts = before if call.method == "DELETE" else self._facts(call)
-            if call.method == "DELETE" and call.headers.get(DELETE_SNAPSHOTS, "").lower() == "only":
+            if call.method == "DELETE" and (
+                "versionid" in call.query or call.headers.get(DELETE_SNAPSHOTS, "").lower() == "only"
+            ):
                 return
             self._write_line(call, status, facts)
             if (call.text("comp"), status) == ("tier", 202):

@@ -13,10 +13,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from emulators.storage.blobs import page_ranges, snapshots, tags
+from emulators.storage.blobs import kept, page_ranges, tags
+from emulators.storage.blobs.deleted import SCHEMA as DELETED_SCHEMA
+from emulators.storage.blobs.deleted import Deleted
 from emulators.storage.blobs.extents import SCHEMA as EXTENTS_SCHEMA
 from emulators.storage.blobs.extents import SMALL, Extents, Piece, Upload
-from emulators.storage.blobs.listing import Wanted, listed
+from emulators.storage.blobs.listing import ITSELF, Wanted, listed
 from emulators.storage.blobs.model import (
     Blob,
     Block,
@@ -34,6 +36,8 @@ from emulators.storage.common.errors import StorageError
 
 STAGED_SECONDS = 7 * 24 * 3600  # after which blocks that no list took are gone
 PURGED_AT_ONCE = 500
+DAY = 24 * 3600
+OF_BLOBS = ("blobs", "blocks", kept.SNAPSHOTS, kept.VERSIONS, "deleted")  # the tables with rows of blobs
 
 SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS containers (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, facts TEXT);
@@ -45,16 +49,23 @@ CREATE TABLE IF NOT EXISTS blocks (
 CREATE TABLE IF NOT EXISTS blocks_encryption (
     container INTEGER, name TEXT, encryption TEXT, PRIMARY KEY (container, name)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS blocks_by_age ON blocks (staged);
-{EXTENTS_SCHEMA}{snapshots.SCHEMA}{tags.SCHEMA}"""
+{EXTENTS_SCHEMA}{DELETED_SCHEMA}{kept.SCHEMA}{tags.SCHEMA}"""
 
 
 class Blobs(Store):
-    """The blobs of one account; `extents` holds their bytes."""
+    """The blobs of one account; `extents` holds their bytes. With `versioning`, what a blob was before a change stays
+    as a version."""
 
-    def __init__(self, file: Path, folder: Path, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, file: Path, folder: Path, clock: Callable[[], float] = time.time, versioning: bool = False
+    ) -> None:
         super().__init__(file, SCHEMA, clock)
         self.extents = Extents(self._db, folder)
-        self._snapshots = snapshots.Snapshots(self._db, self.extents)
+        self._snapshots = kept.Kept(self._db, self.extents, kept.SNAPSHOTS)
+        self._versions = kept.Kept(self._db, self.extents, kept.VERSIONS)
+        self._deleted = Deleted(self._db, self.extents)
+        self.versioning = versioning
+        self.retention_days = 0  # for which deleted blobs can come back; versions stay instead, where there are any
         self.tags = tags.TagIndex(self._db)
         self._ticks = 0
 
@@ -62,12 +73,16 @@ class Blobs(Store):
         """Return an etag that has not been used before."""
         return f"0x{self._tick():X}"
 
+    def new_version(self) -> str:
+        """Return a name for a version that has not been used before, or '' if the account has no versions."""
+        return kept.time_of(self._tick()) if self.versioning else ""
+
     def new_clearing(self) -> int:
         """Return the number of a hole that has not been used before (page_ranges.py)."""
         return -self._tick()
 
     def _tick(self) -> int:
-        self._ticks = max(self._ticks + 1, int(self.clock() * snapshots.TICKS))
+        self._ticks = max(self._ticks + 1, int(self.clock() * kept.TICKS))
         return self._ticks
 
     # Containers
@@ -110,16 +125,20 @@ class Blobs(Store):
 
     # Blobs
 
-    def find(self, container: int, name: str, snapshot: str = "") -> Blob | None:
+    def find(self, container: int, name: str, snapshot: str = "", version: str = "") -> Blob | None:
+        """Return a blob, one of its snapshots, or one of its versions, which may be the current one."""
         if snapshot:
             return self._snapshots.find(container, name, snapshot)
         row = self._db.execute("SELECT facts FROM blobs WHERE container = ? AND name = ?", (container, name)).fetchone()
-        return blob_of(row[0]) if row else None
+        found = blob_of(row[0]) if row else None
+        if version and not (found and found.version == version):
+            return self._versions.find(container, name, version)
+        return found
 
-    def content(self, container: int, name: str, snapshot: str = "") -> Content:
-        """Return the content of an existing blob or snapshot."""
-        if snapshot:
-            return self._snapshots.content(container, name, snapshot)
+    def content(self, container: int, name: str, snapshot: str = "", version: str = "") -> Content:
+        """Return the content of an existing blob, snapshot or previous version."""
+        if snapshot or version:
+            return (self._snapshots if snapshot else self._versions).content(container, name, snapshot or version)
         (text,) = self._db.execute(
             "SELECT content FROM blobs WHERE container = ? AND name = ?", (container, name)
         ).fetchone()
@@ -128,6 +147,9 @@ class Blobs(Store):
     def write(self, container: int, name: str, blob: Blob, content: Content | Upload) -> None:
         """Create or replace a blob, and drop its uncommitted blocks."""
         with transaction(self._db):
+            self._keep_version(container, name, blob)
+            if self.retains:
+                self._deleted.keep_blob(container, name, *self._period(), kept.time_of(self._tick()))
             made = Content(self.extents.store(content)) if isinstance(content, Upload) else content
             before = self._pieces(container, name) + self._drop_staged(container, name)
             self.extents.hold(made.pieces, instead_of=before)
@@ -176,16 +198,66 @@ class Blobs(Store):
         return None if before is None else replace(upload, data=before + upload.data, size=len(before) + upload.size)
 
     def change(self, container: int, name: str, blob: Blob) -> None:
-        """Change the facts of an existing blob."""
+        """Change the facts of an existing blob, snapshot or version."""
         with transaction(self._db):
+            if blob.snapshot or blob.previous:
+                of = self._snapshots if blob.snapshot else self._versions
+                of.change(container, name, blob.snapshot or blob.version, blob)
+                return
+            self._keep_version(container, name, blob)
             row = (facts_of(blob), container, name)
             self._db.execute("UPDATE blobs SET facts = ? WHERE container = ? AND name = ?", row)
             self.tags.put(container, name, blob.tags)
 
-    def delete(self, container: int, name: str) -> None:
-        """Delete the blob, its snapshots, and its uncommitted blocks."""
+    def _keep_version(self, container: int, name: str, blob: Blob) -> None:
+        """Keep the blob's current version, if `blob`, which takes its place, is another version."""
+        if blob.version:
+            before = self.find(container, name)
+            if before is not None and before.version != blob.version:
+                self._versions.demote(container, name)
+
+    def delete(self, container: int, name: str, keeps: bool = True) -> None:
+        """Delete the blob, its snapshots, and its uncommitted blocks. With `keeps`, the current version stays as a
+        previous one if the account has versions."""
         with transaction(self._db):
+            if keeps and self.versioning:
+                self._versions.demote(container, name)
+            if self.retains:
+                self._deleted.keep_blob(container, name, *self._period())
+                self._deleted.keep_snapshots(container, name, *self._period())
             self._delete(container, name)
+
+    @property
+    def retains(self) -> bool:
+        """Return whether what is deleted can come back."""
+        return self.retention_days > 0 and not self.versioning
+
+    def _period(self) -> tuple[float, float]:
+        now = self.clock()
+        return now, now + self.retention_days * DAY
+
+    def undelete(self, container: int, name: str) -> bool:
+        """Bring a deleted blob and its deleted snapshots back. A blob that has been written anew stays; the deleted one
+        becomes a snapshot of it. Returns whether there is such a blob, deleted or not."""
+        with transaction(self._db):
+            is_there = self.find(container, name) is not None
+            rows = self._deleted.restored(container, name)
+            for moment, facts, content in rows:
+                if moment == ITSELF and not is_there:
+                    self._db.execute("INSERT INTO blobs VALUES (?, ?, ?, ?)", (container, name, facts, content))
+                    self.tags.put(container, name, blob_of(facts).tags)
+                    continue
+                time = kept.time_of(self._tick()) if moment == ITSELF else moment
+                as_snapshot = facts_of(replace(blob_of(facts), snapshot=time))
+                self._db.execute(
+                    "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?)", (container, name, time, as_snapshot, content)
+                )
+            return is_there or bool(rows)
+
+    def delete_version(self, container: int, name: str, version: str) -> None:
+        """Delete a previous version."""
+        with transaction(self._db):
+            self._versions.delete(container, name, version)
 
     def _delete(self, container: int, name: str) -> None:
         self.extents.let_go(self._pieces(container, name) + self._drop_staged(container, name))
@@ -198,7 +270,7 @@ class Blobs(Store):
     def create_snapshot(self, container: int, name: str, blob: Blob) -> Blob:
         """Take a snapshot of an existing blob with these facts. Returns the snapshot, whose `snapshot` is its time."""
         with transaction(self._db):
-            return self._snapshots.create(container, name, blob, self._tick())
+            return self._snapshots.create_snapshot(container, name, blob, self._tick())
 
     def has_snapshots(self, container: int, name: str) -> bool:
         return self._snapshots.any(container, name)
@@ -206,6 +278,8 @@ class Blobs(Store):
     def delete_snapshots(self, container: int, name: str, snapshot: str = "") -> None:
         """Delete one snapshot, or all snapshots of the blob."""
         with transaction(self._db):
+            if self.retains:
+                self._deleted.keep_snapshots(container, name, *self._period(), snapshot)
             self._snapshots.delete(container, name, snapshot)
 
     # Blocks that wait for their list
@@ -262,18 +336,20 @@ class Blobs(Store):
         """
         with transaction(self._db):
             more = self._dropped.purge(self._remove) | self._purge_staged()
+            more |= self._deleted.purge(self.clock(), PURGED_AT_ONCE)
         with transaction(self._db):
             return self.extents.purge() | more
 
     def _remove(self, container: int) -> int:
         """Remove some of the blobs of a deleted container. Returns the number of removed blobs."""
         names = self._db.execute(
-            "SELECT name FROM blobs WHERE container = ?1 UNION SELECT name FROM blocks WHERE container = ?1"
-            " UNION SELECT name FROM snapshots WHERE container = ?1 LIMIT ?2",
+            " UNION ".join(f"SELECT name FROM {table} WHERE container = ?1" for table in OF_BLOBS) + " LIMIT ?2",  # noqa: S608
             (container, PURGED_AT_ONCE),
         ).fetchall()
         for (name,) in names:
             self._delete(container, name)
+            self._versions.delete(container, name)
+            self._deleted.drop(container, name)
         return len(names)
 
     def _purge_staged(self) -> bool:

@@ -5,6 +5,7 @@ https://learn.microsoft.com/rest/api/storageservices/list-blobs
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from emulators.storage.common.errors import StorageError, bad_xml
 from emulators.storage.common.service_xml import HEAD, listing, pairs, parsed, text_of
 
 MOST_BLOCKS = 50_000
+DAY = 24 * 3600
 UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # for an XML document
 
 
@@ -112,8 +114,17 @@ def _blob(name: str, blob: Blob, page: Page) -> str:
     more = pairs("Metadata", blob.metadata) if "metadata" in page.includes else ""
     if "tags" in page.includes and blob.tags:
         more += tags(blob.tags)
-    snapshot = f"<Snapshot>{blob.snapshot}</Snapshot>" if blob.snapshot else ""
-    return f"<Blob>{_name(name)}{snapshot}<Properties>{facts}</Properties>{more}</Blob>"
+    when = f"<Snapshot>{blob.snapshot}</Snapshot>" if blob.snapshot else ""
+    if blob.version:
+        current = "" if blob.previous else "<IsCurrentVersion>true</IsCurrentVersion>"
+        when += f"<VersionId>{blob.version}</VersionId>{current}"
+    if blob.deleted:
+        when += "<Deleted>true</Deleted>"
+        days = max(0, math.ceil((blob.until - page.now) / DAY) - 1)
+        facts += f"<DeletedTime>{http_date(blob.deleted)}</DeletedTime>"
+        facts += f"<RemainingRetentionDays>{days}</RemainingRetentionDays>"
+    more += "<HasVersionsOnly>true</HasVersionsOnly>" if blob.alone else ""
+    return f"<Blob>{_name(name)}{when}<Properties>{facts}</Properties>{more}</Blob>"
 
 
 def _copy_tag(key: str) -> str:

@@ -59,17 +59,17 @@ def _rule(one: Element) -> Rule:
 
 
 def names(found: list[Rule], origin: str) -> bool:
-    """Return whether a rule names this origin. A rule for all origins (`*`) does not let foreign pages into this
-    machine."""
-    return any(origin in rule.origins for rule in found)
+    """Return whether a rule allows pages of this origin, by name or by `*`, to send some requests."""
+    return any("*" in rule.origins or origin in rule.origins for rule in found)
 
 
 def preflight(found: list[Rule], headers: Mapping[str, str]) -> dict[str, str]:
     """Return the headers of the answer to a browser's preflight request. Raises StorageError, 400 and 403."""
     origin, method = headers.get("Origin"), headers.get("Access-Control-Request-Method")
     if not origin or not method:
-        sentence = "A required CORS header is not present: Origin, Access-Control-Request-Method."
-        raise StorageError(400, "InvalidHeaderValue", sentence)
+        missing = "Access-Control-Request-Method" if origin else "Origin"
+        sentence = "A required CORS header is not present."
+        raise StorageError(400, "InvalidHeaderValue", sentence, {"HeaderName": missing})
     asked = tuple(word.lower() for word in _words(headers.get("Access-Control-Request-Headers")))
     for rule in found:
         if rule.fits(origin, method, asked):
@@ -88,9 +88,13 @@ def answered(found: list[Rule], method: str, headers: Mapping[str, str]) -> dict
     """Return the CORS headers of an answer; empty for a page that no rule allows."""
     origin = headers.get("Origin")
     rule = next((rule for rule in found if origin and rule.fits(origin, method)), None)
-    if origin is None or rule is None:
+    if origin is None:
         return {}
+    if rule is None:
+        return {"Vary": "Origin"}
     told = {"Access-Control-Allow-Origin": origin, "Access-Control-Allow-Credentials": "true", "Vary": "Origin"}
+    if "*" in rule.origins:
+        told = {"Access-Control-Allow-Origin": "*"}
     return {**told, "Access-Control-Expose-Headers": rule.exposed} if rule.exposed else told
 
 

@@ -28,6 +28,7 @@ ACTIONS: dict[str, dict[str, dict[str, str]]] = {
             "w": "containers/blobs/write",
             "d": "containers/blobs/delete",
             "t": "containers/blobs/tags/write",
+            "x": "containers/blobs/deleteBlobVersion/action",
         },
         "c": {
             "r": "containers/read",

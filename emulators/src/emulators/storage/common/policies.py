@@ -8,7 +8,7 @@ from __future__ import annotations
 from xml.sax.saxutils import escape
 
 from emulators.storage.common.errors import bad_xml
-from emulators.storage.common.rights import Terms
+from emulators.storage.common.rights import PERMISSIONS, Terms
 from emulators.storage.common.service_xml import HEAD, parsed
 
 MOST = 5
@@ -35,8 +35,12 @@ def policies_of(body: bytes) -> dict[str, Terms]:
     }
 
 
-def text_of(body: bytes) -> str:
+def text_of(body: bytes, service: str) -> str:
     """Return a request's policies in their stored form, without empty elements. Raises StorageError, 400."""
+    for name, terms in policies_of(body).items():
+        if unknown := set(terms.permissions) - set(PERMISSIONS[service]):
+            known = f"{service}s know the permissions {PERMISSIONS[service]}"
+            raise bad_xml(f"The policy {name!r} has the permissions {''.join(sorted(unknown))!r:.40}; {known}.")
     return f"{HEAD}<SignedIdentifiers>{''.join(map(_text, policies_of(body).items()))}</SignedIdentifiers>"
 
 

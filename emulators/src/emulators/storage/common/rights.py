@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+PERMISSIONS = {"blob": "racwdxyltmeopfi", "queue": "raup", "table": "raud"}  # of stored access policies
 ALL = "racwdxltmeopuf"  # what the account's key allows, in the letters of a SAS
 
 

@@ -82,11 +82,14 @@ class Service(ABC, Generic[Admitting]):
         return False
 
     def lets_in(self, method: str, headers: Mapping[str, str], signed: bool) -> bool:
-        """Return whether a page may send this request: a page whose origin a CORS rule names, a page that reads a
-        signed URL (without a rule, the answer has no CORS header, so the browser withholds it from the page),
-        and a browser that follows a link."""
+        """Return whether a page may send this request: a page whose origin a CORS rule allows, a page that asks
+        whether there is a rule, a page that reads a signed URL (without a rule, the answer has no CORS header, so
+        the browser withholds it from the page), and a browser that follows a link. A request with an Authorization
+        is no page's, or was allowed by a rule: browsers ask before they send one."""
         origin = headers.get("Origin")
-        if (origin is not None and cors.names(self._rules, origin)) or (signed and method in ("GET", "HEAD")):
+        if origin is not None and (method == "OPTIONS" or cors.names(self._rules, origin)):
+            return True
+        if "Authorization" in headers or (signed and method in ("GET", "HEAD")):
             return True
         return origin is None and method == "GET" and headers.get("Sec-Fetch-Mode") == "navigate"
 
@@ -111,6 +114,7 @@ class Service(ABC, Generic[Admitting]):
                 text = service_xml.merged(self._settings.get(PROPERTIES), call.body)
                 self._rules = cors.rules(text)
                 self._settings.put(PROPERTIES, text)
+                self._configured(text)
                 return Answer(202)
             case "GET", "service", "stats":
                 self.account.admit(call, Right("s", ("r",)))
@@ -121,12 +125,15 @@ class Service(ABC, Generic[Admitting]):
                 return Answer(200, delegation_key(self.account, call), XML)
         raise not_served(call.method, call.path)
 
+    def _configured(self, properties: str) -> None:
+        """Take up new properties of the service, an XML document."""
+
     def _of_policies(self, call: Call, name: str, change: Callable[[str, str], None]) -> Answer:
         """Answer with the stored access policies of a queue or table, for the holder of the key or of a role."""
         verb = "set" if call.method == "PUT" else "get"
         self.account.admit(call, Right("c", (), name, f"{self.account.service}s/{verb}Acl/action"))
         if call.method == "PUT":
-            change(name, text_of(call.body))
+            change(name, text_of(call.body, self.account.service))
             return Answer(204)
         if call.method in ("GET", "HEAD"):
             return Answer(200, (self._policies_text(name) or NONE).encode(), XML)

@@ -1,0 +1,117 @@
+"""Soft delete: what was deleted or overwritten can come back while the service's policy keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from azure.core.exceptions import ResourceNotFoundError
+from azure.storage.blob import BlobServiceClient, ContainerClient, RetentionPolicy
+
+from emulators.storage import services
+from emulators.storage.blobs.extents import Upload
+from emulators.storage.blobs.listing import Wanted
+from emulators.storage.blobs.model import Blob
+from emulators.storage.blobs.store import Blobs
+
+DAY = 24 * 3600.0
+
+
+@pytest.fixture(scope="module")
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlobServiceClient]:
+    with (
+        services.start(tmp_path_factory.mktemp("deleted"), published_key=True) as running,
+        BlobServiceClient.from_connection_string(running.connection_string) as blobs,
+    ):
+        blobs.set_service_properties(delete_retention_policy=RetentionPolicy(enabled=True, days=2))
+        yield blobs
+
+
+@pytest.fixture
+def box(account: BlobServiceClient, request: pytest.FixtureRequest) -> ContainerClient:
+    return account.create_container(f"box-{abs(hash(request.node.name))}")
+
+
+def listed(box: ContainerClient) -> list[tuple[str, bool, bool]]:
+    """Names, and whether each is a snapshot, and deleted."""
+    found = box.list_blobs(include=["snapshots", "deleted"])
+    return [(one.name, bool(one.snapshot), bool(one.deleted)) for one in found]
+
+
+def test_a_deleted_blob_comes_back(box: ContainerClient) -> None:
+    """With its metadata, tags and snapshots; a list names it only if asked for deleted ones."""
+    blob = box.upload_blob("a", b"one", metadata={"k": "v"}, tags={"t": "1"})
+    blob.create_snapshot()
+    blob.delete_blob(delete_snapshots="include")
+    with pytest.raises(ResourceNotFoundError):
+        blob.get_blob_properties()
+    assert list(box.list_blobs(include=["snapshots"])) == []
+    assert listed(box) == [("a", True, True), ("a", False, True)]
+    (shown,) = box.list_blobs(include=["deleted"])
+    assert (shown.deleted_time is not None, shown.remaining_retention_days) == (True, 1)
+    blob.undelete_blob()
+    assert listed(box) == [("a", True, False), ("a", False, False)]
+    assert blob.download_blob().readall() == b"one"
+    assert (blob.get_blob_properties().metadata, blob.get_blob_tags()) == ({"k": "v"}, {"t": "1"})
+
+
+def test_what_was_overwritten_comes_back_as_a_snapshot(box: ContainerClient) -> None:
+    """A write over a blob is kept, too; the present content stays."""
+    blob = box.upload_blob("a", b"one")
+    blob.upload_blob(b"two", overwrite=True)
+    assert listed(box) == [("a", True, True), ("a", False, False)]
+    blob.undelete_blob()
+    snapshot = next(one.snapshot for one in box.list_blobs(include=["snapshots"]) if one.snapshot)
+    assert box.get_blob_client("a", snapshot=snapshot).download_blob().readall() == b"one"
+    assert blob.download_blob().readall() == b"two"
+
+
+def test_a_name_that_was_used_again(box: ContainerClient) -> None:
+    """The deleted blob becomes a snapshot of the blob that has its name now."""
+    blob = box.upload_blob("a", b"one")
+    blob.delete_blob()
+    blob.upload_blob(b"two")
+    blob.undelete_blob()
+    assert listed(box) == [("a", True, False), ("a", False, False)]
+    assert blob.download_blob().readall() == b"two"
+
+
+def test_what_never_was_there(box: ContainerClient) -> None:
+    """404, as for every missing blob; what is not deleted stays as it is."""
+    with pytest.raises(ResourceNotFoundError):
+        box.get_blob_client("missing").undelete_blob()
+    box.upload_blob("a", b"one").undelete_blob()
+    assert listed(box) == [("a", False, False)]
+
+
+def test_without_a_policy_deleted_is_deleted(account: BlobServiceClient, box: ContainerClient) -> None:
+    """The policy can be switched off while the service runs."""
+    account.set_service_properties(delete_retention_policy=RetentionPolicy(enabled=False))
+    try:
+        box.upload_blob("a", b"one").delete_blob()
+        assert listed(box) == []
+    finally:
+        account.set_service_properties(delete_retention_policy=RetentionPolicy(enabled=True, days=2))
+
+
+def test_after_its_days_a_blob_is_gone(tmp_path: Path) -> None:
+    """Its row and its bytes are removed; a container takes its deleted blobs along at once."""
+    now = [0.0]
+    store = Blobs(tmp_path / "blobs.sqlite", tmp_path / "blobs", lambda: now[0])
+    store.retention_days = 2
+    box, other = store.create_container("box", {}), store.create_container("other", {})
+    for container in (box, other):
+        store.write(container.id, "a", Blob("BlockBlob"), Upload(3, b"", b"one"))
+        store.delete(container.id, "a")
+    store.delete_container(other)
+    while store.purge():
+        pass
+    wanted = Wanted("", "", ("", ""), 9, deleted=True)
+    assert [name for name, _ in store.listed(box.id, wanted)] == ["a"]
+    now[0] = 2 * DAY
+    store.purge()
+    assert store.listed(box.id, wanted) == []
+    assert not store.undelete(box.id, "a")
+    assert not store.undelete(other.id, "a")
+    store.close()

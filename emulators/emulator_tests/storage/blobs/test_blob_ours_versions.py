@@ -1,0 +1,150 @@
+"""Versions: what a blob was before a change stays, and can be read by the name that the change got."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
+from azure.storage.blob import BlobClient, BlobProperties, BlobSasPermissions, ContainerClient, generate_blob_sas
+
+from emulator_tests.storage.raw import Raw
+from emulators.storage import services
+from emulators.storage.blobs.extents import Upload
+from emulators.storage.blobs.model import Blob
+from emulators.storage.blobs.store import Blobs
+from emulators.storage.keys import ACCOUNT, KEY
+
+
+@pytest.fixture(scope="module")
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    home = tmp_path_factory.mktemp("versions")
+    with services.start(home, published_key=True, versioning=True) as running:
+        yield running.connection_string
+
+
+@pytest.fixture
+def box(account: str, request: pytest.FixtureRequest) -> Iterator[ContainerClient]:
+    with ContainerClient.from_connection_string(account, f"box-{abs(hash(request.node.name))}") as container:
+        container.create_container()
+        yield container
+
+
+def put(blob: BlobClient, text: str) -> str:
+    return str(blob.upload_blob(text, overwrite=True)["version_id"])
+
+
+def versions(box: ContainerClient) -> list[BlobProperties]:
+    return list(box.list_blobs(include=["versions"]))
+
+
+def test_an_overwritten_blob_stays_as_a_version(box: ContainerClient) -> None:
+    """The old content and metadata are read by the version's name; the list has the oldest first."""
+    blob = box.get_blob_client("a")
+    first, second = put(blob, "one"), put(blob, "two")
+    third = str(blob.set_blob_metadata({"k": "v"})["version_id"])
+    assert [(one.version_id, bool(one.is_current_version)) for one in versions(box)] == [
+        (first, False), (second, False), (third, True)
+    ]  # fmt: skip
+    assert [blob.download_blob(version_id=one).readall() for one in (first, second, third)] == [b"one", b"two", b"two"]
+    assert blob.get_blob_properties(version_id=second).metadata == {}
+    assert [one.name for one in box.list_blobs()] == ["a"]
+
+
+def test_a_deleted_blob_has_versions_only(box: ContainerClient) -> None:
+    """A deletion ends the current version alone; a new blob goes on after it."""
+    blob = box.get_blob_client("a")
+    first = put(blob, "one")
+    blob.delete_blob()
+    with pytest.raises(ResourceNotFoundError):
+        blob.get_blob_properties()
+    assert list(box.list_blobs()) == []
+    for include in ("versions", "deletedwithversions"):
+        (only,) = box.list_blobs(include=[include])
+        assert (only.version_id, only.has_versions_only) == (first, True)
+    assert blob.download_blob(version_id=first).readall() == b"one"
+    second = put(blob, "two")
+    assert [(one.version_id, one.has_versions_only) for one in versions(box)] == [(first, None), (second, None)]
+
+
+def test_one_version_can_be_deleted(box: ContainerClient) -> None:
+    """A previous version, or the current one, which leaves no blob then."""
+    blob = box.get_blob_client("a")
+    first, second = put(blob, "one"), put(blob, "two")
+    blob.delete_blob(version_id=first)
+    assert [one.version_id for one in versions(box)] == [second]
+    blob.delete_blob(version_id=second)
+    assert versions(box) == []
+
+
+def test_a_version_is_restored_by_copying(box: ContainerClient) -> None:
+    """A version is a source like any other."""
+    blob = box.get_blob_client("a")
+    first = put(blob, "one")
+    put(blob, "two")
+    blob.start_copy_from_url(f"{blob.url}?versionid={first}")
+    assert blob.download_blob().readall() == b"one"
+    assert len(versions(box)) == 3
+
+
+def test_appends_change_the_current_version(box: ContainerClient) -> None:
+    """Blocks that are appended, properties, tags and tiers make no version; a snapshot does."""
+    blob = box.get_blob_client("log")
+    blob.create_append_blob()
+    blob.append_block(b"1")
+    blob.set_blob_tags({"a": "b"})
+    assert len(versions(box)) == 1
+    snapshot = blob.create_snapshot()
+    assert [one.version_id for one in versions(box)][1] == snapshot["version_id"]
+
+
+@pytest.mark.parametrize(("query", "status"), [
+    ("versionid=yesterday", 400), ("versionid=2020-01-01T00:00:00.0000000Z", 404),
+    ("versionid=2020-01-01T00:00:00.0000000Z&snapshot=2020-01-01T00:00:00.0000000Z", 400),
+])  # fmt: skip
+def test_names_of_versions(box: ContainerClient, query: str, status: int) -> None:
+    """What is no time, a version that does not exist, and a version of a snapshot."""
+    put(box.get_blob_client("a"), "one")
+    assert Raw(box.url.rpartition("/")[0]).ask("GET", f"{box.container_name}/a", query).status == status
+
+
+def test_a_signature_of_a_version(box: ContainerClient) -> None:
+    """It reads that version; to delete a version it needs the permission x."""
+    blob = box.get_blob_client("a")
+    first = put(blob, "one")
+    put(blob, "two")
+    end = datetime.now(UTC) + timedelta(hours=1)
+    may = BlobSasPermissions(read=True, delete=True)
+    sas = generate_blob_sas(
+        ACCOUNT, box.container_name, "a", version_id=first, account_key=KEY, permission=may, expiry=end
+    )
+    with BlobClient.from_blob_url(f"{blob.url}?{sas}") as guest:
+        assert guest.download_blob(version_id=first).readall() == b"one"
+        with pytest.raises(HttpResponseError, match="AuthorizationPermissionMismatch"):
+            guest.delete_blob(version_id=first)
+
+
+def test_a_list_goes_on_within_a_blob(box: ContainerClient) -> None:
+    """Pages of two hold each version once."""
+    names = [put(box.get_blob_client(name), text) for name in ("a", "b") for text in ("1", "2", "3")]
+    pages = box.list_blobs(include=["versions"], results_per_page=2).by_page()
+    assert [[one.version_id for one in page] for page in pages] == [names[:2], names[2:4], names[4:]]
+
+
+def test_a_container_takes_its_versions_along(tmp_path: Path) -> None:
+    """Bytes that only a version has are removed with the container."""
+    store = Blobs(tmp_path / "blobs.sqlite", tmp_path / "blobs", versioning=True)
+    container = store.create_container("box", {})
+    for text in (b"one", b"two"):
+        upload = Upload(data=text, size=len(text), md5=b"")
+        store.write(container.id, "a", Blob("BlockBlob", version=store.new_version()), upload)
+    store.delete_container(container)
+    while store.purge():
+        pass
+    assert [store._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("versions", "blobs")] == [
+        0,
+        0,
+    ]
+    store.close()

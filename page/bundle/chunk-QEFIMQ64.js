@@ -1,1 +1,0 @@
-var n=[/^(val|valid|validation|eval|test)[_/]?(acc|accuracy|map|f1|auc)/i,/(acc|accuracy|map|f1|auc)/i,/^(val|valid|validation|eval|test)[_/]?loss/i,/loss/i];function l(e){let c=t=>{let a=n.findIndex(i=>i.test(t));return a<0?n.length:a};return[...e].sort((t,a)=>c(t)-c(a))}export{l as a};

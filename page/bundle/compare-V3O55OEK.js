@@ -1,1 +1,0 @@
-import{g as a,h as b}from"./chunk-YOV7KFGC.js";import"./chunk-QEFIMQ64.js";import"./chunk-SQ57TNAW.js";import"./chunk-FLUHPAGK.js";import"./chunk-LDHOY2BP.js";import"./chunk-TTQ7V73K.js";import"./chunk-WGHB4PW4.js";export{a as Compare,b as Parallel};
