@@ -124,7 +124,7 @@ def test_memory_and_disk_close_to_their_limits() -> None:
 def test_the_first_node_alone_at_work_is_no_straggler() -> None:
     """It evaluates or saves: no step is reported meanwhile, and the pause makes the next step look slow."""
     slower, nodes = (30.0, 30.0, 30.0, 6.0, 5.0), (node("a", cores=0.1), node("b", cores=1.0))
-    steps = {"stepped_at": NOW - timedelta(seconds=20), "steady_since": BEGAN}
+    steps: dict[str, Any] = {"stepped_at": NOW - timedelta(seconds=20), "steady_since": BEGAN}
     assert causes(pulse(paces=slower, nodes=nodes, **steps)) == ["straggler"]
     assert causes(pulse(paces=slower, nodes=nodes, **steps | {"stepped_at": NOW - timedelta(minutes=3)})) == []
     assert causes(pulse(paces=slower, nodes=nodes, **steps | {"steady_since": NOW})) == []
