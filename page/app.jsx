@@ -32,6 +32,7 @@ const VIEWS = new Map(
     storage: () => import("./views/storage.jsx").then((m) => m.Storage),
     batchai: () => import("./views/batchai.jsx").then((m) => m.BatchAI),
     health: () => import("./views/health.jsx").then((m) => m.Health),
+    settings: () => import("./views/settings.jsx").then((m) => m.Settings),
     docs: () => import("./views/docs.jsx").then((m) => m.Docs),
   }),
 );
@@ -46,6 +47,7 @@ const JUMPS = {
   e: "models",
   t: "storage",
   h: "health",
+  i: "settings",
   o: "docs",
 };
 // The six places, each with its views, of which the first is the place's own.
@@ -55,7 +57,7 @@ const PLACES = [
   ["data", ["drops", "storage", "batchai"]],
   ["models", ["models"]],
   ["clusters", ["clusters", "money"]],
-  ["administration", ["schedules", "health"]],
+  ["administration", ["schedules", "health", "settings"]],
 ];
 const placeOf = (view) => PLACES.find(([, views]) => views.includes(view === "run" ? "runs" : view));
 // Addresses that are no view of their own, and where they lead.

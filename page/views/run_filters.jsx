@@ -2,8 +2,9 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { visible } from "../format.js";
 import { own } from "../own.js";
+import { Copy } from "../parts.jsx";
 import { refine } from "../route.js";
-import { STATES } from "../run_list.js";
+import { GROUPS, STATES } from "../run_list.js";
 import { W } from "../words.js";
 
 export function Filters({ query, runs }) {
@@ -47,6 +48,17 @@ export function Filters({ query, runs }) {
       {field("owner", W.runs.owner, "", owners)}
       {field("tag", W.runs.tag, W.runs.tagHint)}
       <Where value={query.where || ""} />
+      <label>
+        {W.runs.group}
+        <select value={query.group || ""} onChange={(e) => refine({ group: e.target.value })}>
+          <option value="">{W.none}</option>
+          {[...GROUPS.keys()].map((name) => (
+            <option key={name} value={name}>
+              {W.runs.groups[name]}
+            </option>
+          ))}
+        </select>
+      </label>
     </form>
   );
 }
@@ -102,7 +114,7 @@ const savedViews = () => {
   }
 };
 
-/** The filter, sorting and columns of the present address under a name, in this browser. */
+/** The filter, sorting, grouping and columns of the present address under a name, in this browser. */
 export function SavedViews() {
   const [list, set] = useState(savedViews);
   const keep = (views) => {
@@ -132,6 +144,9 @@ export function SavedViews() {
             </button>
           </span>
         ))}
+        <p>
+          {W.runs.share} <Copy text={location.href} />
+        </p>
         <form class="note" onSubmit={save}>
           <label>
             {W.runs.saveAs}

@@ -129,7 +129,7 @@ def _judge(ports: ModelPorts, rule: RouteModel, run: Run, model: Model | None) -
     judged = promote.Judged(run.name, alias, model.changes if model else 0, goals)
     if verdict.wins:
         try:
-            asked = ChangeRequest(ports.clock(), BY, verdict.why)
+            asked = ChangeRequest(ports.clock(), BY, verdict.why, by_rule=True)
             promote.promote_run(ports, run.name, rule.name, rule.alias, asked, judged=judged)
         except (Conflict, Impossible, NotFound) as exc:
             verdict = ChallengeResult(False, f"It won, but can't be promoted. {exc}")

@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
-from azure.storage.blob import BlobClient, BlobProperties, BlobSasPermissions, ContainerClient, generate_blob_sas
+from azure.storage.blob import (
+    BlobClient,
+    BlobProperties,
+    BlobSasPermissions,
+    ContainerClient,
+    ContentSettings,
+    generate_blob_sas,
+)
 
 from emulator_tests.storage.raw import Raw
 from emulators.storage import services
@@ -90,14 +97,26 @@ def test_a_version_is_restored_by_copying(box: ContainerClient) -> None:
 
 
 def test_appends_change_the_current_version(box: ContainerClient) -> None:
-    """Blocks that are appended, properties, tags and tiers make no version; a snapshot does."""
+    """Blocks that are appended, properties and tags make no version of such a blob; a snapshot does."""
     blob = box.get_blob_client("log")
     blob.create_append_blob()
     blob.append_block(b"1")
     blob.set_blob_tags({"a": "b"})
+    blob.set_http_headers(ContentSettings(content_type="text/plain"))
     assert len(versions(box)) == 1
     snapshot = blob.create_snapshot()
     assert [one.version_id for one in versions(box)][1] == snapshot["version_id"]
+
+
+def test_properties_of_a_block_blob_have_versions(box: ContainerClient) -> None:
+    """Every write into a block blob begins a version, except for its blocks, tags and tiers."""
+    blob = box.get_blob_client("a")
+    first = put(blob, "one")
+    blob.set_http_headers(ContentSettings(content_type="text/plain"))
+    blob.stage_block("MQ==", b"1")
+    blob.set_standard_blob_tier("Cool")
+    assert [one.version_id for one in versions(box)][:-1] == [first]
+    assert blob.get_blob_properties(version_id=first).content_settings.content_type == "application/octet-stream"
 
 
 @pytest.mark.parametrize(("query", "status"), [

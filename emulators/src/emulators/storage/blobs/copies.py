@@ -60,7 +60,7 @@ class CopyOperations(Operations):
             rehydrating="",
             copy={
                 "id": str(uuid.uuid4()),
-                "source": _without_signature(call.headers[SOURCE], source),
+                "source": _without_signature(call.headers[SOURCE]),
                 "status": "success",
                 "progress": f"{blob.size}/{blob.size}",
                 "completion-time": http_date(now),
@@ -196,6 +196,8 @@ def _sealed(call: Call, source: bool) -> bool:
     return text == "true"
 
 
-def _without_signature(address: str, source: Target) -> str:
-    place = address.partition("?")[0]
-    return f"{place}?snapshot={source.snapshot}" if source.snapshot else place
+def _without_signature(address: str) -> str:
+    """Return the address as it was sent, with the snapshot or version, and nothing else of its query."""
+    place, _, query = address.partition("?")
+    kept = [one for one in query.split("&") if one.startswith(("snapshot=", "versionid="))]
+    return f"{place}?{'&'.join(kept)}" if kept else place

@@ -128,7 +128,7 @@ class BlobOperations(Operations):
     def head(self, call: Call) -> Answer:
         blob = self._requests.opened(call).there
         facts = {**headers.properties(blob, self._blobs.clock()), **headers.tier_of(blob)}
-        return Answer(200, headers={**facts, "Content-Length": str(blob.size)})
+        return Answer(200, headers={**facts, **_overrides(call), "Content-Length": str(blob.size)})
 
     # Properties
 
@@ -152,7 +152,8 @@ class BlobOperations(Operations):
         blob, found = target.there, headers.content_headers(call.headers, plain=False)
         of_pages = any(name in call.headers for name in ("x-ms-blob-content-length", pages.ACTION, pages.SEQUENCE))
         if found or not of_pages:
-            blob = replace(blob, headers=found)
+            version = self._blobs.new_version() if blob.kind == "BlockBlob" else ""
+            blob = replace(blob, headers={"Content-Type": "", **found}, version=version or blob.version)
         if not of_pages:
             told = {pages.SEQUENCE: str(blob.sequence)} if blob.kind == "PageBlob" else {}
             return Answer(200, headers={**self.changed(target, blob), **told})

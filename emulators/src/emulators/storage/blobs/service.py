@@ -221,7 +221,8 @@ class BlobService(Service[BlobAccount]):
 
     def _account_facts(self, call: Call) -> Answer:
         self.account.admit_any(call)
-        return Answer(200, headers={"x-ms-sku-name": "Standard_LRS", "x-ms-account-kind": "StorageV2"})
+        facts = {"x-ms-sku-name": "Standard_RAGRS", "x-ms-account-kind": "StorageV2", "x-ms-is-hns-enabled": "false"}
+        return Answer(200, headers=facts)
 
     async def _put(self, call: Call) -> Answer:
         """Put Blob From URL has a type, Copy Blob none."""
