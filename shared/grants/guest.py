@@ -281,6 +281,7 @@ def _page(guest: GrantGuest, ports: Any, value: Any) -> Any:
 RULES: dict[str, Rule] = {
     "get_me": Rule(May.READ, _as_guest),
     "get_openapi": Rule(May.READ, _any),
+    "serve_mcp": Rule(May.READ, _any),  # each tool calls operations of this table
     "get_own_grant": Rule(May.READ, _any),
     "list_routes": Rule(May.READ, _any, _own_routes),
     "list_trainers": Rule(May.READ, _any, _own_trainers),

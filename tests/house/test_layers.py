@@ -45,7 +45,19 @@ ORDER = (
         "data_checks",
         "grants",
     ),
-    *("ports", "messages", "reactions", "reconcile", "daily", "api", "adapters", "system", "wiring", "bootstrap"),
+    *(
+        "ports",
+        "messages",
+        "reactions",
+        "reconcile",
+        "daily",
+        "api",
+        "agents",
+        "adapters",
+        "system",
+        "wiring",
+        "bootstrap",
+    ),
 )
 KNOW_THE_SYSTEM = {"shared.bootstrap", "shared.wiring"}  # beside the triggers; everyone else says which ports it takes
 

@@ -186,8 +186,8 @@ def test_a_long_check_goes_on(ants: Path) -> None:
         picture(ants / "train" / "ant" / f"more{number}.jpg", number)
     with pytest.raises(Unfinished) as error:
         check(Folder(ants), Task({"kind": "image_folder"}, late=lambda: True))
-    assert 0 < len(error.value.read) < 128
-    known = {path: each for path, each in error.value.read.items() if path != "train/ant/00.jpg"}
+    assert 0 < len(error.value.known) < 128
+    known = {path: each for path, each in error.value.known.items() if path != "train/ant/00.jpg"}
     later = check(Folder(ants), Task({"kind": "image_folder"}, known=known))
     assert later == checked(ants, "image_folder")
 

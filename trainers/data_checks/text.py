@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from typing import NamedTuple
 
 from .source import MARKERS, is_hidden
 
@@ -20,6 +21,20 @@ def is_text(path: str) -> bool:
     return parts[-1] not in {*MARKERS, TOKENIZER} and not any(map(is_hidden, parts))
 
 
+class TextFacts(NamedTuple):
+    """What was found in the text of a file (see Decoding). `in_part`: not all of it was read."""
+
+    problem: str
+    marked: bool
+    characters: int
+    replaced: int
+    twice: int
+    marks: int
+    controls: int
+    ends: list[str]
+    in_part: bool = False
+
+
 class Decoding:
     """The text of one file, fed in pieces of bytes."""
 
@@ -34,6 +49,10 @@ class Decoding:
         self.ends: set[str] = set()  # of lines
         self.problem = ""
         self._bytes = 0
+
+    def facts(self, in_part: bool) -> TextFacts:
+        counts = self.characters, self.replaced, self.twice, self.marks, self.controls
+        return TextFacts(self.problem, self.marked, *counts, sorted(self.ends), in_part)
 
     def feed(self, piece: bytes, final: bool = False) -> bool:
         """Read on. Return False once there is a problem."""

@@ -15,7 +15,7 @@ from shared.api.signature import signature
 from shared.kernel.operation import ANYONE, ROLES, Operation
 from tests.functions.test_access import ENDPOINTS, GRANTED
 
-READ = {"query", "body", "key"}  # what the trigger reads by the parameter's type
+READ = {"query", "body", "key", "call"}  # what the trigger reads by the parameter's type, or makes of the request
 EVERY = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.name)
 
 
