@@ -1,1 +1,0 @@
-import{d as a,e as b}from"./chunk-MW52R6YV.js";import"./chunk-XBXRKTU3.js";import"./chunk-KXU2NG6M.js";import"./chunk-745CK7ML.js";import"./chunk-MKGCPV6B.js";import"./chunk-IN5ZOO4I.js";import"./chunk-WINYQJ3N.js";export{a as Compare,b as Parallel};
