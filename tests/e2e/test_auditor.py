@@ -58,16 +58,7 @@ jobs:
     inputs: {data: "${{parent.inputs.raw}}", lr: 0.25}
     outputs: {models: "${{parent.outputs.models}}", metrics: "${{parent.outputs.metrics}}"}
 """
-OWN = (
-    "--data",
-    "drops/mnist/digits-1",
-    "-p",
-    "lr=0.5",
-    "--env",
-    "azureml:trainyard@latest",
-    "--cluster",
-    "cpu-cluster",
-)
+OWN = ("--data", "drops/mnist/digits-1", "-p", "lr=0.5", "--cluster", "cpu-cluster", "--env")
 PATIENCE = 900.0  # seconds for one training
 pytestmark = pytest.mark.skipif(not CIFAR.is_file(), reason=f"needs {CIFAR.name} in ../shared/data, no part of this")
 
@@ -157,8 +148,10 @@ def train_all(desk: Desk) -> dict[str, Seen]:
     runs = {
         "drop": Seen(drop, parameters={"epochs": 1}),
         "request": Seen(submitted(desk, *mnist, "-p", "lr=0.02"), parameters={"epochs": 1, "lr": 0.02}),
-        "own code": Seen(submitted(desk, "./own", "--command", f"{train} {{metrics}} {{lr}}", *OWN)),
-        "MLflow": Seen(submitted(desk, "./own", "--command", f"{train} mlflow {{lr}}", *OWN)),
+        "own code": Seen(
+            submitted(desk, "./own", "--command", f"{train} {{metrics}} {{lr}}", *OWN, "azureml:trainyard@latest")
+        ),
+        "MLflow": Seen(submitted(desk, "./own", "--command", f"{train} mlflow {{lr}}", *OWN, "mlflow-skinny")),
         "pipeline": Seen(submitted(desk, "pipeline.yml")),
         "elastic run": Seen(elastic),
     }
