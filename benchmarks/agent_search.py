@@ -4,8 +4,8 @@
 
 Somebody trains with a rate of 0.005. The agent starts `trainyard mcp` with the token of the grant, and has nothing but
 its eight tools. It repeats that training as a baseline, tries other rates, cancels what can no longer win, and promotes
-the best run, whose proof it checks. --write puts the conversation into docs/agent-search.md. The cloud is the local one;
-the trainings are real. It fails unless the agent found a better rate and the proof holds.
+the best run, whose proof it checks. --write puts the conversation into docs/agent-search.md. The cloud is local; the
+trainings are real. It fails unless the agent found a better rate and the proof holds.
 """
 
 from __future__ import annotations
