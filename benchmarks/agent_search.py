@@ -41,8 +41,8 @@ META = {
 }
 INTRODUCTION = """# A search by a scripted agent
 
-This is the conversation of a small program with the [tools for agents](agents.md). Somebody trains mnist with a learning
-rate of 0.005. The program looks for a better one, with a grant of $1 and ten minutes, on a local cloud.
+This is the conversation of a small program with the [tools for agents](agents.md). Somebody trains mnist with a
+learning rate of 0.005. The program looks for a better one, with a grant of $1 and ten minutes, on a local cloud.
 `python3 trainyard.py bench agent_search --write` ran the program and wrote this page; no language model took part.
 `>` is a call, and the answer follows; long answers are cut here.
 """
