@@ -28,31 +28,32 @@ def serve(lines: Iterable[bytes], write: Callable[[Message], None], api: Api) ->
 
 def _answered(line: bytes, api: Api) -> Message | None:
     try:
-        message = json.loads(line)
+        request = json.loads(line)
     except (ValueError, RecursionError) as exc:
         return _error(None, PARSE_ERROR, f"The line is not JSON: {exc}.")
-    if not isinstance(message, dict) or not isinstance(message.get("method"), str):
+    if not isinstance(request, dict) or not isinstance(request.get("method"), str):
         return _error(None, BAD_REQUEST, "The line is not a request of JSON-RPC.")
-    if "id" not in message:
+    if "id" not in request:
         return None
     try:
-        sent = api.send("POST", "mcp", body=message, headers=headers_of(message), accept=(400, 404), repeats=True)
+        sent = api.send("POST", "mcp", body=request, headers=headers_of(request), accept=(400, 404), repeats=True)
         answer = sent.json()
     except (CliError, ValueError) as exc:
-        return _error(message["id"], FAILED, str(exc))
-    if not isinstance(answer, dict) or "jsonrpc" not in answer:  # a problem of the API, such as a field of a wrong type
-        return _error(message["id"], BAD_REQUEST, str(answer.get("detail", answer)))
-    return answer
+        return _error(request["id"], FAILED, str(exc))
+    if isinstance(answer, dict) and "jsonrpc" in answer:
+        return answer
+    why = answer.get("detail", answer) if isinstance(answer, dict) else answer  # such as a field of a wrong type
+    return _error(request["id"], BAD_REQUEST, str(why))
 
 
-def headers_of(message: Message) -> dict[str, str]:
-    """Return the headers that a message of revision 2026-07-28 needs over HTTP; {} for one of an older revision."""
-    params = message.get("params")
+def headers_of(request: Message) -> dict[str, str]:
+    """Return the headers that a request of revision 2026-07-28 needs over HTTP; {} for one of an older revision."""
+    params = request.get("params")
     meta = params.get("_meta") if isinstance(params, dict) else None
     version = meta.get(VERSION) if isinstance(meta, dict) else None
     if not isinstance(version, str) or not isinstance(params, dict):
         return {}
-    headers = {"MCP-Protocol-Version": _encoded(version), "Mcp-Method": _encoded(message["method"])}
+    headers = {"MCP-Protocol-Version": _encoded(version), "Mcp-Method": _encoded(request["method"])}
     if isinstance(name := params.get("name"), str):
         headers["Mcp-Name"] = _encoded(name)
     return headers
@@ -65,5 +66,5 @@ def _encoded(value: str) -> str:
     return f"=?base64?{base64.b64encode(value.encode()).decode()}?="
 
 
-def _error(number: Any, code: int, message: str) -> Message:
-    return {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message}}
+def _error(number: Any, code: int, words: str) -> Message:
+    return {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": words}}
