@@ -93,6 +93,7 @@ LONG = (
     "tests/e2e/test_docs_pages.py::test_the_commands_of_a_page_work[agents/",
     "tests/e2e/test_docs_pages.py::test_the_commands_of_a_page_work[docs/",
     "tests/e2e/test_docs_pages.py::test_what_every_command_prints_has_its_schema",
+    "tests/e2e/test_elastic.py",
     "tests/e2e/test_many_blobs.py",
     "tests/e2e/test_paths.py::test_lost_events_cost_one_period",
     "tests/e2e/test_runtime.py",
