@@ -126,7 +126,7 @@ export const W = {
   missing: { title: "This view does not exist", back: "Go to Today" },
   fault: {
     title: "This view broke",
-    text: "This is a fault of the page. Load the page again. If that does not help, the browser's console has the details.",
+    text: "This is a fault of the page. Load it again. If that does not help, see the browser's console.",
     outdated: "The script of this view could not be loaded: perhaps the page has changed since you opened it.",
     reload: "Load again",
   },
@@ -142,7 +142,7 @@ export const W = {
     text: "Sign in to see runs, data and models.",
     key: "Function key",
     keyHelp:
-      "You find the key in the Azure portal, under App keys of the function app. The page keeps it until you close this tab.",
+      "The key is in the Azure portal, under App keys of the function app. This tab keeps it until you close it.",
     use: "Use this key",
     entra: "Sign in with Microsoft Entra ID",
     wrong: "This key was refused.",
@@ -575,7 +575,7 @@ export const W = {
     reached: "This budget is used up.",
     used: (project, share) => `${project}: ${share} of the month's budget`,
     besides: (days) =>
-      `Costs that arise without any node, and are not part of Spent: a month's cost, for ${days === 1 ? "1 day" : `${days} days`}.`,
+      `A month's costs without any node, for ${days === 1 ? "1 day" : `${days} days`}. They are not part of Spent.`,
     missing: ({ cluster, day, why, advice }) => `What ${cluster} cost on ${day} is missing: ${why} ${advice}`,
   },
   grants: {

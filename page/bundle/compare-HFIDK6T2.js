@@ -1,1 +1,0 @@
-import{d as a,e as b}from"./chunk-CXVG2PXD.js";import"./chunk-FGV57RM2.js";import"./chunk-QEVUXB2D.js";import"./chunk-N4PUOXAI.js";import"./chunk-NTFIFYPS.js";import"./chunk-UVWHJV7W.js";import"./chunk-VQUXLMCJ.js";export{a as Compare,b as Parallel};
