@@ -276,7 +276,8 @@ def test_a_process_says_how_long_it_waits_for_the_others(monkeypatch: pytest.Mon
     t = training.Training.__new__(training.Training)
     vars(t).update(
         model=made, place=Place(0, 2, "env://", "gloo"), metrics=kept, optimizer=optimizer,
-        position=SimpleNamespace(step=10, epoch=1), device=torch.device("cpu"), saved=0.0, last_row_at=0.0, last_row_step=None,
+        position=SimpleNamespace(step=10, epoch=1), device=torch.device("cpu"), saved=0.0,
+        last_row_at=0.0, last_row_step=None,
     )  # fmt: skip
     t.row(1.0, 0.0)
     t.position.step = 20
