@@ -113,6 +113,7 @@ LONG = (
     "tests/fuzz",
     "emulators/emulator_tests/microsoft/test_blobs.py",
     "emulators/emulator_tests/microsoft/test_tables.py",
+    "tests/infra/test_published_situations.py::test_a_gpu_that_is_not_seen_ends_the_training_before_it_begins[bert",
     "tests/page/test_page_content.py",
     "tests/shared/clusters/test_idle_time.py::test_philly",
     "tests/shared/money/test_money_month.py::test_the_months_that_were_wrong_once_add_up",

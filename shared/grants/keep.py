@@ -22,7 +22,6 @@ from shared.kernel.versioned import Stored
 from shared.money.daily_charges import Charged, charged
 from shared.money.ports import MoneyPorts
 from shared.runs.codes import CancelCode
-from shared.runs.decide import is_over
 from shared.runs.features import part_of
 from shared.runs.find_run import find_run
 from shared.runs.model import Run
@@ -76,17 +75,14 @@ def _announced(ports: MoneyPorts, grant: Grant, percent: int) -> Grant:
 
 def _costs(ports: MoneyPorts, grant: Grant, books: Charged, now: datetime) -> Costs:
     """Return the runs of each reservation with their costs. Nodes that a lease keeps warm are charged to its run."""
-    runs = {name: run for name, run in books.runs.items() if grant_of(run.people.owner_id) == grant.id}
-    for name in grant.reserved.keys() - runs.keys():
-        if run := find_run(ports.runs, name):
-            runs[name] = run
+    own = {name for name, run in books.runs.items() if grant_of(run.people.owner_id) == grant.id}
     booked = _booked(ports, books)
     costs: Costs = defaultdict(list)
-    for run in runs.values():
-        name = next((each for each in (part_of(run), run.name) if each in grant.reserved), "")
-        if name:
-            newest = run if is_over(run) else find_run(ports.runs, run.name) or run
-            costs[name].append(RunCost(newest, max(booked.get(run.name, 0.0), _by_record(newest, now))))
+    for name in sorted(own | grant.reserved.keys()):
+        run = find_run(ports.runs, name)
+        paid_by = next((each for each in (part_of(run), name) if each in grant.reserved), "") if run else ""
+        if run and paid_by:
+            costs[paid_by].append(RunCost(run, max(booked.get(name, 0.0), _by_record(run, now))))
     return costs
 
 
@@ -102,10 +98,15 @@ def _booked(ports: MoneyPorts, books: Charged) -> dict[str, float]:
 
 
 def _by_record(run: Run, now: datetime) -> float:
-    """Return what the run's nodes cost by the run's own record: known before the books, and during gaps in them."""
+    """Return what the run's nodes cost by the run's own record: known before the books, and during gaps in them.
+
+    For a run with steps, this is what it can have cost at most.
+    """
     kind = workload(run)
     if not kind.has_own_nodes:
         return 0.0
+    if decide.has_steps(run):
+        return decide.ceiling(run, now) if run.jobs.job else 0.0
     uses = kind.uses(run, now)
     spells = [spell for use in uses for spell in ((*use.waited, *use.ran) if kind.pays_while_waiting else use.ran)]
     return sum((spell.end - spell.begin).total_seconds() * spell.nodes for spell in spells) * run.money.price / 3600

@@ -7,6 +7,7 @@ own cluster, and searches each answer for words that only others have.
 
 from __future__ import annotations
 
+import base64
 import math
 import secrets
 from collections import Counter
@@ -20,7 +21,7 @@ from typing import Any
 from shared import bootstrap
 from shared.clusters import scaling
 from shared.clusters.model import Cluster
-from shared.grants import manage
+from shared.grants import manage, token
 from shared.grants.manage import Created
 from shared.grants.model import GrantTerms, May, Then
 from shared.jobs.readers.azureml import read_job
@@ -70,11 +71,26 @@ class Figures:
     words: list[str] = field(default_factory=list)  # what is wrong, for people
 
 
+class SeededSecrets:
+    """Ids and secrets that are the same for the same seed, so that a session can be played again."""
+
+    def __init__(self, dice: Random) -> None:
+        self._dice = dice
+
+    def token_hex(self, count: int) -> str:
+        return self._dice.randbytes(count).hex()
+
+    def token_urlsafe(self, count: int) -> str:
+        return base64.urlsafe_b64encode(self._dice.randbytes(count)).decode().rstrip("=")
+
+
 class Session:
     """One session. `play` it, then read `figures`."""
 
     def __init__(self, seed: int, trainers: Path) -> None:
         self.seed, self.dice, self.figures = seed, Random(seed), Figures()
+        self.secrets = SeededSecrets(Random(seed))
+        vars(token)["secrets"] = self.secrets
         self.pools = {name: self._pool(name) for name in (OWN, OTHERS)}
         route = replace(ROUTE, cluster=OWN, nodes=1, max_nodes=4)
         elastic = replace(route, name="team", template=read_job(ELASTIC), min_nodes=1, nodes=3, resubmissions=2)
@@ -113,7 +129,7 @@ class Session:
                     break
             self._judge_money("at the end", self.most)
         finally:
-            bootstrap.system = before
+            bootstrap.system, vars(token)["secrets"] = before, secrets
         return self.figures
 
     # who is there
@@ -134,7 +150,7 @@ class Session:
 
     def _things_of_others(self) -> list[str]:
         """People's runs, a drop and notes, with words that nothing else has. Returns the words."""
-        secret, system = f"canary{secrets.token_hex(6)}", self.world.system
+        secret, system = f"canary{self.secrets.token_hex(6)}", self.world.system
         names = []
         for number in range(2):
             request = RunRequest(
@@ -291,12 +307,12 @@ class Session:
             self.world.upload(f"{route}/{name}/_SUCCESS", b"")
 
     def _forge(self) -> None:
-        token = self.made.token
+        own = self.made.token
         wrong = (
-            token[:-1],
-            token.upper(),
-            f"tg_{self.other.grant.id}{token[15:]}",
-            token.replace("tg_", "tg_0"),
+            own[:-1],
+            own.upper(),
+            f"tg_{self.other.grant.id}{own[15:]}",
+            own.replace("tg_", "tg_0"),
             "tg_",
             "x",
         )

@@ -1,1 +1,0 @@
-import{d as a,e as b}from"./chunk-R34YEF2Q.js";import"./chunk-GAF3KJP3.js";import"./chunk-4GNOYHN2.js";import"./chunk-MLYHG2FO.js";import"./chunk-KASAU63G.js";import"./chunk-T3A5EWBL.js";import"./chunk-2ETVSUP5.js";export{a as Compare,b as Parallel};
