@@ -12,8 +12,8 @@ import pytest
 from azure.core.exceptions import HttpResponseError
 from azure.storage.blob import BlobBlock, BlobSasPermissions, BlobServiceClient, ContainerClient, generate_blob_sas
 
+from emulator_tests.storage import inside
 from emulator_tests.storage.conftest import Side
-from emulators.storage import services
 from emulators.storage.keys import ACCOUNT, KEY
 
 LONG = bytes(range(256)) * 1024  # does not fit into a row
@@ -48,7 +48,7 @@ def site() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ContainerClient]:
     with (
-        services.start(tmp_path_factory.mktemp("web"), published_key=True, web_sources=True) as running,
+        inside.start(tmp_path_factory.mktemp("web"), published_key=True, web_sources=True) as running,
         BlobServiceClient.from_connection_string(running.connection_string, retry_total=0) as blobs,
     ):
         yield blobs.create_container("box")
