@@ -400,6 +400,18 @@ def test_changed_data_are_named_before_anything_is_trained(world: World) -> None
         reproduce(world.system, version, Person("ann"))
 
 
+def test_a_route_may_accept_programs(tmp_path: Path) -> None:
+    """A challenger whose files run code wins only where the routes file says that this model may have such files."""
+    program = b"cposix\nsystem\n(S'id'\ntR."
+    for allowed in (False, True):
+        (tmp_path / str(allowed)).mkdir()
+        rule = replace(RULE, allow_code=allowed)
+        world = World(trainers_folder(tmp_path / str(allowed)), [replace(ROUTE, model=rule)])
+        world.complete("1.bin")
+        ends(world, world.only_run().name, 0.9, program, name="model.pkl")
+        assert (world.models.version("churn", 1) is not None) is allowed
+
+
 def test_a_person_may_promote_what_lost(world: World) -> None:
     """The champion's rule binds the challenger alone."""
     dropped(world, 0.9)

@@ -17,8 +17,8 @@ from azure.storage.blob import (
     generate_blob_sas,
 )
 
+from emulator_tests.storage import inside
 from emulator_tests.storage.raw import Raw
-from emulators.storage import services
 from emulators.storage.blobs.extents import Upload
 from emulators.storage.blobs.model import Blob
 from emulators.storage.blobs.store import Blobs
@@ -28,7 +28,7 @@ from emulators.storage.keys import ACCOUNT, KEY
 @pytest.fixture(scope="module")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     home = tmp_path_factory.mktemp("versions")
-    with services.start(home, published_key=True, versioning=True) as running:
+    with inside.start(home, published_key=True, versioning=True) as running:
         yield running.connection_string
 
 
@@ -158,7 +158,7 @@ def test_a_container_takes_its_versions_along(tmp_path: Path) -> None:
     container = store.create_container("box", {})
     for text in (b"one", b"two"):
         upload = Upload(data=text, size=len(text), md5=b"")
-        store.write(container.id, "a", Blob("BlockBlob", version=store.new_version()), upload)
+        store.write(container.id, "a", Blob("BlockBlob", version=store.new_version()), upload, keeps=True)
     store.delete_container(container)
     while store.purge():
         pass
@@ -167,3 +167,21 @@ def test_a_container_takes_its_versions_along(tmp_path: Path) -> None:
         0,
     ]
     store.close()
+
+
+def test_an_account_may_stop_and_go_on(tmp_path: Path) -> None:
+    """Without `versioning`, the last version stays when the blob is changed, and the blob itself has no version."""
+    found = list[str]()
+    for versioning in (True, False, True):
+        with (
+            inside.start(tmp_path, published_key=True, versioning=versioning) as running,
+            BlobClient.from_connection_string(running.connection_string, "box", "a") as blob,
+        ):
+            if not found:
+                blob._get_container_client().create_container()
+            found.append(put(blob, f"{versioning}"))
+            with ContainerClient.from_connection_string(running.connection_string, "box") as box:
+                names = [one.version_id for one in versions(box)]
+    first, none, last = found
+    assert none == "None"
+    assert (names[0], names[-1], len(names)) == (first, last, 3)

@@ -93,12 +93,19 @@ class BlobService(Service[BlobAccount]):
     largest_body: ClassVar[int] = 8 * 1024 * 1024  # of XML; a blob's bytes come by a stream
     backslashes: ClassVar[bool] = False
 
-    def __init__(self, blobs: Blobs, account: BlobAccount, endpoint: str = "", journal: TextIO | None = None) -> None:
+    def __init__(
+        self,
+        blobs: Blobs,
+        account: BlobAccount,
+        endpoint: str = "",
+        journal: TextIO | None = None,
+        web_sources: bool = False,
+    ) -> None:
         super().__init__(account, blobs.settings, endpoint)
         self.account = replace(self.account, public=self._public)
         self._blobs = blobs
         self._configured(self._settings.get(PROPERTIES))
-        self._requests = Requests(blobs, self.account)
+        self._requests = Requests(blobs, self.account, web_sources)
         self._journal = journal
         self._returning: deque[tuple[float, Call]] = deque()  # from the archive, in the order of their times
         blob = BlobOperations(self._requests)
