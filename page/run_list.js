@@ -14,12 +14,13 @@ const MOST_DIFFERING = 4; // parameters with columns of their own
 
 /**
  * The rows without the trials of a sweep that is among them; the trials of an open sweep stand under it.
- * @param {Row[]} runs
+ * @template {Row} R
+ * @param {R[]} runs
  * @param {Set<string>} open names of the sweeps that are unfolded
  */
 export function unfolded(runs, open) {
   const sweeps = new Set(runs.filter((run) => run.trials !== null).map((run) => run.run)),
-    /** @type {Map<string, Row[]>} */
+    /** @type {Map<string, R[]>} */
     trials = new Map();
   for (const run of runs) if (sweeps.has(run.sweep)) trials.set(run.sweep, [...(trials.get(run.sweep) || []), run]);
   return runs

@@ -6,12 +6,12 @@ const NEARLY = 0.8; // of a budget: its bar warns
 /** What is used of a whole budget, in dollars: the part beyond the budget stands behind its end. */
 export function Used({ spent, used, whole, label }) {
   const part = used / (whole || Infinity),
-    parts = [
+    parts = /** @type {[string, number][]} */ ([
       ["spent", Math.min(spent, whole)],
       ["reserved", Math.min(used, whole) - Math.min(spent, whole)],
       ["free", Math.max(0, whole - used)],
       ["beyond", Math.max(0, used - whole)],
-    ];
+    ]);
   return (
     <div
       class={`budget ${part >= 1 ? "over" : part >= NEARLY ? "near" : ""}`}

@@ -21,11 +21,11 @@ export function Money({ route, me }) {
   );
   return (
     <section>
-      <h1 tabindex="-1">{W.money.title}</h1>
+      <h1 tabindex={-1}>{W.money.title}</h1>
       <form class="filters" onSubmit={(e) => e.preventDefault()}>
         <label>
           {W.money.by}
-          <select value={by} onChange={(e) => refine({ by: e.target.value })}>
+          <select value={by} onChange={(e) => refine({ by: e.currentTarget.value })}>
             {BY.map((one) => (
               <option key={one} value={one}>
                 {W.money.bys[one]}
@@ -38,7 +38,7 @@ export function Money({ route, me }) {
           <input
             type="date"
             value={route.query.since || value?.since.slice(0, 10) || ""}
-            onChange={(e) => refine({ since: e.target.value })}
+            onChange={(e) => refine({ since: e.currentTarget.value })}
           />
         </label>
       </form>
@@ -54,6 +54,7 @@ export function Money({ route, me }) {
   );
 }
 
+/** @param {{ value: import("../../schemas/answers.d.ts").CostReport, by: string }} props */
 function Shown({ value, by }) {
   const { total } = value,
     standing = Object.entries(value.standing);
@@ -114,7 +115,7 @@ function Shown({ value, by }) {
       </section>
       <section class="part">
         <h2>{W.money.bys[by]}</h2>
-        <div class="scroll" tabindex="0" role="region" aria-label={W.money.bys[by]}>
+        <div class="scroll" tabindex={0} role="region" aria-label={W.money.bys[by]}>
           <table>
             <thead>
               <tr>
@@ -160,6 +161,7 @@ function Shown({ value, by }) {
   );
 }
 
+/** @param {{ budget: import("../../schemas/answers.d.ts").BudgetState }} props */
 function Budget({ budget }) {
   const used = budget.spent + budget.kept_back;
   return (

@@ -18,8 +18,8 @@ export function Filters({ query, runs }) {
         value={query[name] || ""}
         placeholder={hint || ""}
         list={list && `known-${name}`}
-        onChange={(e) => refine({ [name]: e.target.value })}
-        onInput={name === "q" ? (e) => refine({ q: e.target.value }) : undefined}
+        onChange={(e) => refine({ [name]: e.currentTarget.value })}
+        onInput={name === "q" ? (e) => refine({ q: e.currentTarget.value }) : undefined}
       />
       {list && (
         <datalist id={`known-${name}`}>
@@ -35,7 +35,7 @@ export function Filters({ query, runs }) {
       {field("q", W.runs.filter)}
       <label>
         {W.runs.state}
-        <select value={query.state || ""} onChange={(e) => refine({ state: e.target.value })}>
+        <select value={query.state || ""} onChange={(e) => refine({ state: e.currentTarget.value })}>
           <option value="">{W.all}</option>
           {STATES.map((state) => (
             <option key={state} value={state}>
@@ -50,7 +50,7 @@ export function Filters({ query, runs }) {
       <Where value={query.where || ""} />
       <label>
         {W.runs.group}
-        <select value={query.group || ""} onChange={(e) => refine({ group: e.target.value })}>
+        <select value={query.group || ""} onChange={(e) => refine({ group: e.currentTarget.value })}>
           <option value="">{W.none}</option>
           {[...GROUPS.keys()].map((name) => (
             <option key={name} value={name}>
@@ -75,7 +75,7 @@ function Where({ value }) {
         type="search"
         value={text}
         placeholder={W.runs.whereHint}
-        onInput={(e) => (e.target.value ? set(e.target.value) : refine({ where: "" }))}
+        onInput={(e) => (e.currentTarget.value ? set(e.currentTarget.value) : refine({ where: "" }))}
         onChange={send}
         onKeyDown={(e) => e.key === "Enter" && send()}
       />
@@ -93,7 +93,11 @@ export function Columns({ columns, all }) {
       <div>
         {all.map((name) => (
           <label class="check" key={name}>
-            <input type="checkbox" checked={columns.has(name)} onChange={(e) => change(name, e.target.checked)} />
+            <input
+              type="checkbox"
+              checked={columns.has(name)}
+              onChange={(e) => change(name, e.currentTarget.checked)}
+            />
             {own(W.runs, name) ?? visible(name)}
           </label>
         ))}
@@ -150,7 +154,7 @@ export function SavedViews() {
         <form class="note" onSubmit={save}>
           <label>
             {W.runs.saveAs}
-            <input name="name" required maxlength="60" />
+            <input name="name" required maxlength={60} />
           </label>
           <button type="submit">{W.runs.save}</button>
         </form>

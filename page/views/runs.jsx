@@ -89,7 +89,7 @@ export function Runs({ route }) {
   useChanges(list);
   return (
     <section class="runs">
-      <h1 tabindex="-1">{W.runs.title}</h1>
+      <h1 tabindex={-1}>{W.runs.title}</h1>
       <Filters query={query} runs={list} />
       {error && value && (
         <p class="notice bad" role="alert">
@@ -130,11 +130,16 @@ const Empty = ({ filtered }) => (
   </div>
 );
 
+/** @param {{ q?: string }} query */
 function matching({ q = "" }) {
   const wanted = q.toLowerCase();
   return (run) => [run.run, run.drop, run.experiment].some((text) => text.toLowerCase().includes(wanted));
 }
 
+/**
+ * @param {import("../../schemas/answers.d.ts").RunRow[]} runs
+ * @param {string} sort a column, with - in front for the greatest first
+ */
 function sorted(runs, sort = "-made") {
   const down = sort.startsWith("-"),
     of = VALUES[sort.replace("-", "")] || VALUES.made;
@@ -223,7 +228,7 @@ function Table({ runs, items, query, rows, away, open, unfold, seen }) {
   };
   useEffect(() => {
     const pick = () => {
-      const run = document.activeElement.closest("[data-row]")?.dataset.row;
+      const run = document.activeElement.closest("[data-row]")?.getAttribute("data-row");
       if (run) choose(run);
     };
     const compare = () => chosen.size && go(to("compare", [], { runs: [...chosen].join(",") }));
@@ -253,7 +258,7 @@ function Table({ runs, items, query, rows, away, open, unfold, seen }) {
         <Columns columns={columns} all={[...new Set([...STANDARD, ...further])]} />
         <SavedViews />
       </div>
-      <div class="scroll tall" ref={box} tabindex="0" role="region" aria-label={W.runs.title}>
+      <div class="scroll tall" ref={box} tabindex={0} role="region" aria-label={W.runs.title}>
         <table class="list" aria-rowcount={items.length + 1}>
           <thead>
             <tr>
@@ -327,7 +332,7 @@ const GroupRow = ({ group: { group, size, states }, at, wide }) => (
   </tr>
 );
 
-function Head({ name, label, query, wide, figure }) {
+function Head({ name, label, query, wide = false, figure = false }) {
   const sort = query.sort || "-made",
     mine = sort.replace("-", "") === name,
     down = sort.startsWith("-");
@@ -349,6 +354,7 @@ function Head({ name, label, query, wide, figure }) {
   );
 }
 
+/** @param {{ run: import("../../schemas/answers.d.ts").RunRow, at: number, [more: string]: any }} props */
 function Row({ run, at, chosen, choose, columns, labels, differ, unfolds, unfold }) {
   const has = (name) => columns.has(name);
   const series = shapes.get(run.run) || new Map(),

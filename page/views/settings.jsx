@@ -12,7 +12,7 @@ export function Settings() {
   const { value, error } = useLive((signal) => get(["settings"], {}, { signal }), [], { still: () => true });
   return (
     <section>
-      <h1 tabindex="-1">{S.title}</h1>
+      <h1 tabindex={-1}>{S.title}</h1>
       <p class="dim">
         {S.text} <a href={to("docs", ["settings"])}>{S.docs}</a>
       </p>
@@ -22,8 +22,9 @@ export function Settings() {
   );
 }
 
+/** @param {{ settings: import("../../schemas/answers.d.ts").SettingAnswer[] }} props */
 const Table = ({ settings }) => (
-  <div class="scroll whole" tabindex="0" role="region" aria-label={S.title}>
+  <div class="scroll whole" tabindex={0} role="region" aria-label={S.title}>
     <table class="settings">
       <thead>
         <tr>
@@ -48,6 +49,7 @@ const Table = ({ settings }) => (
   </div>
 );
 
+/** @param {{ setting: import("../../schemas/answers.d.ts").SettingAnswer }} props */
 function Value({ setting: { value, is_set: isSet, secret } }) {
   if (secret) return <span class="dim">{isSet ? S.secret : S.unset}</span>;
   if (!value) return <span class="dim">{S.unset}</span>;

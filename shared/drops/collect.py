@@ -23,7 +23,7 @@ from shared.drops.decide import (
 from shared.drops.facts import DropWaitsForRemoval
 from shared.drops.messages import CheckDrop, FileUploaded
 from shared.drops.model import CHECKING, Drop, DropState
-from shared.drops.ports import AlreadyAdded, DropPorts
+from shared.drops.ports import AlreadyAdded, DropPorts, Drops
 from shared.drops.seal import Complete, Prepared, finish_sealing, prepare, reject, seal
 from shared.jobs.ports import WorkspacePorts
 from shared.jobs.route import Route, Routes
@@ -32,6 +32,7 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed
 from shared.kernel.parsing import convert
 from shared.kernel.ports import StoragePorts
+from shared.kernel.storage import Queues
 from shared.kernel.versioned import Stored
 from shared.runs.content import SoFar, Survey, survey_in_time
 from shared.runs.data import PackedListing
@@ -192,7 +193,7 @@ def _judge_on(ports: DropPorts, stored: Stored[Drop], route: Route, check: DropC
         verdict, single = one_too_many(route), False
     log.info("drop %s: %s, %s", drop.key, verdict.verdict, verdict.why)
     if verdict.verdict is VerdictKind.WAIT:
-        _wait(ports, stored, verdict, last)
+        _wait(ports.drops, ports.queues, stored, verdict, last)
         return
     if verdict.verdict is VerdictKind.FORGET:
         ports.drops.delete(stored)
@@ -214,13 +215,13 @@ def _judge_on(ports: DropPorts, stored: Stored[Drop], route: Route, check: DropC
         send_check(ports.queues, drop, SETTLED_SECONDS, last=True)
 
 
-def _wait(ports: DropPorts, stored: Stored[Drop], verdict: DropVerdict, last: bool) -> None:
+def _wait(drops: Drops, queues: Queues, stored: Stored[Drop], verdict: DropVerdict, last: bool) -> None:
     """Check the drop again later. If a check of its data was going on, an upload ended that check."""
     drop = stored.value
     if drop.code == CHECKING:
-        ports.drops.replace(replace(drop, code=verdict.code, why=verdict.why, listed=""), stored)
+        drops.replace(replace(drop, code=verdict.code, why=verdict.why, listed=""), stored)
     if not last:
-        send_check(ports.queues, drop, verdict.wait)
+        send_check(queues, drop, verdict.wait)
 
 
 def _continue_check(ports: DropPorts, stored: Stored[Drop], seen: Survey, progress: str, last: bool) -> None:

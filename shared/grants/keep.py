@@ -11,12 +11,14 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
+from shared.clusters.ports import Leases
 from shared.grants import decide
 from shared.grants.decide import RunCost
 from shared.grants.facts import GrantUsed
 from shared.grants.model import Grant, grant_of
 from shared.grants.ports import GRANTS
 from shared.kernel.attempts import Attempts
+from shared.kernel.clock import Clock
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.versioned import Stored
 from shared.money.daily_charges import Charged, charged
@@ -76,7 +78,7 @@ def _announced(ports: MoneyPorts, grant: Grant, percent: int) -> Grant:
 def _costs(ports: MoneyPorts, grant: Grant, books: Charged, now: datetime) -> Costs:
     """Return the runs of each reservation with their costs. Nodes that a lease keeps warm are charged to its run."""
     own = {name for name, run in books.runs.items() if grant_of(run.people.owner_id) == grant.id}
-    booked = _booked(ports, books)
+    booked = _booked(ports.leases, ports.clock, books)
     costs: Costs = defaultdict(list)
     for name in sorted(own | grant.reserved.keys()):
         run = find_run(ports.runs, name)
@@ -86,14 +88,14 @@ def _costs(ports: MoneyPorts, grant: Grant, books: Charged, now: datetime) -> Co
     return costs
 
 
-def _booked(ports: MoneyPorts, books: Charged) -> dict[str, float]:
+def _booked(leases: Leases, clock: Clock, books: Charged) -> dict[str, float]:
     """Return the dollars by run in the books, including those of the run's lease."""
-    first = min((run.created_at for run in books.runs.values()), default=ports.clock())
-    leases = {lease.id: lease.run for lease in ports.leases.made_between(first, ports.clock()) if lease.run}
+    first = min((run.created_at for run in books.runs.values()), default=clock())
+    runs = {lease.id: lease.run for lease in leases.made_between(first, clock()) if lease.run}
     dollars: dict[str, float] = defaultdict(float)
     for day in books.days:
         for row in day.rows:
-            dollars[leases.get(row.who, row.who)] += row.dollars or 0.0
+            dollars[runs.get(row.who, row.who)] += row.dollars or 0.0
     return dollars
 
 

@@ -131,6 +131,7 @@ class Feature:
     - `parts`: the feature's parts of a run, one column each
     - `workloads`: kinds of runs
     - `begin`: adds the feature's part to a new run; raises Impossible for a run that can't have the part
+    - `of_data`: adds what is known of the data that a new run reads; also to a run that repeats or continues another
     - `check`: raises Impossible for a requested run that can never start
     - `before_start`: fields of dry runs and of responses to requests for runs
     - `reactions`: reactions to facts, which run after the reactions common to all runs (shared/reactions.py)
@@ -158,6 +159,7 @@ class Feature:
     parts: tuple[FeaturePart[Any], ...] = ()
     workloads: tuple[Workload, ...] = ()
     begin: Callable[[Any, Run, Origin], Run] | None = None
+    of_data: Callable[[Any, Run], Run] | None = None
     check: Callable[[Any, Run], None] | None = None
     before_start: tuple[BeforeStart, ...] = ()
     reactions: Mapping[type[Fact], tuple[Reaction, ...]] = field(default_factory=dict)
@@ -197,6 +199,13 @@ def begun(ports: Any, run: Run, origin: Origin) -> Run:
     """The new run with the parts of all features. Raises Impossible if a feature rejects the run."""
     for feature in features():
         run = feature.begin(ports, run, origin) if feature.begin else run
+    return with_data(ports, run)
+
+
+def with_data(ports: Any, run: Run) -> Run:
+    """The new run with what all features know of the data that the run reads."""
+    for feature in features():
+        run = feature.of_data(ports, run) if feature.of_data else run
     return run
 
 

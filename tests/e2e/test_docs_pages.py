@@ -32,6 +32,7 @@ EXECUTED = (
     "docs/your-metrics.md",
     "docs/drops.md",
     "README.md",
+    "agents/trainyard/SKILL.md",
     "docs/jobs.md",
     "docs/clusters.md",
     "docs/grants.md",
@@ -108,6 +109,7 @@ runs --sort -accuracy
 compare mnist/again own@latest
 show mnist/again
 show @latest
+report mnist/again
 logs mnist/again
 metrics mnist/again
 metrics mnist/again --png curves.png
@@ -164,7 +166,11 @@ evict own@latest
 rm mnist/again --yes
 cancel own@latest
 """
-ELSEWHERE = {"run": "tests/e2e/test_batchai.py", "admin smoke": "tests/e2e/test_api.py"}  # take minutes of nodes
+ELSEWHERE = {
+    "mcp": "tests/cli/test_mcp_bridge.py",
+    "run": "tests/e2e/test_batchai.py",
+    "admin smoke": "tests/e2e/test_api.py",
+}  # take minutes of nodes
 ELSEWHERE |= dict.fromkeys(("promote", "models", "why", "verify", "reproduce"), "tests/e2e/test_daily.py")  # one story
 SCHEMA = json.loads((ROOT / "schemas" / "cli.json").read_text("utf-8"))
 

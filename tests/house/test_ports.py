@@ -10,6 +10,7 @@ from pathlib import Path
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 OF_ALL_NOUNS = {
+    "api/deployment_settings.py": "the settings of the deployment, which belong to no noun",
     "api/queries.py": "a comparison names runs by model, drop, sweep or cluster",
     "api/run_views.py": "calls the comparison",
     "api/today.py": "what the day needs of all nouns, in one answer",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 from . import pictures, sample
@@ -13,6 +13,7 @@ from .files import Files
 from .findings import Findings
 from .pictures import Picture
 from .source import File, Source
+from .whole_picture import decoding_problem
 
 AT_ONCE = 64  # files that are read between two looks at the clock
 MOST_EMPTY = 10_000  # empty pictures that all count; more count only as far as they are in the sample
@@ -30,6 +31,7 @@ class Settings:
     few: int = 10  # warn about fewer training files of a class
     document: int = 16 << 20  # bytes of one file of annotations, text or a table that is read
     threads: int = 16
+    decode: bool = False  # pictures, where Pillow is installed
 
 
 ROUTE_KEYS = ("sample", "broken", "balance", "few")
@@ -126,16 +128,24 @@ class Data:
         rows = self.read(wanted, self._picture, AT_ONCE, self.settings.threads)
         read |= {path: Picture(*row) for path, row in rows.items()}
         broken = sum(bool(each.broken) for each in read.values())
-        self.card.read = sample.sentence(broken, len(read), number(stand_ins))
+        blind = sum(not each.broken and not each.pixels for each in read.values())
+        pixels = f" The pixels of {blind:,} of them were not decoded." if blind else ""
+        self.card.read = sample.sentence(broken, len(read), number(stand_ins)) + pixels
         return read
 
     def _picture(self, file: File) -> list[Any]:
         path, size = file.path, file.size
         if size <= WHOLE_PICTURE or self.source.whole:
-            return list(astuple(pictures.inspect(self.source.read(path, 0, size), b"", size)))
+            content = self.source.read(path, 0, size)
+            return list(astuple(self._decoded(pictures.inspect(content, b"", size), content)))
         head = self.source.read(path, 0, pictures.EDGE)
         tail = self.source.read(path, size - pictures.EDGE, pictures.EDGE)
         return list(astuple(pictures.inspect(head, tail, size)))
+
+    def _decoded(self, picture: Picture, content: bytes) -> Picture:
+        """Return the picture after an attempt to decode it, if the settings say so and nothing is known against it."""
+        said = decoding_problem(content) if self.settings.decode and not picture.broken else None
+        return picture if said is None else replace(picture, broken=said, pixels=not said)
 
     def describe(self, read: Mapping[str, Picture]) -> None:
         """Put what is known of the pictures into the card, and find what is strange about those that can be decoded."""

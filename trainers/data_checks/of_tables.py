@@ -21,6 +21,7 @@ from .text import Decoding
 from .whole_parquet import check_values
 
 SHOWN = 20
+LEAST_DOUBLED = 10  # rows; fewer may repeat by chance
 COMPARED = 16 << 20  # bytes of tables whose rows are all compared; of more, one row in two, three, ...
 HEAD, BLOCK = 1 << 14, 1 << 20  # bytes of a table that say how it is written; the first block of a large table
 PAGES = 8  # of a Parquet file, whose headers are read
@@ -82,8 +83,11 @@ def _leaks(data: Data, rows: Mapping[str, Packed], every: int) -> None:
     splits: dict[int, str] = {}
     across, named = 0, list[str]()
     for path, packed in rows.items():
-        split = split_of(path) or "all"
-        for number, line in unpacked(packed):
+        split, own = split_of(path) or "all", list(unpacked(packed))
+        half = [number for number, _ in own[: len(own) // 2]]
+        if len(half) >= LEAST_DOUBLED and half == [number for number, _ in own[len(own) // 2 :]] and len(set(half)) > 1:
+            data.findings.doubt("doubled", path, "its second half repeats the rows of its first half")
+        for number, line in own:
             if splits.setdefault(number, split) != split:
                 across += 1
                 named += [f"{path}: line {line}"] if len(named) < NAMED else []
@@ -162,6 +166,8 @@ def _csv(data: Data, file: File, declared: Mapping[str, Column], seen: Hashes) -
     count = 0
     for count, (line, row) in enumerate(rows, start=1):
         seen.add("\0".join(row).encode("utf-8", "replace"), line)
+        if row == header and count > 1:
+            data.findings.doubt("header", f"{file.path}: line {line}", "the header is there again, as in joined tables")
         if count % 1000 == 0 and data.over():
             raise TooSlow
         _row(data, f"{file.path}: line {line}", row, len(header), checked)

@@ -127,6 +127,9 @@ def _strange(data: Data, texts: dict[str, TextFacts]) -> None:
     ):
         if names := [f"{path} ({count:,})" for path, count in zip(good, counts, strict=True) if count]:
             data.findings.warn(code, sentence, names)
+    instead = [f"{path} ({each.instead})" for path, each in good.items() if each.instead]
+    if 0 < len(instead) <= len(good) / 2 or any(each.instead.startswith("a pointer") for each in good.values()):
+        data.findings.warn("instead", "A failed download seems to have left something else than the text:", instead)
     if blank := [path for path, each in good.items() if not each.characters]:
         data.findings.warn("blank", "Files have only blanks:", blank)
     if mixed := [path for path, each in good.items() if len(each.ends) > 1]:

@@ -188,3 +188,12 @@ def test_old_plans_are_removed(world: World) -> None:
     world.clock.advance(KEPT.total_seconds() + 1)
     planned()
     assert "not_found" in use("submit", plan=plan)["error"]
+
+
+def test_the_sdks_own_requests_are_answered(world: World) -> None:
+    """What the client of the SDK mcp 2.3.0 sent over HTTP, recorded: it discovers the server, lists and calls tools."""
+    recorded = json.loads((Path(__file__).parent / "sdk_requests.json").read_text("utf-8"))
+    answers = [post(json.dumps(each["body"]).encode(), each["headers"]) for each in recorded]
+    assert [each["body"]["method"] for each in recorded][:2] == ["server/discover", "tools/list"]
+    assert [each.status_code for each in answers] == [200] * len(recorded)
+    assert all(json.loads(each.get_body())["result"]["resultType"] == "complete" for each in answers)

@@ -1,1 +1,0 @@
-import{d as a,e as b}from"./chunk-UM3UHEN2.js";import"./chunk-B3VGBFD4.js";import"./chunk-ZZZMMOXT.js";import"./chunk-ZZ37ZEEX.js";import"./chunk-7W7HMJDF.js";import"./chunk-JLVU22IB.js";import"./chunk-6IRFUWKR.js";export{a as Compare,b as Parallel};
