@@ -42,7 +42,7 @@ if metrics == "mlflow":
 else:
     pathlib.Path(metrics, "metrics.jsonl").write_text('{"step": 1, "test_accuracy": 0.75}\\n')
 print("test_accuracy 0.75")
-print("python", sys.executable)
+print("python", os.path.join(os.path.realpath(sys.prefix), "bin", "python"))
 """
 PIPELINE = """
 type: pipeline
