@@ -11,19 +11,19 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.storage import Blobs
 from shared.runs.model import Run
 from shared.runs.names import run_name
-from shared.runs.ports import Datasets, RunPorts
+from shared.runs.ports import Datasets
 
 
-def check_read_by(ports: RunPorts, run: Run) -> DataCheck | None:
+def check_read_by(datasets: Datasets, blobs: Blobs, run: Run) -> DataCheck | None:
     """Return the check of the data that the run reads; None if its data were not checked.
 
     A run that reads several drops has the card of the first one with a card, and a note about the others.
     """
     asked = run.asked
     if asked.drop and run.name == run_name(DropKey.of(asked.drop), asked.fingerprint):  # the run of this seal
-        said = kept(ports.blobs, f"{asked.experiment}/{run.name}")
+        said = kept(blobs, f"{asked.experiment}/{run.name}")
         return said and replace(said, generation=f"{asked.drop}@{asked.generation}")
-    known = [said for key, below in _places(run) if (said := _of_drop(ports.datasets, ports.blobs, key, below))]
+    known = [said for key, below in _places(run) if (said := _of_drop(datasets, blobs, key, below))]
     if not known:
         return None
     others = ", ".join(said.generation for said in known[1:])
