@@ -42,6 +42,7 @@ if metrics == "mlflow":
 else:
     pathlib.Path(metrics, "metrics.jsonl").write_text('{"step": 1, "test_accuracy": 0.75}\\n')
 print("test_accuracy 0.75")
+print("python", os.path.join(os.path.realpath(sys.prefix), "bin", "python"))
 """
 PIPELINE = """
 type: pipeline
@@ -101,9 +102,10 @@ def digest_of_trainers() -> str:
     return content.hexdigest()
 
 
-def freeze() -> dict[str, str]:
-    """The packages of the nodes' Python, as pip lists them."""
-    argv = [sys.executable, "-m", "pip", "list", "--format", "json", "--disable-pip-version-check"]
+def freeze(log: str) -> dict[str, str]:
+    """The packages of the nodes' Python, which a job of the same environment named in its log, as pip lists them."""
+    python = log.rpartition("python ")[2].split()[0]
+    argv = [python, "-m", "pip", "list", "--format", "json", "--disable-pip-version-check"]
     listed = json.loads(subprocess.run(argv, check=True, capture_output=True, text=True).stdout)
     return {each["name"].lower(): each["version"] for each in listed}
 
@@ -155,8 +157,8 @@ def train_all(desk: Desk) -> dict[str, Seen]:
         "pipeline": Seen(submitted(desk, "pipeline.yml")),
         "elastic run": Seen(elastic),
     }
-    for kind in ("own code", "MLflow"):
-        runs[kind].commit, runs[kind].parameters = commit, {"lr": 0.5}
+    for kind in ("own code", "MLflow", "pipeline"):
+        runs[kind].commit, runs[kind].parameters = commit, {"lr": 0.25 if kind == "pipeline" else 0.5}
     answers = {kind: ended(desk, seen.run) for kind, seen in runs.items()}
     runs["elastic run"].members = {each["job"] for each in answers["elastic run"]["elastic"]["members"]}
     trial = ended(desk, ended(desk, sweep)["sweep"]["best_trial"])
@@ -189,7 +191,7 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Office:
         desk.ask("keys", "--save", "keys.pem")
     names = {"mnist/digits-1": "digits", "cifar/small": "cifar"}
     data = {drop: {path.name: sha256(path) for path in (folder / name).iterdir()} for drop, name in names.items()}
-    return Office(folder, seen, data, digest_of_trainers(), freeze())
+    return Office(folder, seen, data, digest_of_trainers(), freeze(seen["own code"].log))
 
 
 def told_of(office: Office, kind: str) -> tuple[dict[str, Any], Path]:
@@ -221,18 +223,19 @@ def test_the_auditor_reads_what_the_observer_saw(office: Office, kind: str) -> N
     md5 = hashlib.md5(TRAIN.encode()).hexdigest()
     upload = hashlib.sha256(f"train.py\0{len(TRAIN)}\0{md5}\n".encode()).hexdigest()
     assert code == (upload if own else office.trainers)
-    assert told["commit"] == ({"code": seen.commit} if seen.commit else NOT_KNOWN)
+    assert told["commit"] == (dict.fromkeys(told["code"], seen.commit) if seen.commit else NOT_KNOWN)
     parameters = told["parameters"]["train"] if kind == "pipeline" else told["parameters"]
-    assert ({"lr": 0.25} if kind == "pipeline" else seen.parameters).items() <= parameters.items()
+    assert seen.parameters.items() <= parameters.items()
     assert told["trial"] == (seen.trial or NONE)
     assert set(() if told["members"] == NONE else told["members"]) == seen.members
     assert told["parents"] == ([f"urn:trainyard:run:{seen.parent}"] if seen.parent else NONE)
     assert told["parents' checkpoints"] == (NOT_KNOWN if seen.parent else NONE)
-    assert told["packages"] == (NOT_KNOWN if own else office.packages)
+    packages = {} if own else {name.lower(): version for name, version in told["packages"].items()}
+    assert packages == ({} if own else office.packages)
+    assert (told["packages"] == NOT_KNOWN) is own
     assert told["said by"]["test_accuracy"] == ("last value" if own else "trainer")
-    printed = [float(value) for value in re.findall(r"test_accuracy[ =]([0-9.]+)", seen.log)]
-    assert printed
-    assert told["metrics"]["test_accuracy"] in [pytest.approx(value, abs=0.001) for value in printed]
+    printed = re.findall(r"test_accuracy 0\.(\d+)|test  Loss \S+  Prec@1 (\S+)%", seen.log)[-1]
+    assert told["metrics"]["test_accuracy"] == pytest.approx(float("".join(printed)) / 100, abs=0.0001)
     assert (told["asked for by"], told["promoted by"]) == (NOT_KNOWN, NOT_KNOWN), "nobody signs in on a local cloud"
 
 

@@ -1,1 +1,0 @@
-import{d as a,e as b}from"./chunk-QWMDBIEA.js";import"./chunk-W3AMG5ID.js";import"./chunk-SELQLF35.js";import"./chunk-SIXIPYKL.js";import"./chunk-SAK5PNIO.js";import"./chunk-UQDP22XK.js";import"./chunk-VDIBZ5ZW.js";export{a as Compare,b as Parallel};
