@@ -67,7 +67,6 @@ OTHER_MAPPINGS = {
     "models/card.py": {"command"},  # of our own provenance
     "adapters/tables/drop_table.py": {"code"},  # of a row
     "api/openapi.py": {"properties"},  # of a JSON Schema
-    "grants/guest.py": {"code"},  # of an answer about what a run waits for
     "jobs/routes_file.py": {"limits"},  # of the routes file
     "runs/intake/start_blockers.py": {"code"},  # of a reason
     "runs/progress/submit.py": {"environment"},  # of a run's columns
