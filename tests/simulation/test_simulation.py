@@ -105,7 +105,7 @@ LEFT_OUT = {  # the last is a seed that found it, which is tried first
     "the second statement that a run was submitted": (follow, "RunSubmitted", Unheard, "RunSubmitted", 127),
     "the first statement that a run was submitted": (submit, "RunSubmitted", Unheard, "RunSubmitted", 0),
     "the statement that a run was archived": (archive, "RunArchived", Unheard, "RunArchived", 0),
-    "the question whether a version was made": (promote, "_is_made", never_made, "has no signature", 93),
+    "the question whether a version was made": (promote, "_is_made", never_made, "has no signature", 200),
     "the look after a cluster's change": (scaling, "_came_meanwhile", nothing, "stays at zero", 345),
 }
 
