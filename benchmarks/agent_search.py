@@ -32,7 +32,10 @@ BUDGET, SECONDS = 1.0, 600  # dollars, and seconds of the local clock
 DATA, METRIC, MODEL = "drops/mnist/digits-1", "test_accuracy", "digits"
 EPOCHS = 2
 START, OTHERS = 0.005, (0.015, 0.05, 0.15)  # learning rates: the one that somebody uses, and what the agent tries
-SHOWN = 900  # characters of an answer on the page
+SHOWN, SHOWN_WHOLE = (
+    700,
+    ("compare", "inspect"),
+)  # characters of an answer on the page; the tools whose answers are whole
 LOSING = 0.15  # a run that is so far behind the best after as many epochs is canceled
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -171,13 +174,15 @@ def searched(desk: Desk, quick: bool) -> tuple[dict[str, Any], Tools]:
 def page(found: dict[str, Any], tools: Tools) -> str:
     """Return the page: what was found, and the conversation."""
     told = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in found.items())
-    rows = [f"> {tool} {json.dumps(arguments)}\n{shortened(text)}" for tool, arguments, text in tools.spoken]
+    rows = [f"> {tool} {json.dumps(arguments)}\n{shortened(tool, text)}" for tool, arguments, text in tools.spoken]
     spoken = "\n\n".join(rows)
     return f"{INTRODUCTION}\nThe result: {told}.\n\n```text\n{spoken}\n```\n"
 
 
-def shortened(text: str) -> str:
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}… ({len(text) - SHOWN} more characters)"
+def shortened(tool: str, text: str) -> str:
+    return (
+        text if len(text) <= SHOWN or tool in SHOWN_WHOLE else f"{text[:SHOWN]}… ({len(text) - SHOWN} more characters)"
+    )
 
 
 def main(argv: list[str]) -> None:

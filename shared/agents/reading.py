@@ -164,9 +164,10 @@ def compare(desk: Desk, asked: Any) -> ToolAnswer:
     found = desk.call("compare", query={"runs": ",".join(asked.runs)})
     names = [each["run"] for each in found["runs"]]
     different = {each["name"]: each["values"] for each in found["different"]}
+    headlines = {each["best"]["metric"] for each in found["runs"] if each["best"]}
     metrics = {
         each["name"]: {"values": each["values"], "best": None if each["best"] is None else names[each["best"]]}
-        for each in found["metrics"][:METRICS_SHOWN]
+        for each in sorted(found["metrics"], key=lambda each: each["name"] not in headlines)[:METRICS_SHOWN]
     }
     left = len(found["metrics"]) - len(metrics)
     cut = (f"{left} more metrics: inspect a run.",) if left > 0 else ()

@@ -197,3 +197,18 @@ def test_the_sdks_own_requests_are_answered(world: World) -> None:
     assert [each["body"]["method"] for each in recorded][:2] == ["server/discover", "tools/list"]
     assert [each.status_code for each in answers] == [200] * len(recorded)
     assert all(json.loads(each.get_body())["result"]["resultType"] == "complete" for each in answers)
+
+
+def test_the_metric_that_decides_comes_first(world: World, run: str) -> None:
+    """A comparison shows the headline metrics of the runs before the others, so none of them is cut."""
+    other = str(use("submit", plan=planned())["run"])
+    for name, value in ((run, 0.9), (other, 0.8)):
+        found = world.runs.get(name)
+        values = {f"a{number:02}": 1.0 for number in range(25)} | {"test_accuracy": value}
+        measured = replace(found.value.measured, last=values, best=values)
+        world.runs.update(found, replace(found.value, measured=measured))
+    shown = use("compare", runs=[run, other])
+    metrics = shown["from_outside"]["metrics"]
+    assert next(iter(metrics)) == "test_accuracy"
+    assert metrics["test_accuracy"]["best"] == run
+    assert shown["cut"] == ["6 more metrics: inspect a run."]
