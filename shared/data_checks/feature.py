@@ -25,7 +25,7 @@ def with_check(ports: Any, run: Run) -> Run:
         return run
     from shared.data_checks.of_run import check_read_by
 
-    said = check_read_by(ports, run)
+    said = check_read_by(ports.datasets, ports.blobs, run)
     return run.having(said) if said else run
 
 

@@ -32,7 +32,7 @@ routes:
   cifar: {trainer: cifar_elastic, cluster: cpu-cluster, nodes: {min: 1, max: 2}}
 """
 TRAIN = """
-import json, os, pathlib, sys
+import json, os, pathlib, subprocess, sys
 data, models, metrics, lr = sys.argv[1:]
 pathlib.Path(models, "weights.json").write_text(json.dumps({"files": sorted(os.listdir(data)), "lr": lr}))
 if metrics == "mlflow":
@@ -42,7 +42,8 @@ if metrics == "mlflow":
 else:
     pathlib.Path(metrics, "metrics.jsonl").write_text('{"step": 1, "test_accuracy": 0.75}\\n')
 print("test_accuracy 0.75")
-print("python", os.path.join(os.path.realpath(sys.prefix), "bin", "python"))
+pip = [sys.executable, "-m", "pip", "list", "--format", "json", "--disable-pip-version-check"]
+print("packages", subprocess.run(pip, check=True, capture_output=True, text=True).stdout.strip())
 """
 PIPELINE = """
 type: pipeline
@@ -103,11 +104,9 @@ def digest_of_trainers() -> str:
 
 
 def freeze(log: str) -> dict[str, str]:
-    """The packages of the nodes' Python, which a job of the same environment named in its log, as pip lists them."""
-    python = log.rpartition("python ")[2].split()[0]
-    argv = [python, "-m", "pip", "list", "--format", "json", "--disable-pip-version-check"]
-    listed = json.loads(subprocess.run(argv, check=True, capture_output=True, text=True).stdout)
-    return {each["name"].lower(): each["version"] for each in listed}
+    """The packages of the nodes' Python, as pip listed them in a job of the same environment."""
+    listed = log.rpartition("packages ")[2].partition("]")[0].replace("\n", "")
+    return {each["name"].lower(): each["version"] for each in json.loads(f"{listed}]")}
 
 
 def own_folder(desk: Desk) -> str:

@@ -32,6 +32,7 @@ from shared.kernel.reply import Caller
 from shared.money.charge_costs import keep_books
 from shared.money.policy import Policy
 from shared.money.prices import Price, Prices
+from shared.reconcile import reconcile
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import FINAL
@@ -381,7 +382,7 @@ class Session:
         self.world.clock.advance(60)
 
     def _timers(self) -> None:
-        for timer in (scaling.scale_clusters, keep_books):
+        for timer in (scaling.scale_clusters, keep_books, reconcile):  # the last repeats what a kill left undone
             words = [""] * self.dice.randint(0, 60) + ["after"] if self.dice.random() < 0.1 else []
             try:
                 timer(self.world.crashing(words) if words else self.world.system)
