@@ -1,5 +1,6 @@
 """Writes what is made of declarations: cli/command_list.py, docs/cli.md, docs/api.md, docs/security.md,
-schemas/cli.json, and the names of the queues in shared/messages/declared.py and infra/modules/storage.bicep.
+schemas/cli.json, schemas/answers.d.ts, and the names of the queues in shared/messages/declared.py and
+infra/modules/storage.bicep.
 
 .trainyard/venv/bin/python .ci/generate.py
 
@@ -13,6 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import answer_types
 import api_docs
 import command_list
 import queue_names
@@ -27,6 +29,7 @@ def made() -> dict[Path, str]:
         command_list.FILE: command_list.text(),
         docs.PAGE: docs.page(),
         schemas.FILE: schemas.text(),
+        answer_types.FILE: answer_types.text(),
         **api_docs.pages(),
         **queue_names.pages(),
     }

@@ -26,6 +26,9 @@ from benchmarks._data_damage import Damage, cut, first, swap
 ORIENTATION = 0x0112
 
 
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22e\nsize 12345\n"
+
+
 def leaf(name: str = "leaf0.jpg", split: str = "train", kind: str = "Ahorn") -> Path:
     return Path(split, kind, name)
 
@@ -68,6 +71,13 @@ def progressive(path: Path) -> None:
     path.write_bytes(content[: content.rindex(b"\xff\xda") + 20])
 
 
+def overwritten(path: Path) -> None:
+    """Put noise into the middle third, as a bad block of a disk leaves it."""
+    content = path.read_bytes()
+    third = len(content) // 3
+    path.write_bytes(content[:third] + noise(third) + content[2 * third :])
+
+
 def animated(path: Path) -> None:
     frames = [Image.new("RGB", (40, 40), color) for color in ("red", "blue", "green")]
     frames[0].save(path, save_all=True, append_images=frames[1:])
@@ -77,6 +87,15 @@ def images(_folder: Path) -> list[Damage]:
     one = leaf()
     return [
         Damage("progressive JPEG without its last scan", lambda d: progressive(d / one), (one.name,)),
+        Damage("noise in the middle of a JPEG", lambda d: overwritten(d / one), (one.name,)),
+        Damage(
+            "pointers of Git LFS",
+            lambda d: [p.write_bytes(POINTER) for p in (d / one).parent.iterdir()],
+            ("Git LFS",),
+        ),
+        Damage("JPEG with a comment", lambda d: saved(d / one, comment=b"x" * 9000), ()),
+        Damage("JPEG with restart markers", lambda d: saved(d / one, restart_marker_blocks=2), ()),
+        Damage("bytes after a JPEG", lambda d: append(d / one, bytes(500) + b"camera"), ()),
         Damage(
             "JPEG, then zeros", lambda d: (d / one).write_bytes((d / one).read_bytes()[:900] + bytes(9000)), (one.name,)
         ),
@@ -189,6 +208,12 @@ def to_shares(document: Any) -> None:
         each["bbox"] = [x / width, y / height, w / width, h / height]
 
 
+def to_corners(document: Any) -> None:
+    for each in document["annotations"]:
+        x, y, width, height = each["bbox"]
+        each["bbox"] = [x, y, x + width, y + height]
+
+
 def coco(folder: Path) -> list[Damage]:
     content = json.loads((folder / TRAIN).read_text())
     at = next(i for i, a in enumerate(content["annotations"]) if not a["iscrowd"])
@@ -204,6 +229,14 @@ def coco(folder: Path) -> list[Damage]:
         image["width"], image["height"] = image["height"], image["width"]
 
     return [
+        Damage("corners instead of sizes", edit(to_corners), ("leave their image",)),
+        Damage(
+            "categories from 0",
+            every("annotations", lambda a: a.update(category_id=a["category_id"] - 1)),
+            ("category",),
+        ),
+        Damage("annotations null", edit(lambda c: c.update(annotations=None)), ("annotations",)),
+        Damage("other annotations beside", lambda d: (d / "annotations/captions_train2017.json").write_text("{}"), ()),
         Damage("NaN box", box(float("nan"), 1, 9, 9), here),
         Damage("infinite box", box(1, 1, float("inf"), 9), here),
         Damage("numbers as text", box("1", "2", "9", "9"), here),
@@ -373,6 +406,9 @@ def text(folder: Path) -> list[Damage]:
         return lambda d: (d / name).write_bytes(content)
 
     return [
+        Damage("a page of HTML", as_bytes(b"<!DOCTYPE html>\n<html><title>403</title></html>"), (name,)),
+        Damage("pointer of Git LFS", as_bytes(POINTER), (name,)),
+        Damage("blank line at the end", as_bytes(words.encode() + b"\n\n"), ()),
         Damage("mixed line endings", as_bytes(words.replace("\n", "\r\n", 50).encode()), (name,)),
         Damage("NUL in text", as_bytes(words.encode() + b"a\0b"), (name,)),
         Damage("mark in the middle", as_bytes(words.encode() + b"\xef\xbb\xbf" + words.encode()), (name,)),
@@ -398,6 +434,12 @@ def table(_folder: Path) -> list[Damage]:
         return lambda d: (d / "train.csv").write_bytes(change((d / "train.csv").read_text()).encode())
 
     return [
+        Damage("written twice", rows(lambda t: t + t.partition("\n")[2]), ("train.csv",)),
+        Damage("joined with its header", rows(lambda t: t + t), ("line 502",)),
+        Damage("row of totals", rows(lambda t: t + "Total\n"), ("line 502",)),
+        Damage("decimal comma", rows(lambda t: t.replace("4,28,", "4,28,5,")), ("line 6",)),
+        Damage("page of HTML", rows(lambda _: "<!DOCTYPE html><html></html>\n"), ("train.csv",)),
+        Damage("blanks in the header", rows(lambda t: t.replace("id,age,city", "id, age, city")), ()),
         Damage("semicolons in one row", rows(lambda t: t.replace("4,28,city4", "4;28;city4")), ("line 6",)),
         Damage("mixed line endings", rows(lambda t: t.replace("\n", "\r\n", 9)), ("train.csv",)),
         Damage("open quotation mark", rows(lambda t: t.replace("city4", '"city4', 1)), ("train.csv",)),

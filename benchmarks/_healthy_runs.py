@@ -1,4 +1,7 @@
-"""Simulated good runs, which raise no alarm: phases with and without lines of the log, while the nodes do something."""
+"""Simulated good runs, which raise no alarm: phases with and without lines of the log, while the nodes do something.
+
+In an evaluation and while a checkpoint is saved, often the first node works alone.
+"""
 
 from __future__ import annotations
 
@@ -23,30 +26,43 @@ class Healthy:
         self.text, self.written, self.step = "", 0, 0
         self.lines: list[tuple[int, str]] = []
         self.work: list[tuple[int, float, float, float]] = []  # until, processors, percent of a GPU, megabytes a second
+        self.alone: list[range] = []  # seconds in which the first node works alone
         second = 0
-        for seconds, every, cores, gpu, moved in self.phases():
+        for seconds, every, cores, gpu, moved, name in self.phases():
             for at in range(second, second + seconds):
                 if every and at % every == 0:
                     self.step += 1
-                    self.lines.append((at, self.line()))
+                    self.lines.append((at, self.line(name)))
+            if name and self.dice.random() < 0.7:
+                self.alone.append(range(second, second + seconds))
             second += seconds
             self.work.append((second, cores, gpu, moved))
         self.ends = second
 
-    def phases(self) -> Iterator[tuple[int, int, float, float, float]]:
-        """Seconds, seconds between lines (0: none), processors, GPU, megabytes a second."""
+    def phases(self) -> Iterator[tuple[int, int, float, float, float, str]]:
+        """Seconds, those between lines (0: none), processors, GPU, megabytes a second, what is done beside steps."""
         dice, every = self.dice, self.dice.choice((1, 2, 5, 20, 60))
-        yield dice.randint(20, 800), 0, dice.choice((0.02, 1.0)), 0.0, dice.uniform(0, 90)  # start, download
-        yield dice.randint(0, 1_500), 0, 1.0, 0.0, 0.0  # compile
+        yield dice.randint(20, 800), 0, dice.choice((0.02, 1.0)), 0.0, dice.uniform(0, 90), ""  # start, download
+        yield dice.randint(0, 1_500), 0, 1.0, 0.0, 0.0, ""  # compile
         for _ in range(dice.randint(1, 4)):
-            yield dice.randint(120, 900), every, dice.uniform(0.5, 6), dice.uniform(40, 100), dice.uniform(0, 50)
-            yield dice.randint(0, 1_200), 0, dice.uniform(0.5, 6), dice.uniform(20, 100), 0.0  # evaluation
-            yield dice.randint(0, 900), 0, dice.uniform(0.02, 1), 0.0, dice.uniform(20, 400)  # a large checkpoint
-            yield dice.randint(0, 30), 0, 0.02, 0.0, 0.0  # the epoch ends
-        yield dice.randint(120, 600), every, 2.0, 80.0, 5.0
+            yield dice.randint(120, 900), every, dice.uniform(0.5, 6), dice.uniform(40, 100), dice.uniform(0, 50), ""
+            lines = dice.choice((0, 0, 4 * every))
+            yield dice.randint(0, 1_200), lines, dice.uniform(0.5, 6), dice.uniform(20, 100), 0.0, "Test"
+            yield (
+                dice.randint(0, 900),
+                0,
+                dice.uniform(0.02, 1),
+                0.0,
+                dice.uniform(20, 400),
+                "save",
+            )  # a large checkpoint
+            yield dice.randint(0, 30), 0, 0.02, 0.0, 0.0, ""  # the epoch ends
+        yield dice.randint(120, 600), every, 2.0, 80.0, 5.0, ""
 
-    def line(self) -> str:
+    def line(self, name: str) -> str:
         loss = 5 / (1 + self.step / 50) * self.dice.uniform(0.8, 1.2)
+        if name:
+            return f"{name}: [{self.step}/9000] Time 0.2 Loss {loss:.4f}"
         wait = self.dice.uniform(0, 0.3) if self.step > 3 else 0.9  # the first batches wait
         return f"epoch 1 step {self.step} Time 1.0000 (1.0000) Data {wait:.4f} ({wait:.4f}) Loss {loss:.4f}"
 
@@ -67,19 +83,22 @@ class Healthy:
     def measured(self, now: int) -> Iterator[NodePulse]:
         """Samples of whole minutes; Azure Monitor's come two minutes late."""
         ends = [60 * (now // 60 - ago) for ago in range(11, 1 if self.gpus else 0, -1)]
-        minutes = [self.minute(end - 60) for end in ends if end >= 60]
-        if not minutes:
+        if not any(end >= 60 for end in ends):
             return
         for number in range(self.nodes):
-            cores, gpu, moved = zip(*minutes, strict=True)
+            cores, gpu, moved = zip(*(self.minute(end - 60, number) for end in ends if end >= 60), strict=True)
             yield NodePulse(
                 f"n{number}", BEGAN + timedelta(seconds=ends[-1] - 60), cores, 8.0, gpu if self.gpus else (), moved[-1],
                 self.dice.uniform(1_000, 14_900), 16_000.0, self.dice.uniform(9_000, 60_000), 100_000.0,
             )  # fmt: skip
 
-    def minute(self, begin: int) -> tuple[float, float, float]:
-        """The averages of a minute."""
-        rows = [next(row for row in self.work if at < row[0]) for at in range(begin, begin + 60, 10)]
+    def minute(self, begin: int, number: int) -> tuple[float, float, float]:
+        """The averages of a minute on a node. A node that waits is idle, but its GPU spins."""
+        waits = [number > 0 and any(at in alone for alone in self.alone) for at in range(begin, begin + 60, 10)]
+        rows = [
+            (0, 0.02, 100.0, 0.0) if each else next(row for row in self.work if at < row[0])
+            for at, each in zip(range(begin, begin + 60, 10), waits, strict=True)
+        ]
         return tuple(sum(row[column] for row in rows) / len(rows) for column in (1, 2, 3))  # type: ignore[return-value]
 
 

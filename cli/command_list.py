@@ -62,6 +62,11 @@ COMMANDS = {
         "storage",
         "Show what uses storage: drops, archives, checkpoints, and outputs that jobs left in their own folders.",
     ),
+    "mcp": ("agents", "Offer the tools for agents on standard input and output."),
+    "report": (
+        "agents",
+        "Print a run as a comment in Markdown: its metrics beside the champion's, cost, diagnosis, and a picture.",
+    ),
     "login": ("setup", "Store a deployment and its key, and use it from now on."),
     "logout": ("setup", "Forget a deployment and its key."),
     "doctor": ("setup", "Check this set-up, and say how to fix what is wrong."),

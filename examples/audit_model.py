@@ -127,7 +127,7 @@ def by_whom(predicate: Any) -> dict[str, Any]:
     run, model, stated = (predicate[f"trainyard_{part}"] for part in ("run", "model", "stated"))
     return {
         "asked for by": run["owner"] if run["ownerIsVerified"] else NOT_KNOWN,
-        "promoted by": model["promotedBy"] if model["promoterIsVerified"] else NOT_KNOWN,
+        "promoted by": _promoter(model),
         "promoted at": model["promotedAt"],
         "why": model["why"] or NONE,
         "supplier": stated.get("supplier", NOT_KNOWN),
@@ -153,6 +153,7 @@ def with_what(predicate: Any) -> dict[str, Any]:
         "environment": {row["name"]: row["uri"] for row in rows if _is(row, "environment")},
         "packages": dict(sorted(_package(uri) for uri in packages)) or NOT_KNOWN,
         "processor": node.get("processor", NOT_KNOWN),
+        "python": node.get("python", NOT_KNOWN),
         "from, to": f"{times['startedOn']}, {times['finishedOn']}",
     }
 
@@ -168,6 +169,12 @@ def how_good(predicate: Any) -> dict[str, Any]:
         "saved at step": NOT_KNOWN if run["savedAtStep"] is None else run["savedAtStep"],
         **{name: stated.get(name, NOT_KNOWN) for name in ("intended_use", "limits", "licence", "data_licence")},
     }
+
+
+def _promoter(model: Any) -> str:
+    if model.get("promotedByRule"):
+        return "the rule of the route"
+    return str(model["promotedBy"]) if model["promoterIsVerified"] else NOT_KNOWN
 
 
 def _dependencies(predicate: Any) -> list[Any]:

@@ -9,6 +9,7 @@ import base64
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import azure.functions as func
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from shared.kernel.reply import Caller
 
 CALLER = "x-trainyard-caller"  # percent-encoded
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _NAME_LIMIT = 256  # characters
 _ID_CLAIMS = ("http://schemas.microsoft.com/identity/claims/objectidentifier", "oid")
 _NAME_CLAIMS = (
@@ -147,6 +149,19 @@ def token(req: func.HttpRequest) -> str:
     if scheme.lower() != "bearer" or not text.strip():
         raise Denied(401, "Send the token of a grant: Authorization: Bearer tg_...")
     return text.strip()
+
+
+def own_headers(req: func.HttpRequest) -> dict[str, str]:
+    """Return the headers, with names in lower case. Raises Denied for a page of another site.
+
+    A page can make a browser on the same machine or network call this app under a name of its own (DNS rebinding). A
+    browser names the page's site in Origin; a program sends none.
+    """
+    headers = {name.lower(): value for name, value in req.headers.items()}
+    own = (*LOOPBACK, os.environ.get("WEBSITE_HOSTNAME", "").partition(":")[0])
+    if (origin := headers.get("origin")) and urlsplit(origin).hostname not in own:
+        raise Denied(403, "A page of another site may not call this.")
+    return headers
 
 
 def _first(claims: list[tuple[str, str]], kinds: tuple[str, ...]) -> str:

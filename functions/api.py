@@ -7,7 +7,8 @@ them, and the function's return value becomes the response.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+import json
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from functions import access, http
 from functions.in_time import ASIDE
 from shared import bootstrap
 from shared.api.registry import OPERATIONS
-from shared.kernel.errors import Impossible
+from shared.kernel.errors import Forbidden, Impossible
 from shared.kernel.operation import ANYONE, Operation
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 blueprint = func.Blueprint()
 KEY = "idempotency-key"
+OF_ONE_REQUEST = {KEY, "if-none-match", "accept-encoding", "range", "content-length"}  # not of the operations it calls
 
 
 def _register(operation: Operation) -> None:
@@ -71,6 +73,8 @@ def _argument(name: str, declared: Signature, req: func.HttpRequest, guest: Gues
 
     if guest and name in GUESTS:
         return GUESTS[name](guest)
+    if name == "call":
+        return partial(_call, req, guest)
     if name in declared.path:
         return req.route_params.get(name, "")
     if name == "query":
@@ -83,6 +87,38 @@ def _argument(name: str, declared: Signature, req: func.HttpRequest, guest: Gues
     return GIVEN[name](req)
 
 
+def _call(
+    req: func.HttpRequest,
+    guest: Guest | None,
+    name: str,
+    *,
+    path: Mapping[str, str] | None = None,
+    query: Mapping[str, Any] | None = None,
+    body: Any = None,
+    key: str | None = None,
+) -> Any:
+    """Answer another operation for the caller of `req` (shared/kernel/reply.py, CallOperation)."""
+    operation = next(each for each in OPERATIONS if each.name == name)
+    headers = {header: value for header, value in req.headers.items() if header.lower() not in OF_ONE_REQUEST}
+    asked = func.HttpRequest(
+        operation.method,
+        req.url,
+        headers=headers | ({KEY: key} if key else {}),
+        params={name: text if isinstance(text, str) else json.dumps(text) for name, text in (query or {}).items()},
+        route_params=dict(path or {}),
+        body=json.dumps({} if body is None else body).encode(),
+    )
+    try:
+        if guest is None:
+            access.admit(asked, operation.role)
+        answered = _answer(operation, asked, guest)
+    except access.Denied as exc:
+        raise Forbidden(str(exc)) from exc
+    if not isinstance(answered, func.HttpResponse):
+        raise TypeError(f"{name} answers later, so no other operation can call it.")
+    return json.loads(answered.get_body())
+
+
 GIVEN: dict[str, Callable[[func.HttpRequest], Any]] = {  # the value of a parameter with this name
     "ports": lambda _: bootstrap.system(),
     "post": lambda _: bootstrap.post(),
@@ -92,6 +128,7 @@ GIVEN: dict[str, Callable[[func.HttpRequest], Any]] = {  # the value of a parame
     "caller": lambda req: access.caller(req),
     "range_header": lambda req: req.headers.get("range"),
     "admit_code": lambda req: partial(access.admit_code, req),
+    "headers": lambda req: access.own_headers(req),
 }
 GUESTS: dict[str, Callable[[Guest], Any]] = {  # the same for a guest, who has no claims and no key
     "by": lambda guest: guest.person,

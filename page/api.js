@@ -4,32 +4,57 @@ import { W } from "./words.js";
 const BASE = new URL("/api/", location.origin);
 const KEY = "trainyard.key"; // of this tab alone; gone with it
 const KEPT = 60;
-const kept = new Map(); // address -> { tag, value }
+/** @type {Map<string, { tag: string, value: any }>} by address */
+const kept = new Map();
 
 export class ApiError extends Error {
-  /** `status` is 0 where nobody answered. */
+  /**
+   * @param {number} status of the answer; 0 where nobody answered
+   * @param {string} code
+   * @param {string} detail
+   */
   constructor(status, code, detail) {
     super(detail);
-    Object.assign(this, { status, code });
+    this.status = status;
+    this.code = code;
   }
 }
 
 export const key = {
   get: () => sessionStorage.getItem(KEY) || "",
-  set: (value) => {
+  set: (/** @type {string} */ value) => {
     globalThis.early?.clear(); // those answers are to somebody else
     if (value) sessionStorage.setItem(KEY, value);
     else sessionStorage.removeItem(KEY);
   },
 };
 
+/**
+ * @typedef {(string | number)[]} Parts of a path below /api/
+ * @typedef {Record<string, string | number | boolean | null | undefined>} Query values that are '' are left out
+ * @typedef {{ method?: string, headers?: Record<string, string>, body?: string, signal?: AbortSignal,
+ *   accept?: number[] }} Sent
+ */
+
+/**
+ * @param {Parts} parts
+ * @param {Query} query
+ */
 export function address(parts, query = {}) {
   const url = new URL(parts.map(encodeURIComponent).join("/"), BASE);
   for (const [name, value] of Object.entries(query))
-    if (value !== "" && value !== undefined && value !== null) url.searchParams.set(name, value);
+    if (value !== "" && value !== undefined && value !== null) url.searchParams.set(name, String(value));
   return url;
 }
 
+/**
+ * The answer of a GET; the very same object as before if nothing changed. Raises ApiError.
+ * @template {Parts} const P
+ * @param {P} parts
+ * @param {Query} query
+ * @param {{ signal?: AbortSignal, keep?: boolean }} options `keep: false` for an answer that nobody asks for again
+ * @returns {Promise<import("../schemas/answers.d.ts").AnswerOf<P>>}
+ */
 export async function get(parts, query = {}, { signal, keep = true } = {}) {
   const url = address(parts, query),
     known = kept.get(url.href);
@@ -45,19 +70,42 @@ export async function get(parts, query = {}, { signal, keep = true } = {}) {
   return value;
 }
 
+/**
+ * @param {Parts} parts
+ * @param {unknown} [body]
+ * @param {Query} query
+ * @returns {Promise<any>}
+ */
 export async function post(parts, body, query = {}) {
   return (await send(address(parts, query), { method: "POST", ...asJson(body) })).json();
 }
 
+/**
+ * @param {Parts} parts
+ * @param {unknown} body
+ * @param {Query} query
+ * @returns {Promise<any>}
+ */
 export async function put(parts, body, query = {}) {
   return (await send(address(parts, query), { method: "PUT", ...asJson(body) })).json();
 }
 
+/**
+ * @param {Parts} parts
+ * @param {Query} query
+ * @returns {Promise<any>}
+ */
 export async function remove(parts, query = {}) {
   return (await send(address(parts, query), { method: "DELETE" })).json();
 }
 
-/** Bytes of a log: { bytes, size, complete, ranks }. */
+/**
+ * Bytes of a log: { bytes, size, complete, ranks }.
+ * @param {string} run
+ * @param {number} rank
+ * @param {number} first
+ * @param {number} last
+ */
 export async function logRange(run, rank, first, last) {
   const url = address(["runs", run, "logs"], { rank });
   const answer = await send(url, { headers: { Range: `bytes=${first}-${last}` }, accept: [416] });
@@ -66,18 +114,30 @@ export async function logRange(run, rank, first, last) {
   return { bytes, size, ranks: ranksOf(answer), complete: answer.headers.get("x-log-complete") === "true" };
 }
 
-const ranksOf = (answer) => (answer.headers.get("x-ranks") || "").split(",").filter(Boolean).map(Number);
+const ranksOf = (/** @type {Response} */ answer) =>
+  (answer.headers.get("x-ranks") || "").split(",").filter(Boolean).map(Number);
+/** @type {(body: unknown) => Sent} */
 const asJson = (body) =>
   body === undefined ? {} : { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } };
 
-/** The answer that early.js asked for, once. */
+/**
+ * The answer that early.js asked for, once.
+ * @param {string} method
+ * @param {string} address
+ */
 function answerFromEarly(method, address) {
   const answer = method === "GET" ? globalThis.early?.get(address) : undefined;
   globalThis.early?.delete(address);
   return answer;
 }
 
+/**
+ * @param {URL} url
+ * @param {Sent} sent
+ * @returns {Promise<Response>}
+ */
 async function send(url, { method = "GET", headers = {}, body, signal, accept = [] }) {
+  /** @type {Record<string, string>} */
   const own = key.get() ? { "x-functions-key": key.get() } : {};
   let answer;
   try {

@@ -17,9 +17,10 @@ import { Today } from "./views/today.jsx";
 import { W } from "./words.js";
 
 // Views run when they are wanted.
+/** @type {Map<string, () => Promise<View>>} */
 const VIEWS = new Map(
   Object.entries({
-    today: () => Today,
+    today: () => Promise.resolve(Today),
     runs: () => import("./views/runs.jsx").then((m) => m.Runs),
     run: () => import("./views/run.jsx").then((m) => m.Run),
     submit: () => import("./views/submit.jsx").then((m) => m.Submit),
@@ -32,6 +33,7 @@ const VIEWS = new Map(
     storage: () => import("./views/storage.jsx").then((m) => m.Storage),
     batchai: () => import("./views/batchai.jsx").then((m) => m.BatchAI),
     health: () => import("./views/health.jsx").then((m) => m.Health),
+    settings: () => import("./views/settings.jsx").then((m) => m.Settings),
     docs: () => import("./views/docs.jsx").then((m) => m.Docs),
   }),
 );
@@ -46,17 +48,20 @@ const JUMPS = {
   e: "models",
   t: "storage",
   h: "health",
+  i: "settings",
   o: "docs",
 };
 // The six places, each with its views, of which the first is the place's own.
+/** @type {[string, string[]][]} */
 const PLACES = [
   ["today", ["today"]],
   ["runs", ["runs", "compare", "submit"]],
   ["data", ["drops", "storage", "batchai"]],
   ["models", ["models"]],
   ["clusters", ["clusters", "money"]],
-  ["administration", ["schedules", "health"]],
+  ["administration", ["schedules", "health", "settings"]],
 ];
+/** @returns {[string, string[]] | undefined} */
 const placeOf = (view) => PLACES.find(([, views]) => views.includes(view === "run" ? "runs" : view));
 // Addresses that are no view of their own, and where they lead.
 const ELSEWHERE = new Map([
@@ -71,9 +76,16 @@ const isKnown = (error) => error?.code === "forbidden";
 // Until the API said who it is: the view need not wait for that.
 const SOMEBODY = { auth: "", name: "", may_change: false };
 
+/**
+ * @typedef {import("./route.js").Route} Route
+ * @typedef {import("preact").ComponentType<{ route: Route, me: Me }>} View
+ */
+
+/** @typedef {{ auth: string, name: string, may_change: boolean, error?: import("./api.js").ApiError }} Me */
+
 function App() {
   const route = useRoute(),
-    [me, setMe] = useState(),
+    [me, setMe] = useState(/** @type {Me | null | undefined} */ (undefined)),
     [wrong, setWrong] = useState(false),
     [keys, showKeys] = useState(false),
     [, redraw] = useState(areAbsolute());
@@ -85,7 +97,7 @@ function App() {
       },
       (error) => {
         setWrong(error.status === 401 && Boolean(key.get()));
-        setMe(error.status === 401 || (error.status === 403 && !isKnown(error)) ? null : { error });
+        setMe(error.status === 401 || (error.status === 403 && !isKnown(error)) ? null : { ...SOMEBODY, error });
       },
     );
   useEffect(() => {
@@ -130,7 +142,7 @@ function App() {
           setMe(null);
         }}
       />
-      <main id="content" tabindex="-1">
+      <main id="content" tabindex={-1}>
         <Views view={route.view} />
         {me?.error && (
           <p class="notice bad" role="alert">
@@ -217,8 +229,9 @@ function Header({ view, me, keys, signOut }) {
 
 /** The views of the present place, if there are several. */
 function Views({ view }) {
-  const [place, views] = placeOf(view) || [];
-  if (!views || views.length < 2 || view === "run") return null;
+  const found = placeOf(view);
+  if (!found || found[1].length < 2 || view === "run") return null;
+  const [place, views] = found;
   return (
     <nav class="views" aria-label={W.places[place]}>
       {views.map((name) => (
@@ -233,7 +246,7 @@ function Views({ view }) {
 let arrived = false; // whether a view was shown before this one
 
 function Shown({ route, me }) {
-  const [View, setView] = useState(() => (route.view === "today" ? Today : null));
+  const [View, setView] = useState(() => /** @type {View | null} */ (route.view === "today" ? Today : null));
   const [fault, forget] = useErrorBoundary((error) => console.error(error));
   const [failed, setFailed] = useState(false);
   useEffect(() => {
@@ -257,13 +270,13 @@ function Shown({ route, me }) {
   }, [where]);
   useEffect(() => {
     const onLink = document.activeElement.closest("main a[href]"); // somebody returned to it
-    if (!onLink && (arrived || route.view !== "today")) document.querySelector("main h1")?.focus();
+    if (!onLink && (arrived || route.view !== "today")) focusOn("main h1");
     arrived = true;
   }, [where, View]);
   if (fault || failed)
     return (
       <section>
-        <h1 tabindex="-1">{W.fault.title}</h1>
+        <h1 tabindex={-1}>{W.fault.title}</h1>
         <p>{failed ? W.fault.outdated : W.fault.text}</p>
         <button type="button" onClick={() => location.reload()}>
           {W.fault.reload}
@@ -274,7 +287,7 @@ function Shown({ route, me }) {
   if (!VIEWS.has(route.view))
     return (
       <section>
-        <h1 tabindex="-1">{W.missing.title}</h1>
+        <h1 tabindex={-1}>{W.missing.title}</h1>
         <p>
           <a href="#/today">{W.missing.back}</a>
         </p>
@@ -308,7 +321,7 @@ function SignIn({ wrong, done }) {
             type="password"
             autocomplete="off"
             value={value}
-            onInput={(e) => set(e.target.value)}
+            onInput={(e) => set(e.currentTarget.value)}
             aria-describedby="key-help"
             required
           />
@@ -354,8 +367,8 @@ function useKeys(showKeys) {
       if (event.key === "?") showKeys();
       else if (event.key === "t") turn();
       else if (event.key === "a") turnTimes();
-      else if (event.key === "/") document.querySelector("main [type=search]")?.focus();
-      else if (event.key === "s") document.querySelector("main .hear")?.click();
+      else if (event.key === "/") focusOn("main [type=search]");
+      else if (event.key === "s") element("main .hear")?.click();
       else if (event.key === "j" || event.key === "k") step(event.key === "j" ? 1 : -1);
       else if (event.key === "x" || event.key === "c") dispatchEvent(new CustomEvent(`key-${event.key}`));
       else return;
@@ -366,8 +379,14 @@ function useKeys(showKeys) {
   }, []);
 }
 
+/** @returns {HTMLElement | null} */
+const element = (selector) => document.querySelector(selector);
+const focusOn = (selector) => element(selector)?.focus();
+
 function step(by) {
-  const rows = [...document.querySelectorAll("main [data-row] a.row")];
+  /** @type {NodeListOf<HTMLElement>} */
+  const found = document.querySelectorAll("main [data-row] a.row"),
+    rows = [...found];
   const at = rows.indexOf(document.activeElement.closest("[data-row]")?.querySelector("a.row"));
   rows[at < 0 ? 0 : Math.max(0, Math.min(rows.length - 1, at + by))]?.focus();
 }

@@ -22,10 +22,14 @@ const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3]]; // the ninth series has the 
  * with all that there is of them between two places; it is asked once somebody has zoomed there. `span`: the least and
  * the greatest x of the drawing, if not those of the series.
  */
+/**
+ * @param {{ title: string, series: any[], logarithmic?: boolean, sync?: string, span?: number[] | null,
+ *   finer?: (from: number, to: number) => Promise<any[]> }} props
+ */
 export function Chart({ title, series, logarithmic = false, sync = "", finer, span = null }) {
-  const box = useRef(),
-    plot = useRef(),
-    drawn = useRef(),
+  const box = useRef(null),
+    plot = useRef(null),
+    drawn = useRef(null),
     [width, setWidth] = useState(0),
     [zoom, setZoom] = useState(null),
     [theme, setTheme] = useState(0);
@@ -78,7 +82,7 @@ export function Chart({ title, series, logarithmic = false, sync = "", finer, sp
         class="plot"
         ref={box}
         role="img"
-        tabindex="0"
+        tabindex={0}
         aria-label={W.chart.keys(visible(title))}
         onKeyDown={onKey}
         data-series={series.length}
@@ -113,7 +117,7 @@ function useFiner(finer, zoom) {
 function useZoomKeys(ends, zoom, setZoom, sync) {
   useEffect(() => {
     if (!sync) return undefined;
-    const follow = ({ detail }) => detail.sync === sync && setZoom(detail.zoom);
+    const follow = (/** @type {any} */ { detail }) => detail.sync === sync && setZoom(detail.zoom);
     addEventListener("zoomed", follow);
     return () => removeEventListener("zoomed", follow);
   }, [sync]);
@@ -142,6 +146,7 @@ function range(series) {
   return from > to ? null : from === to ? [from - 0.5, to + 0.5] : [from, to];
 }
 
+/** @returns {import("uplot").Options} */
 function options(series, width, logarithmic, onScale, sync) {
   const axis = {
     stroke: css("--dim"),
@@ -244,7 +249,7 @@ function Legend({ title, series }) {
 
 function Numbers({ series }) {
   return (
-    <div class="scroll" tabindex="0" role="region" aria-label={W.chart.table("")}>
+    <div class="scroll" tabindex={0} role="region" aria-label={W.chart.table("")}>
       {series.map((one) => {
         const skip = Math.max(1, Math.ceil(one.x.length / TABLE_ROWS));
         const rows = Array.from(one.x.keys()).filter((i) => i % skip === 0 || i === one.x.length - 1);

@@ -30,6 +30,7 @@ globalThis.early = new Map();
     ],
     storage: () => [["removals", []]],
     health: () => [["status", []]],
+    settings: () => [["settings", []]],
   };
   const key = sessionStorage.getItem("trainyard.key"),
     headers = key ? { "x-functions-key": key } : {};

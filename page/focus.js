@@ -22,7 +22,8 @@ function stayNear() {
 const PATIENCE = 5000; // milliseconds in which the link may appear
 let present = history.state?.entry ?? entered(0),
   last = present,
-  wanted = null; // { selector, until }
+  /** @type {{ selector: string, until: number } | null} */
+  wanted = null;
 const leftBy = new Map(); // number of an entry -> selector of the link
 
 function entered(number) {
@@ -31,6 +32,7 @@ function entered(number) {
 }
 
 function selectorOf(node) {
+  /** @type {HTMLElement | null} */
   const row = node.closest("main [data-row]");
   if (row) return `[data-row="${CSS.escape(row.dataset.row)}"] a.row`;
   const link = node.closest("main a[href]");
@@ -50,6 +52,7 @@ for (const event of ["popstate", "hashchange", "moved"]) addEventListener(event,
 
 function returnTo() {
   if (!wanted || Date.now() > wanted.until) return;
+  /** @type {HTMLElement | null} */
   const link = document.querySelector(wanted.selector);
   if (document.activeElement.matches("body, main h1, #content") && link) link.focus({ preventScroll: true });
   if (link) wanted = null;

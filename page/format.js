@@ -25,6 +25,10 @@ const COUNT = lazy(() => new Intl.NumberFormat("en")); // as the page's words: w
  */
 export const beside = (text, other) =>
   new Date(text).toDateString() === new Date(other).toDateString() ? TIME(new Date(text)) : shortClock(text);
+const DAY = lazy(() => new Intl.DateTimeFormat(undefined, { dateStyle: "medium" }));
+/** @param {string} text */
+export const day = (text) => DAY(new Date(text));
+
 /** @param {number} value */
 export const count = (value) => (Math.abs(value) < 1000 ? String(value) : COUNT(value));
 /** @param {string | number | null | undefined} text */

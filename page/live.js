@@ -7,22 +7,33 @@ const SOON = 2000,
   LONGEST = 30_000; // milliseconds
 
 /**
+ * @template T
+ * @typedef {{ value: T | undefined, error: ApiError | null, fault?: unknown }} Seen
+ */
+
+/**
  * Call `look(signal)` at once, whenever `deps` change, and again and again. Its value is the news; the same object as
  * before means that nothing changed, and the pace slows down. `still(value)` says that nothing will ever change.
  * Returns { value, error, again }: the last good value stays while looks fail, and `error` says why they do. Any other
  * error than the API's is the page's own fault: it is thrown to whoever shows the view.
+ * @template T
+ * @param {(signal: AbortSignal) => Promise<T> | T} look
+ * @param {unknown[]} deps
+ * @param {{ soon?: number, still?: (value: T) => boolean }} options
  */
 export function useLive(look, deps, { soon = SOON, still = () => false } = {}) {
-  const [state, set] = useState({ value: undefined, error: null });
+  const [state, set] = useState(/** @type {Seen<T>} */ ({ value: undefined, error: null }));
   const wake = useRef(() => {});
   useEffect(() => {
     const stop = new AbortController();
-    let timer = 0,
-      pause = soon,
-      value,
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let timer;
+    /** @type {T | undefined} */
+    let value;
+    let pause = soon,
       asking = false;
     set({ value: undefined, error: null });
-    const later = (wait) => {
+    const later = (/** @type {number} */ wait) => {
       clearTimeout(timer);
       if (!stop.signal.aborted && !document.hidden) timer = setTimeout(once, wait);
     };

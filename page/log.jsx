@@ -15,7 +15,7 @@ const CHARACTER = 7.53; // pixels, until one was measured
 /** `ranks`: [[rank, name]] to choose from, of the `kind` rank, step or job. */
 export function Log({ reader, ranks, rank, kind, query }) {
   const [, redraw] = useState(0),
-    box = useRef(),
+    box = useRef(null),
     [place, setPlace] = useState({ top: 0, height: 0, width: 0 });
   const [wrap, setWrap] = useState(query.wrap === "1"),
     [follow, setFollow] = useState(!query.line && !reader.complete);
@@ -86,7 +86,7 @@ export function Log({ reader, ranks, rank, kind, query }) {
         {ranks.length > 1 && (
           <label>
             {W.log[kind]}
-            <select value={String(rank)} onChange={(e) => refine({ rank: e.target.value, line: "" })}>
+            <select value={String(rank)} onChange={(e) => refine({ rank: e.currentTarget.value, line: "" })}>
               {ranks.map(([value, name]) => (
                 <option key={value} value={String(value)}>
                   {visible(name)}
@@ -102,7 +102,7 @@ export function Log({ reader, ranks, rank, kind, query }) {
             value={query.find || ""}
             onInput={(e) => {
               setFollow(false);
-              refine({ find: e.target.value });
+              refine({ find: e.currentTarget.value });
             }}
             onKeyDown={(e) => e.key === "Enter" && search.step(e.shiftKey ? -1 : 1)}
           />
@@ -125,8 +125,8 @@ export function Log({ reader, ranks, rank, kind, query }) {
             type="checkbox"
             checked={wrap}
             onChange={(e) => {
-              setWrap(e.target.checked);
-              refine({ wrap: e.target.checked ? "1" : "" });
+              setWrap(e.currentTarget.checked);
+              refine({ wrap: e.currentTarget.checked ? "1" : "" });
             }}
           />
           {W.log.wrap}
@@ -136,8 +136,8 @@ export function Log({ reader, ranks, rank, kind, query }) {
             type="checkbox"
             checked={follow}
             onChange={(e) => {
-              setFollow(e.target.checked);
-              if (e.target.checked) reader.want();
+              setFollow(e.currentTarget.checked);
+              if (e.currentTarget.checked) reader.want();
             }}
           />
           {W.log.follow}
@@ -152,7 +152,7 @@ export function Log({ reader, ranks, rank, kind, query }) {
         class={`log ${wrap ? "wrap" : ""} ${lines.count ? "" : "empty"}`}
         ref={box}
         onScroll={scrolled}
-        tabindex="0"
+        tabindex={0}
         role="region"
         aria-label={W.run.log}
         onKeyDown={links.onKey}

@@ -5,7 +5,12 @@ import { own } from "./own.js";
 import { areAbsolute } from "./times.js";
 import { W } from "./words.js";
 
-/** Say something to a screen reader, without a change that others see. */
+/** @typedef {import("preact").ComponentChildren} Children */
+
+/**
+ * Say something to a screen reader, without a change that others see.
+ * @param {string} text
+ */
 export function announce(text) {
   const place = document.getElementById("spoken");
   if (place) place.textContent = text;
@@ -80,11 +85,13 @@ const onEscape = (close) => (event) => {
 /**
  * A form behind a button: `children(close)` gives its fields, `submit(fields, close)` sends them. The first field has
  * the focus; Escape and the last button close the form, and the focus returns to the button.
+ * @param {{ label: string, children: (close: () => void) => Children,
+ *   submit?: (fields: any, close: () => void) => unknown }} props
  */
 export function Unfolding({ label, submit, children }) {
   const [open, set] = useState(false),
-    form = useRef(),
-    origin = useRef(),
+    form = useRef(null),
+    origin = useRef(null),
     wasOpen = useRef(false),
     close = () => set(false);
   useEffect(() => {
@@ -116,8 +123,8 @@ export function Unfolding({ label, submit, children }) {
 export function Ask({ label, question, yes, no, act, kind = "" }) {
   const [open, set] = useState(false),
     [busy, work] = useState(false),
-    first = useRef(),
-    origin = useRef();
+    first = useRef(null),
+    origin = useRef(null);
   useEffect(() => {
     if (open) first.current?.focus();
   }, [open]);
@@ -154,7 +161,7 @@ export function Ask({ label, question, yes, no, act, kind = "" }) {
 }
 
 export function Dialog({ title, close, children }) {
-  const dialog = useRef();
+  const dialog = useRef(null);
   useEffect(() => {
     dialog.current.showModal();
   }, []);
@@ -186,7 +193,10 @@ export function Facts({ rows }) {
   );
 }
 
-/** The outcome of a button: what was said, and whether it was an error. */
+/**
+ * The outcome of a button: what was said, and whether it was an error. `attempt` says whether it went well.
+ * @returns {[Children, (act: () => Promise<string | void>) => Promise<boolean>]}
+ */
 export function useOutcome() {
   const [outcome, set] = useState(null);
   const attempt = async (act) => {
@@ -213,7 +223,7 @@ export function useOutcome() {
 
 /** A picture drawn for its width, so that its words stay as large as others. `draw(width)` gives its parts. */
 export function Drawing({ label, height, kind = "timeline", draw }) {
-  const box = useRef(),
+  const box = useRef(null),
     [width, set] = useState(800);
   useLayoutEffect(() => {
     const watch = new ResizeObserver(([entry]) => entry.contentRect.width && set(Math.round(entry.contentRect.width)));
@@ -228,7 +238,7 @@ export function Drawing({ label, height, kind = "timeline", draw }) {
 }
 
 export const Table = ({ name, columns, rows }) => (
-  <div class="scroll" tabindex="0" role="region" aria-label={name}>
+  <div class="scroll" tabindex={0} role="region" aria-label={name}>
     <table>
       <thead>
         <tr>

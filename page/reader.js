@@ -8,18 +8,22 @@ const RANGE = 1 << 20,
 
 /** The log of one rank, filled by the run's live answers and, where they lag behind, by ranges. */
 export class Reader {
+  lines = new Lines();
+  offset = 0;
+  size = 0;
+  complete = false;
+  wanted = false;
+  busy = false;
+  /** @type {Set<() => void>} */
+  listeners = new Set();
+
+  /**
+   * @param {string} run
+   * @param {number} rank
+   */
   constructor(run, rank) {
-    Object.assign(this, {
-      run,
-      rank,
-      lines: new Lines(),
-      offset: 0,
-      size: 0,
-      complete: false,
-      wanted: false,
-      busy: false,
-      listeners: new Set(),
-    });
+    this.run = run;
+    this.rank = rank;
   }
 
   /** Where a live answer is to go on; undefined while ranges are being read. */
@@ -145,10 +149,18 @@ export class JobsReader extends Reader {
 
 /** One job's log: how far it is read, and the beginning of its last line, which has not ended. */
 class Job {
+  offset = 0;
+  size = 0;
+  complete = false;
+  rest = new Uint8Array();
+
+  /**
+   * @param {number} number
+   * @param {number} members of the run
+   */
   constructor(number, members) {
-    const name = `m${number % members}-${Math.floor(number / members) + 1} | `;
-    Object.assign(this, { number, offset: 0, size: 0, complete: false, prefix: new TextEncoder().encode(name) });
-    this.rest = new Uint8Array();
+    this.number = number;
+    this.prefix = new TextEncoder().encode(`m${number % members}-${Math.floor(number / members) + 1} | `);
   }
 
   /** The lines that these bytes complete, each behind the job's name, as bytes. */

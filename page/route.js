@@ -1,6 +1,9 @@
 // The address holds the whole view, behind the #, so that it can be shared and never reaches a server's log.
 import { useEffect, useRef, useState } from "preact/hooks";
 
+/** @typedef {{ view: string, parts: string[], query: Record<string, string> }} Route */
+
+/** @returns {Route} */
 export function read(hash = location.hash) {
   const [path, query = ""] = hash.replace(/^#?\/?/, "").split("?");
   const parts = path.split("/").filter(Boolean).map(decoded);

@@ -7,22 +7,27 @@ const FIRST = 100,
 const MOST = 20_000;
 
 export class Rows {
-  /** `asked`: the filters that the API knows. */
+  /** @type {(list: any[]) => void} */
+  told = () => {};
+  /** @type {Map<string, any>} */
+  byName = new Map();
+  /** @type {any[]} */
+  list = [];
+  /** @type {string | null} */
+  token = null;
+  /** @type {{ oldest: string, mark: string }[]} of each page its oldest run's time, and what to ask changes by */
+  pages = [];
+  bottom = ""; // when the oldest run of the last page was made
+  fetched = 0; // rows of these pages
+  oldest = ""; // when the oldest run that is seen was made
+  /** @type {unknown} */
+  last = null;
+  busy = false;
+  gone = false;
+
+  /** @param {import("./api.js").Query} asked the filters that the API knows */
   constructor(asked) {
-    Object.assign(this, {
-      asked,
-      told: () => {},
-      byName: new Map(),
-      list: [],
-      token: null,
-      pages: [], // of each page its oldest run's time, and the mark by which to ask what changed down to there
-      bottom: "", // when the oldest run of the last page was made
-      fetched: 0, // rows of these pages
-      oldest: "", // when the oldest run that is seen was made
-      last: null,
-      busy: false,
-      gone: false,
-    });
+    this.asked = asked;
   }
 
   /** One request. The very same array as before if nothing is new. */

@@ -20,7 +20,7 @@ export function hear({ x, y }) {
   tone.start();
   tone.stop(context.currentTime + SECONDS);
   playing = context;
-  return new Promise((done) => {
+  return new Promise((/** @type {(ended?: unknown) => void} */ done) => {
     tone.onended = () => {
       if (playing === context) silence();
       done();

@@ -5,7 +5,7 @@ const SPARE = 10; // rows above and below what is seen
 
 /** For rows of one height in a scrolling box: { box, from, to, above, below }, heights in pixels. */
 export function useRows(count, height) {
-  const box = useRef(),
+  const box = useRef(null),
     [seen, set] = useState([0, 40]);
   const measure = () => {
     if (!box.current) return; // the view has just gone

@@ -21,6 +21,7 @@ FEATURES = (
     "shared.diagnosis",
     "shared.data_checks",
     "shared.grants",
+    "shared.agents",
 )
 
 

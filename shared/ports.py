@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from shared.models.ports import ModelPorts
@@ -11,4 +12,7 @@ from shared.schedules.ports import SchedulePorts
 
 
 class AllPorts(MoneyPorts, SchedulePorts, NoticePorts, ModelPorts, Protocol):
-    """The ports of every folder."""
+    """The ports of every folder, and what an administrator asks of the deployment."""
+
+    @property
+    def given_settings(self) -> Mapping[str, str]: ...

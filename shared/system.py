@@ -65,6 +65,7 @@ class System:
     new_token: Callable[[], str]
     limits: Limits = field(default_factory=Limits)  # limits of jobs without a route
     rules: Rules = field(default_factory=Rules)  # for the scaling of clusters
+    given_settings: Mapping[str, str] = field(default_factory=dict)  # without the values of secrets
     reader: Reader = field(kw_only=True)  # reads every form of job document
     books: Books = field(kw_only=True)
     models: Models = field(kw_only=True)

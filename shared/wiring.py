@@ -56,6 +56,7 @@ def build(settings: Settings) -> System:
         samples=sample_table.TableSamples(clients.table),
         leases=lease_table.TableLeases(clients.table),
         rules=settings.rules,
+        given_settings=settings.given,
         books=books,
         models=model_table.TableModels(clients.table),
         signer=signing.signer_of(settings.signing_key),

@@ -27,6 +27,9 @@ import warm_start
 from checkpoint import Checkpoints, Position
 from metrics import Metrics
 from speed import Speed
+from torch.nn.parallel import DistributedDataParallel
+
+MEASURED_EACH = 10  # steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +119,7 @@ class Training:
     position: Position = field(default_factory=Position)
     saved: float = 0.0  # seconds that checkpoints took since the last row
     last_row_at: float = field(default_factory=time.perf_counter)
+    last_row_step: int | None = None  # None before the first row, which may be one after a checkpoint
 
     def say(self, text: str) -> None:
         """Write one line to the log, from rank 0 only."""
@@ -132,11 +136,18 @@ class Training:
         """Write one row of metrics for a step (by default the last step): `values`, and the columns of every trainer.
 
         `seconds` passed since the row before, of which `waited` went by until data were there. If checkpoints were
-        made since then, the row also has the share of the time that they took.
+        made since then, the row also has the share of the time that they took. With several processes, it has the
+        share in which this process waited for the others' gradients.
         """
         now = time.perf_counter()
         share = {"save_share": min(1.0, self.saved / (now - self.last_row_at))} if self.saved else {}
         self.saved, self.last_row_at = 0.0, now
+        step = self.position.step if step is None else step
+        steps = step - self.last_row_step if self.last_row_step is not None else 0
+        self.last_row_step = step
+        others = waited_for_others(getattr(self, "model", None)) if self.place.world_size > 1 else None
+        if others is not None and steps > 0:
+            share["others_wait_share"] = min(1.0, others * steps / seconds)
         columns = {
             **values,
             "learning_rate": self.optimizer.param_groups[0]["lr"],
@@ -145,7 +156,7 @@ class Training:
             "world_size": self.place.world_size,
             **share,
         }
-        self.metrics.write(self.position.step if step is None else step, self.position.epoch, **columns)
+        self.metrics.write(step, self.position.epoch, **columns)
 
     def save(self) -> None:
         """Save a checkpoint of the current state."""
@@ -165,6 +176,22 @@ class Training:
                 self.checkpoints.finish()
             raise
         self.checkpoints.finish()
+
+
+def waited_for_others(model: object) -> float | None:
+    """Return the seconds in which one step's gradients of this process were ready and waited for those of the others.
+
+    The exchange itself is part of it. DistributedDataParallel measures one step in MEASURED_EACH
+    (torch/csrc/distributed/c10d/logger.cpp). None: the model is none, or no step was measured yet.
+    """
+    model = getattr(model, "_orig_mod", model)  # of torch.compile
+    if not isinstance(model, DistributedDataParallel):
+        return None
+    found: dict[str, int] = model._get_ddp_logging_data()  # type: ignore[no-untyped-call]
+    model._set_ddp_runtime_logging_sample_rate(MEASURED_EACH)  # type: ignore[no-untyped-call]
+    if not found.get("backward_comm_time"):
+        return None
+    return max(0, found["backward_comm_time"] - found["backward_compute_comm_overlap_time"]) / 1e9  # nanoseconds
 
 
 def one_cycle(optimizer: torch.optim.Optimizer, lr: float, steps: int) -> torch.optim.lr_scheduler.LRScheduler:

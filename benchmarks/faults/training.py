@@ -27,7 +27,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 CLASSES, SIZE, VICTIM, AT_STEP = 10, 64, 1, 5
-TIMEOUT = timedelta(seconds=10)  # of a collective
+TIMEOUT = timedelta(seconds=25)  # of a collective
 
 
 class Digits(Dataset[tuple[torch.Tensor, torch.Tensor]]):

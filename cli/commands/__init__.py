@@ -15,7 +15,7 @@ from ..session import app
 # after the system, set up. Each group of commands, such as `trainyard data`, is a module of its own.
 FAMILIES = (
     "runs", "drop", "logs", "fetch", "predict", "models", "signing_keys", "notes_and_tags", "batchai", "clusters",
-    "cost", "evict", "storage", "setup",
+    "cost", "evict", "storage", "agents", "setup",
 )  # fmt: skip
 
 

@@ -45,7 +45,8 @@ def data_show(session: Session, data: Ref) -> None:
     Example: trainyard data show mnist/digits-1
     """
     said: dict[str, Any] = session.api.get("data", "card", of=data_ref(session.api, data))
-    session.print_result(said, show.data_cards.check(said, said["of"]))
+    reads = "" if said["of"] in said["generation"] else f", which reads {said['generation']}"
+    session.print_result(said, show.data_cards.check(said, said["of"] + reads))
 
 
 @command_of("data")

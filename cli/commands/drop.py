@@ -223,7 +223,7 @@ class _Upload:
         done, session = self.done, self.session
         drop = self._closed(following)
         run = str(drop.get("run") or "") if drop.get("state") == "sealed" else ""
-        unchanged = bool(run) and (not done.marked or drop.get("code") == "unchanged" or self._is_old(drop))
+        unchanged = bool(run) and (not done.marked or self._is_old(drop))
         if again and unchanged:
             key = {"Idempotency-Key": uuid.uuid4().hex}
             run = session.api.post("drops", self.route, self.name, "again", headers=key)["run"]
@@ -268,12 +268,19 @@ class _Upload:
             return wait_for_drop(self.session.api, self.drop, before, screen, RUN_SECONDS)
 
     def _is_old(self, drop: dict[str, Any]) -> bool:
-        """Return whether an earlier generation had equal content, and so the same run."""
+        """Return whether a generation from before the upload had the drop's content, and so its run.
+
+        The verdict's code does not tell: a late event of this very upload lets the drop be checked once more, and the
+        verdict is then `unchanged`.
+        """
+        last = int(self.before.get("generation", 0))
+        if not last or drop["generation"] <= last:
+            return bool(last)
         try:
             rows = self.session.api.get("drops", self.route, self.name, "generations")
         except NotFound:
             return False
-        return any(row["run"] == drop["run"] and row["number"] < drop["generation"] for row in rows)
+        return any(row["run"] == drop["run"] and row["number"] <= last for row in rows)
 
 
 def _summary(todo: Plan, delete: bool) -> str:

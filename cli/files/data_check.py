@@ -27,7 +27,7 @@ def check_items(items: list[Item], drop: str, rule: Mapping[str, Any]) -> DataCh
         return {"verdict": "off", "refusals": [], "warnings": [], "notes": [], "card": {}}
     paths = [(item.blob.removeprefix(f"{drop}/") if item.blob != drop else item.path.name, item.path) for item in items]
     bounds = {key: int(value) if key in ("sample", "few") else value for key, value in rule["bounds"].items()}
-    settings = replace(data.Settings(), **bounds, document=WHOLE)
+    settings = replace(data.Settings(), **bounds, document=WHOLE, decode=True)
     folder = source.Folder(Path(), WHOLE, paths)
     result = check.check(folder, check.Task(rule["declared"], settings, seed=drop))
     refusals, warnings, notes = (

@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import CliError, NotFound
@@ -50,6 +50,9 @@ def verify(folder: Path, keys: Mapping[str, bytes]) -> Verified:
     if why := why_not_signed(signed, keys):
         return Verified(signed, [Problem(SIGNATURE, why)], 0, time.perf_counter() - began)
     there = {piece.name: piece for path in _files(folder) for piece in _pieces(path, folder, signed.rules)}
+    if signed.files.keys() == {"."} and len(there) == 1:  # so releases up to 1.0.0 name the file of a model of one file
+        (piece,) = there.values()
+        there = {".": replace(piece, name=".")}
     added = {
         piece.path.relative_to(folder).as_posix() for name, piece in there.items() if name not in signed.files
     } - _ignored(folder, there, signed)

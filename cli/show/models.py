@@ -21,9 +21,17 @@ def table(models: list[dict[str, Any]]) -> RenderableType:
         return Text("There are no models yet. `promote RUN NAME --as production` creates one.", "dim")
     rows = _table("model", "versions", "aliases")
     for model in models:
-        aliases = ", ".join(f"{each['alias']} -> {each['version']}" for each in model["aliases"])
+        aliases = ", ".join(_alias(each, model.get("chosen_by", "")) for each in model["aliases"])
         rows.add_row(Text(model["model"]), Text(str(model["latest"])), Text(aliases))
     return rows
+
+
+def _alias(alias: dict[str, Any], chosen_by: str) -> str:
+    """Return the alias, its version, and the metric by which versions of the model were compared."""
+    value = alias.get("value")
+    return f"{alias['alias']} -> {alias['version']}" + (
+        "" if value is None else f" ({chosen_by} {metric(chosen_by, value)})"
+    )
 
 
 def one(model: dict[str, Any]) -> RenderableType:
@@ -115,7 +123,20 @@ def compared(answer: dict[str, Any]) -> RenderableType:
     lines = [Text(f"{answer['run']} gave {same}.", "green" if answer["equal"] else "red")]
     lines += [Text(f"{name} {'is equal' if equal else 'differs'}.") for name, equal in answer["weights"].items()]
     lines += [Text(f"{name} differs, and only describes the model.", "dim") for name in answer["others"]]
-    return Group(*lines, *(Text(one_line(words)) for words in answer["differs"]))
+    return Group(*lines, *(Text(one_line(words)) for words in answer["differs"]), *_scatter(answer))
+
+
+def _scatter(answer: dict[str, Any]) -> list[Text]:
+    """Say how the version's metric compares with its repetitions; nothing for weights that are equal."""
+    if answer["equal"] or answer.get("value") is None:
+        return []
+    name, values = answer["metric"], answer["repetitions"].values()
+    said = f"{name} {metric(name, answer['value'])}; repetitions: {', '.join(metric(name, each) for each in values)}"
+    if answer["within"] is None:
+        return [Text(f"{said}. With --times 3 or more, the scatter is estimated.")]
+    if answer["within"]:
+        return [Text(f"{said}. The version is within what the repetitions let expect (95 %).", "green")]
+    return [Text(f"{said}. The version is outside of what the repetitions let expect (95 %).", "red")]
 
 
 def _table(*columns: str) -> Table:

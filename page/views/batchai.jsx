@@ -20,12 +20,12 @@ export function BatchAI() {
   };
   return (
     <section>
-      <h1 tabindex="-1">{W.batchai.title}</h1>
+      <h1 tabindex={-1}>{W.batchai.title}</h1>
       <p>{W.batchai.text}</p>
       <form class="stack" onSubmit={translate}>
         <label>
           {W.batchai.document}
-          <textarea name="document" rows="10" class="mono" spellcheck="false" required />
+          <textarea name="document" rows={10} class="mono" spellcheck={false} required />
         </label>
         <div>
           <button type="submit">{W.batchai.translate}</button>
@@ -53,7 +53,7 @@ function Report({ found }) {
       ))}
       {found.report.length === 0 && <p class="dim">{W.batchai.same}</p>}
       {found.report.length > 0 && (
-        <div class="scroll tall" tabindex="0" role="region" aria-label={W.batchai.report}>
+        <div class="scroll tall" tabindex={0} role="region" aria-label={W.batchai.report}>
           <table class="plain">
             <thead>
               <tr>
@@ -86,7 +86,7 @@ function Report({ found }) {
       {made && (
         <details>
           <summary>{W.batchai.made}</summary>
-          <pre class="reason" tabindex="0">
+          <pre class="reason" tabindex={0}>
             {visible(JSON.stringify(made, null, 2))}
           </pre>
         </details>

@@ -12,7 +12,7 @@ const KINDS = ["running", "preparing", "idle", "leaving", "unusable"],
 
 export function Clusters({ me }) {
   const turn = useRef(0),
-    known = useRef({});
+    known = useRef(/** @type {any} */ ({}));
   // The first look asks for all, three requests; then each look asks for one of them, mostly for the clusters.
   const { value, error, again } = useLive(
     async (signal) => {
@@ -37,7 +37,7 @@ export function Clusters({ me }) {
   };
   return (
     <section>
-      <h1 tabindex="-1">{W.clusters.title}</h1>
+      <h1 tabindex={-1}>{W.clusters.title}</h1>
       {error && value && (
         <p class="notice bad" role="alert">
           {visible(error.message)}
@@ -59,6 +59,13 @@ export function Clusters({ me }) {
   );
 }
 
+/**
+ * @typedef {import("../../schemas/answers.d.ts").ClusterAnswer} ClusterAnswer
+ * @typedef {import("../../schemas/answers.d.ts").NodesReport} NodesReport
+ * @typedef {import("../../schemas/answers.d.ts").LeaseAnswer} LeaseAnswer
+ * @param {{ cluster: ClusterAnswer, leases: LeaseAnswer[], report: NodesReport, me: import("../app.jsx").Me,
+ *   again: () => void }} props
+ */
 function Cluster({ cluster, leases, report, me, again }) {
   const [outcome, attempt] = useOutcome(),
     { decision } = cluster,
@@ -214,7 +221,10 @@ function Hold({ cluster, attempt, again }) {
   );
 }
 
-/** Nodes by what they did, one above the other, as steps from sample to sample. */
+/**
+ * Nodes by what they did, one above the other, as steps from sample to sample.
+ * @param {{ seen: NodesReport["clusters"][number] | undefined, since: string, until: string }} props
+ */
 function Over({ seen, since, until }) {
   const samples = seen?.samples || [],
     all = (one) => KINDS.reduce((sum, kind) => sum + one[kind], 0),

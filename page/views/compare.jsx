@@ -46,7 +46,7 @@ export function Compare({ route }) {
   };
   return (
     <section>
-      <h1 tabindex="-1">{W.compare.title}</h1>
+      <h1 tabindex={-1}>{W.compare.title}</h1>
       <form class="bar" onSubmit={add}>
         <label>
           {W.compare.addHelp}
@@ -74,7 +74,10 @@ export function Compare({ route }) {
 
 const NOTHING = { runs: {}, records: [] };
 
-/** Everything that is recorded of runs as rows: [group, name, value of each run, as a person reads it]. */
+/**
+ * Everything that is recorded of runs as rows: [group, name, value of each run, as a person reads it].
+ * @returns {any[]} [string, string, string[]] each
+ */
 function rows(records) {
   const keyed = (group, of, write = (_, value) => shown(value)) =>
     [...new Set(records.flatMap((run) => Object.keys(of(run) || {})))]
@@ -156,7 +159,7 @@ function Differences({ records, names }) {
     <section class="part">
       <h2>{W.compare.differs}</h2>
       {differ.length === 0 && <p class="dim">{W.compare.noDifference}</p>}
-      <div class="scroll" tabindex="0" role="region" aria-label={W.compare.differs}>
+      <div class="scroll" tabindex={0} role="region" aria-label={W.compare.differs}>
         <table class="compare">
           {head}
           <tbody>{differ.map(line)}</tbody>
@@ -164,7 +167,7 @@ function Differences({ records, names }) {
       </div>
       <details>
         <summary>{W.compare.same(same.length)}</summary>
-        <div class="scroll" tabindex="0" role="region" aria-label={W.compare.same(same.length)}>
+        <div class="scroll" tabindex={0} role="region" aria-label={W.compare.same(same.length)}>
           <table>
             <tbody>
               {same.map(([group, name, [value]], i) => (
@@ -297,12 +300,14 @@ const MOST_AXES = 10,
 
 function axesOf(records) {
   const of = (run) =>
-    new Map([
-      ...mapOf(run.parameters),
-      ["nodes", run.nodes],
-      ...(runSeconds(run) === null ? [] : [[W.runs.took, runSeconds(run)]]),
-      ...mapOf(run.metrics.of_model),
-    ]);
+    new Map(
+      /** @type {[string, unknown][]} */ ([
+        ...mapOf(run.parameters),
+        ["nodes", run.nodes],
+        ...(runSeconds(run) === null ? [] : [[W.runs.took, runSeconds(run)]]),
+        ...mapOf(run.metrics.of_model),
+      ]),
+    );
   const all = records.map(of),
     names = [...new Set(all.flatMap((values) => [...values.keys()]))];
   return names

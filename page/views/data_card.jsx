@@ -7,6 +7,7 @@ import { DataPictures } from "./data_pictures.jsx";
 const MOST = 20; // sentences of each kind, as the API has them
 
 /** The reasons of a verdict as a list; nothing for data without fault. */
+/** @param {{ said: any, title: string, notes?: boolean, more?: import("preact").ComponentChildren }} props */
 export function Findings({ said, title, notes = false, more = "" }) {
   const all = [...said.refusals, ...said.warnings, ...(notes ? said.notes : [])].slice(0, 3 * MOST);
   if (!all.length) return null;

@@ -28,11 +28,11 @@ export function Docs({ route }) {
   const name = pages?.[route.parts[0]] ? route.parts[0] : "index";
   return (
     <section class="docs">
-      <h1 tabindex="-1">{W.docs.title}</h1>
+      <h1 tabindex={-1}>{W.docs.title}</h1>
       <Trouble error={error} value={pages} />
       <label class="search">
         {W.docs.search}
-        <input type="search" value={words} onInput={(event) => refine({ q: event.target.value, at: "" })} />
+        <input type="search" value={words} onInput={(event) => refine({ q: event.currentTarget.value, at: "" })} />
       </label>
       {pages &&
         (words.trim() ? <Found pages={pages} words={words} /> : <Page pages={pages} name={name} at={route.query.at} />)}
@@ -63,7 +63,7 @@ function Found({ pages, words }) {
 }
 
 function Page({ pages, name, at }) {
-  const box = useRef();
+  const box = useRef(null);
   const text = useMemo(() => rendered(pages, name), [pages, name]);
   useEffect(() => {
     const place = at && box.current.querySelector(`[id="${CSS.escape(at)}"]`);
@@ -90,7 +90,7 @@ function Page({ pages, name, at }) {
 /** A page as HTML. It is a file of ours, and the page's policy lets no script of it run. */
 function rendered(pages, name) {
   const place = document.createElement("template");
-  place.innerHTML = marked.parse(pages[name].replace(/<!--.*?-->\n?/gs, ""));
+  place.innerHTML = String(marked.parse(pages[name].replace(/<!--.*?-->\n?/gs, "")));
   const inside = place.content;
   for (const heading of inside.querySelectorAll("h1, h2, h3, h4")) {
     heading.id = slug(heading.textContent);
@@ -99,7 +99,7 @@ function rendered(pages, name) {
   }
   for (const link of inside.querySelectorAll("a[href]")) point(link, link.getAttribute("href"), pages, name);
   for (const picture of inside.querySelectorAll("img")) picture.src = new URL(picture.getAttribute("src"), BESIDE).href;
-  for (const wide of inside.querySelectorAll("table, pre")) wide.tabIndex = 0;
+  for (const wide of inside.querySelectorAll("table, pre")) wide.setAttribute("tabindex", "0");
   return place.innerHTML;
 }
 

@@ -12,6 +12,8 @@ import { DataCard, Findings } from "./data_card.jsx";
 
 const STATES = ["open", "sealing", "sealed", "rejected", "broken"];
 
+const FOLDER = { webkitdirectory: true }; // an attribute of an input that the types of Preact lack
+
 export function Drops({ route, me }) {
   if (route.parts.length >= 2) return <One route={route.parts[0]} name={route.parts.slice(1).join("/")} me={me} />;
   return <List query={route.query} me={me} />;
@@ -24,12 +26,12 @@ function List({ query, me }) {
     .sort((a, b) => (b.sealed_at || b.opened_at).localeCompare(a.sealed_at || a.opened_at));
   return (
     <section>
-      <h1 tabindex="-1">{W.drops.title}</h1>
+      <h1 tabindex={-1}>{W.drops.title}</h1>
       {me.may_change ? <Zone /> : <p class="notice">{W.readonly}</p>}
       <form class="filters" onSubmit={(e) => e.preventDefault()}>
         <label>
           {W.drops.state}
-          <select value={query.state || ""} onChange={(e) => refine({ state: e.target.value })}>
+          <select value={query.state || ""} onChange={(e) => refine({ state: e.currentTarget.value })}>
             <option value="">{W.all}</option>
             {STATES.map((state) => (
               <option key={state} value={state}>
@@ -40,7 +42,11 @@ function List({ query, me }) {
         </label>
         <label>
           {W.drops.route}
-          <input type="search" value={query.route || ""} onChange={(e) => refine({ route: e.target.value.trim() })} />
+          <input
+            type="search"
+            value={query.route || ""}
+            onChange={(e) => refine({ route: e.currentTarget.value.trim() })}
+          />
         </label>
       </form>
       {error && value && (
@@ -56,7 +62,7 @@ function List({ query, me }) {
         </p>
       )}
       {shown.length > 0 && (
-        <div class="scroll tall" tabindex="0" role="region" aria-label={W.drops.title}>
+        <div class="scroll tall" tabindex={0} role="region" aria-label={W.drops.title}>
           <table class="plain">
             <thead>
               <tr>
@@ -173,7 +179,13 @@ function Zone() {
         <b>{W.drops.zone}</b> {W.drops.or}{" "}
         <label class="pickfile">
           <span class="button">{W.drops.choose}</span>
-          <input type="file" class="sr" webkitdirectory multiple onChange={(e) => choose(fromInput(e.target.files))} />
+          <input
+            type="file"
+            class="sr"
+            {...FOLDER}
+            multiple
+            onChange={(e) => choose(fromInput(e.currentTarget.files))}
+          />
         </label>
       </p>
       {picked && (
@@ -184,7 +196,7 @@ function Zone() {
               <select
                 value={route}
                 onChange={(e) => {
-                  setRoute(e.target.value);
+                  setRoute(e.currentTarget.value);
                   setSaid(null);
                 }}
                 required
@@ -198,7 +210,12 @@ function Zone() {
             </label>
             <label>
               {W.drops.name}
-              <input value={name} onInput={(e) => setName(e.target.value)} required aria-describedby="name-help" />
+              <input
+                value={name}
+                onInput={(e) => setName(e.currentTarget.value)}
+                required
+                aria-describedby="name-help"
+              />
             </label>
             {progress?.busy ? (
               <button type="button" onClick={() => stop.current.abort()}>
@@ -275,7 +292,7 @@ function One({ route, name, me }) {
   if (!drop || drop === WAITS)
     return (
       <section>
-        <h1 tabindex="-1">{visible(title)}</h1>
+        <h1 tabindex={-1}>{visible(title)}</h1>
         <Trouble error={error} value={undefined} what={drop ? W.drops.waiting : W.loading} />
         <p>
           <a href="#/drops">{W.drops.all}</a>
@@ -285,7 +302,7 @@ function One({ route, name, me }) {
   return (
     <section>
       <div class="head">
-        <h1 tabindex="-1">{visible(title)}</h1>
+        <h1 tabindex={-1}>{visible(title)}</h1>
         <State state={drop.state} />
         <div class="actions">
           <a class="button" href="#/drops">
@@ -347,6 +364,7 @@ function One({ route, name, me }) {
   );
 }
 
+/** @type {Partial<import("../../schemas/answers.d.ts").DropAnswer>} */
 const WAITS = {}; // of this drop no event has arrived yet
 
 /** The data card of a generation; null if none is kept. */
@@ -418,7 +436,7 @@ function Generations({ title, list }) {
         <>
           <h3>{W.drops.filesOf(files.number)}</h3>
           {files.note && <p class="notice bad">{visible(files.note)}</p>}
-          <div class="scroll" tabindex="0" role="region" aria-label={W.drops.filesOf(files.number)}>
+          <div class="scroll" tabindex={0} role="region" aria-label={W.drops.filesOf(files.number)}>
             <table>
               <tbody>
                 {(files.files || []).map((file) => (

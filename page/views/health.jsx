@@ -10,7 +10,7 @@ export function Health({ me }) {
   const { value, error, again } = useLive((signal) => get(["status"], {}, { signal }), [], { soon: 5000 });
   return (
     <section>
-      <h1 tabindex="-1">{W.health.title}</h1>
+      <h1 tabindex={-1}>{W.health.title}</h1>
       {error && value && (
         <p class="notice bad" role="alert">
           {visible(error.message)}
@@ -22,6 +22,10 @@ export function Health({ me }) {
   );
 }
 
+/**
+ * @param {{ value: import("../../schemas/answers.d.ts").Status, me: import("../app.jsx").Me,
+ *   again: () => void }} props
+ */
 function Shown({ value, me, again }) {
   const [outcome, attempt] = useOutcome(),
     aside = Object.entries(value.poison),
@@ -59,7 +63,7 @@ function Queues({ value, me, replay }) {
   return (
     <section class="card">
       <h2>{W.health.queues}</h2>
-      <div class="scroll whole" tabindex="0" role="region" aria-label={W.health.queues}>
+      <div class="scroll whole" tabindex={0} role="region" aria-label={W.health.queues}>
         <table>
           <thead>
             <tr>
@@ -115,7 +119,7 @@ function Poison({ aside }) {
             <>
               <h3 key={queue}>{queue}</h3>
               {messages.map((text, i) => (
-                <pre key={i} class="reason" tabindex="0">
+                <pre key={i} class="reason" tabindex={0}>
                   {visible(text)}
                 </pre>
               ))}

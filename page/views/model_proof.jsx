@@ -18,7 +18,7 @@ export function Proof({ model }) {
       <summary>{W.models.proof}</summary>
       <label>
         {W.models.version}
-        <select value={number} onChange={(event) => choose(event.target.value)}>
+        <select value={number} onChange={(event) => choose(event.currentTarget.value)}>
           {model.versions.map((each) => (
             <option key={each.number} value={String(each.number)}>
               {each.number}

@@ -22,7 +22,7 @@ export function Models({ me }) {
   );
   return (
     <section>
-      <h1 tabindex="-1">{W.models.title}</h1>
+      <h1 tabindex={-1}>{W.models.title}</h1>
       <Trouble error={error} value={value} />
       {value?.length === 0 && (
         <div class="notice">
@@ -61,6 +61,10 @@ const metrics = (version) => {
     .join(", ");
 };
 
+/**
+ * @param {{ model: import("../../schemas/answers.d.ts").ModelPage, me: import("../app.jsx").Me,
+ *   again: () => void }} props
+ */
 function One({ model, me, again }) {
   return (
     <section class="card">
@@ -117,7 +121,7 @@ function Move({ model, again }) {
   const [alias, setAlias] = useState(model.aliases[0]?.alias ?? ""),
     [version, setVersion] = useState(String(model.versions[0].number)),
     [outcome, attempt] = useOutcome(),
-    why = useRef();
+    why = useRef(null);
   const move = () =>
     attempt(async () => {
       const body = { version: Number(version), why: why.current.value };
@@ -131,11 +135,11 @@ function Move({ model, again }) {
       <form class="inline" onSubmit={(e) => e.preventDefault()}>
         <label>
           {W.run.alias}
-          <input value={alias} onInput={(e) => setAlias(e.target.value)} />
+          <input value={alias} onInput={(e) => setAlias(e.currentTarget.value)} />
         </label>
         <label>
           {W.models.version}
-          <select value={version} onChange={(e) => setVersion(e.target.value)}>
+          <select value={version} onChange={(e) => setVersion(e.currentTarget.value)}>
             {model.versions.map((each) => (
               <option key={each.number} value={String(each.number)}>
                 {each.number}
@@ -145,7 +149,7 @@ function Move({ model, again }) {
         </label>
         <label>
           {W.run.because}
-          <input ref={why} maxlength="200" />
+          <input ref={why} maxlength={200} />
         </label>
         <Ask
           label={W.models.move}

@@ -6,12 +6,13 @@ import { useLive } from "../live.js";
 import { Drawing, Facts, Trouble } from "../parts.jsx";
 import { refine, to } from "../route.js";
 import { W } from "../words.js";
+import { Used } from "./budget_bar.jsx";
+import { Grants } from "./grants.jsx";
 
 const KINDS = ["training", "allocation", "idle", "lease", "unexplained"],
-  NEARLY = 0.8, // of a budget: its bar warns
-  BY = ["project", "run", "cluster", "owner"];
+  BY = ["project", "run", "cluster", "owner", "grant"];
 
-export function Money({ route }) {
+export function Money({ route, me }) {
   const by = BY.includes(route.query.by) ? route.query.by : "project";
   const { value, error } = useLive(
     (signal) => get(["costs"], { by, since: route.query.since }, { signal }),
@@ -20,11 +21,11 @@ export function Money({ route }) {
   );
   return (
     <section>
-      <h1 tabindex="-1">{W.money.title}</h1>
+      <h1 tabindex={-1}>{W.money.title}</h1>
       <form class="filters" onSubmit={(e) => e.preventDefault()}>
         <label>
           {W.money.by}
-          <select value={by} onChange={(e) => refine({ by: e.target.value })}>
+          <select value={by} onChange={(e) => refine({ by: e.currentTarget.value })}>
             {BY.map((one) => (
               <option key={one} value={one}>
                 {W.money.bys[one]}
@@ -37,7 +38,7 @@ export function Money({ route }) {
           <input
             type="date"
             value={route.query.since || value?.since.slice(0, 10) || ""}
-            onChange={(e) => refine({ since: e.target.value })}
+            onChange={(e) => refine({ since: e.currentTarget.value })}
           />
         </label>
       </form>
@@ -48,10 +49,12 @@ export function Money({ route }) {
       )}
       <Trouble error={error} value={value} />
       {value && <Shown value={value} by={by} />}
+      {me.may_change && <Grants />}
     </section>
   );
 }
 
+/** @param {{ value: import("../../schemas/answers.d.ts").CostReport, by: string }} props */
 function Shown({ value, by }) {
   const { total } = value,
     standing = Object.entries(value.standing);
@@ -112,7 +115,7 @@ function Shown({ value, by }) {
       </section>
       <section class="part">
         <h2>{W.money.bys[by]}</h2>
-        <div class="scroll" tabindex="0" role="region" aria-label={W.money.bys[by]}>
+        <div class="scroll" tabindex={0} role="region" aria-label={W.money.bys[by]}>
           <table>
             <thead>
               <tr>
@@ -158,6 +161,7 @@ function Shown({ value, by }) {
   );
 }
 
+/** @param {{ budget: import("../../schemas/answers.d.ts").BudgetState }} props */
 function Budget({ budget }) {
   const used = budget.spent + budget.kept_back;
   return (
@@ -168,30 +172,16 @@ function Budget({ budget }) {
         {budget.kept_back > 0 ? ` · ${W.money.kept(money(budget.kept_back))}` : ""}
         {budget.run === null ? "" : ` · ${W.money.aRun(money(budget.run))}`}
       </p>
-      {budget.month !== null && <Used budget={budget} used={used} />}
+      {budget.month !== null && (
+        <Used
+          spent={budget.spent}
+          used={used}
+          whole={budget.month}
+          label={(part) => W.money.used(visible(budget.project), part)}
+        />
+      )}
       {budget.reached_at && <p class="notice bad">{W.money.reached}</p>}
     </>
-  );
-}
-
-/** What is used of a month's budget: the part beyond the budget stands behind its end. */
-function Used({ budget: { project, spent, month }, used }) {
-  const part = used / (month || Infinity),
-    parts = [
-      ["spent", Math.min(spent, month)],
-      ["reserved", Math.min(used, month) - Math.min(spent, month)],
-      ["free", Math.max(0, month - used)],
-      ["beyond", Math.max(0, used - month)],
-    ];
-  return (
-    <div
-      class={`budget ${part >= 1 ? "over" : part >= NEARLY ? "near" : ""}`}
-      role="img"
-      aria-label={W.money.used(visible(project), share(part))}
-    >
-      {parts.map(([kind, dollars]) => dollars > 0 && <span key={kind} class={kind} style={{ flexGrow: dollars }} />)}
-      <b>{share(part)}</b>
-    </div>
   );
 }
 

@@ -21,7 +21,8 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 export function Run({ route, me }) {
   const name = route.parts[0] || "",
-    [first, setFirst] = useState({ rank: 0 }), // what the log begins with, once the run's kind is known
+    // what the log begins with, once the run's kind is known
+    [first, setFirst] = useState(/** @type {{ rank: string | number, members?: number }} */ ({ rank: 0 })),
     rank = route.query.rank ?? first.rank,
     members = rank === ALL ? first.members : 0,
     asked = Number(rank) || 0;
@@ -29,8 +30,8 @@ export function Run({ route, me }) {
       () => (members ? new JobsReader(name, members) : new Reader(name, asked)),
       [name, asked, members],
     ),
-    before = useRef({}),
-    shown = useRef();
+    before = useRef(/** @type {any} */ ({})),
+    shown = useRef(null);
   useEffect(
     () => () => {
       before.current = {};
@@ -64,7 +65,7 @@ export function Run({ route, me }) {
   if (!run)
     return (
       <section>
-        <h1 tabindex="-1">{visible(name)}</h1>
+        <h1 tabindex={-1}>{visible(name)}</h1>
         <Trouble error={error} value={run} />
         <p>
           <a href="#/runs">{W.run.back}</a>
@@ -81,7 +82,7 @@ export function Run({ route, me }) {
   return (
     <article class="run">
       <div class="head">
-        <h1 tabindex="-1">{visible(run.run)}</h1>
+        <h1 tabindex={-1}>{visible(run.run)}</h1>
         <State state={run.state} />
         <Actions run={run} me={me} again={again} />
       </div>
@@ -195,6 +196,7 @@ export function Run({ route, me }) {
 
 /** Scroll to a part, and move the focus to its heading. */
 function jump(id) {
+  /** @type {HTMLElement | null} */
   const heading = document.querySelector(`#${id} h2`);
   if (!heading) return;
   heading.tabIndex = -1;

@@ -2,8 +2,9 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { visible } from "../format.js";
 import { own } from "../own.js";
+import { Copy } from "../parts.jsx";
 import { refine } from "../route.js";
-import { STATES } from "../run_list.js";
+import { GROUPS, STATES } from "../run_list.js";
 import { W } from "../words.js";
 
 export function Filters({ query, runs }) {
@@ -17,8 +18,8 @@ export function Filters({ query, runs }) {
         value={query[name] || ""}
         placeholder={hint || ""}
         list={list && `known-${name}`}
-        onChange={(e) => refine({ [name]: e.target.value })}
-        onInput={name === "q" ? (e) => refine({ q: e.target.value }) : undefined}
+        onChange={(e) => refine({ [name]: e.currentTarget.value })}
+        onInput={name === "q" ? (e) => refine({ q: e.currentTarget.value }) : undefined}
       />
       {list && (
         <datalist id={`known-${name}`}>
@@ -34,7 +35,7 @@ export function Filters({ query, runs }) {
       {field("q", W.runs.filter)}
       <label>
         {W.runs.state}
-        <select value={query.state || ""} onChange={(e) => refine({ state: e.target.value })}>
+        <select value={query.state || ""} onChange={(e) => refine({ state: e.currentTarget.value })}>
           <option value="">{W.all}</option>
           {STATES.map((state) => (
             <option key={state} value={state}>
@@ -47,6 +48,17 @@ export function Filters({ query, runs }) {
       {field("owner", W.runs.owner, "", owners)}
       {field("tag", W.runs.tag, W.runs.tagHint)}
       <Where value={query.where || ""} />
+      <label>
+        {W.runs.group}
+        <select value={query.group || ""} onChange={(e) => refine({ group: e.currentTarget.value })}>
+          <option value="">{W.none}</option>
+          {[...GROUPS.keys()].map((name) => (
+            <option key={name} value={name}>
+              {W.runs.groups[name]}
+            </option>
+          ))}
+        </select>
+      </label>
     </form>
   );
 }
@@ -63,7 +75,7 @@ function Where({ value }) {
         type="search"
         value={text}
         placeholder={W.runs.whereHint}
-        onInput={(e) => (e.target.value ? set(e.target.value) : refine({ where: "" }))}
+        onInput={(e) => (e.currentTarget.value ? set(e.currentTarget.value) : refine({ where: "" }))}
         onChange={send}
         onKeyDown={(e) => e.key === "Enter" && send()}
       />
@@ -81,7 +93,11 @@ export function Columns({ columns, all }) {
       <div>
         {all.map((name) => (
           <label class="check" key={name}>
-            <input type="checkbox" checked={columns.has(name)} onChange={(e) => change(name, e.target.checked)} />
+            <input
+              type="checkbox"
+              checked={columns.has(name)}
+              onChange={(e) => change(name, e.currentTarget.checked)}
+            />
             {own(W.runs, name) ?? visible(name)}
           </label>
         ))}
@@ -102,7 +118,7 @@ const savedViews = () => {
   }
 };
 
-/** The filter, sorting and columns of the present address under a name, in this browser. */
+/** The filter, sorting, grouping and columns of the present address under a name, in this browser. */
 export function SavedViews() {
   const [list, set] = useState(savedViews);
   const keep = (views) => {
@@ -132,10 +148,13 @@ export function SavedViews() {
             </button>
           </span>
         ))}
+        <p>
+          {W.runs.share} <Copy text={location.href} />
+        </p>
         <form class="note" onSubmit={save}>
           <label>
             {W.runs.saveAs}
-            <input name="name" required maxlength="60" />
+            <input name="name" required maxlength={60} />
           </label>
           <button type="submit">{W.runs.save}</button>
         </form>

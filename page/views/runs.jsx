@@ -8,7 +8,7 @@ import { mapOf, own } from "../own.js";
 import { announce, Command, State, Trouble, When } from "../parts.jsx";
 import { go, refine, to } from "../route.js";
 import { Rows } from "../rows.js";
-import { chosenColumns, differing, STANDARD, STATES, toggled, unfolded } from "../run_list.js";
+import { chosenColumns, differing, grouped, STANDARD, STATES, toggled, unfolded } from "../run_list.js";
 import { Spark } from "../spark.jsx";
 import { useRows } from "../virtual.js";
 import { Columns, Filters, SavedViews } from "./run_filters.jsx";
@@ -77,7 +77,7 @@ export function Runs({ route }) {
     [filter],
   );
   const { list } = rows,
-    all = Boolean(query.q || (query.sort && query.sort !== "-made"));
+    all = Boolean(query.q || query.group || (query.sort && query.sort !== "-made"));
   useEffect(() => {
     if (all && value) rows.want();
   }, [all, rows, Boolean(value)]);
@@ -89,7 +89,7 @@ export function Runs({ route }) {
   useChanges(list);
   return (
     <section class="runs">
-      <h1 tabindex="-1">{W.runs.title}</h1>
+      <h1 tabindex={-1}>{W.runs.title}</h1>
       <Filters query={query} runs={list} />
       {error && value && (
         <p class="notice bad" role="alert">
@@ -97,10 +97,11 @@ export function Runs({ route }) {
         </p>
       )}
       <Trouble error={error} value={value} />
-      {value && list.length === 0 && <Empty filtered={Object.values(query).some(Boolean)} />}
+      {value && list.length === 0 && <Empty filtered={ASKED.some((name) => query[name]) || Boolean(query.q)} />}
       {list.length > 0 && (
         <Table
           runs={shown}
+          items={grouped(shown, query.group)}
           query={query}
           rows={rows}
           away={Boolean(error)}
@@ -129,11 +130,16 @@ const Empty = ({ filtered }) => (
   </div>
 );
 
+/** @param {{ q?: string }} query */
 function matching({ q = "" }) {
   const wanted = q.toLowerCase();
   return (run) => [run.run, run.drop, run.experiment].some((text) => text.toLowerCase().includes(wanted));
 }
 
+/**
+ * @param {import("../../schemas/answers.d.ts").RunRow[]} runs
+ * @param {string} sort a column, with - in front for the greatest first
+ */
 function sorted(runs, sort = "-made") {
   const down = sort.startsWith("-"),
     of = VALUES[sort.replace("-", "")] || VALUES.made;
@@ -182,8 +188,8 @@ function useChanges(runs) {
   }, [runs]);
 }
 
-function Table({ runs, query, rows, away, open, unfold, seen }) {
-  const { box, from, to: until, above, below } = useRows(runs.length, ROW);
+function Table({ runs, items, query, rows, away, open, unfold, seen }) {
+  const { box, from, to: until, above, below } = useRows(items.length, ROW);
   const chosen = new Set((query.chosen || "").split(",").filter(Boolean)),
     priced = useMemo(() => runs.some((run) => run.cost !== null), [runs]),
     measured = useMemo(() => runs.some((run) => typeof run.used === "number"), [runs]),
@@ -191,8 +197,10 @@ function Table({ runs, query, rows, away, open, unfold, seen }) {
     differ = useMemo(() => differing(runs), [runs]),
     further = [...(priced ? ["cost"] : []), ...(measured ? ["used"] : []), ...labels, ...differ],
     columns = chosenColumns(query.columns, further),
+    wide = [...STANDARD, ...further].filter((name) => columns.has(name)).length,
     has = (name) => columns.has(name);
-  const slice = runs.slice(from, until),
+  const rowsInSight = items.slice(from, until),
+    slice = rowsInSight.filter((item) => item.group === undefined),
     names = slice.map((run) => run.run).join();
   rows.sees(slice);
   useEffect(() => {
@@ -200,8 +208,8 @@ function Table({ runs, query, rows, away, open, unfold, seen }) {
     return () => clearTimeout(timer);
   }, [names]);
   useEffect(() => {
-    if (from > 0) rows.want({ further: until > runs.length - NEAR });
-  }, [from > 0, until > runs.length - NEAR, rows, away]);
+    if (from > 0) rows.want({ further: until > items.length - NEAR });
+  }, [from > 0, until > items.length - NEAR, rows, away]);
   useLayoutEffect(() => {
     box.current.scrollTop = left.address === location.hash ? left.top : 0;
     left = { address: "", top: 0 };
@@ -220,7 +228,7 @@ function Table({ runs, query, rows, away, open, unfold, seen }) {
   };
   useEffect(() => {
     const pick = () => {
-      const run = document.activeElement.closest("[data-row]")?.dataset.row;
+      const run = document.activeElement.closest("[data-row]")?.getAttribute("data-row");
       if (run) choose(run);
     };
     const compare = () => chosen.size && go(to("compare", [], { runs: [...chosen].join(",") }));
@@ -250,8 +258,8 @@ function Table({ runs, query, rows, away, open, unfold, seen }) {
         <Columns columns={columns} all={[...new Set([...STANDARD, ...further])]} />
         <SavedViews />
       </div>
-      <div class="scroll tall" ref={box} tabindex="0" role="region" aria-label={W.runs.title}>
-        <table class="list" aria-rowcount={runs.length + 1}>
+      <div class="scroll tall" ref={box} tabindex={0} role="region" aria-label={W.runs.title}>
+        <table class="list" aria-rowcount={items.length + 1}>
           <thead>
             <tr>
               <th scope="col" class="pick">
@@ -279,20 +287,24 @@ function Table({ runs, query, rows, away, open, unfold, seen }) {
           </thead>
           <tbody>
             <tr aria-hidden="true" class="space" style={{ height: `${above}px` }} />
-            {slice.map((run, i) => (
-              <Row
-                key={run.run}
-                run={run}
-                at={from + i + 2}
-                chosen={chosen.has(run.run)}
-                choose={choose}
-                columns={columns}
-                labels={labels}
-                differ={differ}
-                unfolds={open.has(run.run)}
-                unfold={unfold}
-              />
-            ))}
+            {rowsInSight.map((item, i) =>
+              item.group === undefined ? (
+                <Row
+                  key={item.run}
+                  run={item}
+                  at={from + i + 2}
+                  chosen={chosen.has(item.run)}
+                  choose={choose}
+                  columns={columns}
+                  labels={labels}
+                  differ={differ}
+                  unfolds={open.has(item.run)}
+                  unfold={unfold}
+                />
+              ) : (
+                <GroupRow key={`group ${item.group}`} group={item} at={from + i + 2} wide={wide} />
+              ),
+            )}
             <tr aria-hidden="true" class="space" style={{ height: `${below}px` }} />
           </tbody>
         </table>
@@ -301,7 +313,26 @@ function Table({ runs, query, rows, away, open, unfold, seen }) {
   );
 }
 
-function Head({ name, label, query, wide, figure }) {
+/** The heading of a group: its name, how many runs it has, and in which states. The text runs across empty cells. */
+const GroupRow = ({ group: { group, size, states }, at, wide }) => (
+  <tr class="group" aria-rowindex={at}>
+    <td class="pick" />
+    <th scope="rowgroup">
+      {visible(own(W.states, group) ?? group) || W.runs.noGroup} <span class="dim">{W.runs.members(size)}</span>
+      {states.size > 1 &&
+        [...states].map(([state, n]) => (
+          <span key={state} class={`state ${state}`}>
+            {n} {own(W.states, state)}
+          </span>
+        ))}
+    </th>
+    {Array.from({ length: wide + 3 }, (_, i) => (
+      <td key={i} class={i > 1 && i < wide + 2 ? "wide" : ""} />
+    ))}
+  </tr>
+);
+
+function Head({ name, label, query, wide = false, figure = false }) {
   const sort = query.sort || "-made",
     mine = sort.replace("-", "") === name,
     down = sort.startsWith("-");
@@ -323,6 +354,7 @@ function Head({ name, label, query, wide, figure }) {
   );
 }
 
+/** @param {{ run: import("../../schemas/answers.d.ts").RunRow, at: number, [more: string]: any }} props */
 function Row({ run, at, chosen, choose, columns, labels, differ, unfolds, unfold }) {
   const has = (name) => columns.has(name);
   const series = shapes.get(run.run) || new Map(),

@@ -34,7 +34,7 @@ export function Schedules({ me }) {
   };
   return (
     <section>
-      <h1 tabindex="-1">{W.schedules.title}</h1>
+      <h1 tabindex={-1}>{W.schedules.title}</h1>
       {error && value && (
         <p class="notice bad" role="alert">
           {visible(error.message)}
@@ -70,10 +70,17 @@ export function Schedules({ me }) {
   );
 }
 
-/** What a schedule's request trains, in a few words. */
+/**
+ * What a schedule's request trains, in a few words.
+ * @param {Record<string, any>} request
+ */
 const trains = ({ trainer, template, data }) =>
   [trainer || template || W.schedules.aJob, data].filter(Boolean).join(" · ");
 
+/**
+ * @param {{ schedule: import("../../schemas/answers.d.ts").ScheduleAnswer, me: import("../app.jsx").Me,
+ *   again: () => void }} props
+ */
 function One({ schedule, me, again }) {
   const [outcome, attempt] = useOutcome(),
     act = (what, said) =>
@@ -196,7 +203,7 @@ function Notify({ again }) {
       <form class="bar" onSubmit={add}>
         <label>
           {W.notices.address}
-          <input name="to" required minlength="3" />
+          <input name="to" required minlength={3} />
         </label>
         {KINDS.map((kind) => (
           <label class="check" key={kind}>
@@ -211,6 +218,10 @@ function Notify({ again }) {
   );
 }
 
+/**
+ * @param {{ list: import("../../schemas/answers.d.ts").SubscriptionAnswer[], me: import("../app.jsx").Me,
+ *   again: () => void }} props
+ */
 function Notices({ list, me, again }) {
   const [outcome, attempt] = useOutcome(),
     act = (what, said) =>
@@ -229,7 +240,7 @@ function Notices({ list, me, again }) {
   return (
     <>
       {outcome}
-      <div class="scroll" tabindex="0" role="region" aria-label={W.notices.title}>
+      <div class="scroll" tabindex={0} role="region" aria-label={W.notices.title}>
         <table class="plain">
           <thead>
             <tr>

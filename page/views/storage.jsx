@@ -11,7 +11,7 @@ export function Storage() {
   const { value, error } = useLive((signal) => get(["removals"], {}, { signal }), [], { soon: 10_000 });
   return (
     <section>
-      <h1 tabindex="-1">{W.storage.title}</h1>
+      <h1 tabindex={-1}>{W.storage.title}</h1>
       {error && value && (
         <p class="notice bad" role="alert">
           {visible(error.message)}
@@ -75,7 +75,7 @@ function Space() {
           </li>
         ))}
       </ul>
-      <div class="scroll" tabindex="0" role="region" aria-label={W.storage.holders}>
+      <div class="scroll" tabindex={0} role="region" aria-label={W.storage.holders}>
         <table>
           <thead>
             <tr>
@@ -130,7 +130,7 @@ const Day = ({ at }) => (
 function Removed({ list }) {
   if (!list.length) return <p class="dim">{W.storage.nothing}</p>;
   return (
-    <div class="scroll" tabindex="0" role="region" aria-label={W.storage.log}>
+    <div class="scroll" tabindex={0} role="region" aria-label={W.storage.log}>
       <table class="plain">
         <thead>
           <tr>

@@ -11,9 +11,9 @@ import { useEffect, useState } from "preact/hooks";
 const S = W.submit;
 
 export function Submit({ route, me }) {
-  const [choices, setChoices] = useState(),
+  const [choices, setChoices] = useState(/** @type {string[][] | undefined} */ (undefined)),
     [error, setError] = useState(null),
-    [plan, setPlan] = useState(null), // { body, answer } of the last check
+    [plan, setPlan] = useState(null), // { body, where, answer } of the last check
     [job, writeJob] = useDraft("job"),
     [outcome, attempt] = useOutcome();
   useEffect(() => {
@@ -29,16 +29,17 @@ export function Submit({ route, me }) {
   if (!me.may_change) return <Frame>{<p class="notice">{W.readonly}</p>}</Frame>;
   const check = (event) => {
     event.preventDefault();
-    const given = Object.fromEntries(new FormData(event.target));
+    const given = Object.fromEntries([...new FormData(event.target)].map(([name, value]) => [name, String(value)]));
     setPlan(null);
     attempt(async () => {
-      const body = request(given);
-      setPlan({ body, answer: await post([body.cron ? "schedules" : "runs"], body, { dry_run: "true" }) });
+      const body = request(given),
+        where = given.cron ? "schedules" : "runs";
+      setPlan({ body, where, answer: await post([where], body, { dry_run: "true" }) });
     });
   };
   const submit = () =>
     attempt(async () => {
-      const made = await post([plan.body.cron ? "schedules" : "runs"], plan.body);
+      const made = await post([plan.where], plan.body);
       writeJob("");
       location.hash = plan.body.cron ? to("schedules") : to("run", [made.run]);
     });
@@ -59,7 +60,7 @@ export function Submit({ route, me }) {
 
 const Frame = ({ children }) => (
   <section>
-    <h1 tabindex="-1">{S.title}</h1>
+    <h1 tabindex={-1}>{S.title}</h1>
     {children}
   </section>
 );
@@ -70,7 +71,7 @@ function Fields({ choices, query, job, writeJob }) {
     <>
       <label>
         {S.what}
-        <select name="what" value={what} onChange={(e) => setWhat(e.target.value)}>
+        <select name="what" value={what} onChange={(e) => setWhat(e.currentTarget.value)}>
           {choices.map(([value, name]) => (
             <option key={value} value={value}>
               {visible(name)}
@@ -83,7 +84,7 @@ function Fields({ choices, query, job, writeJob }) {
           {S.document}
           <textarea
             name="job"
-            rows="10"
+            rows={10}
             spellcheck={false}
             value={job}
             onInput={(e) => writeJob(e.currentTarget.value)}

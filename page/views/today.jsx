@@ -20,7 +20,7 @@ export function Today({ me }) {
   const shapes = useShapes(value?.running);
   return (
     <section class="today">
-      <h1 tabindex="-1">{T.title}</h1>
+      <h1 tabindex={-1}>{T.title}</h1>
       {error && value && (
         <p class="notice bad" role="alert">
           {visible(error.message)}
@@ -55,6 +55,12 @@ const Begin = () => (
   </div>
 );
 
+/**
+ * @typedef {import("../../schemas/answers.d.ts").Today} TodayAnswer
+ * @typedef {import("../app.jsx").Me} Me
+ * @typedef {Map<string, number[][]>} Series the points of a run's metrics by name
+ * @param {{ value: TodayAnswer, shapes: Map<string, Series>, me: Me, again: () => void }} props
+ */
 function Parts({ value, shapes, me, again }) {
   return (
     <>
@@ -90,7 +96,10 @@ const LINKS = {
   idle: () => to("clusters"),
 };
 
-/** One thing that needs somebody, why, and its one action. */
+/**
+ * One thing that needs somebody, why, and its one action.
+ * @param {{ item: TodayAnswer["needs"][number], me: Me, again: () => void }} props
+ */
 function Need({ item, me, again }) {
   const [outcome, attempt] = useOutcome(),
     act = (what, said) =>
@@ -120,6 +129,7 @@ function Need({ item, me, again }) {
 
 const SIGNS = { late: "", budget: "", idle: "" }; // drawn as a warning; the others as a failure
 
+/** @param {TodayAnswer["needs"][number]} item */
 function why(item) {
   if (item.kind === "budget") {
     const used = item.spent + item.reserved;
@@ -164,9 +174,10 @@ const actions = (item, act) => ({
   ),
 });
 
+/** @param {{ runs: TodayAnswer["running"], shapes: Map<string, Series> }} props */
 function Running({ runs, shapes }) {
   return (
-    <div class="scroll" tabindex="0" role="region" aria-label={T.now}>
+    <div class="scroll" tabindex={0} role="region" aria-label={T.now}>
       <table>
         <thead>
           <tr>
@@ -208,14 +219,21 @@ function Running({ runs, shapes }) {
   );
 }
 
-/** The curve of the metric that the run is judged by, or of the usual one while no value of it is known. */
+/**
+ * The curve of the metric that the run is judged by, or of the usual one while no value of it is known.
+ * @param {{ run: TodayAnswer["running"][number], series?: Series }} props
+ */
 function Shape({ run, series = new Map() }) {
   const [usual] = ordered([...series.keys()].filter((name) => name !== "epoch")),
     name = series.has(run.headline) ? run.headline : usual;
   return <Spark name={name ?? ""} points={series.get(name)} />;
 }
 
-/** The share that is done, and the date by which all of it should be. */
+/**
+ * The share that is done, and the date by which all of it should be.
+ * @param {TodayAnswer["running"][number]} run
+ * @param {Series | undefined} series
+ */
 function done(run, series) {
   const part = run.done_share ?? doneShare(series, run.epochs);
   if (part === null && !run.done_by) return W.nothing;
@@ -228,6 +246,7 @@ function done(run, series) {
   );
 }
 
+/** @param {{ runs: TodayAnswer["waiting"] }} props */
 const Waiting = ({ runs }) => (
   <ul class="lines spaced">
     {runs.map((run) => (
@@ -241,6 +260,7 @@ const Waiting = ({ runs }) => (
   </ul>
 );
 
+/** @param {{ value: TodayAnswer }} props */
 function Since({ value }) {
   return (
     <ul class="lines">
@@ -276,7 +296,10 @@ function Since({ value }) {
 
 const NEXT = 5;
 
-/** What a completed run reached, and whether that is better than the champion and the run before it. */
+/**
+ * What a completed run reached, and whether that is better than the champion and the run before it.
+ * @param {TodayAnswer["completed"][number]} run
+ */
 function judged(run) {
   if (run.metric === null || run.value === null) return <When at={run.at} />;
   const words = [
@@ -292,9 +315,12 @@ function judged(run) {
   );
 }
 
-/** The curves of what trains, run by run as Maps, asked for when other runs train. */
+/**
+ * The curves of what trains, run by run as Maps, asked for when other runs train.
+ * @param {TodayAnswer["running"] | undefined} running
+ */
 function useShapes(running) {
-  const [shapes, set] = useState(new Map()),
+  const [shapes, set] = useState(/** @type {Map<string, Series>} */ (new Map())),
     names = (running || []).slice(0, CURVES).map((run) => run.run);
   useEffect(() => {
     if (!names.length) return;

@@ -22,9 +22,9 @@ _SECRETS = re.compile(r"(?i)\b(sig|AccountKey|SharedAccessKey|code)=[^&;\s\"']+|
 
 
 @contextmanager
-def translated(what: str) -> Iterator[None]:
+def translated(what: str, unanswered: str = "") -> Iterator[None]:
     """Raise the errors of the block as Trainyard's errors. Each message begins with `what`: "could not list
-    drops/digits".
+    drops/digits". If no answer came, the message begins with `unanswered`, if that is given.
 
     400 and 413 become BadInput, 404 NotFound, 409 and 412 Changed. All other errors are temporary and become
     Unavailable.
@@ -32,7 +32,8 @@ def translated(what: str) -> Iterator[None]:
     try:
         yield
     except AzureError as exc:
-        raise error_of(exc)(f"{what}: {reason_of(exc)}") from exc
+        begin = what if status_of(exc) else unanswered or what
+        raise error_of(exc)(f"{begin}: {reason_of(exc)}") from exc
 
 
 def error_of(exc: AzureError) -> type[TrainyardError]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shared.kernel.operation import ANYONE, Operation, OperationGroup
+from shared.kernel.operation import ANYONE, CODER, Operation, OperationGroup
 
 ANSWERS = "shared.api.app"
 
@@ -59,6 +59,12 @@ APP = OperationGroup(
             'Up to 1,000 messages and 1,000 files at once. The answer is `{"queue", "messages", "dead_letters", '
             '"left"}`; `left` are the files that stay. `?dry_run=true` only counts',
             problems=(404,),
+        ),
+        Operation(
+            "get_settings", "GET", "settings", "shared.api.deployment_settings",
+            "Show the settings of the deployment with the values in use",
+            "Each has its explanation, the value or the default, and whether it is set. Secrets have no value",
+            needs=CODER,
         ),
         Operation("get_me", "GET", "me", ANSWERS, "Show the caller and their permissions"),
         Operation("get_openapi", "GET", "openapi.json", ANSWERS, "This API as an OpenAPI 3.1 document"),

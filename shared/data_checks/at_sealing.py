@@ -1,12 +1,18 @@
-"""Check the data of a complete drop. A long check goes on in the next message, with the pictures read so far."""
+"""Check the data of a complete drop. A long check goes on in the next message, with what was read so far.
+
+The drop says meanwhile how far the check is. What was read is a blob beside the future card, so a message that is
+delivered twice, or repeated after a crash, reads some files again, and comes to the same verdict.
+"""
 
 from __future__ import annotations
 
+import gzip
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
+from typing import Any
 
 import msgspec
 
@@ -20,15 +26,16 @@ from shared.kernel.parsing import decode
 from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
 from shared.kernel.storage import Blob, Blobs
 from shared.runs.content import drop_blobs
-from shared.runs.data import CARD, MOST_LISTED, unpacked
+from shared.runs.data import CARD, MOST_LISTED, PROGRESS
 from shared.runs.features import Closing, Opinion
 from trainers.data_checks.check import Task, check
-from trainers.data_checks.data import AT_ONCE, Unfinished
-from trainers.data_checks.pictures import Picture
+from trainers.data_checks.data import Unfinished
 from trainers.data_checks.source import File
 
-BUDGET = timedelta(seconds=60)  # of one message
-CARD_LIMIT = 4 << 20  # bytes of a card, or of the pictures of a check that goes on
+BUDGET = timedelta(seconds=60)  # of the reading of one message
+PATIENCE = timedelta(minutes=3)  # for one file that has to be read in one go; then the check ends without it
+CARD_LIMIT = 4 << 20  # bytes of a card
+PROGRESS_LIMIT = 64 << 20  # bytes of what a check has read, packed; hashes of half a million images have 6 MiB
 
 
 @dataclass(frozen=True)
@@ -37,7 +44,7 @@ class BlobSource:
 
     blobs: Blobs
     key: DropKey
-    files: Sequence[File]
+    files: Iterable[File]
     whole: bool = False
 
     def read(self, path: str, offset: int, size: int) -> bytes:
@@ -47,29 +54,32 @@ class BlobSource:
 
 def before_sealing(ports: WorkspacePorts, closing: Closing) -> Opinion:
     """Return what the check of the drop's data says, and keep the card of data that is not refused."""
-    rule = closing.route.data
+    rule, blobs = closing.route.data, ports.blobs
+    if closing.checking not in ("", closing.folder):  # other content, whose check an upload ended
+        blobs.remove(OUTPUT_CONTAINER, [f"{closing.checking}/{PROGRESS}"])
     if rule.mode is CheckMode.OFF:
         return Opinion()
-    place = f"{closing.folder}/{CARD}"
-    until = ports.clock() + BUDGET
+    began = ports.clock()
     task = Task(
         declared_for(closing.route, ports.trainers, closing.own_job, closing.declared),
         settings_of(rule),
-        partial=closing.listing is None,
-        late=lambda: ports.clock() > until,
-        known=_known(ports.blobs, place) if closing.blobs > AT_ONCE else {},
+        partial=closing.files is None,
+        late=lambda: ports.clock() - began > BUDGET,
+        over=lambda: ports.clock() - began > PATIENCE,
+        known=_known(blobs, closing.folder) if closing.checking == closing.folder else {},
         seed=closing.folder,
     )
     try:
-        said = judged(check(BlobSource(ports.blobs, closing.drop, _files(ports.blobs, closing)), task), rule.mode)
+        said = judged(check(BlobSource(blobs, closing.drop, _files(blobs, closing)), task), rule.mode)
     except Unfinished as unfinished:
-        ports.blobs.write(OUTPUT_CONTAINER, place, _packed(unfinished.read), "application/json")
-        return Opinion(later=True)
+        packed = gzip.compress(json.dumps(unfinished.known).encode(), 1)
+        blobs.write(OUTPUT_CONTAINER, f"{closing.folder}/{PROGRESS}", packed, "application/gzip")
+        return Opinion(later=f"Checking its data: {unfinished.done:,} of {unfinished.wanted:,} files were read.")
+    if closing.checking:
+        blobs.remove(OUTPUT_CONTAINER, [f"{closing.folder}/{PROGRESS}"])
     if said.verdict is CheckVerdict.REFUSED:
-        if task.known:
-            ports.blobs.remove(OUTPUT_CONTAINER, [place])
         return Opinion(refused=" ".join(said.refusals))
-    ports.blobs.write(OUTPUT_CONTAINER, place, msgspec.json.encode(said), "application/json")
+    blobs.write(OUTPUT_CONTAINER, f"{closing.folder}/{CARD}", msgspec.json.encode(said), "application/json")
     return Opinion(note=_note(said))
 
 
@@ -86,12 +96,10 @@ def _note(said: DataCheck) -> str:
     return f"A check of its data has {count} warning{'s' if count > 1 else ''}." if count else ""
 
 
-def _files(blobs: Blobs, closing: Closing) -> list[File]:
-    """Return the drop's files: all of the list, or the first MOST_LISTED of a drop that has more."""
-    listed = (
-        islice(drop_blobs(blobs, closing.drop), MOST_LISTED) if closing.listing is None else unpacked(closing.listing)
-    )
-    return [_file(closing.drop, blob) for blob in listed if blob.metadata.get("hdi_isfolder") != "true"]
+def _files(blobs: Blobs, closing: Closing) -> Iterator[File]:
+    """Yield the drop's files: all, or the first MOST_LISTED of a drop that has more than a message lists."""
+    listed = closing.files() if closing.files else islice(drop_blobs(blobs, closing.drop), MOST_LISTED)
+    return (_file(closing.drop, blob) for blob in listed)
 
 
 def _file(key: DropKey, blob: Blob) -> File:
@@ -99,14 +107,9 @@ def _file(key: DropKey, blob: Blob) -> File:
     return File(path, blob.size, blob.md5)
 
 
-def _packed(read: dict[str, Picture]) -> bytes:
-    return json.dumps({path: list(asdict(picture).values()) for path, picture in read.items()}).encode()
-
-
-def _known(blobs: Blobs, place: str) -> dict[str, Picture]:
-    """Return the pictures that an earlier message read; none if another message has written the card since."""
+def _known(blobs: Blobs, folder: str) -> dict[str, Any]:
+    """Return what an earlier message read; nothing if another message has ended the check since."""
     try:
-        rows = json.loads(blobs.read(OUTPUT_CONTAINER, place, CARD_LIMIT))
-    except (NotFound, ValueError):
+        return dict(json.loads(gzip.decompress(blobs.read(OUTPUT_CONTAINER, f"{folder}/{PROGRESS}", PROGRESS_LIMIT))))
+    except NotFound:
         return {}
-    return {path: Picture(*row) for path, row in rows.items() if isinstance(row, list) and len(row) == 5}

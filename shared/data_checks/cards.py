@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Annotated, Any
 
 import msgspec
@@ -37,6 +37,7 @@ class CardsQuery(Struct):
 
 class CardAnswer(Struct):
     of: str
+    generation: Annotated[str, Meta(description="What was checked: the generation of a drop, which a run reads.")]
     verdict: CheckVerdict
     refusals: list[str]
     warnings: list[str]
@@ -54,7 +55,7 @@ class CardChanges(Struct):
 
 
 def get_card(ports: DropPorts, query: CardQuery) -> Annotated[Json, CardAnswer]:
-    return {"of": query.of, **msgspec.to_builtins(_check_of(ports, query.of))}
+    return {**msgspec.to_builtins(_check_of(ports, query.of)), "of": query.of}
 
 
 def diff_cards(ports: DropPorts, query: CardsQuery) -> Annotated[Json, CardChanges]:
@@ -78,7 +79,9 @@ def _check_of(ports: DropPorts, ref: str) -> DataCheck:
 
 
 def _of_generation(ports: DropPorts, ref: str) -> DataCheck | None:
-    return kept(ports.blobs, generation_named(ports.drops, ports.routes, ref)[1].folder)
+    key, generation = generation_named(ports.drops, ports.routes, ref)
+    said = kept(ports.blobs, generation.folder)
+    return said and replace(said, generation=f"{key}@{generation.number}")
 
 
 def generation_named(drops: Drops, routes: Routes, ref: str) -> tuple[DropKey, Generation]:

@@ -9,7 +9,7 @@ import msgspec
 from shared.data_checks.model import DataCheck
 from shared.jobs.route import Route
 from shared.kernel.parts import FeaturePart
-from shared.runs.features import CheckedDrop, Closing, Feature, Opinion, Origin
+from shared.runs.features import CheckedDrop, Closing, Feature, Opinion
 from shared.runs.model import Run
 
 
@@ -19,13 +19,13 @@ def before_sealing(ports: Any, closing: Closing) -> Opinion:
     return at_sealing.before_sealing(ports, closing)
 
 
-def with_check(ports: Any, run: Run, origin: Origin) -> Run:
-    """Return the run of a drop with what the check of its data said."""
-    if origin.request is not None or not run.asked.drop:
+def with_check(ports: Any, run: Run) -> Run:
+    """Return the run with what the check of the drop that it reads said."""
+    if not run.asked.drop and not run.asked.reads:
         return run
-    from shared.data_checks.at_sealing import kept
+    from shared.data_checks.of_run import check_read_by
 
-    said = kept(ports.blobs, f"{run.asked.experiment}/{run.name}")
+    said = check_read_by(ports.datasets, ports.blobs, run)
     return run.having(said) if said else run
 
 
@@ -42,7 +42,7 @@ def data_facts(run: Run) -> dict[str, Any]:
 
 FEATURE = Feature(
     parts=(FeaturePart("data_check", DataCheck),),
-    begin=with_check,
+    of_data=with_check,
     before_sealing=before_sealing,
     check_files=check_files,
     data_facts=data_facts,

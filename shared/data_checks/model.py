@@ -20,7 +20,8 @@ class CheckVerdict(StrEnum):
 class DataCheck:
     """The verdict; the reasons for it, most severe first; and the data card (trainers/data_checks/card.py).
 
-    A route that only warns has refusals and the verdict `warned`.
+    A route that only warns has refusals and the verdict `warned`. `generation` is what was checked, for a run
+    that reads it: mnist/digits-1@2.
     """
 
     verdict: CheckVerdict
@@ -28,6 +29,7 @@ class DataCheck:
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     card: dict[str, Any] = field(default_factory=dict)
+    generation: str = ""
 
 
 def shortened(sentences: list[str]) -> tuple[str, ...]:

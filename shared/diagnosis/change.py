@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from shared.diagnosis.causes import Cause
@@ -15,22 +16,49 @@ RATE = ("lr", "learning_rate")
 WORKERS = ("workers", "num_workers", "dataloader_num_workers")
 Change = dict[str, int | float]
 HALF, TENTH, LONGER = 0.5, 0.1, 2
+SPARE = 0.9  # of the GPU's memory that the smaller batch may need
+SIZE = r"(?P<{0}>\d+(?:\.\d+)?) (?P<{0}_unit>[KMG])iB"
+UNITS = {"K": 2**-20, "M": 2**-10, "G": 1.0}  # in GiB
+# PyTorch's own figures, in the words of versions 1 and 2.
+TRIED = re.compile(f"Tried to allocate {SIZE.format('tried')}")
+WHOLE = re.compile(f"total capacity of {SIZE.format('new')}|{SIZE.format('old')} total capacity")
+TAKEN = re.compile(f"allocated memory {SIZE.format('new')} is allocated|{SIZE.format('old')} already allocated")
 JobChange = dict[str, int | str]
 
 
-def advised_change(cause: Cause, parameters: Mapping[str, object]) -> Change:
+def advised_change(cause: Cause, parameters: Mapping[str, object], said: str = "") -> Change:
     """The parameters to change against the cause; empty if the run has no parameter that would help.
 
-    Half the batch for a GPU or a node without memory; a tenth of the learning rate for a loss that is not a number or
+    Half the batch for a GPU or a node without memory, or a quarter and less if the figures in `said`, the line of the
+    log, show that half of it would still not fit; a tenth of the learning rate for a loss that is not a number or
     grows; no worker processes where one died or shared memory is full, so that the error itself shows.
     """
     if cause in (Cause.CUDA_OOM, Cause.HOST_OOM):
-        return _scaled(parameters, BATCH, HALF, whole=True)
+        return _scaled(parameters, BATCH, _fitting(said), whole=True)
     if cause in (Cause.NAN_LOSS, Cause.DIVERGING):
         return _scaled(parameters, RATE, TENTH, whole=False)
     if cause in (Cause.DATALOADER_WORKER, Cause.SHM_BUS_ERROR):
         return {name: 0 for name in WORKERS if _number(parameters.get(name)) > 0}
     return {}
+
+
+def _fitting(said: str) -> float:
+    """The share of the batch, a power of a half, whose memory would fit: all that was asked for is divided with it.
+
+    What does not shrink with the batch, such as the weights, is small beside it where half is not enough.
+    """
+    tried, whole, taken = (_gibibytes(pattern.search(said)) for pattern in (TRIED, WHOLE, TAKEN))
+    share = HALF
+    while whole and (tried + taken) * share > SPARE * whole:
+        share *= HALF
+    return share
+
+
+def _gibibytes(found: re.Match[str] | None) -> float:
+    """The size that the pattern found; 0 without one."""
+    groups = found.groupdict() if found else {}
+    name = next((name for name, value in groups.items() if value and not name.endswith("_unit")), "")
+    return float(groups[name]) * UNITS[groups[f"{name}_unit"]] if name else 0.0
 
 
 def advised_job_change(cause: Cause, run: Run, clusters: Mapping[str, str], limits: Limits) -> JobChange:

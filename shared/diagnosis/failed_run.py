@@ -58,7 +58,8 @@ def with_diagnosis(ports: ClusterPorts, fact: RunBeingArchived) -> Run:
 
 def with_changes(ports: ClusterPorts, run: Run, found: Diagnosis) -> Run:
     """Return the run with its diagnosis and what to change. Where a parameter helps, the job itself is not changed."""
-    change = advised_change(found.cause, run.asked.parameters)
+    said = found.evidence[0].text if found.evidence else ""
+    change = advised_change(found.cause, run.asked.parameters, said)
     if change:
         return run.having(replace(found, change=change))
     try:

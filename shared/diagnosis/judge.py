@@ -123,7 +123,7 @@ def _of_exit_code(code: int, lines: Sequence[LogLine]) -> Sign | None:
 
 def _diagnosis(first: Sign, signs: Sequence[Sign]) -> Diagnosis:
     same = [sign for sign in signs if sign.cause is first.cause and sign is not first]
-    quotes = tuple(_quote(sign) for sign in [first, *same][:QUOTES])
+    quotes = tuple(_quote(sign) for sign in [first, *same][:QUOTES] if not sign.line.blank)
     where = first.raised.where if first.raised else None
     return Diagnosis(
         first.cause,
@@ -148,4 +148,5 @@ def _none(lines: Sequence[LogLine], raised: Sequence[Raised], reports: StepRepor
     quotes = (
         () if well else tuple(QuotedLine(line.number, line.text.strip()[:LONGEST_QUOTE], line.rank) for line in to_read)
     )
-    return Diagnosis(cause, Certainty.NONE, summary(cause), quotes, advice=advice(cause))
+    said = summary(cause) if any(not line.blank for line in lines) or well else "The log is empty."
+    return Diagnosis(cause, Certainty.NONE, said, quotes, advice=advice(cause) if quotes or well else ())

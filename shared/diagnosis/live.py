@@ -8,8 +8,8 @@ late otherwise. Pure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import timedelta
-from statistics import fmean, median
+from datetime import datetime, timedelta
+from statistics import fmean, median, quantiles
 
 from shared.diagnosis.advice import advice
 from shared.diagnosis.causes import Cause
@@ -25,8 +25,9 @@ IDLE_DENSE, IDLE_SPARSE, IDLE_START = timedelta(seconds=45), timedelta(minutes=3
 BUSY, BUSY_START = timedelta(hours=1), timedelta(hours=2)  # without measurements, too; NCCL gives up after 10 minutes
 PAUSES = 3  # times the longest pause that the run went on after
 SLOWED, SLOW_CHECKS, PACES = 0.5, 2, 5  # of the earlier pace; checks that are slower, and checks that are needed
-APART_GPU, ALIKE_GPU, APART_CORES = 40.0, 15.0, 0.15  # points of percent, processors
+APART_GPU, ALIKE_GPU, APART_CORES = 40.0, 15.0, 0.08  # points of percent, processors
 LASTING, MANY = 10, 3  # samples, nodes
+STEPPED = timedelta(seconds=100)  # between two checks, and some
 STARVED, REPORTS = 0.5, 5  # share of the time that goes by until data are there; reports that say so
 WORKING_GPU, ALL_CORES = 30.0, 0.9  # percent, share of the processors
 FULL_MEMORY, FULL_DISK, ROOMY_DISK = 0.95, 0.05, 20_000.0  # shares; megabytes that are enough whatever the share
@@ -87,15 +88,28 @@ def _straggler(pulse: Pulse) -> Iterator[Ailment]:
 
     Two checks must show it, because rank 0 alone may evaluate for most of a minute.
     """
-    if (odd := _odd_one(pulse.nodes)) is None:
+    if (odd := _odd_one(pulse.nodes)) is None or not _steps_now(pulse):
         return
     before, now = pulse.paces[:-SLOW_CHECKS], pulse.paces[-SLOW_CHECKS:]
-    slower = len(pulse.paces) >= PACES and all(0 < pace < SLOWED * median(before) for pace in now)
-    if not slower and not _always_lags(odd, pulse.nodes):
+    slower = len(pulse.paces) >= PACES and all(0 < pace < SLOWED * quantiles(before, n=4)[2] for pace in now)
+    slower = slower and _is_steady(pulse, pulse.now - STEPPED)  # a pause before a step looks like a slow step
+    lags = _always_lags(odd, pulse.nodes) and _is_steady(pulse, odd.at - (LASTING - 1) * timedelta(minutes=1))
+    if not slower and not lags:
         return
     evidence = [f"steps a minute: {', '.join(f'{pace:.1f}' for pace in pulse.paces[-PACES:])}"] if slower else []
     words = f"Node {odd.node} is slower than the others"
     yield _ailment(Cause.STRAGGLER, f"{words}, which wait for it.", [*evidence, *map(_use, pulse.nodes)])
+
+
+def _steps_now(pulse: Pulse) -> bool:
+    """Whether the training makes steps; while the first node evaluates or saves, the others wait for it, too."""
+    gap = timedelta(minutes=1.5 / pulse.paces[-1]) if pulse.paces else timedelta(0)
+    return pulse.stepped_at is None or pulse.now - pulse.stepped_at <= STEPPED + gap
+
+
+def _is_steady(pulse: Pulse, since: datetime) -> bool:
+    """Whether the training made steps without a long pause since then."""
+    return pulse.steady_since is None or pulse.steady_since <= since
 
 
 def _odd_one(nodes: Sequence[NodePulse]) -> NodePulse | None:

@@ -5,6 +5,7 @@ The memory travels in the message of the next check, so it needs no store, and n
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -17,7 +18,10 @@ from shared.kernel.storage import Growth
 from shared.runs.pulse import NodePulse, Pulse
 
 KEPT_TEXT = 6_000  # characters of the end of the log
-KEPT_PACES = 10
+KEPT_PACES = 30
+EVALUATES = re.compile(r"(?i)^\W*(?:val(?:id(?:ation)?)?|eval(?:uat\w+)?|test(?:ing)?)\b")  # rank 0 alone may do it
+EACH_SECONDS = 60.0  # between two checks
+PAUSE, GAPS = 120.0, 3  # seconds, and times the time between two steps, that are a pause
 LISTED_EACH = 10  # checks; a listing finds the logs of further ranks
 
 
@@ -25,7 +29,11 @@ LISTED_EACH = 10  # checks; a listing finds the logs of further ranks
 class Observed:
     """The log that is read and how far, when each rank's log grew (Unix seconds), and what was seen of the pace.
 
-    `silent`: the last check found nothing new. `quiet_since`: the log's last write before a silent check.
+    - `read_to`: when the part of the log that is read was written
+    - `stepped`, `steady`: the last write with a step of the training, and since when its steps come without a pause
+    - `quiet_since`: the log's last write before a silent check
+    - `changed`: when nodes last came or went; a silence then says nothing of other silences
+    - `paces`: steps a minute between two writes of the log, so that a step may take longer than a check
     """
 
     checks: int = 0
@@ -33,9 +41,13 @@ class Observed:
     log: str = ""
     rank: int = 0
     at: int = 0
+    read_to: float = 0.0
+    stepped: float = 0.0
+    steady: float = 0.0
     grew: dict[str, float] = field(default_factory=dict)
     pause: float = 0.0
     quiet_since: float | None = None
+    changed: float = 0.0
     paces: tuple[float, ...] = ()
     text: str = ""
 
@@ -62,17 +74,29 @@ class Observed:
         grew = self.grew | {str(rank): at.timestamp() for rank, (_, _, at) in logs.items()}
         if not logs:
             return replace(self, checks=self.checks + 1)
-        rank = self.rank if self.log and self.rank in logs else min(logs)
-        name, size, _ = logs[rank]
-        begin = self.at if self.log == name else max(0, size - KEPT_TEXT)
-        found = replace(self, checks=self.checks + 1, container=container, log=name, rank=rank, at=begin, grew=grew)
+        found = replace(self, checks=self.checks + 1, grew=grew)
+        rank = self._followed(logs)
+        if rank is not None and logs[rank][0] != self.log:
+            name, size, _ = logs[rank]
+            begin = max(0, size - KEPT_TEXT)
+            found = replace(found, container=container, log=name, rank=rank, at=begin, read_to=0.0)
         return found._waited(max(grew.values()))
+
+    def _followed(self, logs: dict[int, tuple[str, int, datetime]]) -> int | None:
+        """The rank whose log to read further: that of before, or one of another job that was written later.
+
+        An elastic run has several jobs, one of which writes the steps; the first member may leave.
+        """
+        if not self.log or self.rank in logs:
+            return self.rank if self.log else min(logs)
+        newest = max(logs, key=lambda rank: logs[rank][2])
+        return newest if logs[newest][2].timestamp() > self.grew.get(str(self.rank), 0.0) else None
 
     def read(self, new: Growth | None) -> Observed:
         """After a request for what is new in the log; None if it is gone."""
         if new is None:
             return replace(self, checks=self.checks + 1, log="")
-        before, now = self.grew.get(str(self.rank), 0.0), new.last_modified.timestamp()
+        now = new.last_modified.timestamp()
         text = new.data.decode("utf-8", "replace")
         found = replace(
             self,
@@ -80,25 +104,34 @@ class Observed:
             at=self.at + len(new.data),
             grew=self.grew | {str(self.rank): now},
             text=(self.text + text)[-KEPT_TEXT:],
-            paces=self._paces(text, now - before),
-        )
+            paces=self._paces(text, now),
+            read_to=now if text else self.read_to,
+        )._stepped(now if _steps(text) else 0.0, self.paces)
         if not new.data:
             return replace(found, quiet_since=self.quiet_since or now)
         return found._waited(now)
 
-    def _paces(self, text: str, seconds: float) -> tuple[float, ...]:
-        steps = sum(reports_step(line) for line in text.splitlines())
-        pace = 60 * steps / seconds if seconds > 0 and self.checks > 1 else 0.0
+    def _paces(self, text: str, now: float) -> tuple[float, ...]:
+        pace = 60 * _steps(text) / (now - self.read_to) if self.read_to and now > self.read_to else 0.0
         return (*self.paces, pace)[-KEPT_PACES:] if pace else self.paces
+
+    def _stepped(self, now: float, paces: tuple[float, ...]) -> Observed:
+        """After a write with a step at the time `now`; 0 for none. `paces` are those before."""
+        if not now:
+            return self
+        longest = max(PAUSE, GAPS * 60 / paces[-1]) if paces else PAUSE
+        return replace(self, stepped=now, steady=self.steady if now - self.stepped <= longest else now)
 
     def _waited(self, grew: float) -> Observed:
         """After a write at this time: a silence before it has ended, and was healthy."""
         if self.quiet_since is None or grew <= self.quiet_since:
             return self
-        return replace(self, pause=max(self.pause, grew - self.quiet_since), quiet_since=None)
+        met_again = self.changed >= self.quiet_since - EACH_SECONDS
+        pause = self.pause if met_again else max(self.pause, grew - self.quiet_since)
+        return replace(self, pause=pause, quiet_since=None)
 
     def pulse(self, began: datetime, now: datetime, nodes: tuple[NodePulse, ...]) -> Pulse:
-        """What is known of the run."""
+        """What is known of the run. `began`: when nodes last came or went."""
         return Pulse(
             now,
             began,
@@ -107,4 +140,11 @@ class Observed:
             self.paces,
             self.text,
             nodes,
+            datetime.fromtimestamp(self.stepped, UTC) if self.stepped else None,
+            datetime.fromtimestamp(self.steady, UTC) if self.stepped else None,
         )
+
+
+def _steps(text: str) -> int:
+    """The steps of the training that the text reports; those of an evaluation do not count."""
+    return sum(reports_step(line) and not EVALUATES.match(line) for line in text.splitlines())

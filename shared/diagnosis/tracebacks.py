@@ -25,6 +25,7 @@ LOOSE = re.compile(  # an exception's line that stands alone, as people paste it
     r"(?:(?:: ?|\s*\()(?P<message>.+)|: *)$"
     r"|<class '(?P<class>[\w.]+(?:Error|Exception))'>, ?(?P<told>.+)$"
     r"|^(?P<dotted>(?:[a-z_]\w*\.)+(?:_?[A-Z]\w*|error|timeout)): (?P<said>.+)$"
+    r"|^#{1,6} (?:.*\W)?(?P<titled>[A-Z]\w*(?:Error|Exception))$"
     r"|^(?P<bare>(?:[A-Za-z_]\w*\.)+[A-Z]\w*(?:Error|Exception))$"
 )
 NOT_SAID = re.compile(r"^\s*(?:raise|except|assert|return|if|elif|import|from|with|throw)\b|^[+-] ")
@@ -193,13 +194,16 @@ def _alone(line: LogLine, then: LogLine | None) -> Raised | None:
     if found is None or NOT_SAID.match(line.text):
         return None
     message = (
-        found["message"] or found["said"] or found["told"] or (then.text.strip() if then and not found["bare"] else "")
+        found["message"]
+        or found["said"]
+        or found["told"]
+        or (then.text.strip() if then and not (found["bare"] or found["titled"]) else "")
     )
     return Raised(
         line.number,
         line.number,
         line,
-        found["type"] or found["class"] or found["dotted"] or found["bare"],
+        found["type"] or found["class"] or found["titled"] or found["dotted"] or found["bare"],
         message,
         rank=line.rank,
         full=False,

@@ -8,7 +8,7 @@ otherwise once the log is silent, and every five minutes.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import islice
 
 from shared.diagnosis.facts import RunIsSick
@@ -37,6 +37,7 @@ READ = 256 << 10  # bytes of the log per check
 MEASURED_EACH = 5  # checks, while nobody reads the record
 SILENT = timedelta(seconds=30)
 RANKS_LISTED = 1000
+GONE = timedelta(minutes=5)  # a node that was not measured for so long, while others were, has left the run
 SUBSCRIBED = Topic[bool]("whether anyone wants notices of sick runs", EACH)
 VIEWS = Topic[bool]("looks at runs that were passed on", timedelta(minutes=4), most=1000)
 
@@ -109,7 +110,7 @@ def check_health(ports: RunPorts, message: CheckHealth) -> None:
         ports.runs.update(stored, run.having(before.ended()))
         return
     observed = observe(ports.jobs, ports.blobs, run, Observed.of(message.observed))
-    pulse = observed.pulse(_began(run), now, ())
+    pulse = observed.pulse(workload(run).nodes_changed_at(run), now, ())
     pulse = replace(pulse, nodes=_nodes(ports, run, before, pulse, observed.checks))
     from shared.diagnosis.live import ailments  # its patterns are compiled on first use
 
@@ -128,11 +129,13 @@ def check_health(ports: RunPorts, message: CheckHealth) -> None:
 
 def observe(jobs: Jobs, blobs: Blobs, run: Run, before: Observed) -> Observed:
     """Send one request for the log: read what is new, or list the logs of all ranks of one of the run's jobs."""
+    kind = workload(run)
+    before = replace(before, changed=kind.nodes_changed_at(run).timestamp())
     if not before.wants_list:
         return before.read(blobs.grown(before.container, before.log, before.at, READ))
-    kind = workload(run)
     names = sorted(kind.running_jobs(run)) or [run.name]
     job = names[before.checks % len(names)]
+    number = next((number for number, name in kind.jobs(run).items() if name == job), 0)
     try:
         place = jobs.folder(job).inside(JobFolderPart.LOGS)
     except NotFound:  # a workspace without the datastore of the logs
@@ -141,20 +144,18 @@ def observe(jobs: Jobs, blobs: Blobs, run: Run, before: Observed) -> Observed:
     for blob in islice(blobs.list(place), RANKS_LISTED):
         rank = jobs.rank_of(blob.name.removeprefix(place.prefix))
         if rank is not None and blob.last_modified is not None:
-            logs[rank + RANKS_LISTED * names.index(job)] = (blob.name, blob.size, blob.last_modified)
+            logs[rank + RANKS_LISTED * number] = (blob.name, blob.size, blob.last_modified)
     return before.listed(place.container, logs)
 
 
 def _nodes(ports: RunPorts, run: Run, health: RunHealth, pulse: Pulse, checks: int) -> tuple[NodePulse, ...]:
     """What the nodes use, if it is time to ask."""
     asks = health.is_viewed(ports.clock()) or pulse.silence >= SILENT or checks % MEASURED_EACH == 0
-    return node_pulses(ports, run) if asks else ()
+    found = node_pulses(ports, run) if asks else ()
+    newest = max((node.at for node in found), default=pulse.now)
+    return tuple(node for node in found if newest - node.at <= GONE)
 
 
 def _can_be_checked(run: Run) -> bool:
     is_running = run.progress.state is RunState.RUNNING and run.cancel.asked_at is None
     return is_running and workload(run).has_own_nodes
-
-
-def _began(run: Run) -> datetime:
-    return run.progress.history[-1].at

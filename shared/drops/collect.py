@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from shared.drops.checks import open_drop, send_check, write
 from shared.drops.decide import (
     SETTLED_SECONDS,
+    DropVerdict,
     OnUpload,
     VerdictKind,
     becomes_single_file,
@@ -20,8 +22,8 @@ from shared.drops.decide import (
 )
 from shared.drops.facts import DropWaitsForRemoval
 from shared.drops.messages import CheckDrop, FileUploaded
-from shared.drops.model import Drop, DropState
-from shared.drops.ports import AlreadyAdded, DropPorts
+from shared.drops.model import CHECKING, Drop, DropState
+from shared.drops.ports import AlreadyAdded, DropPorts, Drops
 from shared.drops.seal import Complete, Prepared, finish_sealing, prepare, reject, seal
 from shared.jobs.ports import WorkspacePorts
 from shared.jobs.route import Route, Routes
@@ -30,6 +32,7 @@ from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Changed
 from shared.kernel.parsing import convert
 from shared.kernel.ports import StoragePorts
+from shared.kernel.storage import Queues
 from shared.kernel.versioned import Stored
 from shared.runs.content import SoFar, Survey, survey_in_time
 from shared.runs.data import PackedListing
@@ -157,12 +160,26 @@ def _listed(ports: StoragePorts, drop: Drop, last: bool, so_far: SoFar, listing:
 
 
 def _judge(ports: DropPorts, stored: Stored[Drop], last: bool, so_far: SoFar) -> None:
-    drop = stored.value
-    route = _route(ports.routes, drop.key)
+    route = _route(ports.routes, stored.value.key)
     if route is None:
-        write(ports.drops, stored, _rejected(ports, stored, drop.key, "", ports.clock()))
+        write(ports.drops, stored, _rejected(ports, stored, stored.value.key, "", ports.clock()))
         return
-    now, listing = ports.clock(), PackedListing(whole=not so_far.blobs)
+    with closing(PackedListing(whole=not so_far.blobs)) as listing:
+        _judge_on(ports, stored, route, DropCheck(last, so_far, listing))
+
+
+@dataclass(frozen=True)
+class DropCheck:
+    """The check of an open drop by one message (see messages.CheckDrop), and the listing that the check fills."""
+
+    last: bool
+    so_far: SoFar
+    listing: PackedListing
+
+
+def _judge_on(ports: DropPorts, stored: Stored[Drop], route: Route, check: DropCheck) -> None:
+    """Judge an open drop of the route."""
+    drop, now, last, so_far, listing = stored.value, ports.clock(), check.last, check.so_far, check.listing
     if so_far.blobs >= MOST:
         why = f"It has more than {MOST:,} files. Upload fewer, larger files, such as archives."
         reject(ports.drops, Stored(replace(drop, newest=now, looked_at=now), stored.etag), "too_many_files", why)
@@ -176,17 +193,18 @@ def _judge(ports: DropPorts, stored: Stored[Drop], last: bool, so_far: SoFar) ->
         verdict, single = one_too_many(route), False
     log.info("drop %s: %s, %s", drop.key, verdict.verdict, verdict.why)
     if verdict.verdict is VerdictKind.WAIT:
-        if not last:
-            send_check(ports.queues, drop, verdict.wait)
+        _wait(ports.drops, ports.queues, stored, verdict, last)
         return
     if verdict.verdict is VerdictKind.FORGET:
         ports.drops.delete(stored)
         return
     looked = replace(drop, newest=seen.newest or drop.newest, looked_at=now, listed=seen.fingerprint)
-    complete = Complete(seen, verdict, route, listing)
+    complete = Complete(seen, verdict, route, listing, drop.listed if drop.code == CHECKING else "")
     prepared = prepare(ports, looked, complete) if verdict.verdict is VerdictKind.SEAL else None
     if prepared and prepared.later:
-        send_check(ports.queues, drop, AFTER_SECONDS, last)
+        if single:
+            ports.drops.uncount_single_file(drop.key)
+        _continue_check(ports, stored, seen, prepared.later, last)
         return
     send_check(ports.queues, drop, SETTLED_SECONDS, last=True)
     sent_at = ports.clock()
@@ -195,6 +213,24 @@ def _judge(ports: DropPorts, stored: Stored[Drop], last: bool, so_far: SoFar) ->
     # The queued check may have come too early and found the drop open
     if ports.clock() - sent_at >= timedelta(seconds=SETTLED_SECONDS):
         send_check(ports.queues, drop, SETTLED_SECONDS, last=True)
+
+
+def _wait(drops: Drops, queues: Queues, stored: Stored[Drop], verdict: DropVerdict, last: bool) -> None:
+    """Check the drop again later. If a check of its data was going on, an upload ended that check."""
+    drop = stored.value
+    if drop.code == CHECKING:
+        drops.replace(replace(drop, code=verdict.code, why=verdict.why, listed=""), stored)
+    if not last:
+        send_check(queues, drop, verdict.wait)
+
+
+def _continue_check(ports: DropPorts, stored: Stored[Drop], seen: Survey, progress: str, last: bool) -> None:
+    """Write into the drop how far the check of its data is, and let another message continue.
+
+    The write comes first: of two deliveries of a message, only the one that writes sends the next message.
+    """
+    ports.drops.replace(replace(stored.value, code=CHECKING, why=progress, listed=seen.fingerprint), stored)
+    send_check(ports.queues, stored.value, AFTER_SECONDS, last)
 
 
 def _close(ports: DropPorts, looked: Stored[Drop], complete: Complete, prepared: Prepared | None) -> bool:

@@ -21,6 +21,8 @@ from shared.jobs.spec import JobSpec
 from shared.kernel.drop_key import DropKey
 from shared.runs.names import run_name
 
+CHECKING = "checking"  # the code of an open drop whose data are being checked by several messages
+
 
 class DropState(StrEnum):
     OPEN = "open"
@@ -38,7 +40,8 @@ class Drop:
     content. `fingerprint`, `run`, `request`, `blobs` and `bytes` describe the last seal.
 
     `newest` is the newest last-modified time in the last verdict's listing, and `looked_at` is the time of that
-    listing. Together they distinguish late events from new ones. `listed` is the fingerprint of the same listing.
+    listing. Together they distinguish late events from new ones. `listed` is the fingerprint of the same listing, or
+    of the content whose data are being checked.
     """
 
     key: DropKey

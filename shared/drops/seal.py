@@ -35,25 +35,29 @@ from shared.runs.names import run_name
 
 @dataclass(frozen=True)
 class Complete:
-    """The results of checking a complete drop."""
+    """The results of checking a complete drop.
+
+    `checked` is the fingerprint of the content whose data an earlier message began to check, '' for none.
+    """
 
     seen: Survey
     verdict: DropVerdict
     route: Route
     listing: PackedListing
+    checked: str = ""
 
 
 @dataclass(frozen=True)
 class Prepared:
     """The fate of a complete drop: sealed as `sealing`, or rejected with `code` and `why`.
 
-    `later`: this takes another message.
+    `later` says how far a check is that takes another message.
     """
 
     sealing: Drop | None = None
     code: str = ""
     why: str = ""
-    later: bool = False
+    later: str = ""
 
 
 def prepare(ports: DropPorts, drop: Drop, complete: Complete) -> Prepared:
@@ -73,12 +77,26 @@ def prepare(ports: DropPorts, drop: Drop, complete: Complete) -> Prepared:
         return Prepared(code=code, why=(job_file or JobFile("The job", {}, {})).explain(problems))
     sealing = _sealing(drop, complete, built.job, ports.clock())
     sealing = replace(sealing, run=name if route.trains else "")
-    folder, listing = generation_of(sealing).folder, complete.listing.data()
-    opinion = before_sealing(ports, Closing(drop.key, route, folder, seen.blobs, listing, _has_job(written), declared))
+    closing = Closing(
+        drop.key,
+        route,
+        generation_of(sealing).folder,
+        complete.listing.rows(),
+        _has_job(written),
+        declared,
+        _checking(complete.checked, sealing),
+    )
+    opinion = before_sealing(ports, closing)
     if opinion.refused:
         return Prepared(code="bad_data", why=opinion.refused)
     why = " ".join(filter(None, (sealing.why, written.summary if written else "", opinion.note)))
     return Prepared(replace(sealing, why=why), later=opinion.later)
+
+
+def _checking(fingerprint: str, sealing: Drop) -> str:
+    """The folder of the check of this content, which an earlier message began; '' for no content."""
+    run = run_name(sealing.key, fingerprint) if sealing.run else ""
+    return generation_of(replace(sealing, fingerprint=fingerprint, run=run)).folder if fingerprint else ""
 
 
 def seal(ports: DropPorts, stored: Stored[Drop], prepared: Prepared, listing: PackedListing) -> bool:

@@ -51,6 +51,9 @@ class ElasticJobs(Workload):
         running = (m for m in elastic_of(run).members if m.state is RunState.RUNNING)
         return next((m.at for m in running if job_of(run, m) == job), None)
 
+    def nodes_changed_at(self, run: Run) -> datetime:
+        return max(run.progress.history[-1].at, *(member.at for member in elastic_of(run).members))
+
     def job_spec(self, run: Run, job: str, rendezvous: str, now: datetime) -> JobSpec:
         member = next(m for m in elastic_of(run).members if job_of(run, m) == job)
         return for_every_job(run, member_request(run, member, rendezvous, now))

@@ -23,7 +23,7 @@ from shared.runs.decide import is_over
 from shared.runs.features import part_of
 from shared.runs.find_run import find_run
 from shared.runs.model import Run
-from shared.runs.ports import Refusal, RunPorts
+from shared.runs.ports import Refusal, RunPorts, Runs
 from shared.runs.progress.workloads import workload
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ def reserve(ports: RunPorts, run: Run) -> None:
         if isinstance(after, Refusal):
             _announce_refusal(ports, stored, after)
             raise Conflict(after.why, after.code)
-        if after != before and not _is_done(ports, run):
+        if after != before and not _is_done(ports.runs, run):
             ports.store(GRANTS).replace(stored, after)
 
     compare_and_set(ports.clock, f"Grant {name}", lambda: ports.store(GRANTS).get(name), write)
@@ -87,9 +87,9 @@ def shrink_at_end(ports: RunPorts, run: Run) -> None:
     compare_and_set(ports.clock, f"Grant {name}", lambda: ports.store(GRANTS).get(name), write)
 
 
-def _is_done(ports: RunPorts, run: Run) -> bool:
+def _is_done(runs: Runs, run: Run) -> bool:
     """Whether a run of this name has ended: a repeated request returns that run, and reserves nothing."""
-    found = find_run(ports.runs, run.name)
+    found = find_run(runs, run.name)
     return found is not None and is_over(found)
 
 

@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, to_builtins
 from shared.grants import manage
 from shared.grants.model import GRANT_ID, Grant, GrantTerms, May, Then, drop_prefix, grant_of
 from shared.grants.ports import GRANTS
+from shared.kernel.clock import Clock
 from shared.kernel.encode import plain
 from shared.kernel.errors import NotFound
 from shared.kernel.reply import Caller
@@ -122,7 +123,7 @@ def list_grants(ports: MoneyPorts, query: GrantsQuery) -> Annotated[list[Json], 
 
 
 def create_grant(ports: MoneyPorts, body: GrantRequest, caller: Caller) -> Annotated[Json, CreatedGrant]:
-    values = {name: value for name, value in _values(ports, body).items() if name != "purpose"}
+    values = {name: value for name, value in _values(ports.clock, body).items() if name != "purpose"}
     made = manage.create(ports, body.purpose, GrantTerms(**values), caller)
     return shown(made.grant, ports.clock()) | {"token": made.token}
 
@@ -134,13 +135,13 @@ def get_grant(ports: MoneyPorts, grant: GrantName) -> Annotated[Json, GrantAnswe
 def narrow_grant(
     ports: MoneyPorts, grant: GrantName, body: GrantChanges, caller: Caller
 ) -> Annotated[Json, GrantAnswer]:
-    return shown(manage.narrow(ports, grant, _values(ports, body), caller), ports.clock())
+    return shown(manage.narrow(ports, grant, _values(ports.clock, body), caller), ports.clock())
 
 
 def extend_grant(
     ports: MoneyPorts, grant: GrantName, body: GrantChanges, caller: Caller
 ) -> Annotated[Json, GrantAnswer]:
-    return shown(manage.extend(ports, grant, _values(ports, body), caller), ports.clock())
+    return shown(manage.extend(ports, grant, _values(ports.clock, body), caller), ports.clock())
 
 
 def revoke_grant(
@@ -183,10 +184,10 @@ def shown(grant: Grant, now: datetime) -> Json:
     }
 
 
-def _values(ports: MoneyPorts, body: GrantRequest | GrantChanges) -> Json:
+def _values(clock: Clock, body: GrantRequest | GrantChanges) -> Json:
     """Return the given fields as terms have them."""
     names = body.__struct_fields__
     given = {name: value for name in names if (value := getattr(body, name)) is not UNSET}
     if "until" in given:
-        given["until"] = manage.read_until(given["until"], ports.clock())
+        given["until"] = manage.read_until(given["until"], clock())
     return {name: tuple(dict.fromkeys(value)) if isinstance(value, list) else value for name, value in given.items()}

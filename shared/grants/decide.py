@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from shared.grants.model import Grant, May, Reservation, Then, listed
+from shared.jobs.kinds import kind_of
 from shared.money.decide import ALLOWANCE_SECONDS, UNSEEN
 from shared.money.ledger import IDLE_TAIL
 from shared.runs.decide import is_over
@@ -115,7 +116,7 @@ class RunCost:
 
     @property
     def hourly(self) -> float:
-        return self.run.asked.nodes * self.run.money.price
+        return most_nodes(self.run) * self.run.money.price
 
 
 def with_costs(grant: Grant, costs: Mapping[str, list[RunCost]], now: datetime) -> Grant:
@@ -158,7 +159,25 @@ def idle_dollars(run: Run) -> float:
     keeps them.
     """
     seconds = IDLE_TAIL.total_seconds() + _warm_seconds(run)
-    return run.asked.nodes * run.money.price * seconds / _HOUR
+    return most_nodes(run) * run.money.price * seconds / _HOUR
+
+
+def has_steps(run: Run) -> bool:
+    """Whether the run's job has steps. Nobody knows when nodes start and idle between steps."""
+    return bool(kind_of(run.asked.request).parts(run.asked.request))
+
+
+def most_nodes(run: Run) -> int:
+    """The most nodes that the run may have at the same time: those of all its steps, if it has steps."""
+    parts = [part for part in kind_of(run.asked.request).parts(run.asked.request) if not part.is_pipeline]
+    return sum(part.trials * part.job.node_count for part in parts) or run.asked.nodes
+
+
+def ceiling(run: Run, now: datetime) -> float:
+    """What the run can have cost until now, at most: all its nodes since its creation, and idle nodes after its end."""
+    end = run.progress.history[-1].at if is_over(run) and run.progress.history else now
+    dollars = most_nodes(run) * run.money.price * (end - run.created_at).total_seconds() / _HOUR
+    return dollars + (idle_dollars(run) if is_over(run) else 0.0)
 
 
 def warm_dollars(run: Run) -> float:
@@ -175,9 +194,8 @@ def ended_early(grant: Grant, run: Run) -> Grant:
     before = grant.reserved.get(run.name)
     if before is None or before.until or not is_over(run):
         return grant
-    hours = (run.progress.history[-1].at - run.created_at).total_seconds() / _HOUR
-    most = min(before.most, hours * run.asked.nodes * run.money.price + idle_dollars(run))
-    after = msgspec.structs.replace(before, most=max(most, before.spent), until=gone_by(run))
+    most = max(before.spent, min(before.most, ceiling(run, gone_by(run))))
+    after = msgspec.structs.replace(before, most=most, until=gone_by(run))
     return replace(grant, reserved={**grant.reserved, run.name: after})
 
 

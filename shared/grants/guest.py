@@ -18,6 +18,7 @@ from shared.grants.model import Grant, May, drop_prefix, grant_of_drop, listed
 from shared.grants.ports import GRANTS
 from shared.grants.token import is_secret, parts_of
 from shared.jobs.data import read_data
+from shared.jobs.route import Routes
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import Forbidden, Impossible, NotFound, Unknown
 from shared.kernel.guest import Arguments
@@ -136,9 +137,9 @@ def _visible_runs(guest: GrantGuest, ports: Any, arguments: Arguments) -> Argume
 
 
 def _own_list(guest: GrantGuest, _ports: Any, arguments: Arguments) -> Arguments:
-    """List the grant's own runs. A filter by another index would show in the page's token which runs that index has."""
+    """List the newest of the grant's own runs. The token of a page is a key, and may name a run of another."""
     query = arguments["query"]
-    if any((query.experiment, query.state, query.cluster, query.owner, query.tag)):
+    if any((query.experiment, query.state, query.cluster, query.owner, query.tag, query.token)):
         raise Impossible("A grant lists its own runs: use `where` instead of the other filters.", "bad_parameter")
     return {"query": msgspec.structs.replace(query, owner=guest.person.id)}
 
@@ -147,7 +148,8 @@ def _request(guest: GrantGuest, ports: Any, arguments: Arguments) -> Arguments:
     """Check a request for a run: what it trains, on which data, from which model. The admission checks the rest."""
     body: RunRequest = arguments["body"]
     terms = guest.grant.terms
-    for what, name, own in (("route", body.template, terms.routes), ("trainer", body.trainer, terms.trainers)):
+    trainers = _trainers(guest.grant, ports.routes)
+    for what, name, own in (("route", body.template, terms.routes), ("trainer", body.trainer, trainers)):
         if name and name not in own:
             raise Forbidden(f"Grant {guest.grant.id} may not use the {what} {name!r}. It has: {listed(own)}.")
     if body.done_by or body.within_seconds:
@@ -162,6 +164,12 @@ def _request(guest: GrantGuest, ports: Any, arguments: Arguments) -> Arguments:
         _need_inputs(guest, body.job)
     key = arguments.get("key")
     return {"key": f"{PROGRAM}{guest.grant.id} {key}"} if key else {}
+
+
+def _trainers(grant: Grant, routes: Routes) -> tuple[str, ...]:
+    """The trainers of the grant: those that it names, and those of its routes."""
+    of_routes = {routes[name].trainer for name in grant.terms.routes if name in routes}
+    return tuple(sorted({*grant.terms.trainers, *of_routes} - {""}))
 
 
 def _need_data(guest: GrantGuest, text: str) -> None:
@@ -242,9 +250,14 @@ def _as_guest(guest: GrantGuest, _ports: Any, _arguments: Arguments) -> Argument
     return {"caller": Caller("grant", guest.person, guest.grant.may(May.SUBMIT))}
 
 
-def _only(field: str, own: Callable[[Grant], tuple[str, ...]]) -> Callable[[GrantGuest, Any, Any], Any]:
-    """Show the entries of a list whose `field` the grant has."""
-    return lambda guest, _ports, value: [each for each in value if each.get(field) in own(guest.grant)]
+def _own_routes(guest: GrantGuest, _ports: Any, value: Any) -> Any:
+    return [each for each in value if each["route"] in guest.grant.terms.routes]
+
+
+def _own_trainers(guest: GrantGuest, ports: Any, value: Any) -> Any:
+    own, routes = _trainers(guest.grant, ports.routes), guest.grant.terms.routes
+    trainers = [each for each in value if each["trainer"] in own]
+    return [each | {"routes": [name for name in each["routes"] if name in routes]} for each in trainers]
 
 
 def _without_others(_guest: GrantGuest, _ports: Any, value: Any) -> Any:
@@ -260,15 +273,18 @@ def _without_others(_guest: GrantGuest, _ports: Any, value: Any) -> Any:
 
 
 def _page(guest: GrantGuest, ports: Any, value: Any) -> Any:
-    return _without_others(guest, ports, {name: part for name, part in value.items() if name != "hint"})
+    """Show a page without its token, and without hints and counts, which are about everybody's runs."""
+    shown = {"runs": value["runs"], "continue": None, "looked_at": len(value["runs"])}
+    return _without_others(guest, ports, shown)
 
 
 RULES: dict[str, Rule] = {
     "get_me": Rule(May.READ, _as_guest),
     "get_openapi": Rule(May.READ, _any),
+    "serve_mcp": Rule(May.READ, _any),  # each tool calls operations of this table
     "get_own_grant": Rule(May.READ, _any),
-    "list_routes": Rule(May.READ, _any, _only("name", lambda grant: grant.terms.routes)),
-    "list_trainers": Rule(May.READ, _any, _only("name", lambda grant: grant.terms.trainers)),
+    "list_routes": Rule(May.READ, _any, _own_routes),
+    "list_trainers": Rule(May.READ, _any, _own_trainers),
     "check_route": Rule(May.READ, _own_route),
     "list_runs": Rule(May.READ, _own_list, _page),
     "get_run": Rule(May.READ, _visible_run, _without_others),

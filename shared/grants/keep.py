@@ -11,18 +11,19 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
+from shared.clusters.ports import Leases
 from shared.grants import decide
 from shared.grants.decide import RunCost
 from shared.grants.facts import GrantUsed
 from shared.grants.model import Grant, grant_of
 from shared.grants.ports import GRANTS
 from shared.kernel.attempts import Attempts
+from shared.kernel.clock import Clock
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.versioned import Stored
 from shared.money.daily_charges import Charged, charged
 from shared.money.ports import MoneyPorts
 from shared.runs.codes import CancelCode
-from shared.runs.decide import is_over
 from shared.runs.features import part_of
 from shared.runs.find_run import find_run
 from shared.runs.model import Run
@@ -76,36 +77,38 @@ def _announced(ports: MoneyPorts, grant: Grant, percent: int) -> Grant:
 
 def _costs(ports: MoneyPorts, grant: Grant, books: Charged, now: datetime) -> Costs:
     """Return the runs of each reservation with their costs. Nodes that a lease keeps warm are charged to its run."""
-    runs = {name: run for name, run in books.runs.items() if grant_of(run.people.owner_id) == grant.id}
-    for name in grant.reserved.keys() - runs.keys():
-        if run := find_run(ports.runs, name):
-            runs[name] = run
-    booked = _booked(ports, books)
+    own = {name for name, run in books.runs.items() if grant_of(run.people.owner_id) == grant.id}
+    booked = _booked(ports.leases, ports.clock, books)
     costs: Costs = defaultdict(list)
-    for run in runs.values():
-        name = next((each for each in (part_of(run), run.name) if each in grant.reserved), "")
-        if name:
-            newest = run if is_over(run) else find_run(ports.runs, run.name) or run
-            costs[name].append(RunCost(newest, max(booked.get(run.name, 0.0), _by_record(newest, now))))
+    for name in sorted(own | grant.reserved.keys()):
+        run = find_run(ports.runs, name)
+        paid_by = next((each for each in (part_of(run), name) if each in grant.reserved), "") if run else ""
+        if run and paid_by:
+            costs[paid_by].append(RunCost(run, max(booked.get(name, 0.0), _by_record(run, now))))
     return costs
 
 
-def _booked(ports: MoneyPorts, books: Charged) -> dict[str, float]:
+def _booked(leases: Leases, clock: Clock, books: Charged) -> dict[str, float]:
     """Return the dollars by run in the books, including those of the run's lease."""
-    first = min((run.created_at for run in books.runs.values()), default=ports.clock())
-    leases = {lease.id: lease.run for lease in ports.leases.made_between(first, ports.clock()) if lease.run}
+    first = min((run.created_at for run in books.runs.values()), default=clock())
+    runs = {lease.id: lease.run for lease in leases.made_between(first, clock()) if lease.run}
     dollars: dict[str, float] = defaultdict(float)
     for day in books.days:
         for row in day.rows:
-            dollars[leases.get(row.who, row.who)] += row.dollars or 0.0
+            dollars[runs.get(row.who, row.who)] += row.dollars or 0.0
     return dollars
 
 
 def _by_record(run: Run, now: datetime) -> float:
-    """Return what the run's nodes cost by the run's own record: known before the books, and during gaps in them."""
+    """Return what the run's nodes cost by the run's own record: known before the books, and during gaps in them.
+
+    For a run with steps, this is what it can have cost at most.
+    """
     kind = workload(run)
     if not kind.has_own_nodes:
         return 0.0
+    if decide.has_steps(run):
+        return decide.ceiling(run, now) if run.jobs.job else 0.0
     uses = kind.uses(run, now)
     spells = [spell for use in uses for spell in ((*use.waited, *use.ran) if kind.pays_while_waiting else use.ran)]
     return sum((spell.end - spell.begin).total_seconds() * spell.nodes for spell in spells) * run.money.price / 3600

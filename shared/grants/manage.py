@@ -6,12 +6,14 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from shared.grants.model import Grant, GrantDeed, GrantTerms, May, Then, listed
 from shared.grants.ports import GRANTS
 from shared.grants.token import new_token
 from shared.jobs.readers.trainer import trainer_names
+from shared.jobs.route import Routes
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import Conflict, Forbidden, Impossible, NotFound
 from shared.kernel.names import COMPUTE, NAME
@@ -172,14 +174,14 @@ def _check(ports: MoneyPorts, terms: GrantTerms, caller: Caller, made_at: dateti
         raise Impossible(
             f"A grant may last {LONGEST.days} days in all, until {made_at + LONGEST:%Y-%m-%d}.", "too_long"
         )
-    _check_names(ports, terms)
+    _check_names(ports.routes, ports.trainers, terms)
 
 
-def _check_names(ports: MoneyPorts, terms: GrantTerms) -> None:
+def _check_names(routes: Routes, trainers: Path, terms: GrantTerms) -> None:
     for route in terms.routes:
-        chosen("route", route, ports.routes)
+        chosen("route", route, routes)
     for trainer in terms.trainers:
-        chosen("trainer", trainer, trainer_names(ports.trainers))
+        chosen("trainer", trainer, trainer_names(trainers))
     for cluster in terms.clusters:
         if not COMPUTE.fullmatch(cluster):
             raise Impossible(f"{cluster[:80]!r} can't be the name of a cluster.", "bad_name")

@@ -26,7 +26,8 @@ class RouteModel:
 
     `goal` is the direction of the metric; None: the trainer or the metric's name tells it. People need the role
     trainyard.coder to move an alias in `protect`. The alias moves only to a version with a passed attestation of each
-    kind in `require`; `signers` has the SHA-256 of the public keys of programs whose attestations of a kind count.
+    kind in `require`; `signers` has the SHA-256 of the public keys of programs whose attestations of a kind count. With
+    `allow_code` a challenger may have files that run code when they are loaded, such as exported programs.
     """
 
     name: str
@@ -38,11 +39,13 @@ class RouteModel:
     protect: tuple[str, ...] = ()
     require: tuple[str, ...] = ()
     signers: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    allow_code: bool = False
 
 
 MODEL_FORM = (
     "{name: churn, alias: production, challenger: {metric: auc, goal: maximize, by: 0.002, test: {epochs: 0}}, "
-    "protect: [production], require: [approval, scan], signers: {scan: [SHA256 of a public key]}}; only name is "
+    "protect: [production], require: [approval, scan], signers: {scan: [SHA256 of a public key]}, allow_code: false}; "
+    "only name is "
     "required, and in challenger only metric"
 )
 
@@ -54,7 +57,9 @@ def read_model(section: Any, where: str, parameters: Parameters) -> RouteModel |
     challenger = section.get("challenger", {}) if isinstance(section, dict) else None
     if (
         not isinstance(challenger, dict)
-        or not {"name"} <= set(section) <= {"name", "alias", "challenger", "protect", "require", "signers"}
+        or not {"name"}
+        <= set(section)
+        <= {"name", "alias", "challenger", "protect", "require", "signers", "allow_code"}
         or not ("metric" in challenger or "challenger" not in section)
         or not set(challenger) <= {"metric", "by", "test", "goal"}
     ):
@@ -76,7 +81,15 @@ def read_model(section: Any, where: str, parameters: Parameters) -> RouteModel |
         protect=_words(section, "protect", where),
         require=_words(section, "require", where),
         signers=_signers(section, where),
+        allow_code=_flag(section, "allow_code", where),
     )
+
+
+def _flag(section: dict[str, Any], key: str, where: str) -> bool:
+    given = section.get(key, False)
+    if not isinstance(given, bool):
+        raise BadSetting(f"{where}: model.{key} is {given!r}; write true or false.")
+    return given
 
 
 def _goal(given: Any, where: str) -> Goal | None:

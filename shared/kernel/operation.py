@@ -15,6 +15,8 @@ only declarations. Its signature declares the rest. The name of a parameter deci
     key                                         the Idempotency-Key, or None
     range_header                                the Range header, or None
     admit_code                                  a function that raises 403 unless the caller may run their own code
+    headers                                     the headers, with names in lower case; 403 for a page of another site
+    call                                        a function that calls another operation for the same caller
 
 The return type is Annotated[Json, Answer], where Answer is the type that describes the JSON. An operation with several
 statuses or with headers returns Annotated[Reply, {status: Answer, ...}]; None stands for an answer without JSON.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from shared.kernel.person import Person
 
@@ -39,3 +39,18 @@ class Caller:
     person: Person
     may_change: bool
     role: str = ""
+
+
+class CallOperation(Protocol):
+    """Calls a declared operation for the caller of the current one, as if the call had come over HTTP."""
+
+    def __call__(
+        self,
+        name: str,
+        *,
+        path: Mapping[str, str] | None = None,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        key: str | None = None,
+    ) -> Any:
+        """Return the operation's JSON. Raises the operation's errors, and Forbidden if the caller may not call it."""

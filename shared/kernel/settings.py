@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from shared.kernel.errors import BadSetting
-from shared.kernel.index_settings import ROOT, money_file, routes_file, setting_name
+from shared.kernel.index_settings import EARLIER_NAMES, ROOT, money_file, routes_file, setting_name
 
 SETTINGS = {
     "AzureWebJobsStorage": "Connection string of the storage account (laptop only)",
@@ -55,7 +55,15 @@ SETTINGS = {
     "TRAINYARD_AUTH": "Who may call the HTTP API: keys (default) or entra, for roles of Entra ID",
 }
 
-
+SECRET_SETTINGS = frozenset(  # their values never leave the process
+    {
+        "AzureWebJobsStorage",
+        "AML_CLIENT_KWARGS",
+        "TRAINYARD_TOPIC_KEY",
+        "TRAINYARD_SMTP_URL",
+        "TRAINYARD_SIGNING_KEY",
+    }
+)
 STORAGE_SERVICES = ("blob", "queue", "table")
 STORAGE_WAYS = (
     "AzureWebJobsStorage",
@@ -131,6 +139,7 @@ class Settings:
     prices_url: str = ""
     signing_key: str = ""
     allow: tuple[str, ...] = ()
+    given: Mapping[str, str] = field(default_factory=dict)  # what is set, without the values of secrets
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Settings:
@@ -160,11 +169,18 @@ class Settings:
             region=env.get("TRAINYARD_REGION", ""),
             prices_url=prices_url,
             signing_key=env.get("TRAINYARD_SIGNING_KEY", ""),
+            given=_given(env),
             allow=tuple(filter(None, map(str.strip, env.get("TRAINYARD_ALLOW", "").split(",")))),
         )
 
 
 MOST_HOURS = 24 * 31
+
+
+def _given(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings that have a value, under the name by which they are set; '' in place of a secret."""
+    names = (*SETTINGS, *EARLIER_NAMES.values())
+    return {name: "" if name in SECRET_SETTINGS else env[name] for name in names if env.get(name)}
 
 
 def blob_endpoint(env: Mapping[str, str]) -> str:

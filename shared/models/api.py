@@ -22,7 +22,7 @@ from shared.models.attestations import Attestation
 from shared.models.decide import ChangeRequest
 from shared.models.evidence import MODELS
 from shared.models.find import aliases_of, chosen_by, model_named, version_of
-from shared.models.ports import ModelPorts
+from shared.models.ports import ModelPorts, Models
 from shared.models.signature import SIGNATURE, read_signature
 from shared.models.signing_key import SigningKey
 from shared.models.signing_keys import known_keys, withdraw_key
@@ -66,6 +66,15 @@ class ReasonRequest(Struct, forbid_unknown_fields=True):
 _NO_REASON = ReasonRequest()
 
 
+class ReproduceRequest(Struct, forbid_unknown_fields=True):
+    """The number of the repetition: each is a run of its own, to see how much a metric scatters."""
+
+    repetition: Annotated[int, Meta(ge=1, le=reproduce.MOST_REPETITIONS)] = 1
+
+
+_ONCE = ReproduceRequest()
+
+
 class AttestRequest(Struct, forbid_unknown_fields=True):
     """Later evidence about a version: a person's own statement, or a bundle that a program signed."""
 
@@ -84,6 +93,7 @@ AttestationAnswer = model_of(__name__, Attestation, {})
 class AliasAnswer(Struct):
     alias: str
     version: int
+    value: Annotated[float | None, Meta(description="The version's metric by which versions were compared last.")]
     at: str
     by: str
     by_id: str
@@ -100,6 +110,9 @@ ChangeAnswer = model_of(__name__, models.Change, {}, ("model",))
 class ModelAnswer(Struct):
     model: str
     latest: Annotated[int, Meta(description="The highest version number so far.")]
+    chosen_by: Annotated[
+        str, Meta(description="The metric by which versions were compared last; '' if they never were.")
+    ]
     aliases: list[AliasAnswer]
 
 
@@ -131,14 +144,14 @@ ComparisonAnswer = model_of(__name__, reproduce.Comparison, {"run": str})
 
 
 def list_models(ports: ModelPorts) -> Annotated[list[Json], list[ModelAnswer]]:
-    return [_head(model) for model in ports.models.all()]
+    return [_head(ports.models, model) for model in ports.models.all()]
 
 
 def get_model(ports: ModelPorts, model: ModelName) -> Annotated[Json, ModelPage]:
     named = model_named(ports.models, model)
     versions = [_version(named, each) for each in ports.models.versions(model)]
     history = [plain_fields(each, ("model",)) for each in ports.models.history(model)]
-    return _head(named) | {"versions": versions, "history": history}
+    return _head(ports.models, named) | {"versions": versions, "history": history}
 
 
 def get_version(ports: ModelPorts, model: ModelName, version: VersionName) -> Annotated[Json, VersionAnswer]:
@@ -170,8 +183,8 @@ def move_alias(
         admit_code()
     asked = ChangeRequest(ports.clock(), by, body.why)
     if body.version is None:
-        return _head(promote.undo(ports, model, alias, asked))
-    return _head(promote.point(ports, model, body.version, alias, asked))
+        return _head(ports.models, promote.undo(ports, model, alias, asked))
+    return _head(ports.models, promote.point(ports, model, body.version, alias, asked))
 
 
 def is_protected(routes: Routes, model: str, alias: str) -> bool:
@@ -233,9 +246,9 @@ def explain_version(ports: ModelPorts, model: ModelName, version: VersionName) -
 
 
 def reproduce_version(
-    ports: ModelPorts, model: ModelName, version: VersionName, by: Person
+    ports: ModelPorts, model: ModelName, version: VersionName, by: Person, body: ReproduceRequest = _ONCE
 ) -> Annotated[Reply, {202: Accepted}]:
-    return accepted(reproduce.reproduce(ports, version_of(ports.models, model, version), by))
+    return accepted(reproduce.reproduce(ports, version_of(ports.models, model, version), by, body.repetition))
 
 
 def compare_reproduction(
@@ -269,13 +282,19 @@ def withdraw_model_key(
     return plain_fields(withdraw_key(ports.models, ports.signer, sha256, asked), ())
 
 
-def _head(model: models.Model) -> Json:
+def _head(stored: Models, model: models.Model) -> Json:
+    metric = chosen_by(model)
     aliases = [
         {"alias": name, "version": at.number, "at": plain(at.at), "by": at.by, "by_id": at.by_id, "why": at.why}
-        | {"earlier": list(at.earlier)}
+        | {"value": _value(stored.version(model.name, at.number), metric), "earlier": list(at.earlier)}
         for name, at in sorted(model.aliases.items())
     ]
-    return {"model": model.name, "latest": model.latest, "aliases": aliases}
+    return {"model": model.name, "latest": model.latest, "chosen_by": metric, "aliases": aliases}
+
+
+def _value(version: models.Version | None, metric: str) -> float | None:
+    name = metric_named(metric, version.metrics) if version and metric else None
+    return version.metrics[name] if version and name else None
 
 
 def _version(model: models.Model, version: models.Version) -> Json:

@@ -31,7 +31,8 @@ def card(provenance: Json, bom: Json) -> str:
             f"# {_cell(model['name'])} {model['version']}",
             "",
             f"Trained by run `{run['name']}`{_for(run['owner'])}, promoted at {model['promotedAt']}"
-            f"{_for(model['promotedBy'])}." + (f" {_cell(model['why'])}" if model["why"] else ""),
+            f"{' by the rule of the route' if model['promotedByRule'] else _for(model['promotedBy'])}."
+            + (f" {_cell(model['why'])}" if model["why"] else ""),
             "",
             "## About",
             *_table(("fact", "statement"), _about(predicate["trainyard_stated"])),

@@ -129,8 +129,8 @@ def _judge(ports: ModelPorts, rule: RouteModel, run: Run, model: Model | None) -
     judged = promote.Judged(run.name, alias, model.changes if model else 0, goals)
     if verdict.wins:
         try:
-            asked = ChangeRequest(ports.clock(), BY, verdict.why)
-            promote.promote_run(ports, run.name, rule.name, rule.alias, asked, judged=judged)
+            asked = ChangeRequest(ports.clock(), BY, verdict.why, by_rule=True)
+            promote.promote_run(ports, run.name, rule.name, rule.alias, asked, rule.allow_code, judged)
         except (Conflict, Impossible, NotFound) as exc:
             verdict = ChallengeResult(False, f"It won, but can't be promoted. {exc}")
     if not verdict.wins:

@@ -15,11 +15,12 @@ MOST_EARLIER = 50  # versions to which repeated undos can move an alias back
 
 @dataclass(frozen=True)
 class ChangeRequest:
-    """The person who changes a model, the time, and the reason."""
+    """The person who changes a model, the time, and the reason. `by_rule`: the app itself, by the rule of a route."""
 
     at: datetime
     by: Person = NOBODY
     why: str = ""
+    by_rule: bool = False
 
 
 Changed = tuple[Model, list[Change]]

@@ -55,12 +55,14 @@ GROUP = OperationGroup(
         ),
         Operation(
             "reproduce_version", "POST", f"{VERSION}/reproduce", ANSWERS,
-            "Train the version again from its recorded parts", "409 if the data have changed", problems=(404, 409, 422),
+            "Train the version again from its recorded parts",
+            'Give `{"repetition": 2}` for a further one. 409 if the data have changed', problems=(404, 409, 422),
         ),
         Operation(
             "compare_reproduction", "GET", f"{VERSION}/reproductions/{{run}}", ANSWERS,
             "Show how a reproduction compares with the version",
-            "The answer says whether the weights are equal, and what differs",
+            "The answer says whether the weights are equal, what differs, and whether the metric is within the scatter "
+            "of three or more repetitions",
             problems=(404, 409),
         ),
         Operation(

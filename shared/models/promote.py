@@ -222,7 +222,8 @@ def _checked(blobs: Blobs, evidence: Evidence, allow_code: bool) -> Evidence:
         if not allow_code and (why := file_content.why_unsafe(blobs, f"{folder}/{file.name}", file.size)):
             raise Impossible(
                 f"{file.name} of run {evidence.run.name} may run code when it is loaded: {why}. Save weights as "
-                "safetensors, or as a state_dict by torch.save; `allow_code` accepts the file as it is.",
+                "safetensors, or as a state_dict by torch.save; `allow_code`, of the request or of the route's model, "
+                "accepts the file as it is.",
                 "runs_code",
             )
     return evidence

@@ -13,7 +13,7 @@ from shared.models.signature import STATEMENT
 from shared.models.sources import jobs_of, not_known, packages, resources
 from shared.runs.features import parts
 from shared.runs.model import Measured, Run, RunState
-from shared.runs.views.summary import duration_seconds
+from shared.runs.views.summary import duration_seconds, most_telling_first
 
 Json = dict[str, Any]
 PROVENANCE = "provenance.json"
@@ -53,7 +53,8 @@ def provenance(evidence: Evidence, name: str, number: int, asked: ChangeRequest)
                 "promotedAt": _iso(asked.at),
                 "promotedBy": asked.by.name,
                 "promotedById": asked.by.id,
-                "promoterIsVerified": bool(asked.by.id),
+                "promoterIsVerified": bool(asked.by.id) or asked.by_rule,
+                "promotedByRule": asked.by_rule,
                 "why": asked.why,
             },
         },
@@ -104,7 +105,7 @@ def _times(run: Run) -> Json:
 
 
 def _claims(asked: ChangeRequest) -> list[str]:
-    if asked.by.id:
+    if asked.by.id or asked.by_rule:
         return []
     claim = f"{asked.by.name} is the client's own claim" if asked.by.name else "nobody signed in"
     return [f"Who promoted the model: {claim}."]
@@ -123,7 +124,7 @@ def _run_facts(evidence: Evidence) -> Json:
         "history": [{"state": str(m.state), "at": _iso(m.at), "why": m.why} for m in run.progress.history],
         "seconds": duration_seconds(run),
         "dollars": cost.dollars if cost and not cost.unpriced else None,
-        "metrics": {name: _metric(measured, name) for name in measured.of_model},
+        "metrics": {name: _metric(measured, name) for name in most_telling_first(measured.of_model)},
         "savedAtStep": measured.saved_step,
         "trainedOn": {"verdict": run.data.trained_on, "why": run.data.note},
         **_of_features(run),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from itertools import count
+from dataclasses import dataclass, field, replace
+from itertools import count, takewhile
+from math import sqrt
+from statistics import mean, stdev
 from typing import Any
 
 from shared.jobs.ports import Jobs
@@ -14,6 +16,8 @@ from shared.kernel.person import Person
 from shared.kernel.places import OUTPUT_CONTAINER
 from shared.models import why
 from shared.models.evidence import model_digests, node_facts
+from shared.models.find import chosen_by, model_named
+from shared.models.goal import value_of
 from shared.models.model import Version
 from shared.models.ports import ModelPorts
 from shared.models.promote import PROOF_LIMIT
@@ -31,6 +35,12 @@ from shared.runs.views.summary import best_metric, first_line
 
 DESCRIBING = (".json", ".txt", ".md", ".yaml", ".yml", ".csv", ".html", ".png", ".jpg", ".jpeg", ".svg")  # no weights
 NAMED = 5
+MOST_REPETITIONS = 20
+ROUNDING = 1e-9  # of equal values
+FEWEST_REPETITIONS = 3  # from which the scatter of a metric is estimated
+# 0.975 quantile of Student's t by degrees of freedom, https://www.itl.nist.gov/div898/handbook/eda/section3/eda3672.htm
+STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
+STUDENT_BEYOND = 2.1
 REPRODUCES = "trainyard.reproduces"  # the tag of a job that reproduces another run's model
 
 
@@ -38,19 +48,28 @@ REPRODUCES = "trainyard.reproduces"  # the tag of a job that reproduces another 
 class Comparison:
     """The comparison with a reproduction's model: whether the weights are equal, different files, and other
     differences.
+
+    `metric` is the one by which versions of the model are compared, or the run's first one, with its value in the
+    version and in each completed repetition. `within` says whether the version's value is what the repetitions let
+    expect (a 95 % prediction interval); None for fewer than three repetitions, or without a metric.
     """
 
     equal: bool
     weights: dict[str, bool]  # per file of weights: whether it is equal
     others: list[str]  # other files of the model that differ
     differs: list[str]  # sentences: packages, processor, metrics
+    metric: str = ""
+    value: float | None = None
+    repetitions: dict[str, float] = field(default_factory=dict)  # the metric by run
+    within: bool | None = None
 
 
-def reproduce(ports: ModelPorts, version: Version, by: Person) -> Run:
+def reproduce(ports: ModelPorts, version: Version, by: Person, repetition: int = 1) -> Run:
     """Return a run with the version's job, code and environment, on the version's data.
 
-    A repeat returns the same run, or a new one if that run failed or was canceled. Raises Conflict for data that are
-    gone or have changed, and Impossible for a parent model that no longer exists.
+    A repeat returns the same run, or a new one if that run failed or was canceled; each `repetition` is a run of its
+    own. Raises Conflict for data that are gone or have changed, and Impossible for a parent model that no longer
+    exists.
     """
     old = ports.runs.get(version.run).value
     if changes := why.data_changes(ports, old):
@@ -65,7 +84,7 @@ def reproduce(ports: ModelPorts, version: Version, by: Person) -> Run:
         raise Conflict(f"{version} was trained on data that have changed: {changes}.", "altered")
     if old.asked.from_run:
         model_of(ports, old.asked.from_run)
-    name = _next_name(ports.runs, version)
+    name = _next_name(ports.runs, version, repetition)
     job = as_it_ran(ports.jobs, old, again(old.asked.request, old.name, name, REPRODUCES))
     now = ports.clock()
     run = run_of(name, job, workload(old).bounds(old), now)
@@ -89,10 +108,11 @@ def reproduce(ports: ModelPorts, version: Version, by: Person) -> Run:
     return record(ports, run)
 
 
-def _next_name(runs: Runs, version: Version) -> str:
-    """Return the name of the reproduction in progress or completed, else of the next reproduction."""
+def _next_name(runs: Runs, version: Version, repetition: int) -> str:
+    """Return the name of the repetition's run in progress or completed, else of the next run of this repetition."""
+    what = f"{version} {version.digest}" + (f" repetition {repetition}" if repetition > 1 else "")
     for number in count():
-        name = asked_run_name("reproduce", f"{version} {version.digest}" + (f" {number}" if number else ""))
+        name = asked_run_name("reproduce", what + (f" {number}" if number else ""))
         run = find_run(runs, name)
         if run is None or run.progress.state not in FINAL or run.progress.state is RunState.COMPLETED:
             return name
@@ -129,7 +149,39 @@ def compare(ports: ModelPorts, version: Version, name: str) -> Comparison:
     differs = _differences(node_facts(ports.blobs, first), node_facts(ports.blobs, run))
     if why_never := varies(first):
         differs.insert(0, why_never)
-    return Comparison(bool(weights) and all(weights.values()), weights, others, [*differs, *_metrics(first, run)])
+    best = best_metric(first)
+    judging = chosen_by(model_named(ports.models, version.model)) or (best[0] if best else "")
+    value, repeated = value_of(judging, first), _repeated(ports.runs, version, judging)
+    return Comparison(
+        equal=bool(weights) and all(weights.values()),
+        weights=weights,
+        others=others,
+        differs=[*differs, *_metrics(first, run)],
+        metric=judging,
+        value=value,
+        repetitions=repeated,
+        within=None if value is None else is_within(value, list(repeated.values())),
+    )
+
+
+def is_within(value: float, repeated: list[float]) -> bool | None:
+    """Return whether the value is within the 95 % prediction interval of the repetitions: mean ± t s √(1 + 1/n).
+
+    None for fewer than FEWEST_REPETITIONS. Source: https://www.itl.nist.gov/div898/handbook/pmd/section5/pmd512.htm
+    """
+    number = len(repeated)
+    if number < FEWEST_REPETITIONS:
+        return None
+    quantile = STUDENT[number - 2] if number - 2 < len(STUDENT) else STUDENT_BEYOND
+    return abs(value - mean(repeated)) <= quantile * stdev(repeated) * sqrt(1 + 1 / number) + ROUNDING * abs(value)
+
+
+def _repeated(runs: Runs, version: Version, metric: str) -> dict[str, float]:
+    """Return the metric of the completed repetitions by run."""
+    names = (_next_name(runs, version, repetition) for repetition in range(1, MOST_REPETITIONS + 1))
+    found = (find_run(runs, name) for name in names)
+    done = (run for run in takewhile(bool, found) if run and run.progress.state is RunState.COMPLETED)
+    return {run.name: value for run in done if (value := value_of(metric, run)) is not None}
 
 
 def varies(run: Run) -> str:
@@ -139,7 +191,7 @@ def varies(run: Run) -> str:
         return ""
     return (
         f"The run had {fewest} to {most} nodes, and their number changed: its weights can't be equal to the bit. "
-        "Compare the metric; one repetition does not show how much the metric scatters."
+        f"Compare the metric with {FEWEST_REPETITIONS} or more repetitions: one does not show how much it scatters."
     )
 
 

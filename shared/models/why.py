@@ -123,7 +123,7 @@ def _name(models: Models, version: Version) -> Link:
     aliases = aliases_of(model_named(models, version.model), version.number)
     also = f", now {' and '.join(f'{version.model}@{alias}' for alias in aliases)}" if aliases else ""
     by = f" by {version.by}" if version.by else ""
-    why = f": {version.why}" if version.why else ""
+    why = f": {version.why.rstrip('.')}" if version.why else ""
     return Link("name", GOOD, f"{version}{also}; promoted at {version.at:%Y-%m-%d %H:%M} UTC{by}{why}.")
 
 

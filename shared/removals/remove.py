@@ -51,7 +51,7 @@ class RemovalRequest:
     """The requester of a removal, and the reason."""
 
     by: Person = NOBODY
-    why: str = "RemovalRequest for."
+    why: str = "Somebody asked for it."
 
     def removal(self, what: RemovalKind, name: str, at: datetime, reach: Reach) -> Removal:
         return Removal(what, name, at, self.by.name, self.why, by_id=self.by.id, reach=reach)

@@ -9,12 +9,16 @@ and at the end by the archive.
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 import logging
+import tempfile
 import zlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
+from typing import IO
 
 from shared.jobs.data import below_drops
 from shared.jobs.model import JobTimes
@@ -37,38 +41,67 @@ from shared.runs.trained_on import ChangedFile, DataVerdict, TrainedOn, differen
 OF_DATA = "data."  # the prefix of both; an output's name has no dot
 LISTING = "data.json.gz"
 CARD = "data.card.json"  # beside it: what a check said about these data
+PROGRESS = "data.check.json"  # what a check that goes on has read, until it ends
 MOST_LISTED = 100_000  # blobs; for a larger drop, the fingerprint shows whether it changed, but not which blobs
 COMPARED_AT_ONCE = 1000  # blobs; some milliseconds
+MOST_PACKED = 2_000_000  # blobs; a list of so many has some 90 MB on disk
 _LIMIT = 64 << 20  # bytes of a stored listing, compressed
 _GZIP = 16 + zlib.MAX_WBITS  # zlib's value for the gzip format
 log = logging.getLogger(__name__)
 
 
 class PackedListing:
-    """A list of blobs as compressed JSON, some 40 bytes per blob, filled during the listing."""
+    """A list of blobs as compressed JSON, some 40 bytes per blob, filled during the listing.
+
+    A list of up to MOST_LISTED blobs is kept. A longer one is on the disk of this process, for the checks that follow.
+    """
 
     def __init__(self, whole: bool = True) -> None:
         self._packer = zlib.compressobj(6, wbits=_GZIP)
-        self._packed = bytearray()
-        self._whole: bytes | None = None
-        self.count = 0 if whole else MOST_LISTED + 1
+        self._packed: IO[bytes] = io.BytesIO()
+        self._complete = False
+        self.count = 0 if whole else MOST_PACKED + 1
+
+    def close(self) -> None:
+        self._packed.close()
 
     def add(self, blob: Blob) -> None:
-        if self.count < MOST_LISTED:
+        if blob.metadata.get("hdi_isfolder") == "true":
+            return  # how a storage account with a hierarchical namespace shows a folder
+        if self.count < MOST_PACKED:
             row = json.dumps([blob.name, blob.etag.strip('"'), blob.size, blob.md5])
-            self._packed += self._packer.compress(f"{',' if self.count else '['}\n{row}".encode())
-        elif self._packed:
-            self._packed.clear()
+            self._packed.write(self._packer.compress(f"{',' if self.count else '['}\n{row}".encode()))
         self.count += 1
+        if self.count == MOST_LISTED + 1:
+            self._to_disk()
+
+    def _to_disk(self) -> None:
+        packed = tempfile.TemporaryFile()  # noqa: SIM115 (`close` closes the file)
+        self._packed.seek(0)
+        packed.write(self._packed.read())
+        self._packed = packed
 
     def data(self) -> bytes | None:
         """The compressed list; None if the drop has more than MOST_LISTED blobs."""
-        if self.count > MOST_LISTED:
-            return None
-        if self._whole is None:
-            end = b"\n]" if self.count else b"[]"
-            self._whole = bytes(self._packed) + self._packer.compress(end) + self._packer.flush()
-        return self._whole
+        return self._finished().read() if self.count <= MOST_LISTED else None
+
+    def rows(self) -> Callable[[], Iterator[Blob]] | None:
+        """A function for the blobs, without times and metadata; None if the drop has more than MOST_PACKED."""
+        return self._rows if self.count <= MOST_PACKED else None
+
+    def _finished(self) -> IO[bytes]:
+        if not self._complete:
+            self._packed.write(self._packer.compress(b"\n]" if self.count else b"[]") + self._packer.flush())
+            self._complete = True
+        self._packed.seek(0)
+        return self._packed
+
+    def _rows(self) -> Iterator[Blob]:
+        with gzip.GzipFile(fileobj=self._finished(), mode="rb") as lines:
+            for line in lines:
+                if len(row := line.rstrip(b",\n")) > 2:  # not [ or ], alone in their lines, or [] of an empty list
+                    name, etag, size, md5 = json.loads(row)
+                    yield Blob(name, etag, size, md5)
 
 
 def keep_listing(blobs: Blobs, folder: str, listing: PackedListing) -> None:
@@ -244,10 +277,5 @@ def kept_listing(blobs: Blobs, folder: str) -> list[Blob] | None:
         packed = blobs.read(OUTPUT_CONTAINER, f"{folder}/{LISTING}", _LIMIT)
     except NotFound:
         return None
-    return unpacked(packed)
-
-
-def unpacked(packed: bytes) -> list[Blob]:
-    """The blobs of a packed list, without times and metadata."""
     rows = islice(read_json(zlib.decompress(packed, _GZIP), LISTING), MOST_LISTED)
     return [Blob(name, etag, size, md5) for name, etag, size, md5 in rows]

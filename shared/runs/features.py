@@ -9,7 +9,7 @@ depend on runs, and runs must not depend on features.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import cache
@@ -24,6 +24,7 @@ from shared.kernel.facts import Fact
 from shared.kernel.guest import Guest
 from shared.kernel.parts import FeaturePart
 from shared.kernel.person import NOBODY, Person
+from shared.kernel.storage import Blob
 from shared.runs.codes import CancelCode
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import Run
@@ -86,18 +87,19 @@ class RunFinding:
 class Closing:
     """A complete drop just before sealing.
 
-    `folder` will have the generation's list of blobs; `listing` is this list, packed (shared/runs/data.py), None for a
+    `folder` will have the generation's list of blobs. `files` yields the blobs of the closing listing; it is None for a
     drop of too many blobs. `own_job`: the drop's job file has a job of its own, which is not the route's. `declared` is
-    how this job file declares the drop's data, {} if it does not.
+    how this job file declares the drop's data, {} if it does not. `checking` is the folder of a check that an earlier
+    message began, '' for none.
     """
 
     drop: DropKey
     route: Route
     folder: str
-    blobs: int
-    listing: bytes | None
+    files: Callable[[], Iterator[Blob]] | None
     own_job: bool
     declared: Mapping[str, Any] = field(default_factory=dict)
+    checking: str = ""
 
 
 @dataclass(frozen=True)
@@ -113,12 +115,13 @@ class CheckedDrop:
 class Opinion:
     """What a feature says to sealing a drop: `refused` is a reason against it, `note` a sentence for the drop's owner.
 
-    `later`: the feature needs another message to come to its opinion. It finds its own progress again.
+    `later` says how far the feature is if it needs another message to come to its opinion. The feature finds its own
+    progress again.
     """
 
     refused: str = ""
     note: str = ""
-    later: bool = False
+    later: str = ""
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,7 @@ class Feature:
     - `parts`: the feature's parts of a run, one column each
     - `workloads`: kinds of runs
     - `begin`: adds the feature's part to a new run; raises Impossible for a run that can't have the part
+    - `of_data`: adds what is known of the data that a new run reads; also to a run that repeats or continues another
     - `check`: raises Impossible for a requested run that can never start
     - `before_start`: fields of dry runs and of responses to requests for runs
     - `reactions`: reactions to facts, which run after the reactions common to all runs (shared/reactions.py)
@@ -155,6 +159,7 @@ class Feature:
     parts: tuple[FeaturePart[Any], ...] = ()
     workloads: tuple[Workload, ...] = ()
     begin: Callable[[Any, Run, Origin], Run] | None = None
+    of_data: Callable[[Any, Run], Run] | None = None
     check: Callable[[Any, Run], None] | None = None
     before_start: tuple[BeforeStart, ...] = ()
     reactions: Mapping[type[Fact], tuple[Reaction, ...]] = field(default_factory=dict)
@@ -194,6 +199,13 @@ def begun(ports: Any, run: Run, origin: Origin) -> Run:
     """The new run with the parts of all features. Raises Impossible if a feature rejects the run."""
     for feature in features():
         run = feature.begin(ports, run, origin) if feature.begin else run
+    return with_data(ports, run)
+
+
+def with_data(ports: Any, run: Run) -> Run:
+    """The new run with what all features know of the data that the run reads."""
+    for feature in features():
+        run = feature.of_data(ports, run) if feature.of_data else run
     return run
 
 

@@ -34,12 +34,14 @@ class NodePulse:
 class Pulse:
     """What is known of a running run.
 
-    - `began`: when it got its nodes
+    - `began`: when it got its nodes, or when nodes of an elastic run last came or went
     - `grew`: when the log of each rank last grew
     - `pause`: the longest time without a line of the log that the run went on after
     - `paces`: steps a minute that the log reported, of the last checks, oldest first
     - `text`: the end of the log
     - `nodes`: what its nodes use; empty if nobody asked or measured
+    - `stepped_at`: when the log last reported a step of the training; None: not known
+    - `steady_since`: since when steps come without a long pause; None: not known
     """
 
     now: datetime
@@ -49,11 +51,13 @@ class Pulse:
     paces: tuple[float, ...] = ()
     text: str = ""
     nodes: tuple[NodePulse, ...] = ()
+    stepped_at: datetime | None = None
+    steady_since: datetime | None = None
 
     @property
     def last_line_at(self) -> datetime:
-        """When any rank's log last grew; without a log, when the run began."""
-        return max(self.grew.values(), default=self.began)
+        """When any rank's log last grew, but not before the run began: a team that lost a node meets again first."""
+        return max([self.began, *self.grew.values()])
 
     @property
     def silence(self) -> timedelta:

@@ -19,6 +19,7 @@ PAGES = [
     ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "trainers").glob("*/README.md")),
+    *sorted((ROOT / "agents").glob("*/SKILL.md")),
 ]
 LANGUAGES = {"sh", "text", "python", "yaml", "json", "mermaid"}
 _BLOCK = re.compile(r"^(?:<!-- not run: (.*?) -->\n)?```([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -32,8 +32,10 @@ EXECUTED = (
     "docs/your-metrics.md",
     "docs/drops.md",
     "README.md",
+    "agents/trainyard/SKILL.md",
     "docs/jobs.md",
     "docs/clusters.md",
+    "docs/grants.md",
     "docs/operations.md",
     "docs/schedules-and-notices.md",
 )
@@ -107,6 +109,7 @@ runs --sort -accuracy
 compare mnist/again own@latest
 show mnist/again
 show @latest
+report mnist/again
 logs mnist/again
 metrics mnist/again
 metrics mnist/again --png curves.png
@@ -146,6 +149,12 @@ notify list
 notify test n-0123456789abcdef
 notify log n-0123456789abcdef
 notify remove n-0123456789abcdef
+grant create --for json --budget 5 --until 1h --routes mnist --clusters cpu-cluster
+grant list --open
+grant show 0123456789ab
+grant narrow 0123456789ab --budget 3
+grant extend 0123456789ab --at-once 6
+grant revoke 0123456789ab
 admin register
 admin replay
 open @latest --print
@@ -157,7 +166,11 @@ evict own@latest
 rm mnist/again --yes
 cancel own@latest
 """
-ELSEWHERE = {"run": "tests/e2e/test_batchai.py", "admin smoke": "tests/e2e/test_api.py"}  # take minutes of nodes
+ELSEWHERE = {
+    "mcp": "tests/cli/test_mcp_bridge.py",
+    "run": "tests/e2e/test_batchai.py",
+    "admin smoke": "tests/e2e/test_api.py",
+}  # take minutes of nodes
 ELSEWHERE |= dict.fromkeys(("promote", "models", "why", "verify", "reproduce"), "tests/e2e/test_daily.py")  # one story
 SCHEMA = json.loads((ROOT / "schemas" / "cli.json").read_text("utf-8"))
 
@@ -206,6 +219,7 @@ NAMED = {  # a made-up name: the command that lists such things, and the field w
     "20260131T080000-0123abcd": (("leases",), "lease"),
     "s-0123456789abcdef": (("schedule", "list"), "id"),
     "n-0123456789abcdef": (("notify", "list"), "id"),
+    "0123456789ab": (("grant", "list"), "id"),
 }
 
 

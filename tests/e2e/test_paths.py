@@ -21,6 +21,7 @@ routes:
   strict: {trainer: mnist, cluster: cpu-cluster, job_file: forbidden}
   list: {template: list.yaml, cluster: cpu-cluster}
   patient: {template: patient.yaml, cluster: cpu-cluster, nodes: 2}
+  members: {trainer: cifar_elastic, cluster: cpu-cluster, nodes: {min: 1, max: 2}, check: off}
 """
 # The first attempt stays until it is ended; the next one finds what that one wrote, and ends.
 PATIENT = """
@@ -40,6 +41,10 @@ environment: azureml:trainyard@latest
 inputs: {data: {type: uri_folder, path: azureml://datastores/drops/paths/example/}}
 outputs: {models: {type: uri_folder}}
 """
+# Each of two members at work leaves a mark. Whoever is at work beside another one and finds its mark ends.
+MEMBER = """python -m elastic.launch --no-python sh -c
+'[ $WORLD_SIZE = 2 ] && [ -e $0/$RANK ] && exit 0; [ $WORLD_SIZE = 2 ] && touch $0/$RANK; exec sleep 600'
+${{outputs.checkpoints}}"""
 AWAY = {"code": "AllocationFailed", "message": "there are no nodes just now"}
 
 
@@ -142,6 +147,24 @@ def test_a_preempted_node_costs_an_attempt(lab: Lab, becomes: str) -> None:
     assert states[-1] == "completed"
     words = {"queued": "lost its nodes", "failed": "job 2 continues"}
     assert words[becomes] in run["history"][again]["why"]
+
+
+def test_a_lost_member_of_an_elastic_run_is_replaced(lab: Lab) -> None:
+    """Two members meet in the table of the local cloud. Azure takes the first one's node; the other goes on, another
+    job takes the place without costing a resubmission, and both end. test_elastic.py trains like that, each night."""
+    job = json.dumps({"command": " ".join(MEMBER.split("\n"))}).encode()
+    lab.upload("members/two", {"1.bin": b"1", "job.json": job, "_SUCCESS": b""})
+    name = lab.drop_that_is("members/two", "sealed")["run"]
+    mounts = lab.cloud.home / "azureml" / "work" / ".mounts"
+    wait_for(lambda: len([*mounts.glob("*/[01]")]) == 2, PATIENCE, "two members to work together")
+    cluster = f"{lab.cloud.azureml}/control/clusters/cpu-cluster"
+    (node,) = [node for node in lab.control(cluster)["nodes"] if node["job"] == f"{name}-m0-1"]
+    lab.control(f"{cluster}/preempt", {"node": node["id"]})
+    run = lab.archived("members/two")
+
+    assert run["state"] == "completed", run["reason"]
+    assert [member["attempt"] for member in run["elastic"]["members"]] == [2, 1]
+    assert (run["elastic"]["resubmitted"], len(run["elastic"]["losses"])) == (0, 1)
 
 
 @pytest.mark.parametrize("name", ["größe 名前/daten 1#%41.bin", "x/" * 400 + "deep.bin"])

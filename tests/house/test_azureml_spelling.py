@@ -22,6 +22,7 @@ SPELLINGS = re.compile(r"""(?<![\w.])azureml:(?![\s\])}]|$)|["']azureml\.|\$\{\{
 EDGE = {
     "shared/adapters/azureml/": "speaks to Azure ML",
     "shared/jobs/readers/": "reads Azure ML's job files and writes their texts",
+    "shared/grants/guest.py": "reads which data a program's job names, as the program wrote them",
     "cli/files/job_form.py": "reads and writes job files, and may import nothing of shared",
     "cli/files/git.py": "writes the properties of a job file that say which commit its code is",
 }

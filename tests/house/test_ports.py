@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 OF_ALL_NOUNS = {
+    "api/deployment_settings.py": "the settings of the deployment, which belong to no noun",
     "api/queries.py": "a comparison names runs by model, drop, sweep or cluster",
     "api/run_views.py": "calls the comparison",
     "api/today.py": "what the day needs of all nouns, in one answer",
@@ -19,14 +21,17 @@ PARAMETERS = 5
 MOST = 13  # interfaces; a feature needs none of its own where a noun before it has what it takes
 
 
-def protocols() -> Iterator[tuple[Path, ast.ClassDef]]:
-    for path in sorted(SHARED.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"), str(path))):
-            bases = [ast.unparse(base) for base in node.bases] if isinstance(node, ast.ClassDef) else []
-            if isinstance(node, ast.ClassDef) and any(
-                base.startswith(("Protocol", "typing.Protocol")) for base in bases
-            ):
-                yield path.relative_to(SHARED), node
+@cache
+def protocols() -> list[tuple[Path, ast.ClassDef]]:
+    texts = {path: path.read_text("utf-8") for path in sorted(SHARED.rglob("*.py"))}
+    return [found for path, text in texts.items() if "Protocol" in text for found in _protocols(path, text)]
+
+
+def _protocols(path: Path, text: str) -> Iterator[tuple[Path, ast.ClassDef]]:
+    for node in ast.walk(ast.parse(text, str(path))):
+        bases = [ast.unparse(base) for base in node.bases] if isinstance(node, ast.ClassDef) else []
+        if isinstance(node, ast.ClassDef) and any(base.startswith(("Protocol", "typing.Protocol")) for base in bases):
+            yield path.relative_to(SHARED), node
 
 
 def test_ports_are_by_noun() -> None:

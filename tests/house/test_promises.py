@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,25 +19,19 @@ ROOT = Path(__file__).resolve().parents[2]
 IN_PARTS = re.compile(r"AzureWebJobsStorage__(blob|queue|table)ServiceUri")
 
 
-def literals(*folders: str) -> Iterator[tuple[Path, str]]:
-    """The strings of the modules in these folders, except in the table of settings."""
-    for folder in folders:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-                if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                    yield path, node.value
-
-
-def uses(name: str, *folders: str) -> int:
-    """How often these folders have the string."""
-    return sum(value == name for _, value in literals(*folders))
+@cache
+def literals(folder: str) -> tuple[str, ...]:
+    """The strings of the modules in this folder, read once for all settings."""
+    trees = (ast.parse(path.read_text("utf-8")) for path in (ROOT / folder).rglob("*.py"))
+    nodes = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    return tuple(node.value for node in nodes if isinstance(node.value, str))
 
 
 @pytest.mark.parametrize("setting", [name for name in SETTINGS if not IN_PARTS.fullmatch(name)])
 def test_every_setting_is_read(setting: str) -> None:
     """Besides its line in the table of settings, code reads it, or a trigger is bound to it as %SETTING%."""
-    bound = any(f"%{setting}%" in value for _, value in literals("functions"))
-    assert bound or uses(setting, "shared", "functions") >= 2
+    bound = any(f"%{setting}%" in value for value in literals("functions"))
+    assert bound or (literals("shared") + literals("functions")).count(setting) >= 2
 
 
 def test_every_setting_that_is_deployed_is_known() -> None:

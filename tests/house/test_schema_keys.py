@@ -60,6 +60,9 @@ def words(path: Path) -> Iterator[str]:
 # Of these, what a job's document would be asked for; and where other mappings have such a key.
 ASKED = {"code", "command", "environment", "inputs", "limits", "outputs", "properties", "services", "tags"}
 OTHER_MAPPINGS = {
+    "agents/reading.py": {"properties"},  # of a JSON Schema
+    "agents/shown_run.py": {"code"},  # of why a run waits
+    "grants/guest.py": {"code"},  # of why a run waits
     "models/bom.py": {"limits"},  # of a model, as people state them
     "models/card.py": {"command"},  # of our own provenance
     "adapters/tables/drop_table.py": {"code"},  # of a row

@@ -78,7 +78,8 @@ def test_a_cache_beside_functions_is_found(tmp_path: Path) -> None:
 
 def retries(path: Path) -> Iterator[str]:
     """The loops that begin again when a write met another one."""
-    for loop in ast.walk(ast.parse(path.read_text("utf-8"), str(path))):
+    text = path.read_text("utf-8")
+    for loop in ast.walk(ast.parse(text if "Changed" in text else "", str(path))):
         if isinstance(loop, ast.For | ast.While):
             handlers = [each for node in ast.walk(loop) if isinstance(node, ast.Try) for each in node.handlers]
             if any(each.type and "Changed" in ast.unparse(each.type) for each in handlers):
@@ -105,7 +106,8 @@ def test_each_topic_has_a_name_of_its_own() -> None:
         ast.literal_eval(node.args[0])
         for folder in ("shared", "functions")
         for path in sorted((ROOT / folder).rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text("utf-8"), str(path)))
+        if "Topic[" in (text := path.read_text("utf-8"))
+        for node in ast.walk(ast.parse(text, str(path)))
         if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("Topic[")
     ]
     assert len(names) > 10

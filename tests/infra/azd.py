@@ -11,6 +11,7 @@ alone (bicep_provider.go).
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -22,28 +23,24 @@ from tests.infra.declared import INFRA
 PLACE = "/subscriptions/sub/providers/Microsoft.MachineLearningServices/locations/westeurope"
 ANSWERS = json.loads(Path(__file__).with_name("answers.json").read_text("utf-8"))
 STAND_IN = """#!{python} -IS
-import json, pathlib, sys
-folder = pathlib.Path({folder!r})
-arguments = sys.argv[1:]
+import sys  # and nothing else: the hooks call this hundreds of times, and json alone doubles the time of a start
+folder, arguments = {folder!r}, sys.argv[1:]
 told = {{"program": {program!r}, "argv": arguments}}
 if "--body" in arguments:
-    told["body"] = json.loads(pathlib.Path(arguments[arguments.index("--body") + 1][1:]).read_text())
-with (folder / "calls").open("a") as calls:
-    calls.write(json.dumps(told) + "\\n")
+    told["body"] = open(arguments[arguments.index("--body") + 1][1:]).read()
+with open(folder + "/calls", "a") as calls:
+    calls.write(repr(told) + "\\n")
 line = " ".join(arguments)
 if {program!r} == "azd" and arguments[:2] == ["env", "set"]:
-    kept = json.loads((folder / "env").read_text())
-    (folder / "env").write_text(json.dumps(kept | {{arguments[2]: arguments[3]}}))
-seen = [json.loads(call)["argv"] for call in (folder / "calls").read_text().splitlines()]
-for part, answer in json.loads((folder / "answers").read_text()):
-    if part in line:
-        if isinstance(answer, dict) and "then" in answer:  # one answer after the other, the last one again and again
-            asked = sum(part in " ".join(argv) for argv in seen)
-            answer = answer["then"][min(asked, len(answer["then"])) - 1]
-        if isinstance(answer, str):
-            sys.exit(answer) if answer.startswith("ERROR") else print(answer)
-        else:
-            print(json.dumps(answer))
+    import json
+    kept = json.load(open(folder + "/env"))
+    json.dump(kept | {{arguments[2]: arguments[3]}}, open(folder + "/env", "w"))
+seen = [eval(call)["argv"] for call in open(folder + "/calls")]
+for part, printed in eval(open(folder + "/answers").read()):
+    if part in line:  # one answer after the other, the last one again and again
+        asked = sum(part in " ".join(argv) for argv in seen)
+        answer = printed[min(asked, len(printed)) - 1]
+        sys.exit(answer) if answer.startswith("ERROR") else print(answer)
         break
 """
 Answers = list[tuple[str, Any]]
@@ -126,12 +123,19 @@ class Azd:
 
     def hook(self, name: str, answers: Answers) -> tuple[subprocess.CompletedProcess[str], list[dict[str, Any]]]:
         """Run a hook; gives the process and the calls that it made."""
-        (self._folder / "answers").write_text(json.dumps(answers))
+        (self._folder / "answers").write_text(repr([(part, printed(answer)) for part, answer in answers]))
         (self._folder / "calls").write_text("")
         env = {**self.values, "TRAINYARD_PAUSE_SECONDS": "0.01", "PATH": str(self._folder)}
         argv = [sys.executable, str(INFRA / "hooks" / f"{name}.py")]
         done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60)
-        return done, [json.loads(line) for line in (self._folder / "calls").read_text().splitlines()]
+        calls = map(ast.literal_eval, (self._folder / "calls").read_text().splitlines())
+        return done, [call | ({"body": json.loads(call["body"])} if "body" in call else {}) for call in calls]
+
+
+def printed(answer: Any) -> list[str]:
+    """What a program prints for this answer; of several, one at each call."""
+    each = answer["then"] if isinstance(answer, dict) and "then" in answer else [answer]
+    return [one if isinstance(one, str) else json.dumps(one) for one in each]
 
 
 def lines(calls: list[dict[str, Any]]) -> list[str]:

@@ -17,7 +17,7 @@ import yaml
 from local import package
 from tests.infra.declared import ROOT
 
-MOST_FILES, MOST_BYTES = 740, 3_400_000  # 34 files and 264,000 bytes of them are the docs, which the page shows
+MOST_FILES, MOST_BYTES = 770, 3_660_000  # 34 files and 264,000 bytes of them are the docs, which the page shows
 INDEX = """
 import json, pathlib, sys
 from function_app import app

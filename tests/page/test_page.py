@@ -108,6 +108,7 @@ VIEWS = {  # and what is there once a view has its data
     "schedules": ".scroll tr",
     "storage": ".lines li, .scroll tr",
     "health": ".scroll tr",
+    "settings": ".scroll tr",
     "docs": ".prose li",
 }
 

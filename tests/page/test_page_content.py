@@ -36,7 +36,7 @@ def test_a_batch_ai_document_is_explained(lab: Lab) -> None:
     page = lab.page("batchai")
     page.get_by_label("Document").fill("{no")
     page.get_by_role("button", name="Translate").click()
-    expect(page.get_by_role("alert")).to_contain_text("This is no JSON")
+    expect(page.get_by_role("alert")).to_contain_text("This is not JSON")
     page.get_by_label("Document").fill(json.dumps(practitioner()))
     with page.expect_response(re.compile("/imports$")) as told:
         page.get_by_role("button", name="Translate").click()
@@ -222,7 +222,7 @@ def test_the_docs_are_searched_and_read(lab: Lab) -> None:
     page.get_by_label("Search the docs").fill("zzznothing")
     expect(page.get_by_text("0 sections")).to_be_visible()
     page.get_by_label("Search the docs").fill("TensorBoard zzznothing")
-    expect(page.get_by_text("none has all")).to_be_visible()
+    expect(page.get_by_text("no section has all of these words")).to_be_visible()
     expect(page.locator(".found li a", has_text="TensorBoard").first).to_be_visible()
     page.close()
     assert lab.faults == []

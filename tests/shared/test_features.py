@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,8 @@ WORKS_WITH_EVERY_FEATURE = (  # tests of what features add to
     "tests/shared/drops/test_sealing.py",
 )
 OF_FEATURES = ("tests/shared/elastic", "tests/shared/pipelines", "tests/shared/sweeps/test_swept_drops.py")
-FAST = ("-k", "not tables and not dies and not crash")
+FAST = ("-k", "not tables and not dies and not crash and not new_row")  # the last would start a storage emulator
+TOGETHER = tuple(FEATURES[first::3] for first in range(3))  # a third of the features each; alone each night
 SCHEDULES = ("-m", "benchmarks.schedules", "--seed", "0", "--seconds", "1")
 WITHOUT = os.environ.get("TRAINYARD_WITHOUT", "")  # a feature, or all: minutes for each, so only the night has time
 ALL = ("tests/contract", "tests/functions", "tests/shared")
@@ -65,10 +67,10 @@ def test_a_run_is_of_its_own_size() -> None:
     assert len(table_columns(Run)) <= 46
 
 
-@pytest.mark.parametrize("feature", FEATURES)
-def test_without_a_feature_the_rest_works(feature: str, tmp_path: Path) -> None:
-    """A copy of the repository without the feature passes tests of what the feature adds to, and some schedules."""
-    without(feature, tmp_path)
+@pytest.mark.parametrize("features", TOGETHER, ids=lambda features: " ".join(map(_last, features)))
+def test_without_some_features_the_rest_works(features: Sequence[str], tmp_path: Path) -> None:
+    """A copy of the repository without these features passes tests of what they add to, and some schedules."""
+    without(features, tmp_path)
     of_others = [name for name in OF_FEATURES if (tmp_path / name).exists()]
     passes(tmp_path, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *FAST, *WORKS_WITH_EVERY_FEATURE, *of_others)
     passes(tmp_path, *SCHEDULES)
@@ -81,20 +83,19 @@ def test_without_a_feature_every_other_test_passes(feature: str, tmp_path: Path)
     import the feature.
     """
     assert feature in FEATURES
-    without(feature, tmp_path)
+    without([feature], tmp_path)
     left_out = [f"--ignore={name}" for name in TABLES_OF_ALL]
     left_out += [f"--{'deselect' if '::' in each else 'ignore-glob'}={each}" for each in load("check").LONG]
     at_a_time = ("-n", "2", "--maxfail", "20")
     passes(tmp_path, "-m", "pytest", "-q", *at_a_time, "-p", "no:cacheprovider", *left_out, *ALL, seconds=3600)
 
 
-def without(feature: str, folder: Path) -> None:
-    """Copy the repository without the feature: without the feature's line, folder and adapters, the additions of other
+def without(features: Sequence[str], folder: Path) -> None:
+    """Copy the repository without these features: without their lines, folders and adapters, the additions of other
     features, and the tests that import any of these. The copy uses the installed Azurite of this repository.
     """
-    name = feature.rpartition(".")[2]
     files = tracked()
-    gone = {path for path in files if _is_of(path, name)}
+    gone = {path for path in files if any(_is_of(path, _last(feature)) for feature in features)}
     modules = {module(ROOT / path) for path in gone if path.endswith(".py")}
     tests = {path: set(imports(ROOT / path)) for path in files if path.startswith("tests/") and path.endswith(".py")}
     while more := {
@@ -112,8 +113,16 @@ def without(feature: str, folder: Path) -> None:
         (folder / ".trainyard").mkdir()
         (folder / ".trainyard" / "node").symlink_to(node.resolve(), target_is_directory=True)
     listed = folder / "shared" / "features.py"
-    kept = [line for line in listed.read_text("utf-8").splitlines(keepends=True) if f'"{feature}"' not in line]
+    kept = [
+        line
+        for line in listed.read_text("utf-8").splitlines(keepends=True)
+        if not any(f'"{each}"' in line for each in features)
+    ]
     listed.write_text("".join(kept), "utf-8")
+
+
+def _last(feature: str) -> str:
+    return feature.rpartition(".")[2]
 
 
 def _is_of(path: str, name: str) -> bool:

@@ -21,8 +21,8 @@ from shared.api.signature import signature
 from shared.jobs.readers.azureml import read_job
 from shared.kernel import parsing
 from shared.kernel.errors import TrainyardError
-from shared.kernel.operation import Operation
-from shared.kernel.person import Person
+from shared.kernel.operation import CODER, Operation
+from shared.kernel.person import PROGRAM, Person
 from shared.kernel.reply import Caller, Reply
 from shared.models.decide import ChangeRequest
 from shared.models.promote import promote_run
@@ -95,7 +95,23 @@ def everything_happens(world: World) -> dict[str, list[str]]:
     return {
         "run": [run.name for run in world.runs.newest(50)], "model": models, "version": ["1"], "route": ["mnist"],
         "name": ["a"], "schedule": [schedule], "subscription": [each.id for each in world.notices.all()],
+        "grant": granted(world),
     }  # fmt: skip
+
+
+def granted(world: World) -> list[str]:
+    """A grant whose program submits a run; the secret of its token is planted as SECRET, so no answer may have it."""
+    if not any(each.name == "create_grant" for each in OPERATIONS):
+        return []
+    create_grant = signature_of("create_grant")
+    caller = Caller("keys", ANN, True, CODER)
+    body = {"purpose": "x", "budget": 5, "until": "23:59", "may": ["read", "submit"], "routes": ["mnist"]}
+    body |= {"clusters": ["cpu-cluster"]}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("secrets.token_urlsafe", lambda _: SECRET)
+        made = create_grant.function(world.system, parsing.convert(body, create_grant.body), caller)
+    assert SECRET in made["token"]
+    return [made["id"]]
 
 
 def promoted(world: World) -> list[str]:
@@ -122,6 +138,8 @@ def answers(world: World, operation: Operation, names: dict[str, list[str]]) -> 
         "ports": world.system, "post": world.post, "schedules": world.schedules, "removals": world.removals,
         "by": ANN, "caller": Caller("keys", ANN, True), "range_header": None,
     }  # fmt: skip
+    if operation.name == "get_own_grant":
+        given["caller"] = Caller("grant", Person("x", f"{PROGRAM}{names['grant'][0]}"), False)
     for values in itertools.product(*(names.get(part, []) for part in declared.path)):
         path = dict(zip(declared.path, values, strict=True))
         try:
@@ -161,6 +179,7 @@ def test_no_secret_leaves_the_system(world: World, caplog: pytest.LogCaptureFixt
     told["log"] = [record.getMessage() for record in caplog.records]
     told["notices"] = [text_of(post) for post in world.sender.posts]
     told["events"] = [text_of(event.data) for event in world.events.published]
+    told["records"] = [repr(vars(each)) for each in world.journals.values()]
     told["output"] = [text_of(each.data) for each in world.blobs.containers["output"].values()]
     assert any("provenance" in name for name in world.blobs.containers["output"])
     assert all(told[where] for where in ("log", "notices", "events", "output"))

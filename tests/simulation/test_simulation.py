@@ -82,8 +82,8 @@ def test_a_seed_says_everything(tmp_path: Path) -> None:
     assert re.sub(r"(/\S*)?\btmp\w+", "trainers", there).splitlines()[:-1] == here
 
 
-def first_broken(trainers: Path, likely: int) -> Outcome | None:
-    return next((outcome for seed in (likely, *range(SEEDS)) if (outcome := play(seed, trainers)).broken), None)
+def first_broken(trainers: Path, likely: tuple[int, ...]) -> Outcome | None:
+    return next((outcome for seed in (*likely, *range(SEEDS)) if (outcome := play(seed, trainers)).broken), None)
 
 
 class Unheard(Fact):
@@ -101,12 +101,12 @@ def never_made(models: Models, write: Write) -> bool:
     return False
 
 
-LEFT_OUT = {  # the last is a seed that found it, which is tried first
-    "the second statement that a run was submitted": (follow, "RunSubmitted", Unheard, "RunSubmitted", 127),
-    "the first statement that a run was submitted": (submit, "RunSubmitted", Unheard, "RunSubmitted", 0),
-    "the statement that a run was archived": (archive, "RunArchived", Unheard, "RunArchived", 0),
-    "the question whether a version was made": (promote, "_is_made", never_made, "has no signature", 93),
-    "the look after a cluster's change": (scaling, "_came_meanwhile", nothing, "stays at zero", 345),
+LEFT_OUT = {  # the last are seeds that found it, which are tried first; other code makes other schedules of a seed
+    "the second statement that a run was submitted": (follow, "RunSubmitted", Unheard, "RunSubmitted", (127, 243, 323)),
+    "the first statement that a run was submitted": (submit, "RunSubmitted", Unheard, "RunSubmitted", ()),
+    "the statement that a run was archived": (archive, "RunArchived", Unheard, "RunArchived", ()),
+    "the question whether a version was made": (promote, "_is_made", never_made, "has no signature", (200, 361, 376)),
+    "the look after a cluster's change": (scaling, "_came_meanwhile", nothing, "stays at zero", (345, 519, 523)),
 }
 
 

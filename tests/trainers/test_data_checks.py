@@ -6,6 +6,7 @@ import gzip
 import pickle
 import shutil
 import struct
+import sys
 import tarfile
 import zipfile
 import zlib
@@ -45,6 +46,34 @@ def test_published_data_passes(kind: str, whole: bool) -> None:
     assert result.verdict is not Severity.REFUSE, words(result)
     assert {finding.code for finding in result.of(Severity.WARN)} <= {"type"}  # ants have a .gif that says "not found"
     assert sum(result.card.totals.values()) > 300
+
+
+def test_noise_inside_a_jpeg_is_damage(tmp_path: Path) -> None:
+    """A block of 4 KiB in the pixels holds bytes that no JPEG has there; bytes after the end are no damage."""
+    content = picture(tmp_path / "a.jpg", size=(200, 200)).read_bytes()
+    middle = len(content) // 2
+    block = np.random.default_rng(1).bytes(4096)
+    damaged = content[:middle] + block + content[middle + 4096 :]
+    assert "its pixels are damaged" in pictures.inspect(damaged, b"", len(content)).broken
+    for whole in (content, content + block):
+        assert not pictures.inspect(whole, b"", len(whole)).broken
+
+
+def test_pictures_are_decoded_where_pillow_is(ants: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A TIFF without its last rows has a whole header; the card says how many pictures were not decoded."""
+    damaged = picture(ants / "train" / "ant" / "scan.tif", size=(90, 90))
+    cut(damaged, 0.7)
+    told = [check(Folder(ants), Task({"kind": "image_folder"}, Settings(decode=on))) for on in (False, True)]
+    assert ["scan.tif" in words(each) for each in told] == [False, True]
+    assert [each.card.read for each in told] == [
+        "All 29 were read. The pixels of 29 of them were not decoded.",
+        "All 29 were read.",
+    ]
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    assert (
+        "29 of them were not decoded"
+        in check(Folder(ants), Task({"kind": "image_folder"}, Settings(decode=True))).card.read
+    )
 
 
 @pytest.fixture
@@ -186,8 +215,8 @@ def test_a_long_check_goes_on(ants: Path) -> None:
         picture(ants / "train" / "ant" / f"more{number}.jpg", number)
     with pytest.raises(Unfinished) as error:
         check(Folder(ants), Task({"kind": "image_folder"}, late=lambda: True))
-    assert 0 < len(error.value.read) < 128
-    known = {path: each for path, each in error.value.read.items() if path != "train/ant/00.jpg"}
+    assert 0 < len(error.value.known) < 128
+    known = {path: each for path, each in error.value.known.items() if path != "train/ant/00.jpg"}
     later = check(Folder(ants), Task({"kind": "image_folder"}, known=known))
     assert later == checked(ants, "image_folder")
 

@@ -7,15 +7,20 @@ import json
 import socket
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import metrics
 import pytest
 import torch
+import training
+from meeting import Place
 from metrics import Metrics
 from speed import Speed
 from speed import add_arguments as add_speed
+from torch.nn.parallel import DistributedDataParallel
 
+from shared.usage import api as usage_api
 from tests.trainers import launch as run
 
 
@@ -249,3 +254,35 @@ def test_a_row_is_json(tmp_path: Path) -> None:
     with Metrics(tmp_path, 0) as rows:
         rows.write(10, 2, train_loss=0.5)
     assert list(json.loads((tmp_path / "metrics.jsonl").read_text())) == ["time", "step", "epoch", "train_loss"]
+
+
+def test_each_metric_that_the_app_reads_is_written() -> None:
+    """`show` says where the time went from these names; a name that no trainer writes says nothing."""
+    read = {value for name, value in vars(usage_api).items() if name.isupper() and str(value).endswith("_share")}
+    written = (Path(training.__file__)).read_text(encoding="utf-8")
+    assert len(read) == 3
+    assert {name for name in read if f'"{name}"' not in written} == set()
+
+
+def test_a_process_says_how_long_it_waits_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exposed part of the exchange of one step, times the steps; nothing before the first row, or alone."""
+    made, rows = object.__new__(DistributedDataParallel), []
+    torch.nn.Module.__init__(made)
+    found = {"backward_comm_time": 70_000_000, "backward_compute_comm_overlap_time": 20_000_000}
+    monkeypatch.setattr(DistributedDataParallel, "_get_ddp_logging_data", lambda _self: found)
+    monkeypatch.setattr(DistributedDataParallel, "_set_ddp_runtime_logging_sample_rate", lambda _self, _rate: None)
+    kept = SimpleNamespace(write=lambda step, _epoch, **values: rows.append((step, values)))
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], 0.1)
+    t = training.Training.__new__(training.Training)
+    vars(t).update(
+        model=made, place=Place(0, 2, "env://", "gloo"), metrics=kept, optimizer=optimizer,
+        position=SimpleNamespace(step=10, epoch=1), device=torch.device("cpu"), saved=0.0,
+        last_row_at=0.0, last_row_step=None,
+    )  # fmt: skip
+    t.row(1.0, 0.0)
+    t.position.step = 20
+    t.row(1.0, 0.0)
+    t.place = Place(0, 1, "env://", "gloo")
+    t.position.step = 30
+    t.row(1.0, 0.0)
+    assert [values.get("others_wait_share") for _, values in rows] == [None, pytest.approx(0.5), None]

@@ -80,6 +80,8 @@ def test_every_row_says_how_it_went(two: Training) -> None:
         assert 0 <= row["data_wait_share"] <= 1
         assert row["images_per_second"] > 0
         assert row["peak_memory_mib"] > 50
+        assert 0 <= row.get("others_wait_share", 0) <= 1
+    assert [row["step"] for row in rows if "others_wait_share" not in row] == [10]  # the first says since when
     steps = [(row["step"], row["epoch"]) for row in two.rows if "test_accuracy" in row and "test_loss" in row]
     assert steps == [(23 * epoch, epoch) for epoch in range(1, 11)]
 
@@ -186,7 +188,7 @@ def test_stopped_and_resumed_it_ends_as_if_nothing_had_been(
         assert here(*args) == 143
     assert here(*args) == 0
     resumed = Training([], tmp_path / "m")
-    saved = {"save_share"}  # in the rows after a checkpoint: when one is due depends on the clock
+    saved = {"save_share", "others_wait_share"}  # the first depends on the clock, the second on other processes
     assert [(row["step"], row.keys() - saved) for row in resumed.rows] == [
         (row["step"], row.keys() - saved) for row in two.rows
     ]

@@ -24,8 +24,8 @@ def read(reader: Reader) -> Found | None:
     if not train:
         return None
     folder = train.rpartition("/")[0]
-    beside = sorted(path for path in reader.paths if path.rpartition("/")[0] == folder)
-    val = next((path for path in beside if path.rpartition("/")[2].startswith("val") and path.endswith(".csv")), "")
+    beside = sorted(path for path in reader.paths if path.endswith(".csv") and path.rpartition("/")[0] == folder)
+    val = next((path for path in beside if path.rpartition("/")[2].startswith("val")), "")
     files = tuple(filter(None, (train, val)))
     parts = [_part(reader, path) for path in files]
     listed = joined(folder, "classes.csv")

@@ -10,8 +10,8 @@ from . import archive, kinds, listing
 from .archive import Overfull
 from .card import Card
 from .data import Data, Settings, TooSlow
+from .files import files_of
 from .findings import DataError, Finding, Severity
-from .pictures import Picture
 from .source import PACKED, Source, is_data
 
 
@@ -39,7 +39,8 @@ class Task:
     partial: bool = False
     only_list: bool = False
     late: Callable[[], bool] = lambda: False
-    known: Mapping[str, Picture] = field(default_factory=dict)
+    over: Callable[[], bool] = lambda: False
+    known: Mapping[str, Any] = field(default_factory=dict)
     seed: str = ""
 
 
@@ -47,7 +48,7 @@ def check(source: Source, task: Task) -> Result:
     """Check the data set. Raises Unfinished when the time is over before the end."""
     data = _data(source, task)
     data.card.kind = str(task.declared.get("kind", ""))
-    if not data.files:
+    if not data.files.count:
         data.findings.refuse("no_files", "the drop: expected data, found no file")
         return result(data)
     alone = _only_archive(data)
@@ -89,22 +90,24 @@ def result(data: Data) -> Result:
 
 
 def _data(source: Source, task: Task) -> Data:
-    files = [file for file in source.files if is_data(file.path)]
     return Data(
-        source, files, task.settings, task.declared, task.partial, task.only_list, task.late, task.known, task.seed
+        source,
+        files_of(file for file in source.files if is_data(file.path)),
+        task.settings,
+        task.declared,
+        **{name: getattr(task, name) for name in ("partial", "only_list", "late", "over", "known", "seed")},
     )
 
 
 def _only_archive(data: Data) -> str:
     """Return the archive that is alone in the top folder, which trainers unpack; '' if there is none."""
-    top = {file.path.split("/")[0] for file in data.files}
-    path = data.files[0].path
-    return path if len(top) == 1 and len(data.files) == 1 and archive.is_archive(path) and "/" not in path else ""
+    path = next(data.files.paths())
+    return path if data.files.count == 1 and archive.is_archive(path) and "/" not in path else ""
 
 
 def _inside(data: Data, path: str, task: Task) -> Data:
     """Return the data set that an archive holds, with what is wrong with its entries."""
-    entries = archive.opened(data.source, path, data.files[0].size, task.late)
+    entries = archive.opened(data.source, path, data.file(path).size, task.over)
     inside = _data(entries, task)
     inside.settings = replace(task.settings, threads=1)
     inside.close = entries.close
@@ -115,9 +118,10 @@ def _inside(data: Data, path: str, task: Task) -> Data:
         inside.findings.warn(
             "same_entry", f"{path}: of entries with the same name, the last one counts:", entries.twice
         )
-    if not inside.files:
+    if not inside.files.count:
         inside.findings.refuse("no_files", f"{path}: expected files, found none")
     if nested := [file.path for file in inside.files if file.path.lower().endswith(PACKED)]:
-        inside.findings.warn("archive_inside", f"{path} holds archives, which are not unpacked:", nested)
+        every = inside.files.every(nested)
+        inside.findings.warn("archive_inside", f"{path} holds archives, which are not unpacked:", every)
     listing.check(inside)
     return inside

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 from . import pictures, sample
 from .card import Card, modes_of, three
+from .files import Files
 from .findings import Findings
 from .pictures import Picture
 from .source import File, Source
+from .whole_picture import decoding_problem
 
-AT_ONCE = 64  # pictures between two looks at the clock
+AT_ONCE = 64  # files that are read between two looks at the clock
+MOST_EMPTY = 10_000  # empty pictures that all count; more count only as far as they are in the sample
+EMPTY = Picture(broken="it is empty")
 WHOLE_PICTURE = 4 * pictures.EDGE  # bytes; a smaller picture is read whole, which is one request instead of two
 
 
@@ -28,21 +31,22 @@ class Settings:
     few: int = 10  # warn about fewer training files of a class
     document: int = 16 << 20  # bytes of one file of annotations, text or a table that is read
     threads: int = 16
+    decode: bool = False  # pictures, where Pillow is installed
 
 
 ROUTE_KEYS = ("sample", "broken", "balance", "few")
 
 
 class Unfinished(Exception):
-    """The time is over. `read` are the pictures that were read, with which another check continues."""
+    """The time is over. `known` is what was read of `done` files out of `wanted`; another check continues with it."""
 
-    def __init__(self, read: Mapping[str, Picture]) -> None:
-        super().__init__("The check needs more time.")
-        self.read = read
+    def __init__(self, known: Mapping[str, Any], done: int, wanted: int) -> None:
+        super().__init__(f"The check needs more time: {done:,} of {wanted:,} files were read.")
+        self.known, self.done, self.wanted = known, done, wanted
 
 
 class TooSlow(Exception):
-    """The time is over in a file that has to be read from its beginning."""
+    """The time is over in one file, which has to be read from its beginning."""
 
 
 @dataclass
@@ -50,66 +54,98 @@ class Data:
     """A data set under a check.
 
     `options` is the declaration of the data. `partial`: the files are only the first of a longer list, so nothing can
-    be said about what is missing. `only_list`: no file can be read. `late` tells that the time is over; `known` are
-    pictures that an earlier part of the check read. `seed` chooses the sample.
+    be said about what is missing. `only_list`: no file can be read. `late` tells that another message should continue,
+    and `over` that this one must end now. `known` is what an earlier part of the check read of files. `seed` chooses
+    the sample.
     """
 
     source: Source
-    files: Sequence[File]
+    files: Files
     settings: Settings = field(default_factory=Settings)
     options: Mapping[str, Any] = field(default_factory=dict)
     partial: bool = False
     only_list: bool = False
     late: Callable[[], bool] = lambda: False
-    known: Mapping[str, Picture] = field(default_factory=dict)
+    over: Callable[[], bool] = lambda: False
+    known: Mapping[str, Any] = field(default_factory=dict)
     seed: str = ""
     findings: Findings = field(default_factory=Findings)
     card: Card = field(default_factory=Card)
     left_out: list[str] = field(default_factory=list)  # files too large to be read
     close: Callable[[], object] = lambda: None
 
-    @cached_property
-    def by_path(self) -> dict[str, File]:
-        return {file.path: file for file in self.files}
+    def file(self, path: str) -> File:
+        """Return the file of a path that is there. Raises KeyError for another path."""
+        if (found := self.files.find(path)) is None:
+            raise KeyError(path)
+        return found
+
+    def number(self, stand_ins: Iterable[str]) -> int:
+        """Return how many files there are for which these stand."""
+        return sum(map(self.files.number, stand_ins))
 
     def content(self, path: str) -> bytes | None:
         """Return a file's content; None if it is larger than a check reads."""
-        size = self.by_path[path].size
+        size = self.file(path).size
         if self.only_list or size > self.settings.document:
             self.left_out.append(path)
             return None
         return self.source.read(path, 0, size) if size else b""
 
-    def chosen(self, paths: Sequence[str]) -> list[str]:
+    def chosen(self, paths: Iterable[str]) -> list[str]:
         """Return the paths to read: all, if reading all takes only seconds, otherwise a sample."""
         if self.only_list:
             return []
         return list(paths) if self.source.whole else sample.choose(paths, self.settings.sample, self.seed)
 
-    def pictures(self, paths: Sequence[str]) -> dict[str, Picture]:
-        """Return what is known of a sample of these pictures. Empty ones are known from the list.
+    def read(self, paths: Sequence[str], work: Callable[[File], Any], at_once: int, threads: int = 1) -> dict[str, Any]:
+        """Return what `work` says of each file, which can be written as JSON. What is known is not asked for again.
 
+        Raises Unfinished when the time is over, but not before `at_once` more files were read.
+        """
+        read = {path: self.known[path] for path in paths if path in self.known}
+        left = [path for path in paths if path not in read]
+        with ThreadPoolExecutor(min(threads, self.settings.threads), "files") as pool:
+            for start in range(0, len(left), at_once):
+                some = left[start : start + at_once]
+                read |= zip(some, pool.map(work, map(self.file, some)), strict=True)
+                if start + at_once < len(left) and self.late():
+                    raise Unfinished(read, len(read), len(paths))
+        return {path: read[path] for path in paths}
+
+    def pictures(self, stand_ins: Sequence[str], alone: bool = False) -> dict[str, Picture]:
+        """Return what is known of a sample of the pictures for which these stand, or of these `alone`.
+
+        Empty ones are known from the list.
         Raises Unfinished when the time is over, but not before it read AT_ONCE more.
         """
-        read = {path: Picture(broken="it is empty") for path in paths if not self.by_path[path].size}
-        wanted = list(self.chosen([path for path in paths if path not in read]))
-        read |= {path: self.known[path] for path in wanted if path in self.known}
-        left = [path for path in wanted if path not in read]
-        with ThreadPoolExecutor(self.settings.threads, "pictures") as pool:
-            for start in range(0, len(left), AT_ONCE):
-                some = left[start : start + AT_ONCE]
-                read |= zip(some, pool.map(self._picture, some), strict=True)
-                if start + AT_ONCE < len(left) and self.late():
-                    raise Unfinished(read)
-        self.card.read = sample.sentence(sum(bool(each.broken) for each in read.values()), len(read), len(paths))
+        every, number = (iter, len) if alone else (self.files.every, self.number)
+        empty = [path for path in stand_ins if not self.file(path).size]
+        if number(empty) > MOST_EMPTY:
+            empty = []
+        read = dict.fromkeys(every(empty), EMPTY)
+        wanted = self.chosen(every([path for path in stand_ins if path not in read]))
+        rows = self.read(wanted, self._picture, AT_ONCE, self.settings.threads)
+        read |= {path: Picture(*row) for path, row in rows.items()}
+        broken = sum(bool(each.broken) for each in read.values())
+        blind = sum(not each.broken and not each.pixels for each in read.values())
+        pixels = f" The pixels of {blind:,} of them were not decoded." if blind else ""
+        self.card.read = sample.sentence(broken, len(read), number(stand_ins)) + pixels
         return read
 
-    def _picture(self, path: str) -> Picture:
-        size = self.by_path[path].size
+    def _picture(self, file: File) -> list[Any]:
+        path, size = file.path, file.size
         if size <= WHOLE_PICTURE or self.source.whole:
-            return pictures.inspect(self.source.read(path, 0, size), b"", size)
+            content = self.source.read(path, 0, size)
+            return list(astuple(self._decoded(pictures.inspect(content, b"", size), content)))
         head = self.source.read(path, 0, pictures.EDGE)
-        return pictures.inspect(head, self.source.read(path, size - pictures.EDGE, pictures.EDGE), size)
+        tail = self.source.read(path, size - pictures.EDGE, pictures.EDGE)
+        return list(astuple(pictures.inspect(head, tail, size)))
+
+    def _decoded(self, picture: Picture, content: bytes) -> Picture:
+        """Return the picture after an attempt to decode it, if the settings say so and nothing is known against it."""
+        said = decoding_problem(content) if self.settings.decode and not picture.broken else None
+        return picture if said is None else replace(picture, broken=said, pixels=not said)
 
     def describe(self, read: Mapping[str, Picture]) -> None:
         """Put what is known of the pictures into the card, and find what is strange about those that can be decoded."""

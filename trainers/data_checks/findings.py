@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import islice
+from typing import Any
 
 NAMED = 10  # names per finding
 LONGEST = 160  # characters of a name in a finding
@@ -63,16 +65,17 @@ class Findings:
     _complaints: dict[tuple[Severity, str], list[str]] = field(default_factory=dict)
     _counts: dict[tuple[Severity, str], int] = field(default_factory=dict)
 
-    def add(self, severity: Severity, code: str, sentence: str, names: Iterable[str] = ()) -> None:
-        """Add a finding. With names, the sentence ends with a colon."""
-        every = [plain(name) for name in names]
-        self.made.append(Finding(severity, code, sentence, tuple(every[:NAMED]), len(every)))
+    def add(self, severity: Severity, code: str, sentence: str, names: Iterable[str] = (), count: int = 0) -> None:
+        """Add a finding. With names, the sentence ends with a colon. `count` is how many there are, if not these."""
+        rest = iter(names)
+        first = tuple(plain(name) for name in islice(rest, NAMED))
+        self.made.append(Finding(severity, code, sentence, first, count or len(first) + sum(1 for _ in rest)))
 
     def refuse(self, code: str, sentence: str, names: Iterable[str] = ()) -> None:
         self.add(Severity.REFUSE, code, sentence, names)
 
-    def warn(self, code: str, sentence: str, names: Iterable[str] = ()) -> None:
-        self.add(Severity.WARN, code, sentence, names)
+    def warn(self, code: str, sentence: str, names: Iterable[str] = (), count: int = 0) -> None:
+        self.add(Severity.WARN, code, sentence, names, count)
 
     def note(self, code: str, sentence: str, names: Iterable[str] = ()) -> None:
         self.add(Severity.NOTE, code, sentence, names)
@@ -96,6 +99,22 @@ class Findings:
             yield
         except DataError as error:
             self.refuse(code, str(error))
+
+    def rows(self) -> list[list[Any]]:
+        """Return what was found as values that can be written as JSON, for `merge`."""
+        made = [[each.severity, each.code, each.sentence, list(each.names), each.count] for each in self.made]
+        return made + [[*key, None, kept, self._counts[key]] for key, kept in self._complaints.items()]
+
+    def merge(self, rows: Iterable[Sequence[Any]]) -> None:
+        """Add what other Findings found (`rows`)."""
+        for severity, code, sentence, names, count in rows:
+            if sentence is not None:
+                self.made.append(Finding(Severity(severity), code, sentence, tuple(names), count))
+                continue
+            key = Severity(severity), code
+            kept = self._complaints.setdefault(key, [])
+            kept += names[: NAMED - len(kept)]
+            self._counts[key] = self._counts.get(key, 0) + count
 
     def all(self) -> list[Finding]:
         """Return every finding, the most severe first."""

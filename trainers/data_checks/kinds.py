@@ -32,7 +32,7 @@ def check_files(data: Data) -> None:
     listing.empty_files(data, Severity.WARN)
     splits = {file.path: split_of(file.path) or "all" for file in data.files}
     for split in sorted(set(splits.values())):
-        data.card.count(split, {"files": sum(each == split for each in splits.values())})
+        data.card.count(split, {"files": data.number(path for path, each in splits.items() if each == split)})
     listing.duplicates(data, splits)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from heapq import merge
+from itertools import chain, islice
 
 from .data import Data
-from .findings import Severity
-from .source import PACKED, File
+from .files import Label, Same
+from .findings import NAMED, Severity
+from .source import PACKED
 
 LONGEST = 255  # bytes of the name of a file or folder, on every common file system
 MOST = 1_000_000  # files; an archive with more is not unpacked, and a mounted folder takes hours to read
@@ -15,62 +18,79 @@ MOST = 1_000_000  # files; an archive with more is not unpacked, and a mounted f
 
 def check(data: Data) -> None:
     """Find names that differ only in case, and too many files; describe the sizes."""
-    data.card.files, data.card.bytes = len(data.files), sum(file.size for file in data.files)
-    data.card.sizes = [file.size for file in _three(data.files)]
-    spellings: dict[str, list[str]] = defaultdict(list)
-    for file in data.files:
-        spellings[file.path.lower()].append(file.path)
-    if twins := [" and ".join(same) for same in spellings.values() if len(same) > 1]:
+    data.card.files, data.card.bytes, data.card.sizes = data.files.count, data.files.bytes, data.files.sizes()
+    if twins := [" and ".join(same[:NAMED]) for same in data.files.twins()]:
         data.findings.warn("case", "Names differ only in upper and lower case, and are one file on some disks:", twins)
-    if long := [file.path for file in data.files if any(len(part.encode()) > LONGEST for part in file.path.split("/"))]:
-        data.findings.refuse("long_name", f"No node can store a name of more than {LONGEST} bytes:", long)
-    if len(data.files) > MOST:
+    long = (path for path in data.files.paths() if len(path) * 4 > LONGEST and _is_long(path))
+    if first := next(long, ""):
+        message = f"No node can store a name of more than {LONGEST} bytes:"
+        data.findings.refuse("long_name", message, chain([first], long))
+    if data.files.count > MOST:
         data.findings.warn(
-            "many_files", f"{len(data.files):,} files are more than a trainer reads well: pack them into archives."
+            "many_files", f"{data.files.count:,} files are more than a trainer reads well: pack them into archives."
         )
 
 
-def _three(files: object) -> list[File]:
-    every = sorted(files, key=lambda file: file.size)  # type: ignore[call-overload]
-    return [every[0], every[len(every) // 2], every[-1]] if every else []
+def _is_long(path: str) -> bool:
+    return any(len(part.encode()) > LONGEST for part in path.split("/"))
 
 
 def empty_files(data: Data, severity: Severity, matters: Callable[[str], bool] = lambda _: True) -> None:
     """Find files without content."""
     if names := [file.path for file in data.files if not file.size and matters(file.path)]:
-        data.findings.add(severity, "empty_file", "Files are empty:", names)
+        data.findings.add(severity, "empty_file", "Files are empty:", data.files.every(names))
 
 
 def packed(data: Data, unread: Callable[[str], bool] = lambda _: True) -> None:
     """Find archives among the files: a trainer unpacks only an archive that is alone in its drop."""
     if names := [file.path for file in data.files if file.path.lower().endswith(PACKED) and unread(file.path)]:
         sentence = "Archives are not unpacked, because a trainer unpacks only an archive that is alone in its drop:"
-        data.findings.warn("archive_inside", sentence, names)
+        data.findings.warn("archive_inside", sentence, data.files.every(names))
 
 
-def duplicates(data: Data, split_of: Mapping[str, str], class_of: Mapping[str, str] | None = None) -> None:
+@dataclass
+class Equals:
+    """Groups of equal files: how many, how many files beyond the first of each, and the first groups by name."""
+
+    groups: int = 0
+    more: int = 0
+    first: list[list[str]] = field(default_factory=list)
+
+    def add(self, same: Same) -> None:
+        self.groups += 1
+        self.more += same.files - 1
+        self.first = list(islice(merge(self.first, [same.paths]), NAMED))
+
+    def warn(self, data: Data, code: str, sentence: str) -> None:
+        if self.groups:
+            names = (" = ".join(paths) for paths in self.first)
+            data.findings.warn(code, sentence, names, self.groups)
+
+
+def duplicates(
+    data: Data, split_of: Mapping[str, str], class_of: Mapping[str, str] | None = None, alone: bool = False
+) -> None:
     """Find files with the same content: across splits, with different classes, and within a split.
 
-    The maps give the split and the class of the files that count. Files without an MD5 are not compared.
+    The maps give the split and the class of the files that count, by the file that stands for them, or `alone` by
+    their own paths. Files without an MD5 are not compared.
     """
-    groups: dict[tuple[str, int], list[str]] = defaultdict(list)
-    for file in data.files:
-        if file.md5 and file.size and file.path in split_of:
-            groups[file.md5, file.size].append(file.path)
-    same = [sorted(paths) for paths in groups.values() if len(paths) > 1]
-    across = [paths for paths in same if len({split_of[path] for path in paths}) > 1]
-    labels = class_of or {}
-    mixed = [paths for paths in same if len({labels[path] for path in paths if path in labels}) > 1]
-    within = [paths for paths in same if paths not in across and paths not in mixed]
-    data.card.duplicates = {"within": sum(len(paths) - 1 for paths in within), "across": len(across)}
-    findings = data.findings
-    if across:
-        sentence = "The same file is in several splits, so what is tested was also trained on:"
-        findings.warn("leakage", sentence, [" = ".join(paths) for paths in across])
-    if mixed:
-        findings.warn("two_classes", "The same file is in several classes:", [" = ".join(paths) for paths in mixed])
-    if within:
-        findings.warn("duplicates", "Files have the same content:", [" = ".join(paths) for paths in within])
+    across, mixed, within = Equals(), Equals(), Equals()
+    classes = class_of or {}
+
+    def label(path: str, stand_in: str) -> Label | None:
+        known = path if alone else stand_in
+        return (split_of[known], classes.get(known, "")) if known in split_of else None
+
+    for same in data.files.same(label):
+        is_across, is_mixed = (len({each[at] for each in same.labels}) > 1 for at in (0, 1))
+        for kind, counts in ((across, is_across), (mixed, is_mixed), (within, not (is_across or is_mixed))):
+            if counts:
+                kind.add(same)
+    data.card.duplicates = {"within": within.more, "across": across.groups}
+    across.warn(data, "leakage", "The same file is in several splits, so what is tested was also trained on:")
+    mixed.warn(data, "two_classes", "The same file is in several classes:")
+    within.warn(data, "duplicates", "Files have the same content:")
 
 
 def balance(data: Data, split: str, counts: Mapping[str, int]) -> None:

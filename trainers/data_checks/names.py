@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from .findings import DataError
 
@@ -57,15 +57,14 @@ def joined(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder and name else folder or name
 
 
-def first_match(paths: Iterable[str], patterns: Iterable[str], place: str) -> str:
+def first_match(paths: Collection[str], patterns: Iterable[str], place: str) -> str:
     """Return the first path that a pattern matches, in the top folder or up to two folders below it; '' for none.
 
     In a pattern, `*` stands for any part of a name. Raises DataError if one pattern matches several files.
     """
-    every = sorted(paths)
     for pattern in patterns:
         expression = re.compile("(?:[^/]+/){0,2}" + "[^/]*".join(map(re.escape, pattern.split("*"))))
-        found = [path for path in every if expression.fullmatch(path)]
+        found = sorted(path for path in paths if expression.fullmatch(path))
         if len(found) > 1:
             raise DataError(
                 f"{place}: expected one {pattern}, found {', '.join(joined(place, each) for each in found)}"

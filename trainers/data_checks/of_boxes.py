@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from . import detection, listing, sample
 from .boxes import Boxed, Found, Reader
 from .data import Data, broken_of
-from .findings import Severity, plain
+from .files import Paths
+from .findings import NAMED, Severity, plain
 from .pictures import EXTENSIONS, Picture
 from .source import PACKED
 
@@ -25,7 +27,7 @@ def check(data: Data) -> None:
         return
     small = SmallFiles(data)
     reader = Reader(
-        frozenset(data.by_path),
+        Paths(data.files),
         data.content,
         small.complain,
         lambda path: plain(path) or "the drop",
@@ -71,7 +73,8 @@ class SmallFiles:
 
 
 def _found(data: Data, found: Found, reader: Reader) -> None:
-    listing.empty_files(data, Severity.REFUSE, lambda path: path in found.files)
+    if empty := [path for path in found.files if not data.file(path).size]:
+        data.findings.refuse("empty_file", "Files are empty:", empty)
     if not data.left_out:
         detection.check_objects(found, reader)
         _categories(data, found)
@@ -81,7 +84,7 @@ def _found(data: Data, found: Found, reader: Reader) -> None:
         data.card.count(split, _per_category(found, records))
         _boxes(data, split, records)
     split_of = {record.path: split for split, records in _parts(found) for record in records} | dict(found.named)
-    listing.duplicates(data, split_of)
+    listing.duplicates(data, split_of, alone=True)
     both = {each.path for each in found.train} & {each.path for each in found.val or ()}
     if both:
         data.findings.warn("leakage", "Images are in train and in val, so what is tested was also trained on:", both)
@@ -162,20 +165,22 @@ def _box(box: tuple[float, ...]) -> str:
 
 def _unnamed(data: Data, split_of: dict[str, str]) -> None:
     """Find pictures without annotations, and files that are neither pictures nor annotations."""
-    pictures = [file.path for file in data.files if file.path.lower().endswith(EXTENSIONS)]
-    if unnamed := [path for path in pictures if path not in split_of]:
-        many = len(unnamed) > len(split_of)
-        severity = Severity.NOTE if many else Severity.WARN
-        data.findings.add(severity, "unnamed", "No annotation file names these images, which are not used:", unnamed)
+    pictures = data.files.every(file.path for file in data.files if file.path.lower().endswith(EXTENSIONS))
+    unnamed = (path for path in pictures if path not in split_of)
+    first = list(islice(unnamed, NAMED))
+    if count := len(first) + sum(1 for _ in unnamed):
+        severity = Severity.NOTE if count > len(split_of) else Severity.WARN
+        message = "No annotation file names these images, which are not used:"
+        data.findings.add(severity, "unnamed", message, first, count)
     texts = (".json", ".xml", ".txt", ".csv", ".md", *EXTENSIONS, *PACKED)
     if others := [file.path for file in data.files if not file.path.lower().endswith(texts) and "." in file.name]:
-        data.findings.warn("type", "The trainer does not read files of these types:", others)
+        data.findings.warn("type", "The trainer does not read files of these types:", data.files.every(others))
 
 
 def _pictures(data: Data, split_of: dict[str, str], records: dict[str, Boxed]) -> None:
     """Read a sample of the pictures. The trainer leaves none out, so one that is broken ends the run."""
-    there = sorted(path for path in split_of if path in data.by_path)
-    read = data.pictures(there)
+    there = sorted(path for path in split_of if data.files.find(path))
+    read = data.pictures(there, alone=True)
     data.describe(read)
     if broken := broken_of(read):
         data.findings.refuse("broken", "Images are broken, and this trainer leaves none out:", broken)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from . import image_folder, listing
 from .data import Data, broken_of
@@ -16,14 +16,16 @@ SHOWN = 20
 
 def check(data: Data) -> None:
     splits = tuple(data.options.get("splits") or image_folder.SPLITS)
-    layout = image_folder.arrange(data.by_path, _complain(data), lambda path: plain(path) or "the drop", splits)
+    layout = image_folder.arrange(_stand_ins(data), _complain(data), lambda path: plain(path) or "the drop", splits)
     if "splits" in data.options:
         _declared_splits(data, layout, splits)
     else:
         _splits(data, layout)
     _unread(data, layout, splits)
     data.card.unit = "images"
-    counts = {split: {name: len(paths) for name, paths in part.items()} for split, part in _parts(layout, splits)}
+    counts = {
+        split: {name: data.number(paths) for name, paths in part.items()} for split, part in _parts(layout, splits)
+    }
     for split, classes in counts.items():
         data.card.count(split, classes)
     _declared_classes(data, layout, counts[splits[0]])
@@ -33,6 +35,10 @@ def check(data: Data) -> None:
     class_of = {path: name for _, part in _parts(layout, splits) for name, paths in part.items() for path in paths}
     listing.duplicates(data, split_of, class_of)
     _pictures(data, layout, splits[0], class_of)
+
+
+def _stand_ins(data: Data) -> list[str]:
+    return [file.path for file in data.files]
 
 
 def _complain(data: Data) -> Complain:
@@ -52,7 +58,7 @@ def _parts(layout: Layout, splits: Sequence[str]) -> list[tuple[str, Paths]]:
 
 def _declared_splits(data: Data, layout: Layout, splits: Sequence[str]) -> None:
     """Refuse data without one of the declared splits, or with images in other folders beside them."""
-    there = image_folder.folders(data.by_path, layout.root)
+    there = image_folder.folders(_stand_ins(data), layout.root)
     if data.partial:
         return
     if lacking := [name for name in splits if name not in there]:
@@ -87,7 +93,7 @@ def _splits(data: Data, layout: Layout) -> None:
         findings.warn("splits", "There is no train, so the trainer takes this folder for all data:", [layout.root])
     if not layout.split or data.partial:
         return
-    others = [name for name in image_folder.folders(data.by_path, layout.root) if name not in ("train", "val")]
+    others = [name for name in image_folder.folders(_stand_ins(data), layout.root) if name not in ("train", "val")]
     if others:
         findings.warn("unread_split", "Beside train, the trainer reads only val, and not:", others)
     if not layout.val:
@@ -101,7 +107,8 @@ def _unread(data: Data, layout: Layout, splits: Sequence[str]) -> None:
     listing.packed(data)
     types = [path for path in layout.unread if not path.lower().endswith(PACKED)]
     if types:
-        data.findings.warn("type", f"The trainer skips files whose names end in none of {_ENDINGS}:", types)
+        message = f"The trainer skips files whose names end in none of {_ENDINGS}:"
+        data.findings.warn("type", message, data.files.every(types))
     prefix = f"{layout.root}/" if layout.root else ""
     used = {path for _, part in _parts(layout, splits) for paths in part.values() for path in paths} | set(
         layout.unread
@@ -114,7 +121,7 @@ def _unread(data: Data, layout: Layout, splits: Sequence[str]) -> None:
         and file.path.lower().endswith(image_folder.ENDINGS)
         and file.path.count("/") <= prefix.count("/") + layout.split
     ]:
-        data.findings.warn("loose", "Images are in no folder of a class:", loose)
+        data.findings.warn("loose", "Images are in no folder of a class:", data.files.every(loose))
 
 
 _ENDINGS = ", ".join(image_folder.ENDINGS)
@@ -143,6 +150,10 @@ def _pictures(data: Data, layout: Layout, split: str, class_of: dict[str, str]) 
     else:
         data.findings.warn("broken", "Images are broken, and the trainer leaves them out:", broken)
     bad = {path for path, each in read.items() if each.broken}
-    if lost := sorted(name for name, files in layout.train.items() if files and bad.issuperset(files)):
+    if lost := sorted(name for name, files in layout.train.items() if files and _all_in(data, files, bad)):
         places = [joined(layout.root, f"{split}/{name}" if layout.split else name) for name in lost]
         data.findings.refuse("broken_class", "All images of a class are broken:", places)
+
+
+def _all_in(data: Data, stand_ins: Sequence[str], paths: Container[str]) -> bool:
+    return all(path in paths for path in data.files.every(stand_ins))

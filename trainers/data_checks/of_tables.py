@@ -6,12 +6,14 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from . import listing, parquet, sample, table
 from .columns import Column, columns_of
 from .data import Data, TooSlow
-from .findings import NAMED, DataError
+from .findings import NAMED, DataError, Findings
+from .hashes import Hashes, Packed, one_in, unpacked
 from .names import split_of
 from .of_text import opened, unpacking
 from .source import PACKED, File
@@ -19,15 +21,15 @@ from .text import Decoding
 from .whole_parquet import check_values
 
 SHOWN = 20
-MOST_ROWS = 300_000
+LEAST_DOUBLED = 10  # rows; fewer may repeat by chance
+COMPARED = 16 << 20  # bytes of tables whose rows are all compared; of more, one row in two, three, ...
 HEAD, BLOCK = 1 << 14, 1 << 20  # bytes of a table that say how it is written; the first block of a large table
 PAGES = 8  # of a Parquet file, whose headers are read
 FITS = {"integer": {"integer"}, "number": {"number", "integer"}, "boolean": {"boolean"}}
 TEXTS = {"string", "bytes", "date", "time", "date-time", "uuid"}  # types that a declared string may have
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """The names of the columns, and the number of rows; None if it is not known."""
 
     columns: tuple[str, ...]
@@ -35,23 +37,7 @@ class Table:
     types: tuple[str, ...] = ()
 
 
-class Rows:
-    """The rows of all tables by a hash of their cells, to find rows that are in several splits."""
-
-    def __init__(self) -> None:
-        self._splits: dict[int, str] = {}
-        self.across, self.named = 0, list[str]()
-
-    def add(self, split: str, row: int, place: str) -> None:
-        """Count the row if another split has it. Rows after MOST_ROWS are compared, and not remembered."""
-        if self._splits.get(row, split) != split:
-            self.across += 1
-            self.named += [place] if len(self.named) < NAMED else []
-        elif len(self._splits) < MOST_ROWS:
-            self._splits.setdefault(row, split)
-
-
-Read = Callable[[Data, File, Mapping[str, Column], Rows], Table]
+Read = Callable[[Data, File, Mapping[str, Column], Hashes], Table]
 
 
 def check_csv(data: Data) -> None:
@@ -74,10 +60,10 @@ def _tables(data: Data, endings: tuple[str, ...], read: Read) -> None:
         return
     kept = {file.path for file in files}
     if others := [file.path for file in data.files if file.path not in kept and not _is_packed(file)]:
-        data.findings.note("other", "Files are no tables:", others)
+        data.findings.note("other", "Files are no tables:", data.files.every(others))
     listing.duplicates(data, {file.path: split_of(file.path) or "all" for file in files})
-    seen = Rows()
-    tables, bad = _read(data, [file.path for file in files], read, seen)
+    every = one_in(files, COMPARED)
+    tables, bad, rows = _read(data, [file.path for file in files], read, every)
     counts: dict[str, int] = {}
     for path, each in tables.items():
         split = split_of(path) or "all"
@@ -86,29 +72,61 @@ def _tables(data: Data, endings: tuple[str, ...], read: Read) -> None:
         if any(each.rows for path, each in tables.items() if (split_of(path) or "all") == split):
             data.card.count(split, {"rows": count})
     if not data.only_list:
-        data.card.read = sample.sentence(bad, len(tables) + bad, len(files), data.left_out)
+        number = data.number(file.path for file in files)
+        data.card.read = sample.sentence(bad, len(tables) + bad, number, data.left_out)
     _columns(data, tables)
-    if seen.across:
-        sentence = f"{seen.across:,} rows are in several splits, so what is tested was also trained on:"
-        data.findings.warn("leakage", sentence, seen.named)
+    _leaks(data, rows, every)
+
+
+def _leaks(data: Data, rows: Mapping[str, Packed], every: int) -> None:
+    """Find rows that are in several splits."""
+    splits: dict[int, str] = {}
+    across, named = 0, list[str]()
+    for path, packed in rows.items():
+        split, own = split_of(path) or "all", list(unpacked(packed))
+        half = [number for number, _ in own[: len(own) // 2]]
+        if len(half) >= LEAST_DOUBLED and half == [number for number, _ in own[len(own) // 2 :]] and len(set(half)) > 1:
+            data.findings.doubt("doubled", path, "its second half repeats the rows of its first half")
+        for number, line in own:
+            if splits.setdefault(number, split) != split:
+                across += 1
+                named += [f"{path}: line {line}"] if len(named) < NAMED else []
+    if across:
+        some = f"Of one row in {every:,}, " if every > 1 else ""
+        sentence = f"{some}{across:,} rows are in several splits, so what is tested was also trained on:"
+        data.findings.warn("leakage", sentence, named, across)
 
 
 def _is_packed(file: File) -> bool:
     return file.path.lower().endswith(PACKED)
 
 
-def _read(data: Data, paths: list[str], read: Read, seen: Rows) -> tuple[dict[str, Table], int]:
-    """Return the tables that can be read, by path, and how many of the sample can't."""
-    declared, tables, bad = columns_of(data.options.get("columns")), {}, 0
-    for path in sorted(data.chosen(paths), key=lambda path: (split_of(path) != "train", path)):
-        if data.late():
-            raise TooSlow
+def _read(data: Data, paths: list[str], read: Read, every: int) -> tuple[dict[str, Table], int, dict[str, Packed]]:
+    """Return the tables that can be read, by path, how many of the sample can't, and rows to compare."""
+    declared = columns_of(data.options.get("columns"))
+
+    def work(file: File) -> dict[str, Any]:
+        """Read a table, with findings of its own, which are kept if another message continues."""
+        own, seen = replace(data, findings=Findings(), left_out=[]), Hashes(every)
+        table = None
         try:
-            tables[path] = read(data, data.by_path[path], declared, seen)
+            table = read(own, file, declared, seen)
         except DataError as error:
-            data.findings.refuse("table", str(error))
-            bad += 1
-    return tables, bad
+            own.findings.refuse("table", str(error))
+        told = list(table) if table else None
+        return {"table": told, "rows": seen.packed(), "found": own.findings.rows(), "left_out": own.left_out}
+
+    chosen = sorted(data.chosen(data.files.every(paths)), key=lambda path: (split_of(path) != "train", path))
+    known = data.read(chosen, work, at_once=1)
+    for each in known.values():
+        data.findings.merge(each["found"])
+        data.left_out += each["left_out"]
+    tables = {
+        path: Table(tuple(each["table"][0]), each["table"][1], tuple(each["table"][2]))
+        for path, each in known.items()
+        if each["table"]
+    }
+    return tables, len(known) - len(tables), {path: each["rows"] for path, each in known.items()}
 
 
 def _columns(data: Data, tables: Mapping[str, Table]) -> None:
@@ -137,7 +155,7 @@ def _columns(data: Data, tables: Mapping[str, Table]) -> None:
             data.findings.complain("rows", path, f"expected at least {least:,} rows, found {each.rows:,}")
 
 
-def _csv(data: Data, file: File, declared: Mapping[str, Column], seen: Rows) -> Table:
+def _csv(data: Data, file: File, declared: Mapping[str, Column], seen: Hashes) -> Table:
     """Read a table, or the beginning of a large one. Raises DataError for an empty one and for another encoding."""
     begin, whole = _beginning(data, file)
     delimiter = str(data.options.get("delimiter") or table.delimiter_of(begin))
@@ -145,10 +163,12 @@ def _csv(data: Data, file: File, declared: Mapping[str, Column], seen: Rows) -> 
     _, header = next(rows, (0, []))
     names = tuple(name.strip() for name in header)
     checked = [(at, name, declared[name]) for at, name in enumerate(names) if name in declared]
-    count, split = 0, split_of(file.path) or "all"
+    count = 0
     for count, (line, row) in enumerate(rows, start=1):
-        seen.add(split, hash(tuple(row)), f"{file.path}: line {line}")
-        if count % 1000 == 0 and data.late():
+        seen.add("\0".join(row).encode("utf-8", "replace"), line)
+        if row == header and count > 1:
+            data.findings.doubt("header", f"{file.path}: line {line}", "the header is there again, as in joined tables")
+        if count % 1000 == 0 and data.over():
             raise TooSlow
         _row(data, f"{file.path}: line {line}", row, len(header), checked)
     return Table(names, count if whole else None)
@@ -217,7 +237,7 @@ def _row(data: Data, place: str, row: list[str], width: int, checked: list[tuple
             data.findings.complain("value", f"{place}: {name}", said)
 
 
-def _parquet(data: Data, file: File, declared: Mapping[str, Column], _: Rows) -> Table:
+def _parquet(data: Data, file: File, declared: Mapping[str, Column], _: Hashes) -> Table:
     """Read a footer; compare types and statistics with the declared columns; look at pages, and maybe at all values."""
     read, end = data.source.read, file.size - 8
     size = parquet.footer_size(file.path, read(file.path, 0, 4), read(file.path, max(0, end), 8))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
@@ -14,9 +13,10 @@ from .data import Data
 from .findings import DataError, Severity
 from .names import split_of
 from .source import CHUNK, PACKED, File
-from .text import Decoding
+from .text import Decoding, TextFacts
 
 LEAST_PIECES = 2  # one to train on, one held out
+AT_ONCE = 16  # texts between two looks at the clock
 BROKEN_GZIP = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
@@ -28,42 +28,41 @@ def check_text(data: Data) -> None:
         data.findings.refuse("no_text", sentence)
         return
     listing.empty_files(data, Severity.WARN, text.is_text)
-    read = list(data.chosen([file.path for file in files if file.size]))
-    texts = {path: _decoded(data, data.by_path[path]) for path in read}
+    filled = [file.path for file in files if file.size]
+    read, count = data.chosen(data.files.every(filled)), data.number(filled)
+    rows = data.read(read, lambda file: _facts(data, file), AT_ONCE, data.settings.threads)
+    texts = {path: TextFacts(*row) for path, row in rows.items()}
+    data.left_out += [path for path, each in texts.items() if each.in_part]
     for path, each in texts.items():
         if each.problem:
             inside = " (an archive: a trainer unpacks only one that is alone)" if path.lower().endswith(PACKED) else ""
             data.findings.complain("encoding", path, each.problem + inside)
     _strange(data, texts)
-    whole = len(read) == sum(bool(file.size) for file in files) and not data.left_out
+    whole = len(read) == count and not data.left_out
     pieces = sum(-(-each.characters // text.PIECE) for each in texts.values())
     if whole and not data.partial and pieces < LEAST_PIECES:
         sentence = f"the drop: expected more than {text.PIECE:,} characters, to train and to validate, found"
-        count = sum(each.characters for each in texts.values())
-        data.findings.refuse("little_text", f"{sentence} {count:,}")
+        data.findings.refuse("little_text", f"{sentence} {sum(each.characters for each in texts.values()):,}")
     _describe(data, files)
     bad = sum(bool(each.problem) for each in texts.values())
     if not data.only_list:
-        data.card.read = sample.sentence(bad, len(read), sum(bool(file.size) for file in files), data.left_out)
+        data.card.read = sample.sentence(bad, len(read), count, data.left_out)
 
 
-def _decoded(data: Data, file: File) -> Decoding:
+def _facts(data: Data, file: File) -> TextFacts:
     """Read a file; of one that is larger than a check reads, the beginning, the middle and the end."""
     decoding = Decoding()
     if file.size > data.settings.document and not data.source.whole and not file.path.lower().endswith(".gz"):
-        data.left_out.append(file.path)
         for offset in (0, file.size // 2, file.size - CHUNK):
             if not _feed_part(decoding, data.source.read(file.path, offset, CHUNK), offset):
                 break
-        return decoding
+        return decoding.facts(in_part=True)
     try:
-        for piece in _pieces(data, file):
-            if not decoding.feed(piece):
-                return decoding
-        decoding.feed(b"", final=True)
+        in_part = _feed_all(data, file, decoding)
     except BROKEN_GZIP as error:
         decoding.problem = f"expected a gzip file, found {type(error).__name__}: {error}"
-    return decoding
+        in_part = False
+    return decoding.facts(in_part)
 
 
 def _feed_part(decoding: Decoding, piece: bytes, offset: int) -> bool:
@@ -90,18 +89,21 @@ def unpacking(path: str) -> Iterator[None]:
         raise DataError(f"{path}: expected a complete gzip file, found a damaged one: {error}") from error
 
 
-def _pieces(data: Data, file: File) -> Iterator[bytes]:
+def _feed_all(data: Data, file: File, decoding: Decoding) -> bool:
+    """Feed all of a file, up to its first problem; return whether the file takes too long and was read in part."""
     stream, done = opened(data, file), 0
     while piece := stream.read(CHUNK):
         done += len(piece)
-        yield piece
+        if not decoding.feed(piece):
+            return False
         # A gzip file unfolds to at most 1,032 times its size
-        if data.late() or done > 64 * max(data.settings.document, file.size):
-            data.left_out.append(file.path)
-            return
+        if data.over() or done > 64 * max(data.settings.document, file.size):
+            return True
+    decoding.feed(b"", final=True)
+    return False
 
 
-def _strange(data: Data, texts: dict[str, Decoding]) -> None:
+def _strange(data: Data, texts: dict[str, TextFacts]) -> None:
     good = {path: each for path, each in texts.items() if not each.problem}
     if marked := [path for path, each in good.items() if each.marked]:
         data.findings.warn("bom", "Files begin with a byte order mark, which the trainer skips:", marked)
@@ -125,6 +127,9 @@ def _strange(data: Data, texts: dict[str, Decoding]) -> None:
     ):
         if names := [f"{path} ({count:,})" for path, count in zip(good, counts, strict=True) if count]:
             data.findings.warn(code, sentence, names)
+    instead = [f"{path} ({each.instead})" for path, each in good.items() if each.instead]
+    if 0 < len(instead) <= len(good) / 2 or any(each.instead.startswith("a pointer") for each in good.values()):
+        data.findings.warn("instead", "A failed download seems to have left something else than the text:", instead)
     if blank := [path for path, each in good.items() if not each.characters]:
         data.findings.warn("blank", "Files have only blanks:", blank)
     if mixed := [path for path, each in good.items() if len(each.ends) > 1]:
@@ -133,6 +138,6 @@ def _strange(data: Data, texts: dict[str, Decoding]) -> None:
 
 def _describe(data: Data, files: list[File]) -> None:
     splits = {file.path: split_of(file.path) or "all" for file in files}
-    for split, count in Counter(splits.values()).items():
-        data.card.count(split, {"files": count})
+    for split in dict.fromkeys(splits.values()):
+        data.card.count(split, {"files": data.number(path for path, each in splits.items() if each == split)})
     listing.duplicates(data, splits)

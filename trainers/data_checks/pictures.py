@@ -46,13 +46,17 @@ _OTHERS = (
 
 @dataclass(frozen=True)
 class Picture:
-    """What is known of a picture. `broken` is the reason why it can't be decoded, '' if nothing is known against it."""
+    """What is known of a picture. `broken` is the reason why it can't be decoded, '' if nothing is known against it.
+
+    `pixels`: the pixels were looked at, too.
+    """
 
     format: str = ""
     mode: str = ""
     width: int = 0
     height: int = 0
     broken: str = ""
+    pixels: bool = False
 
 
 def inspect(head: bytes, tail: bytes, size: int) -> Picture:
@@ -120,9 +124,24 @@ def _jpeg_end(scan: bytes, tail: bytes, has_scan: bool) -> str:
         return "it is cut off: the mark of its end is missing"
     if scan and not scan.rfind(b"\xff\xd9"):
         return "it has no pixels"
+    if scan and (marker := _stray_marker(scan[: scan.rfind(b"\xff\xd9")])):
+        return f"its pixels are damaged: 0x{marker.hex()} can't be in them"
     if scan and (zeros := scan.find(bytes(4096))) >= 0 and not scan[zeros : scan.rfind(b"\xff\xd9")].strip(b"\0"):
         return "its second part is zero bytes"
     return ""
+
+
+# In pixels, 0xff is followed by 0 or by the number of a restart (B.1.1.5). Between scans are tables and comments.
+_STRAY = re.compile(rb"\xff+[^\x00\xff\xd0-\xd7\xc4\xd8-\xdd\xe0-\xef\xfe]")
+
+
+def _stray_marker(scan: bytes) -> bytes:
+    """Return the first marker that can't be after the first scan's header, b"" if there is none.
+
+    What follows the mark of the end may be anything, such as a second picture of a camera.
+    """
+    found = _STRAY.search(scan)
+    return found[0][-2:] if found and b"\xff\xd9" not in scan[: found.start()] else b""
 
 
 def _png(head: bytes, tail: bytes, size: int) -> Picture:
@@ -139,7 +158,8 @@ def _png(head: bytes, tail: bytes, size: int) -> Picture:
         picture = replace(picture, mode=picture.mode + ANIMATED)
     if len(head) < size:
         return _sized(picture, "" if b"IEND\xaeB`\x82" in tail else _CUT)
-    return _sized(picture, _png_chunks(head) or _png_pixels(head, picture, depth, interlaced=head[28] != 0))
+    broken = _png_chunks(head) or _png_pixels(head, picture, depth, interlaced=head[28] != 0)
+    return replace(_sized(picture, broken), pixels=not broken)
 
 
 def _png_pixels(content: bytes, picture: Picture, depth: int, interlaced: bool) -> str:
@@ -214,7 +234,7 @@ def _bmp(head: bytes, _tail: bytes, size: int) -> Picture:
     else:
         width, height = struct.unpack_from("<ii", head, 18)
     cut = pixels >= size or (said > size and said - size > 2)
-    return _sized(Picture("BMP", "RGB", width, abs(height)), _CUT if cut else "")
+    return replace(_sized(Picture("BMP", "RGB", width, abs(height)), _CUT if cut else ""), pixels=not cut)
 
 
 def _riff(head: bytes, _tail: bytes, size: int) -> Picture:
@@ -252,7 +272,8 @@ def _pnm(head: bytes, _tail: bytes, size: int) -> Picture:
     if kind not in (5, 6):
         return _sized(picture, "")
     need = width * height * (3 if kind == 6 else 1) * (2 if most > 255 else 1)
-    return _sized(picture, "" if size - found.end() >= need else _CUT)
+    whole = size - found.end() >= need
+    return replace(_sized(picture, "" if whole else _CUT), pixels=whole)
 
 
 _READERS = {

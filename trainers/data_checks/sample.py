@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable
+from heapq import nsmallest
+from itertools import chain, islice
 from math import comb
 
 CONFIDENCE = 0.95
 
 
-def choose(paths: Sequence[str], size: int, seed: str) -> list[str]:
+def choose(paths: Iterable[str], size: int, seed: str) -> list[str]:
     """Return `size` of the paths, or all: the same choice for the same seed, in any process, in the order of a hash."""
-    if len(paths) <= size:
-        return list(paths)
-    ranked = sorted(paths, key=lambda path: hashlib.blake2b(f"{seed}\0{path}".encode(), digest_size=8).digest())
-    return ranked[:size]
+    rest = iter(paths)
+    first = list(islice(rest, size + 1))
+    if len(first) <= size:
+        return first
+
+    def rank(path: str) -> bytes:
+        return hashlib.blake2b(f"{seed}\0{path}".encode(), digest_size=8).digest()
+
+    return nsmallest(size, chain(first, rest), rank)
 
 
 def at_most(damaged: int, read: int) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from typing import NamedTuple
 
 from .source import MARKERS, is_hidden
 
@@ -11,6 +12,7 @@ TOKENIZER = "tokenizer.json"
 PIECE = 2**14  # characters; a longer file becomes several documents
 _TWICE = re.compile("[\u00c2\u00c3][\u0080-\u00bf]")
 _CONTROLS = re.compile("[\x01-\x08\x0e-\x1f\x7f]")
+_INSTEAD = {b"<!doctype html": "HTML", b"<html": "HTML", b"version https://git-lfs": "a pointer of Git LFS"}
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -18,6 +20,21 @@ def is_text(path: str) -> bool:
     """Return whether the trainer reads the file: not a marker, not tokenizer.json, nothing hidden."""
     parts = path.split("/")
     return parts[-1] not in {*MARKERS, TOKENIZER} and not any(map(is_hidden, parts))
+
+
+class TextFacts(NamedTuple):
+    """What was found in the text of a file (see Decoding). `in_part`: not all of it was read."""
+
+    problem: str
+    marked: bool
+    characters: int
+    replaced: int
+    twice: int
+    marks: int
+    controls: int
+    ends: list[str]
+    instead: str
+    in_part: bool = False
 
 
 class Decoding:
@@ -32,13 +49,20 @@ class Decoding:
         self.marks = 0  # byte order marks after the beginning, from joined files
         self.controls = 0  # characters that control a terminal
         self.ends: set[str] = set()  # of lines
+        self.instead = ""  # what a failed download left instead of the text
         self.problem = ""
         self._bytes = 0
+
+    def facts(self, in_part: bool) -> TextFacts:
+        counts = self.characters, self.replaced, self.twice, self.marks, self.controls
+        return TextFacts(self.problem, self.marked, *counts, sorted(self.ends), self.instead, in_part)
 
     def feed(self, piece: bytes, final: bool = False) -> bool:
         """Read on. Return False once there is a problem."""
         if not self._bytes:
             self.marked = piece.startswith(codecs.BOM_UTF8)
+            start = piece[:80].lstrip().lower()
+            self.instead = next((words for begin, words in _INSTEAD.items() if start.startswith(begin)), "")
             if piece.startswith(_UTF16):
                 self.problem = "expected text in UTF-8, found UTF-16"
                 return False

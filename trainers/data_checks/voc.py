@@ -23,7 +23,8 @@ def read(reader: Reader) -> Found | None:
     if not train:
         return None
     root = train.removesuffix("/" + "/".join(train.split("/")[-3:])) if train.count("/") > 2 else ""
-    val = first_match({path for path in reader.paths if path.startswith(root)}, VAL, reader.label(root))
+    lists = [path for path in reader.paths if path.startswith(root) and path.endswith(".txt")]
+    val = first_match(lists, VAL, reader.label(root))
     named: dict[str, str] = {}
     parts = [_part(reader, root, listed, named) for listed in (train, val) if listed]
     names = sorted({name for part in parts for _, _, things in part for name, *_ in things})

@@ -28,7 +28,7 @@ def check_values(data: Data, file: File, declared: Mapping[str, Column]) -> None
     try:
         opened = pyarrow.parquet.ParquetFile(stream(data.source, file.path, file.size), page_checksum_verification=True)
         for batch in opened.iter_batches(ROWS):
-            if data.late():
+            if data.over():
                 raise TooSlow
             _batch(data, file.path, batch, row, declared)
             row += batch.num_rows

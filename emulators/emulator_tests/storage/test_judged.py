@@ -143,12 +143,6 @@ def test_conditions_of_tags_know_or_and_unequal(text: str, tags: dict[str, str],
         parse(text)
 
 
-def test_a_search_for_what_can_be_no_tag_is_refused() -> None:
-    """A tag name outside of the rules is an error."""
-    with pytest.raises(ValueError, match="no name of a tag"):
-        parse("\"a?\" = '1'")
-
-
 def test_inserts_say_where_the_entity_is(table: Any, side: Side) -> None:
     """@azure/data-tables reads the location in the answers of a transaction."""
     answers: list[Any] = []

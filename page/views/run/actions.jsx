@@ -8,6 +8,10 @@ import { to } from "../../route.js";
 import { W } from "../../words.js";
 import { useRef, useState } from "preact/hooks";
 
+/**
+ * @param {{ run: import("../../../schemas/answers.d.ts").Live["run"], me: import("../../app.jsx").Me,
+ *   again: () => void }} props
+ */
 export function Actions({ run, me, again }) {
   const [outcome, attempt] = useOutcome();
   const retry = () =>
@@ -64,7 +68,7 @@ export function Actions({ run, me, again }) {
 function Promote({ run, attempt }) {
   const [model, setModel] = useState(""),
     [alias, setAlias] = useState(""),
-    why = useRef();
+    why = useRef(null);
   const promote = (close) =>
     attempt(async () => {
       const body = { run: run.run, alias: alias.trim(), why: why.current.value };
@@ -78,15 +82,15 @@ function Promote({ run, attempt }) {
         <>
           <label>
             {W.run.model}
-            <input value={model} onInput={(e) => setModel(e.target.value)} placeholder="digits" />
+            <input value={model} onInput={(e) => setModel(e.currentTarget.value)} placeholder="digits" />
           </label>
           <label>
             {W.run.alias}
-            <input value={alias} onInput={(e) => setAlias(e.target.value)} placeholder="production" />
+            <input value={alias} onInput={(e) => setAlias(e.currentTarget.value)} placeholder="production" />
           </label>
           <label>
             {W.run.because}
-            <input ref={why} maxlength="200" />
+            <input ref={why} maxlength={200} />
           </label>
           <Ask
             label={W.run.promote}

@@ -14,11 +14,14 @@ export function Curves({ run, series, query, span }) {
     logarithmic = query.log === "1";
   const drawn = useMemo(
     () =>
-      names.map((name) => [
-        name,
-        [{ name, label: "", ...columns(series.get(name), placing(how, series)) }],
-        finer([{ run, all: series, name, label: "" }], name, (all) => placing(how, all)),
-      ]),
+      names.map(
+        (name) =>
+          /** @type {[string, any[], ReturnType<typeof finer>]} */ ([
+            name,
+            [{ name, label: "", ...columns(series.get(name), placing(how, series)) }],
+            finer([{ run, all: series, name, label: "" }], name, (all) => placing(how, all)),
+          ]),
+      ),
     [series, how],
   );
   if (!names.length) return <p class="dim">{W.run.noCurves}</p>;
@@ -48,7 +51,7 @@ export const Axis = ({ query, epochs }) => (
       {W.chart.x}
       <select
         value={query.x || "step"}
-        onChange={(e) => refine({ x: e.target.value === "step" ? "" : e.target.value })}
+        onChange={(e) => refine({ x: e.currentTarget.value === "step" ? "" : e.currentTarget.value })}
       >
         <option value="step">{W.chart.step}</option>
         <option value="time">{W.chart.time}</option>
@@ -59,7 +62,7 @@ export const Axis = ({ query, epochs }) => (
       <input
         type="checkbox"
         checked={query.log === "1"}
-        onChange={(e) => refine({ log: e.target.checked ? "1" : "" })}
+        onChange={(e) => refine({ log: e.currentTarget.checked ? "1" : "" })}
       />
       {W.chart.logarithmic}
     </label>

@@ -28,7 +28,10 @@ function Standing({ date }) {
   );
 }
 
-/** `usage` is the answer of `GET runs/{run}/usage`, or null. */
+/**
+ * @typedef {import("../../../schemas/answers.d.ts").Live["run"]} RunAnswer
+ * @param {{ run: RunAnswer, usage: import("../../../schemas/answers.d.ts").NodeUsageAnswer | null }} props
+ */
 export function What({ run, usage }) {
   const f = W.run.fields,
     known = (name) => [f[name], run[name] === null || run[name] === undefined ? "" : String(run[name])];
@@ -124,10 +127,15 @@ export function What({ run, usage }) {
   );
 }
 
-/** The metrics of the saved model, those that the run is judged by first. */
+/**
+ * The metrics of the saved model, those that the run is judged by first.
+ * @param {RunAnswer} run
+ */
 function modelMetrics(run) {
   const m = run.metrics,
-    [values, best, steps] = [m.of_model, m.best, m.best_steps].map(mapOf),
+    [values, best, steps] = [m.of_model, m.best, m.best_steps].map((each) =>
+      mapOf(/** @type {Record<string, number>} */ (each)),
+    ),
     names = [...new Set([run.best?.metric, ...ordered([...values.keys()])])].filter((name) => values.has(name));
   const words = names.slice(0, 3).map((name) => {
     const seen = best.has(name) && best.get(name) !== values.get(name);
@@ -137,7 +145,10 @@ function modelMetrics(run) {
   return words.join(", ") + (words.length && !m.by_trainer.length ? `; ${W.runs.lastValues}` : "");
 }
 
-/** Dollars so far, of the greatest that the run may cost. */
+/**
+ * Dollars so far, of the greatest that the run may cost.
+ * @param {RunAnswer} run
+ */
 function costWords(run) {
   const so_far = run.sweep ? run.sweep.trials_dollars : cost(run),
     most = run.greatest_cost === null || run.greatest_cost === undefined ? "" : W.run.atMost(money(run.greatest_cost));
@@ -178,7 +189,7 @@ export function Notes({ run, me, again }) {
             <input
               value={text}
               onInput={(e) => write(e.currentTarget.value)}
-              maxlength="500"
+              maxlength={500}
               placeholder={W.run.note}
               required
             />
@@ -194,7 +205,7 @@ export function Notes({ run, me, again }) {
 /** The tags, each with what takes it off, and a line that sets one. The project stays: it says who pays. */
 export function Tags({ run, again }) {
   const [outcome, attempt] = useOutcome(),
-    field = useRef();
+    field = useRef(null);
   const change = (wanted, said) =>
     attempt(async () => {
       await post(["runs", run.run, "tags"], wanted);
@@ -278,11 +289,12 @@ export const History = ({ run }) => (
   </ol>
 );
 
+/** @param {RunAnswer} run */
 function moments(run) {
   const losses = (run.elastic?.losses || []).map(({ at, job, why }) => ({
     at,
     state: "lost",
     why: `${job.startsWith(`${run.run}-`) ? job.slice(run.run.length + 1) : job}: ${why}`,
   }));
-  return [...run.history, ...losses].sort((a, b) => new Date(a.at) - new Date(b.at));
+  return [...run.history, ...losses].sort((a, b) => new Date(a.at).getTime() - new Date(b.at).getTime());
 }

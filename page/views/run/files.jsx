@@ -26,7 +26,7 @@ export function Files({ run, left }) {
   return (
     <>
       {outcome}
-      <div class="scroll" tabindex="0" role="region" aria-label={W.run.files}>
+      <div class="scroll" tabindex={0} role="region" aria-label={W.run.files}>
         <table>
           <tbody>
             {left.files.map((file) => (

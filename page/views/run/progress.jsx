@@ -7,6 +7,9 @@ import { W } from "../../words.js";
 
 export const isOver = (run) => ended(run) && Boolean(run.archived_at || run.gave_up_at);
 
+/** @typedef {import("../../../schemas/answers.d.ts").Live["run"]} RunAnswer */
+
+/** @param {{ run: RunAnswer }} props */
 export function Why({ run }) {
   const waits = ["received", "submitted", "queued"].includes(run.state),
     why = (waits && run.waiting?.why) || run.reason || (waits ? run.history.at(-1)?.why : ""),
@@ -16,7 +19,7 @@ export function Why({ run }) {
     <div class={`notice ${run.state === "failed" ? "bad" : ""}`}>
       <b>{waits ? W.run.waits : W.run.reason}</b>
       {run.diagnosis && <p>{visible([run.diagnosis.summary, ...run.diagnosis.advice].join(" "))}</p>}
-      <div class="reason" tabindex="0" role="region" aria-label={W.run.reason}>
+      <div class="reason" tabindex={0} role="region" aria-label={W.run.reason}>
         {inZone(why)}
       </div>
       {azure && (
@@ -35,7 +38,10 @@ export function Why({ run }) {
   );
 }
 
-/** What is wrong with a running run: the causes, their evidence, and what to do. */
+/**
+ * What is wrong with a running run: the causes, their evidence, and what to do.
+ * @param {{ run: RunAnswer }} props
+ */
 export function Sick({ run }) {
   const found = run.state === "running" ? (run.health?.ailments ?? []) : [];
   if (!found.length) return null;
@@ -57,7 +63,10 @@ export function Sick({ run }) {
   );
 }
 
-/** [{ name, seconds }] in the order in which they were: the same state twice is one phase each time. */
+/**
+ * [{ name, seconds }] in the order in which they were: the same state twice is one phase each time.
+ * @param {RunAnswer} run
+ */
 function phases(run) {
   const now = isOver(run) ? null : undefined,
     moments = run.history,
@@ -131,7 +140,10 @@ export function Phases({ run }) {
 const LABELS = 88,
   LINE = 22; // pixels: room for what a line of the timeline is called, and its height
 
-/** Nodes over time as an area, and under it a bar for each member's present job. */
+/**
+ * Nodes over time as an area, and under it a bar for each member's present job.
+ * @param {{ run: RunAnswer }} props
+ */
 export function Members({ run }) {
   const { members, sizes } = run.elastic;
   const changes = sizes.map((size) => `${shortClock(size.at)} ${W.run.nodesNow(size.nodes)}`);

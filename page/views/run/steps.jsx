@@ -7,6 +7,7 @@ import { W } from "../../words.js";
 const HIGH = 44, // pixels of a row, and of the box in it
   BOX = 28;
 
+/** @param {{ run: import("../../../schemas/answers.d.ts").Live["run"] }} props */
 export function Steps({ run }) {
   const placed = layout(run.steps),
     rows = Math.max(...placed.map((one) => one.row)) + 1;
@@ -14,7 +15,7 @@ export function Steps({ run }) {
   return (
     <>
       <Drawing label={visible(summary)} height={rows * HIGH} draw={(width) => graph(placed, width)} />
-      <div class="scroll" tabindex="0" role="region" aria-label={W.steps.title}>
+      <div class="scroll" tabindex={0} role="region" aria-label={W.steps.title}>
         <table>
           <thead>
             <tr>

@@ -44,7 +44,7 @@ export function Trials({ run }) {
           </a>
         )}
       </p>
-      <div class="scroll" tabindex="0" role="region" aria-label={W.sweep.trials}>
+      <div class="scroll" tabindex={0} role="region" aria-label={W.sweep.trials}>
         <table>
           <thead>
             <tr>

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 from shared.adapters.azureml.circuit import Circuit
 from shared.adapters.translation import translated
-from shared.kernel.errors import BadSetting, NotFound
+from shared.kernel.errors import BadSetting, NoAnswer, NotFound
 from shared.kernel.settings import Workspace
 
 if TYPE_CHECKING:
@@ -32,6 +32,10 @@ _READS_LEFT = "x-ms-ratelimit-remaining-subscription-reads"
 SCARCE = 125  # reads; half of the burst that Resource Manager allows a caller
 SCARCE_SECONDS = 5.0  # Resource Manager grants as many new reads in this time
 _PATIENCE: dict[str, Any] = {"connection_timeout": 5, "read_timeout": 15}  # seconds
+_NOT_CHECKED = (
+    "The local workspace did not say within {seconds} s whether it can run the job, so nothing was submitted. This "
+    "computer may be busy, for example with making an environment. Try again when it is less busy."
+)
 _LONGEST = 60  # seconds for one call with all its retries
 
 Json = dict[str, Any]
@@ -191,7 +195,14 @@ class Arm:
         if not (service := self._discovery().get("preflight")):
             return {}
         url = f"{str(service).rstrip('/')}/preflight/v1.0{self.workspace_id}/jobs"
-        return self._send("POST", url, {"job": job}, client=self._data_client)
+        try:
+            return self._send("POST", url, {"job": job}, client=self._data_client)
+        except NoAnswer as exc:
+            from azure.core.exceptions import ServiceResponseTimeoutError
+
+            if isinstance(exc.__cause__, ServiceResponseTimeoutError):
+                raise NoAnswer(_NOT_CHECKED.format(seconds=_PATIENCE["read_timeout"])) from exc
+            raise
 
     def _history(self) -> str:
         return f"{self._services('history')}/history/v1.0{self.workspace_id}"
@@ -223,7 +234,8 @@ class Arm:
         from azure.core.rest import HttpRequest
 
         what = url.partition("?")[0].removeprefix(self._manager).removeprefix(self.workspace_id).strip("/")
-        with self._circuit.call(), translated(f"Azure ML refused {method} {what or 'the workspace'}"):
+        asked = f"{method} {what or 'the workspace'}"
+        with self._circuit.call(), translated(f"Azure ML refused {asked}", f"Azure ML did not answer {asked}"):
             response = (client or self._client).send_request(HttpRequest(method, url, json=body, headers=headers))
             if left := response.headers.get(_READS_LEFT):
                 self._reads_left = (time.monotonic(), int(left))

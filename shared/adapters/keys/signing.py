@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shared.adapters.translation import translated
-from shared.kernel.errors import BadSetting
+from shared.kernel.errors import BadSetting, TrainyardError
 from shared.models.ports import Signer
 
 if TYPE_CHECKING:
@@ -73,7 +73,11 @@ class FileKey:
 
 
 class VaultKey:
-    """A key in Key Vault, used with the app's identity, which needs the role Key Vault Crypto User on it."""
+    """A key in Key Vault, used with the app's identity, which needs the role Key Vault Crypto User on it.
+
+    The version of the key is that of the first use, so that the public key and the signatures of one process agree.
+    After a refusal, such as for a version that was disabled, the next use reads the newest version.
+    """
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -108,6 +112,10 @@ class VaultKey:
         from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
         crypto = self._client.get_cryptography_client(self._key.name, key_version=self._key.properties.version)
-        with translated(f"the key {self._address} could not sign"):
-            raw = crypto.sign(SignatureAlgorithm.es256, hashlib.sha256(data).digest()).signature
+        try:
+            with translated(f"the key {self._address} could not sign"):
+                raw = crypto.sign(SignatureAlgorithm.es256, hashlib.sha256(data).digest()).signature
+        except TrainyardError:
+            del self._key
+            raise
         return encode_dss_signature(int.from_bytes(raw[:32], "big"), int.from_bytes(raw[32:], "big"))

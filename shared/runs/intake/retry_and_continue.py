@@ -28,6 +28,7 @@ from shared.kernel.person import NOBODY, Person
 from shared.kernel.storage import Blobs
 from shared.runs.codes import CancelCode
 from shared.runs.decide import is_over
+from shared.runs.features import with_data
 from shared.runs.find_run import find_run
 from shared.runs.intake.from_job import run_of
 from shared.runs.intake.insert_run import name_with_route, record
@@ -160,7 +161,7 @@ def _successor(ports: RunPorts, old: Run, request: JobSpec, why: str) -> Run:
     request, shorter = within_lifetime(ports.capacity, request)
     fingerprint, generation = content_of(ports.datasets, DropKey.of(old.asked.drop)) if old.asked.drop else ("", 0)
     run = run_of(request.name, request, workload(old).bounds(old), now)
-    return replace(
+    successor = replace(
         run,
         asked=replace(
             run.asked,
@@ -176,6 +177,7 @@ def _successor(ports: RunPorts, old: Run, request: JobSpec, why: str) -> Run:
         money=replace(run.money, project=ports.admission.project_of(old.asked.request.tags, old.asked.route)),
         people=replace(run.people, tags=old.people.tags),
     )
+    return with_data(ports, successor)
 
 
 def _with_parameters(routes: Routes, trainers: Path, job: JobSpec, given: Given) -> tuple[JobSpec, Given]:

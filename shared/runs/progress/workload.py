@@ -102,6 +102,10 @@ class JobLifecycle(ABC):
         """When the row's writer saw that this job runs; None for a job that does not run, according to the row."""
         return run.progress.history[-1].at if job in self.running_jobs(run) else None
 
+    def nodes_changed_at(self, run: Run) -> datetime:
+        """When a node of the run last came or went, according to the row."""
+        return run.progress.history[-1].at
+
     def has_unsent_jobs(self, run: Run) -> bool:
         """Whether the row of a submitted run names a job that is not submitted yet."""
         return run.jobs.resubmit

@@ -47,6 +47,18 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "m"
 
 
+def test_a_model_of_one_file_is_named_by_a_dot(tmp_path: Path) -> None:
+    """As OpenSSF's releases up to 1.0.0 sign a model that is a file; a second file is one too many."""
+    (tmp_path / "model.bin").write_bytes(b"weights")
+    (tmp_path / SIGNATURE).write_bytes(signed("model.bin", {".": hashlib.sha256(b"weights").hexdigest()}, SIGNER))
+    assert verify(tmp_path, KEYS).problems == []
+    (tmp_path / "other.bin").write_bytes(b"")
+    assert {problem.file for problem in verify(tmp_path, KEYS).problems} == {".", "model.bin", "other.bin"}
+    (tmp_path / "other.bin").unlink()
+    (tmp_path / "model.bin").write_bytes(b"altered")
+    assert [problem.what for problem in verify(tmp_path, KEYS).problems] == ["differs from what was signed"]
+
+
 def flip(file: Path, at: int) -> None:
     content = bytearray(file.read_bytes())
     content[at] ^= 1

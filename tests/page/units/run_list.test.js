@@ -4,6 +4,7 @@ import { test } from "node:test";
 import {
   chosenColumns,
   differing,
+  grouped,
   STANDARD,
   toggled,
   unfolded,
@@ -59,4 +60,38 @@ test("the address names the columns, else the standard ones and what the rows ha
   assert.deepEqual([...chosenColumns("cost,why", ["lr"])], ["cost", "why"]);
   assert.deepEqual([...toggled(new Set(["a"]), "b")], ["a", "b"]);
   assert.deepEqual([...toggled(new Set(["a", "b"]), "b")], ["a"]);
+});
+
+test("rows stand under a heading for each group, in the order of the first rows, and trials under their sweep", () => {
+  const made = (run, experiment, more = {}) =>
+    row(run, {
+      experiment,
+      state: "completed",
+      owner: "",
+      drop: "",
+      created_at: "2026-03-01T12:00:00Z",
+      ...more,
+    });
+  const rows = [
+    made("a1", "a"),
+    made("s", "b", { trials: 1, state: "running" }),
+    made("t", "trials", { sweep: "s" }),
+    made("a2", "a", { state: "failed" }),
+    made("evil", "__proto__"),
+  ];
+  const shown = grouped(rows, "experiment");
+  assert.deepEqual(
+    shown.map(({ run, group }) => run || `[${group}]`),
+    ["[a]", "a1", "a2", "[b]", "s", "t", "[__proto__]", "evil"],
+  );
+  assert.deepEqual(
+    [...shown[0].states],
+    [
+      ["completed", 1],
+      ["failed", 1],
+    ],
+  );
+  assert.equal(shown[3].size, 2);
+  assert.equal(grouped(rows, undefined), rows);
+  assert.equal(grouped(rows, "constructor"), rows);
 });

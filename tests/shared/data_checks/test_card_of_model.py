@@ -5,13 +5,38 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from shared.data_checks.model import DataCheck
 from shared.kernel.places import DROPS_CONTAINER
 from shared.models.card import CARD
 from shared.models.decide import ChangeRequest
 from shared.models.promote import promote_run
 from shared.models.provenance import PROVENANCE
+from shared.runs.intake.create import create_run
+from shared.runs.intake.request import RunRequest
 from tests.shared.data_checks.test_sealing_checks import KEY, close, picture, put_pictures, world_of
 from tests.shared.models.test_provenance import ANN, finish
+
+
+def test_a_requested_run_has_the_card_of_the_generation_that_it_reads(tmp_path: Path) -> None:
+    """So has a run of a part of the drop. A run of an open drop has none, because the files may differ."""
+    world = world_of(tmp_path)
+    put_pictures(world)
+    close(world)
+    (own,) = world.runs.newest()
+    asked = create_run(world.system, RunRequest(template="ants", data=f"drops/{KEY}"))
+    part = create_run(world.system, RunRequest(template="ants", data=f"drops/{KEY}/train"))
+    for run in (own, asked, part):
+        said = run.feature(DataCheck)
+        assert said
+        assert (said.generation, said.card["totals"]) == (f"{KEY}@1", {"train": 24, "val": 24})
+        assert ("The run reads only train of this drop, and the card is that of the whole drop." in said.notes) is (
+            run is part
+        )
+    world.upload(f"{KEY}/train/ant/more.png", picture(900))
+    world.deliver_all()
+    world.handle("drop-events")
+    later = create_run(world.system, RunRequest(template="ants", data=f"drops/{KEY}"))
+    assert later.feature(DataCheck) is None
 
 
 def test_the_provenance_of_a_model_has_the_data_card(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -17,16 +18,19 @@ from shared.api import catalogue
 from shared.api.requests import CheckedFile, RouteCheck
 from shared.data_checks import at_sealing
 from shared.data_checks.model import CheckVerdict, DataCheck
+from shared.drops.collect import check_drop
+from shared.drops.messages import CheckDrop
 from shared.drops.model import DropState
 from shared.jobs.data_rule import CheckMode, DataRule, read_rule
 from shared.jobs.route import Route
 from shared.kernel.drop_key import DropKey
 from shared.kernel.errors import BadSetting, Impossible
 from shared.kernel.places import DROPS_CONTAINER, OUTPUT_CONTAINER
-from shared.runs.data import CARD
+from shared.runs.data import CARD, PROGRESS
 from shared.runs.intake.create import create_run
 from shared.runs.intake.request import RunRequest
 from tests.fakes.world import ROUTE, World, trainers_folder
+from trainers.data_checks.check import check as check_data
 
 KEY = DropKey("ants", "one")
 
@@ -165,6 +169,117 @@ def test_a_long_check_goes_on_in_the_next_message(tmp_path: Path, monkeypatch: p
     assert drop(world).state is DropState.SEALED
     assert len(read) == len(set(read)) == 200  # 64, 64, 64 and 8
     assert check_of(world).card["read"] == "All 200 were read."
+
+
+def in_several_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **rule: Any) -> World:
+    """A complete drop whose check reads four files in each message."""
+    monkeypatch.setattr("trainers.data_checks.data.AT_ONCE", 4)
+    monkeypatch.setattr("trainers.data_checks.of_text.AT_ONCE", 4)
+    monkeypatch.setattr(at_sealing, "BUDGET", timedelta(seconds=-1))
+    world = world_of(tmp_path, **rule)
+    put_pictures(world, 3)
+    world.upload(f"{KEY}/_SUCCESS", b"")
+    return world
+
+
+def begin(world: World) -> None:
+    """Handle messages up to the first one that checks the data."""
+    world.deliver_all()
+    while world.drops.get(KEY) is None or (drop(world).state, drop(world).code) == (DropState.OPEN, "collecting"):
+        assert world.handle("drop-events")
+
+
+def progress(world: World) -> list[str]:
+    return [name for name in world.blobs.containers.get(OUTPUT_CONTAINER, {}) if name.endswith(PROGRESS)]
+
+
+def test_a_drop_says_how_far_its_check_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After each message, the drop tells how many files were read; nothing is left of that when the drop is sealed."""
+    world = in_several_messages(tmp_path, monkeypatch)
+    begin(world)
+    for read in (4, 8):
+        assert (drop(world).code, drop(world).why) == ("checking", f"Checking its data: {read} of 12 files were read.")
+        world.clock.advance(2)
+        world.handle("drop-events")
+    assert not progress(world)
+    world.settle()
+    assert check_of(world).card["read"] == "All 12 were read."
+
+
+def test_a_kill_anywhere_in_a_long_check_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages die after one of their calls, and are delivered again; the verdict is one, and the same."""
+    whole = in_several_messages(tmp_path, monkeypatch)
+    whole.settle()
+    for at in range(2, 14):
+        world = in_several_messages(tmp_path, monkeypatch)
+        begin(world)
+        for _ in range(4):
+            world.handle("drop-events", crashes=[""] * at + ["after"])
+            world.clock.advance(6)
+        world.settle()
+        assert (drop(world).state, len(world.runs.rows)) == (DropState.SEALED, 1), at
+        assert check_of(world) == check_of(whole)
+        assert not progress(world)
+
+
+def test_a_long_check_that_is_delivered_twice_goes_on_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two deliveries at the same time, the slower one writes nothing, and sends no message."""
+    world = in_several_messages(tmp_path, monkeypatch)
+    begin(world)
+    world.queues.messages["drop-events"].clear()
+    again = CheckDrop(KEY.route, KEY.name, drop(world).token)
+
+    def slow(*of: Any) -> Any:
+        """The second delivery is handled while the first one checks."""
+        monkeypatch.setattr(at_sealing, "check", check_data)
+        check_drop(world.system, again)
+        return check_data(*of)
+
+    monkeypatch.setattr(at_sealing, "check", slow)
+    check_drop(world.system, again)
+    assert drop(world).why == "Checking its data: 8 of 12 files were read."
+    assert len(world.queues.messages["drop-events"]) == 1
+    world.settle()
+    assert (drop(world).state, len(world.runs.rows)) == (DropState.SEALED, 1)
+
+
+def test_an_upload_during_a_long_check_begins_it_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The overwritten picture is judged as it is now, and the progress on the old content is removed."""
+    world = in_several_messages(tmp_path, monkeypatch)
+    begin(world)
+    assert progress(world)
+    world.clock.advance(6)
+    world.blobs.put(DROPS_CONTAINER, f"{KEY}/train/ant/0.png", b"no picture")
+    world.upload(f"{KEY}/_SUCCESS", b"")
+    world.settle()
+    assert drop(world).code == "bad_data"
+    assert "train/ant/0.png: it is no picture" in drop(world).why
+    assert not progress(world)
+
+
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [("text", lambda name, number: f"{name} {number} ".encode() * 9000), ("csv", lambda *_: b"a,b\n8,9\n")],
+)
+def test_texts_and_tables_take_several_messages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, content: Callable[[str, int], bytes]
+) -> None:
+    """A check in several messages finds the same as one in a single message, such as a row that is in two tables."""
+    cards = []
+    for budget in (timedelta(seconds=-1), timedelta(hours=1)):
+        world = in_several_messages(tmp_path, monkeypatch, declared={"kind": kind})
+        world.blobs.containers[DROPS_CONTAINER].clear()
+        for split in ("train", "test"):
+            for number in range(3):
+                world.blobs.put(DROPS_CONTAINER, f"{KEY}/{split}-{number}.{kind}", content(split, number))
+        world.upload(f"{KEY}/_SUCCESS", b"")
+        monkeypatch.setattr(at_sealing, "BUDGET", budget)
+        begin(world)
+        assert (drop(world).code == "checking") is (budget < timedelta(0))
+        world.settle()
+        cards.append(check_of(world))
+    assert cards[0] == cards[1]
+    assert any("rows are in several splits" in each for each in cards[0].warnings) is (kind == "csv")
 
 
 def test_the_dry_run_checks_a_list(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from shared.api import records
 from shared.clusters.model import Cluster
 from shared.diagnosis.causes import Cause, Diagnosis
-from shared.diagnosis.change import advised_job_change
+from shared.diagnosis.change import advised_change, advised_job_change
 from shared.jobs.limits import Limits
 from shared.kernel.errors import Impossible
 from shared.runs.intake import create
@@ -93,3 +93,17 @@ def test_a_run_that_reached_its_time_limit_has_a_diagnosis(world: World) -> None
     assert found is not None
     assert (found.cause, found.change_job) == (Cause.TIME_LIMIT, {})
     assert "time limit of 3600 s" in found.evidence[0].text
+
+
+@pytest.mark.parametrize(
+    ("said", "batch"),
+    [
+        ("", 32),
+        ("Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 15.77 GiB of which 1.12 GiB is free. Process 1 has "
+         "14.60 GiB memory in use. Of the allocated memory 13.90 GiB is allocated by PyTorch", 32),
+        ("Tried to allocate 60.00 GiB (GPU 0; 15.90 GiB total capacity; 512.00 MiB already allocated; 1 GiB free)", 8),
+    ],
+)  # fmt: skip
+def test_the_batch_is_the_largest_half_of_a_half_that_fits_by_pytorchs_figures(said: str, batch: int) -> None:
+    """Half of 64 would still ask for 30 of 16 GiB."""
+    assert advised_change(Cause.CUDA_OOM, {"batch_size": 64}, said) == {"batch_size": batch}

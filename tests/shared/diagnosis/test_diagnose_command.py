@@ -34,3 +34,12 @@ def test_a_file_that_is_missing_is_named(capsys: pytest.CaptureFixture[str]) -> 
     """With exit status 3, as for other commands."""
     assert main(["/nowhere/log.txt"]) == 3
     assert "/nowhere/log.txt can't be read: No such file or directory" in capsys.readouterr().err
+
+
+def test_an_empty_log_says_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """There are no lines to read, and an exit code quotes none."""
+    (tmp_path / "log").write_text("\n")
+    assert main([str(tmp_path / "log")]) == 0
+    assert capsys.readouterr().out == "The log is empty.\nCause: not_known. Certainty: none.\n"
+    assert main([str(tmp_path / "log"), "--exit-code", "137"]) == 0
+    assert "line" not in capsys.readouterr().out.split("Cause")[1].split("-")[0]

@@ -12,6 +12,7 @@ from shared.grants.model import May, Then
 from shared.kernel.errors import Conflict, Forbidden, Impossible
 from shared.kernel.operation import CONTRIBUTOR
 from shared.kernel.reply import Caller
+from shared.money.api import CostsQuery, get_costs
 from shared.money.decide import ALLOWANCE_SECONDS
 from shared.runs.intake import retry_and_continue
 from shared.runs.intake.request import SweepRequest
@@ -57,6 +58,8 @@ def test_an_ended_run_gives_back_what_it_did_not_cost(world: World) -> None:
     grant = now(world, made)
     assert (grant.reserved, grant.ended) == ({}, 1)
     assert grant.spent == pytest.approx(2 * 1200 * 0.001)  # ten minutes of training, and ten of idle nodes
+    (line,) = get_costs(world.system, CostsQuery(by="grant"))["lines"]
+    assert (line["key"], line["name"], line["spent"]) == (grant.id, grant.person.name, pytest.approx(2.4))
 
 
 def test_a_crash_before_the_record_gives_the_money_back(world: World) -> None:

@@ -56,6 +56,8 @@ def test_a_program_submits_reads_and_cancels(world: World, made: Created) -> Non
     assert ask("GET", "grant", made.token)[1]["left"] == pytest.approx(50 - 10.8)
     assert ask("POST", f"runs/{run['run']}/cancel", made.token)[0] == 202
     assert ask("GET", "me", made.token)[1]["auth"] == "grant"
+    assert [each["route"] for each in ask("GET", "routes", made.token)[1]] == ["mnist"]
+    assert ask("GET", "routes", granted(world, routes=()).token)[1] == []
 
 
 def test_tokens_that_do_not_count(world: World, made: Created) -> None:
@@ -121,7 +123,7 @@ def test_a_narrowed_token_has_its_new_limits_at_once(world: World, made: Created
 
 def test_what_a_request_may_ask_for(world: World, made: Created) -> None:
     """Only its routes and trainers, no date, no project, and code only if the grant says so."""
-    assert ask("POST", "runs", made.token, {"trainer": "mnist"})[0] == 403
+    assert ask("POST", "runs", made.token, {"trainer": "trees"})[0] == 403
     assert ask("POST", "runs", made.token, {**RUN, "within_seconds": 3600})[0] == 403
     assert ask("POST", "runs", made.token, {**RUN, "tags": {"project": "vision"}})[0] == 403
     job = {"command": "x", "environment": "azureml:e:1", "compute": "azureml:cpu-cluster"}

@@ -68,6 +68,7 @@ def test_better_is_lower_for_losses_and_never_equal(
         {"name": "churn", "challenger": {"metric": "auc"}, "more": 1},
         {"name": "churn", "challenger": {"metric": "auc", "goal": "up"}},
         {"name": "churn", "protect": "production"},
+        {"name": "churn", "allow_code": "yes"},
         {"name": "churn", "requires": ["approval"]},
     ],
 )

@@ -26,7 +26,7 @@ from shared.models.goal import goal_for
 from shared.models.messages import Challenge
 from shared.models.model import Model, Version
 from shared.models.promote import let_go, point, promote_run, undo
-from shared.models.reproduce import compare, reproduce
+from shared.models.reproduce import compare, is_within, reproduce
 from shared.notices.subscribe import SubscriptionSpec, subscribe
 from shared.runs.intake.retry_and_continue import continue_run
 from shared.runs.model import Measured, Run
@@ -321,6 +321,48 @@ def test_a_reproduction_runs_the_recorded_parts_and_names_what_differs(world: Wo
     assert compared.differs == ["The processor was x86_64 A, now it is x86_64 B.", "test_accuracy was 0.9, now 0.8."]
 
 
+def test_a_metric_is_compared_with_the_scatter_of_its_repetitions(world: World) -> None:
+    """Each repetition is a run of its own; from three on, the answer says whether the version is as they let expect."""
+    dropped(world, 0.9)
+    version = world.models.version("churn", 1)
+    assert version
+    runs = [reproduce(world.system, version, Person("ann"), number) for number in (1, 2, 3)]
+    assert len({run.name for run in runs}) == 3
+    assert [reproduce(world.system, version, Person("ann"), number).name for number in (1, 2, 3)] == [
+        run.name for run in runs
+    ]
+    values = (0.88, 0.91, 0.92)
+    for each, value in zip(runs[:2], values, strict=False):
+        ends(world, each.name, value, b"other")
+    assert compare(world.system, version, runs[0].name).within is None
+    ends(world, runs[2].name, values[2], b"other")
+    compared = compare(world.system, version, runs[2].name)
+    assert (compared.equal, compared.metric, compared.value, compared.within) == (False, "test_accuracy", 0.9, True)
+    assert compared.repetitions == dict(zip([run.name for run in runs], values, strict=True))
+
+
+def test_the_interval_is_that_of_the_textbook() -> None:
+    """mean 10, s 1, n 4: 3.182 * sqrt(1.25) = 3.558. Equal repetitions let expect the same value alone."""
+    spread = [10 - 1.5**0.5, 10.0, 10.0, 10 + 1.5**0.5]
+    assert is_within(10 + 3.557, spread)
+    assert not is_within(10 + 3.559, spread)
+    assert (is_within(0.5, [0.5] * 3), is_within(0.51, [0.5] * 3), is_within(0.5, [0.5] * 2)) == (True, False, None)
+
+
+def test_a_version_of_the_routes_rule_says_so(world: World) -> None:
+    """The app itself promoted it: no client claims that. A person of that name without a sign-in makes a claim."""
+    first = dropped(world, 0.9)
+    version = world.models.version("churn", 1)
+    assert version
+    promote_run(world.system, first.name, "other", "", ChangeRequest(world.clock(), Person("challenger")))
+    claimed = world.models.version("other", 1)
+    assert claimed
+    for each, by_rule in ((version, True), (claimed, False)):
+        proof = json.loads(world.blobs.read("output", f"{each.proof}/provenance.json", 1 << 20))["predicate"]
+        assert proof["trainyard_model"]["promotedByRule"] is by_rule
+        assert any(gap.startswith("Who promoted") for gap in proof["trainyard_not_known"]) is not by_rule
+
+
 @pytest.mark.parametrize(
     ("said", "told"),
     [
@@ -356,6 +398,18 @@ def test_changed_data_are_named_before_anything_is_trained(world: World) -> None
     world.blobs.put("drops", "mnist/a/1.bin", b"changed")
     with pytest.raises(Conflict, match=r"other data than drop mnist/a has now: mnist/a/1.bin changed"):
         reproduce(world.system, version, Person("ann"))
+
+
+def test_a_route_may_accept_programs(tmp_path: Path) -> None:
+    """A challenger whose files run code wins only where the routes file says that this model may have such files."""
+    program = b"cposix\nsystem\n(S'id'\ntR."
+    for allowed in (False, True):
+        (tmp_path / str(allowed)).mkdir()
+        rule = replace(RULE, allow_code=allowed)
+        world = World(trainers_folder(tmp_path / str(allowed)), [replace(ROUTE, model=rule)])
+        world.complete("1.bin")
+        ends(world, world.only_run().name, 0.9, program, name="model.pkl")
+        assert (world.models.version("churn", 1) is not None) is allowed
 
 
 def test_a_person_may_promote_what_lost(world: World) -> None:

@@ -20,16 +20,14 @@ from shared.jobs.readers.azureml import read_job
 from shared.jobs.upload import File, digest
 from shared.kernel.person import Person
 from shared.models.decide import ChangeRequest
-from shared.models.model import Version
 from shared.models.promote import promote_run
-from shared.models.signature import SIGNATURE, read_signature
 from shared.models.sources import OF_TRAINERS, OF_UPLOAD
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest
 from shared.runs.intake.retry_and_continue import continue_run
 from shared.runs.names import run_of_job
-from shared.runs.results.outputs import archive_folder
 from tests.fakes.world import ELASTIC, ROUTE, World, trainers_folder
+from tests.shared.models.test_promoting import fetched
 
 ANN = Person("ann", "id-ann")
 FREEZE = {"torch": "2.13.0", "numpy": "2.4.6"}
@@ -282,17 +280,6 @@ def documented() -> dict[str, dict[str, str]]:
         for kind, cell in zip(kinds, cells, strict=True):
             table[kind][fact] = cell
     return table
-
-
-def fetched(world: World, version: Version, folder: Path) -> Path:
-    """The folder that `fetch` writes: every signed file, and the signature."""
-    run = world.runs.get(version.run).value
-    signature = world.blobs.read("output", f"{version.proof}/{SIGNATURE}", 1 << 20)
-    for name in (*read_signature(signature)[0], SIGNATURE):
-        at = archive_folder(run) if name.startswith("models/") or name == "manifest.json" else version.proof
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(world.blobs.read("output", f"{at}/{name}", 1 << 20))
-    return folder
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import random
 import warnings
+from typing import Any
 
 import pytest
-from scipy.stats import qmc
 
 from shared.sweeps import sobol
+
+
+def qmc() -> Any:
+    """Return scipy's module of Sobol points; whoever only collects tests need not wait for its import."""
+    from scipy.stats import qmc
+
+    return qmc
 
 
 def test_the_points_are_scipys() -> None:
     """Without a shift each coordinate of the first 512 points is scipy's, to the last bit, in every dimension."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that so many points are not balanced
-        expected = qmc.Sobol(64, scramble=False, bits=sobol.BITS).random(512).tolist()
+        expected = qmc().Sobol(64, scramble=False, bits=sobol.BITS).random(512).tolist()
     directions = sobol._directions()
     assert [[sobol._digits(row, k) / 2**sobol.BITS for row in directions] for k in range(512)] == expected
 
@@ -27,7 +34,7 @@ def test_shifted_points_fill_each_interval_once(seed: int) -> None:
     assert all(sorted(int(64 * each) for each in column) == list(range(64)) for column in zip(*points, strict=True))
     dice = random.Random(seed)
     drawn = [[dice.random() for _ in range(5)] for _ in range(64)]
-    assert qmc.discrepancy(points) < qmc.discrepancy(drawn) / 3
+    assert qmc().discrepancy(points) < qmc().discrepancy(drawn) / 3
 
 
 def test_a_point_follows_from_seed_and_number() -> None:

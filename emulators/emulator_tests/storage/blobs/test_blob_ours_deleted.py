@@ -9,7 +9,7 @@ import pytest
 from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.blob import BlobServiceClient, ContainerClient, RetentionPolicy
 
-from emulators.storage import services
+from emulator_tests.storage import inside
 from emulators.storage.blobs.extents import Upload
 from emulators.storage.blobs.listing import Wanted
 from emulators.storage.blobs.model import Blob
@@ -21,7 +21,7 @@ DAY = 24 * 3600.0
 @pytest.fixture(scope="module")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlobServiceClient]:
     with (
-        services.start(tmp_path_factory.mktemp("deleted"), published_key=True) as running,
+        inside.start(tmp_path_factory.mktemp("deleted"), published_key=True) as running,
         BlobServiceClient.from_connection_string(running.connection_string) as blobs,
     ):
         blobs.set_service_properties(delete_retention_policy=RetentionPolicy(enabled=True, days=2))

@@ -8,10 +8,17 @@ from pathlib import Path
 
 import pytest
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
-from azure.storage.blob import BlobClient, BlobProperties, BlobSasPermissions, ContainerClient, generate_blob_sas
+from azure.storage.blob import (
+    BlobClient,
+    BlobProperties,
+    BlobSasPermissions,
+    ContainerClient,
+    ContentSettings,
+    generate_blob_sas,
+)
 
+from emulator_tests.storage import inside
 from emulator_tests.storage.raw import Raw
-from emulators.storage import services
 from emulators.storage.blobs.extents import Upload
 from emulators.storage.blobs.model import Blob
 from emulators.storage.blobs.store import Blobs
@@ -21,7 +28,7 @@ from emulators.storage.keys import ACCOUNT, KEY
 @pytest.fixture(scope="module")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     home = tmp_path_factory.mktemp("versions")
-    with services.start(home, published_key=True, versioning=True) as running:
+    with inside.start(home, published_key=True, versioning=True) as running:
         yield running.connection_string
 
 
@@ -90,14 +97,26 @@ def test_a_version_is_restored_by_copying(box: ContainerClient) -> None:
 
 
 def test_appends_change_the_current_version(box: ContainerClient) -> None:
-    """Blocks that are appended, properties, tags and tiers make no version; a snapshot does."""
+    """Blocks that are appended, properties and tags make no version of such a blob; a snapshot does."""
     blob = box.get_blob_client("log")
     blob.create_append_blob()
     blob.append_block(b"1")
     blob.set_blob_tags({"a": "b"})
+    blob.set_http_headers(ContentSettings(content_type="text/plain"))
     assert len(versions(box)) == 1
     snapshot = blob.create_snapshot()
     assert [one.version_id for one in versions(box)][1] == snapshot["version_id"]
+
+
+def test_properties_of_a_block_blob_have_versions(box: ContainerClient) -> None:
+    """Every write into a block blob begins a version, except for its blocks, tags and tiers."""
+    blob = box.get_blob_client("a")
+    first = put(blob, "one")
+    blob.set_http_headers(ContentSettings(content_type="text/plain"))
+    blob.stage_block("MQ==", b"1")
+    blob.set_standard_blob_tier("Cool")
+    assert [one.version_id for one in versions(box)][:-1] == [first]
+    assert blob.get_blob_properties(version_id=first).content_settings.content_type == "application/octet-stream"
 
 
 @pytest.mark.parametrize(("query", "status"), [
@@ -139,7 +158,7 @@ def test_a_container_takes_its_versions_along(tmp_path: Path) -> None:
     container = store.create_container("box", {})
     for text in (b"one", b"two"):
         upload = Upload(data=text, size=len(text), md5=b"")
-        store.write(container.id, "a", Blob("BlockBlob", version=store.new_version()), upload)
+        store.write(container.id, "a", Blob("BlockBlob", version=store.new_version()), upload, keeps=True)
     store.delete_container(container)
     while store.purge():
         pass
@@ -148,3 +167,21 @@ def test_a_container_takes_its_versions_along(tmp_path: Path) -> None:
         0,
     ]
     store.close()
+
+
+def test_an_account_may_stop_and_go_on(tmp_path: Path) -> None:
+    """Without `versioning`, the last version stays when the blob is changed, and the blob itself has no version."""
+    found = list[str]()
+    for versioning in (True, False, True):
+        with (
+            inside.start(tmp_path, published_key=True, versioning=versioning) as running,
+            BlobClient.from_connection_string(running.connection_string, "box", "a") as blob,
+        ):
+            if not found:
+                blob._get_container_client().create_container()
+            found.append(put(blob, f"{versioning}"))
+            with ContainerClient.from_connection_string(running.connection_string, "box") as box:
+                names = [one.version_id for one in versions(box)]
+    first, none, last = found
+    assert none == "None"
+    assert (names[0], names[-1], len(names)) == (first, last, 3)

@@ -210,12 +210,12 @@ def signed(**rights: bool) -> str:
 
 
 def batched(side: Side, *parts: str) -> requests.Response:
-    """A batch with these requests as parts, without a change set."""
+    """A batch with these requests as parts, without a change set. Some clients end the path with a slash."""
     head = "--batch_1\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"
     body = "".join(f"{head}{part}\r\nAccept: application/json;odata=nometadata\r\n\r\n" for part in parts)
     headers = {"Content-Type": "multipart/mixed; boundary=batch_1", "x-ms-version": "2021-12-02"}
     return requests.post(
-        f"{side.table_url}/$batch?{signed(read=True)}", body + "--batch_1--\r\n", headers=headers, timeout=10
+        f"{side.table_url}/$batch/?{signed(read=True)}", body + "--batch_1--\r\n", headers=headers, timeout=10
     )
 
 

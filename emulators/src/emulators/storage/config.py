@@ -24,6 +24,9 @@ class Config:
 
     `oauth` is `basic` to admit tokens whose signature nobody checks, as Azurite does (common/unsigned.py).
 
+    With `web_sources`, copies may have sources outside of the account: whoever may write then makes this process read
+    any address that it reaches.
+
     With `versioning`, what a blob was before each change stays as a version.
 
     With `public_access`, a container can be opened to everyone; otherwise that is refused, as new accounts do.
@@ -44,6 +47,7 @@ class Config:
     public_access: bool = False
     oauth: str = ""
     versioning: bool = False
+    web_sources: bool = False
 
 
 def parse(source: Mapping[str, Any]) -> Config:

@@ -50,6 +50,7 @@ async def serving(config: Config, clock: Callable[[], float] = time.time) -> Asy
                 blobs,
                 BlobAccount(*facts, "blob", clock, who["blob"], allows_public=config.public_access),
                 journal=journal,
+                web_sources=config.web_sources,
             ),
             "queue": QueueService(queues, Account(*facts, "queue", clock, who["queue"])),
             "table": TableService(tables, Account(*facts, "table", clock, who["table"])),

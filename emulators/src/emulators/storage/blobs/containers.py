@@ -149,7 +149,7 @@ def page_of(call: Call) -> tuple[int, str]:
 def included(call: Call) -> frozenset[str]:
     """Return the parts that a list includes beside names and properties. Raises StorageError, 400, for an unknown
     part."""
-    wanted = frozenset(filter(None, call.text("include").split(",")))
+    wanted = frozenset(filter(None, call.text("include").lower().split(",")))
     if unknown := wanted - INCLUDES:
         raise bad_parameter("include", ",".join(sorted(unknown)), f"It is of {', '.join(sorted(INCLUDES))}.")
     return wanted

@@ -1,4 +1,4 @@
-"""Copies within the account: a new row on the same bytes, whatever their number.
+"""Copies within the account: a new row on the same bytes, whatever their number. Copies of other sources: their bytes.
 
 https://learn.microsoft.com/rest/api/storageservices/copy-blob
 """
@@ -11,14 +11,14 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from emulators.origin import LOCAL_NAMES
-from emulators.storage.blobs import encryption, headers
+from emulators.storage.blobs import encryption, headers, web_sources
 from emulators.storage.blobs.blocks import BlockOperations, block_id
 from emulators.storage.blobs.conditions import Conditions
-from emulators.storage.blobs.extents import Piece, Upload, part_of
-from emulators.storage.blobs.model import Content
+from emulators.storage.blobs.extents import Upload, part_of
+from emulators.storage.blobs.model import Blob, Content
 from emulators.storage.blobs.operations import BlobOperations
 from emulators.storage.blobs.pages import PageOperations
-from emulators.storage.blobs.requests import Operations, Requests, Target, lease_id
+from emulators.storage.blobs.requests import Operations, Requests, Target, lease_id, not_here
 from emulators.storage.common.calls import Answer, Call, http_date, parse_query
 from emulators.storage.common.errors import StorageError, invalid_header
 from emulators.storage.common.naming import metadata
@@ -41,12 +41,12 @@ class CopyOperations(Operations):
         """Copy Blob and Copy Blob From URL. Both are done when they are answered."""
         target = self._requests.writable(call, "w", "c")
         at_once = call.headers.get("x-ms-requires-sync", "").lower() == "true"
-        source = self._source(call, own_signature=at_once)
-        blob, tier, now = source.there, headers.tier(call), self._blobs.clock()
+        blob, content = await self._opened(call, own_signature=at_once)
+        tier, now = headers.tier(call), self._blobs.clock()
         if at_once or tier in ("", headers.ARCHIVE):  # a copy in another tier is a way out of the archive
             headers.check_online(blob)
-        content = self._requests.content(source)
-        await self._checked(call, content.pieces)
+        await self._checked(call, content)
+        target = self._requests.writable(call, "w", "c")  # things may have changed while the bytes came
         how = encryption.of_new(encryption.asked_for(call), target.container.scope, target.container.scope_fixed)
         facts = replace(
             blob,
@@ -60,7 +60,7 @@ class CopyOperations(Operations):
             rehydrating="",
             copy={
                 "id": str(uuid.uuid4()),
-                "source": _without_signature(call.headers[SOURCE], source),
+                "source": _without_signature(call.headers[SOURCE]),
                 "status": "success",
                 "progress": f"{blob.size}/{blob.size}",
                 "completion-time": http_date(now),
@@ -73,36 +73,39 @@ class CopyOperations(Operations):
     async def put_from_url(self, call: Call) -> Answer:
         """Put Blob From URL: a block blob of the source's bytes, with its headers unless the request has some."""
         target = self._requests.writable(call, "w", "c")
-        source = self._source(call)
-        headers.check_online(source.there)
+        source, content = await self._opened(call)
+        headers.check_online(source)
         facts = self._operations.new(call, "BlockBlob", target.container)
-        facts = replace(facts, tags=_tags(call, source.there.tags))
+        facts = replace(facts, tags=_tags(call, source.tags))
         if call.headers.get("x-ms-copy-source-blob-properties", "true").lower() == "true":
-            facts = replace(facts, headers={**source.there.headers, **facts.headers})
-        content = self._requests.content(source)
-        told = await self._checked(call, content.pieces)
-        answer = self._operations.written(target, facts, Content(content.pieces))
+            facts = replace(facts, headers={**source.headers, **facts.headers})
+        told = await self._checked(call, content)
+        target = self._requests.writable(call, "w", "c")  # things may have changed while the bytes came
+        own = content if isinstance(content, Upload) else Content(content.pieces)
+        answer = self._operations.written(target, facts, own)
         return replace(answer, headers={**answer.headers, **told})
 
     async def put_block_from_url(self, call: Call) -> Answer:
         block = block_id(call)
         self._blocks.check_block(call, block)
-        pieces = self._range(call)
-        return self._blocks.staged(call, block, pieces, await self._checked(call, pieces))
+        content = await self._range(call)
+        told = await self._checked(call, content)
+        own = content if isinstance(content, Upload) else content.pieces
+        return self._blocks.staged(call, block, own, told)
 
     async def append_from_url(self, call: Call) -> Answer:
         self._blocks.appendable(call)
-        pieces = self._range(call)
-        await self._checked(call, pieces)
-        source = self._blobs.extents.read(pieces)
-        async with contextlib.aclosing(source):
-            upload: Upload = await self._blobs.extents.receive(source)
+        content = await self._range(call)
+        await self._checked(call, content)
+        upload = content if isinstance(content, Upload) else await self._received(content)
         return self._blocks.appended(call, upload)
 
     async def put_pages_from_url(self, call: Call) -> Answer:
         self._pages.writable(call)
-        pieces = self._range(call)
-        return self._pages.from_source(call, pieces, await self._checked(call, pieces))
+        content = await self._range(call)
+        if isinstance(content, Upload):
+            raise not_here("pages from other accounts and the web")
+        return self._pages.from_source(call, content.pieces, await self._checked(call, content))
 
     def abort(self, call: Call) -> Answer:
         target = self._requests.writable(call, "w")
@@ -111,22 +114,42 @@ class CopyOperations(Operations):
             raise StorageError(409, "CopyIdMismatch", sentence)
         raise StorageError(409, "NoPendingCopyOperation", "There is currently no pending copy operation.")
 
-    def _range(self, call: Call) -> list[Piece]:
+    async def _opened(self, call: Call, own_signature: bool = True) -> tuple[Blob, Content | Upload]:
+        """Return the facts and the bytes of what is to be copied. Raises StorageError."""
+        if self._is_elsewhere(call):
+            return await web_sources.fetched(self._blobs.extents, call.headers[SOURCE], call)
+        source = self._source(call, own_signature)
+        return source.there, self._requests.content(source)
+
+    def _is_elsewhere(self, call: Call) -> bool:
+        """Return whether the source is outside of this account, and may be."""
+        try:
+            self._address(call)
+        except StorageError as error:
+            return error.code == "CannotVerifyCopySource" and self._requests.web_sources
+        return False
+
+    async def _range(self, call: Call) -> Content | Upload:
         """Return the bytes of the source that the request names."""
+        if self._is_elsewhere(call):
+            return (await self._opened(call))[1]
         source = self._source(call)
         headers.check_online(source.there)
         asked = {"x-ms-range": call.headers.get("x-ms-source-range", "")}
         span = headers.byte_range(replace(call, headers=asked), source.there.size)
-        return part_of(self._requests.content(source).pieces, *(span or (0, source.there.size)))
+        return Content(part_of(self._requests.content(source).pieces, *(span or (0, source.there.size))))
 
-    async def _checked(self, call: Call, pieces: list[Piece]) -> dict[str, str]:
+    async def _received(self, content: Content) -> Upload:
+        source = self._blobs.extents.read(content.pieces)
+        async with contextlib.aclosing(source):
+            return await self._blobs.extents.receive(source)
+
+    async def _checked(self, call: Call, content: Content | Upload) -> dict[str, str]:
         """Return the hash header of the source's bytes, if the request has one. Raises StorageError, 400, if it
         differs."""
         if "x-ms-source-content-md5" not in call.headers:
             return {}
-        source = self._blobs.extents.read(pieces)
-        async with contextlib.aclosing(source):
-            upload = await self._blobs.extents.receive(source)
+        upload = content if isinstance(content, Upload) else await self._received(content)
         headers.check_md5(call, upload, "x-ms-source-content-md5")
         return headers.hashes(call, upload)
 
@@ -175,7 +198,7 @@ class CopyOperations(Operations):
         if name in (f"{account}.blob.localhost", f"{account}.blob.core.windows.net"):
             return f"/{account}{url.path}", parse_query(url.query)
         if not is_here or not url.path.startswith(f"/{account}/"):
-            sentence = f"This emulator copies within its own account, {account}, alone."
+            sentence = f"This emulator copies within its own account, {account}, unless `web_sources` is configured."
             raise StorageError(404, "CannotVerifyCopySource", sentence)
         return url.path, parse_query(url.query)
 
@@ -196,6 +219,8 @@ def _sealed(call: Call, source: bool) -> bool:
     return text == "true"
 
 
-def _without_signature(address: str, source: Target) -> str:
-    place = address.partition("?")[0]
-    return f"{place}?snapshot={source.snapshot}" if source.snapshot else place
+def _without_signature(address: str) -> str:
+    """Return the address as it was sent, with the snapshot or version, and nothing else of its query."""
+    place, _, query = address.partition("?")
+    kept = [one for one in query.split("&") if one.startswith(("snapshot=", "versionid="))]
+    return f"{place}?{'&'.join(kept)}" if kept else place

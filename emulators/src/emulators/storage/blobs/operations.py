@@ -79,14 +79,15 @@ class BlobOperations(Operations):
         etag = self._blobs.new_etag()
         made = replace(facts, size=size, etag=etag, created=created, modified=now, lease=lease, snapshot="")
         made = replace(made, version=self._blobs.new_version(), previous=False)
-        self._blobs.write(target.container.id, target.name, made, content)
+        keeps = old is not None and old.version != made.version
+        self._blobs.write(target.container.id, target.name, made, content, keeps)
         md5 = {name: value for name, value in made.headers.items() if name == "Content-MD5"}
         return Answer(status, headers={**headers.version(made), **md5, "x-ms-request-server-encrypted": "true"})
 
     def changed(self, target: Target, blob: Blob) -> dict[str, str]:
         """Write the blob's changed facts with a new etag, and return the headers that report the etag."""
         made = replace(blob, etag=self._blobs.new_etag(), modified=self._blobs.clock())
-        self._blobs.change(target.container.id, target.name, made)
+        self._blobs.change(target.container.id, target.name, made, keeps=made.version != target.there.version)
         return headers.version(made)
 
     # Reading
@@ -128,7 +129,7 @@ class BlobOperations(Operations):
     def head(self, call: Call) -> Answer:
         blob = self._requests.opened(call).there
         facts = {**headers.properties(blob, self._blobs.clock()), **headers.tier_of(blob)}
-        return Answer(200, headers={**facts, "Content-Length": str(blob.size)})
+        return Answer(200, headers={**facts, **_overrides(call), "Content-Length": str(blob.size)})
 
     # Properties
 
@@ -139,8 +140,7 @@ class BlobOperations(Operations):
     def set_metadata(self, call: Call) -> Answer:
         target = self._requests.writable(call, "w")
         self._requests.check_encryption(call, target)
-        version = self._blobs.new_version() or target.there.version
-        blob = replace(target.there, metadata=metadata(call.headers), version=version)
+        blob = replace(target.there, metadata=metadata(call.headers), version=self._blobs.new_version())
         return Answer(200, headers={**self.changed(target, blob), "x-ms-request-server-encrypted": "true"})
 
     def set_properties(self, call: Call) -> Answer:
@@ -152,7 +152,8 @@ class BlobOperations(Operations):
         blob, found = target.there, headers.content_headers(call.headers, plain=False)
         of_pages = any(name in call.headers for name in ("x-ms-blob-content-length", pages.ACTION, pages.SEQUENCE))
         if found or not of_pages:
-            blob = replace(blob, headers=found)
+            version = self._blobs.new_version() if blob.kind == "BlockBlob" else blob.version
+            blob = replace(blob, headers={"Content-Type": "", **found}, version=version)
         if not of_pages:
             told = {pages.SEQUENCE: str(blob.sequence)} if blob.kind == "PageBlob" else {}
             return Answer(200, headers={**self.changed(target, blob), **told})
@@ -210,7 +211,7 @@ class BlobOperations(Operations):
         made = self._blobs.create_snapshot(target.container.id, target.name, blob)
         told = {"x-ms-snapshot": made.snapshot, "x-ms-request-server-encrypted": "true"}
         if version := self._blobs.new_version():
-            self._blobs.change(target.container.id, target.name, replace(target.there, version=version))
+            self._blobs.change(target.container.id, target.name, replace(target.there, version=version), keeps=True)
             told["x-ms-version-id"] = version
         return Answer(201, headers={**headers.version(made), **told})
 
@@ -233,7 +234,8 @@ class BlobOperations(Operations):
             sentence = "This operation is not permitted while the blob has snapshots."
             raise StorageError(409, "SnapshotsPresent", sentence)
         else:
-            self._blobs.delete(*key, keeps="versionid" not in call.query)
+            keeps = self._blobs.versioning or bool(target.blob.version)
+            self._blobs.delete(*key, keeps=keeps and "versionid" not in call.query)
         return Answer(202, headers={"x-ms-delete-type-permanent": str(not self._blobs.retains).lower()})
 
     def undelete(self, call: Call) -> Answer:

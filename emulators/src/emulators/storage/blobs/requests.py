@@ -49,10 +49,11 @@ class Target:
 
 @dataclass(frozen=True)
 class Requests:
-    """The account's blobs and the authorization of requests."""
+    """The account's blobs and the authorization of requests. With `web_sources`, copies may come from anywhere."""
 
     blobs: Blobs
     account: BlobAccount
+    web_sources: bool = False
 
     def admit(self, call: Call, *any_of: str, kind: str = "o", action: str = "") -> str:
         """Return the signature's permissions if they include one of `any_of`. Raises StorageError, 403 or 401."""

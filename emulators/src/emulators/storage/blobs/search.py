@@ -13,7 +13,7 @@ from emulators.storage.blobs.requests import Operations, checked_container
 from emulators.storage.blobs.tag_query import parse
 from emulators.storage.blobs.tags import Start
 from emulators.storage.common.calls import Answer, Call
-from emulators.storage.common.errors import bad_parameter
+from emulators.storage.common.errors import StorageError, bad_parameter
 from emulators.storage.common.service import XML
 
 
@@ -30,7 +30,7 @@ class SearchOperations(Operations):
         try:
             query = parse(call.text("where"))
         except ValueError as error:
-            raise bad_parameter("where", call.text("where")[:200], str(error)) from None
+            raise StorageError(400, "InvalidQueryParameterValue", str(error)) from None
         if container and query.container not in ("", container):
             raise bad_parameter("where", query.container, f"The search is in the container {container}.")
         limit, start = page_of(call)

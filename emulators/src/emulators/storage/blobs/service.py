@@ -93,12 +93,19 @@ class BlobService(Service[BlobAccount]):
     largest_body: ClassVar[int] = 8 * 1024 * 1024  # of XML; a blob's bytes come by a stream
     backslashes: ClassVar[bool] = False
 
-    def __init__(self, blobs: Blobs, account: BlobAccount, endpoint: str = "", journal: TextIO | None = None) -> None:
+    def __init__(
+        self,
+        blobs: Blobs,
+        account: BlobAccount,
+        endpoint: str = "",
+        journal: TextIO | None = None,
+        web_sources: bool = False,
+    ) -> None:
         super().__init__(account, blobs.settings, endpoint)
         self.account = replace(self.account, public=self._public)
         self._blobs = blobs
         self._configured(self._settings.get(PROPERTIES))
-        self._requests = Requests(blobs, self.account)
+        self._requests = Requests(blobs, self.account, web_sources)
         self._journal = journal
         self._returning: deque[tuple[float, Call]] = deque()  # from the archive, in the order of their times
         blob = BlobOperations(self._requests)
@@ -221,7 +228,8 @@ class BlobService(Service[BlobAccount]):
 
     def _account_facts(self, call: Call) -> Answer:
         self.account.admit_any(call)
-        return Answer(200, headers={"x-ms-sku-name": "Standard_LRS", "x-ms-account-kind": "StorageV2"})
+        facts = {"x-ms-sku-name": "Standard_RAGRS", "x-ms-account-kind": "StorageV2", "x-ms-is-hns-enabled": "false"}
+        return Answer(200, headers=facts)
 
     async def _put(self, call: Call) -> Answer:
         """Put Blob From URL has a type, Copy Blob none."""

@@ -144,10 +144,12 @@ class Blobs(Store):
         ).fetchone()
         return content_of(text)
 
-    def write(self, container: int, name: str, blob: Blob, content: Content | Upload) -> None:
-        """Create or replace a blob, and drop its uncommitted blocks."""
+    def write(self, container: int, name: str, blob: Blob, content: Content | Upload, keeps: bool = False) -> None:
+        """Create or replace a blob, and drop its uncommitted blocks. With `keeps`, what is replaced stays as a
+        version."""
         with transaction(self._db):
-            self._keep_version(container, name, blob)
+            if keeps:
+                self._versions.demote(container, name)
             if self.retains:
                 self._deleted.keep_blob(container, name, *self._period(), kept.time_of(self._tick()))
             made = Content(self.extents.store(content)) if isinstance(content, Upload) else content
@@ -197,30 +199,25 @@ class Blobs(Store):
         before = self.extents.at_once(last)
         return None if before is None else replace(upload, data=before + upload.data, size=len(before) + upload.size)
 
-    def change(self, container: int, name: str, blob: Blob) -> None:
-        """Change the facts of an existing blob, snapshot or version."""
+    def change(self, container: int, name: str, blob: Blob, keeps: bool = False) -> None:
+        """Change the facts of an existing blob, snapshot or version. With `keeps`, what the blob was stays as a
+        version."""
         with transaction(self._db):
             if blob.snapshot or blob.previous:
                 of = self._snapshots if blob.snapshot else self._versions
                 of.change(container, name, blob.snapshot or blob.version, blob)
                 return
-            self._keep_version(container, name, blob)
+            if keeps:
+                self._versions.demote(container, name)
             row = (facts_of(blob), container, name)
             self._db.execute("UPDATE blobs SET facts = ? WHERE container = ? AND name = ?", row)
             self.tags.put(container, name, blob.tags)
 
-    def _keep_version(self, container: int, name: str, blob: Blob) -> None:
-        """Keep the blob's current version, if `blob`, which takes its place, is another version."""
-        if blob.version:
-            before = self.find(container, name)
-            if before is not None and before.version != blob.version:
-                self._versions.demote(container, name)
-
-    def delete(self, container: int, name: str, keeps: bool = True) -> None:
+    def delete(self, container: int, name: str, keeps: bool = False) -> None:
         """Delete the blob, its snapshots, and its uncommitted blocks. With `keeps`, the current version stays as a
-        previous one if the account has versions."""
+        previous one."""
         with transaction(self._db):
-            if keeps and self.versioning:
+            if keeps:
                 self._versions.demote(container, name)
             if self.retains:
                 self._deleted.keep_blob(container, name, *self._period())

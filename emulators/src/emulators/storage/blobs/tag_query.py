@@ -20,7 +20,7 @@ OPERATORS = {
 }
 CONTAINER = "@container"
 MOST_TERMS = 10
-LONGEST = 4096
+LONGEST, LONGEST_CONDITION = 4096, 32 * 1024
 TAG_NAME, TAG_VALUE = re.compile(r"[\w +\-./:=]{1,128}", re.ASCII), re.compile(r"[\w +\-./:=]{0,256}", re.ASCII)
 TERM = re.compile(
     r"""\s*(?:"(?P<quoted>[^"]*)"|(?P<key>@?[A-Za-z_]\w*))\s*(?P<operator><>|[<>]=?|=)\s*'(?P<value>[^']*)'\s*""",
@@ -68,7 +68,7 @@ def condition(text: str) -> Condition:
 
     Raises ValueError as `parse` does.
     """
-    _check_length(text)
+    _check_length(text, LONGEST_CONDITION)
     groups = list(_groups(text))
     if any(term.key == CONTAINER for terms in groups for term in terms):
         raise ValueError(f"{CONTAINER} is for searches")
@@ -77,24 +77,37 @@ def condition(text: str) -> Condition:
 
 def parse(text: str) -> Query:
     """Parse a search. Raises ValueError with the position or the name that is wrong."""
-    _check_length(text)
+    _check_length(text, LONGEST)
     found, *others = _groups(text)
     if others or any(term.operator == "<>" for term in found):
-        raise _refused("OR and <> are for conditions")
-    if unfit := [term.key for term in found if term.key != CONTAINER and not TAG_NAME.fullmatch(term.key)]:
-        raise _refused(f"{unfit[0][:40]!r} is no name of a tag")
+        raise _refused("OR and <> are for conditions", 1)
     containers = [term for term in found if term.key == CONTAINER]
     tags = tuple(term for term in found if term.key != CONTAINER)
     if any(term.operator != "=" for term in containers) or len(containers) > 1:
-        raise _refused(f"{CONTAINER} may be said once, with =")
-    if not 1 <= len(tags) <= MOST_TERMS:
-        raise _refused(f"it needs 1 to {MOST_TERMS} tags, and has {len(tags)}")
+        raise _refused(f"{CONTAINER} may be said once, with =", 1)
+    if len(tags) > MOST_TERMS:
+        raise ValueError(f"Error parsing query: there can be at most {MOST_TERMS} unique tags in a query")
+    if not tags:
+        raise _refused(f"it needs 1 to {MOST_TERMS} tags", 1)
     return Query(tags, containers[0].value if containers else "")
 
 
-def _check_length(text: str) -> None:
-    if len(text) > LONGEST:
-        raise _refused(f"it has {len(text)} characters, and {LONGEST} are allowed")
+def _check_length(text: str, most: int) -> None:
+    if len(text) > most:
+        raise _refused(f"it has {len(text)} characters, and {most} are allowed", most + 1)
+
+
+def _check_term(term: Term, at: int) -> None:
+    """Raise ValueError, in Azure's words, for a name or value that no tag can have."""
+    if term.key == CONTAINER:
+        return
+    if not 1 <= len(term.key) <= 128:
+        raise _refused("tag must be between 1 and 128 characters in length", at)
+    if len(term.value) > 256:
+        raise _refused("tag value must be between 0 and 256 characters in length", at)
+    for text, pattern in ((term.key, TAG_NAME), (term.value, TAG_VALUE)):
+        if not pattern.fullmatch(text):
+            raise _refused(f"{text[:40]!r} has a character that is not permitted in tag name or value", at)
 
 
 def _groups(text: str) -> Iterator[list[Term]]:
@@ -103,10 +116,9 @@ def _groups(text: str) -> Iterator[list[Term]]:
     while True:
         match = TERM.match(text, at)
         if match is None:
-            raise _refused(f"\"key\" = 'value' is expected at character {at + 1}")
+            raise _refused("\"key\" = 'value' is expected", at + 1)
         found.append(Term(match["key"] or match["quoted"] or "", match["operator"], match["value"]))
-        if found[-1].key != CONTAINER and not TAG_VALUE.fullmatch(match["value"]):
-            raise _refused(f"{match['value'][:40]!r} is no value of a tag")
+        _check_term(found[-1], at + 1)
         if match.end() == len(text):
             yield found
             return
@@ -115,9 +127,12 @@ def _groups(text: str) -> Iterator[list[Term]]:
             yield found
             found = []
         if following is None:
-            raise _refused(f"AND is expected at character {match.end() + 1}")
+            raise _refused("AND is expected", match.end() + 1)
         at = following.end()
 
 
-def _refused(why: str) -> ValueError:
-    return ValueError(f"{why}. The operators are {' '.join(one for one in OPERATORS if one != '<>')} and AND.")
+def _refused(why: str, at: int) -> ValueError:
+    operators = " ".join(one for one in OPERATORS if one != "<>")
+    return ValueError(
+        f"Error parsing query at or near character position {at}: {why}. The operators are {operators} and AND."
+    )

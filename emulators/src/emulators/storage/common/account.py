@@ -83,7 +83,7 @@ class Account:
         """Return the object id of a request's token, if its roles allow this. A key or signature is refused."""
         scheme, _, token = self._authorization(call).partition(" ")
         if scheme != "Bearer":
-            raise unauthenticated("Only authentication scheme Bearer is supported.")
+            raise unauthenticated("Only authentication scheme Bearer is supported")
         return self._identities.admit(token, self.service, right)
 
     def sign(self, text: str, secret: bytes | None = None) -> str:

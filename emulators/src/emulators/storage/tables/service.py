@@ -45,7 +45,7 @@ class TableService(Service[Account]):
         resource = call.resource
         if resource in ("", "/"):
             return self._of_service(call)
-        if resource == "$batch" and call.method == "POST":
+        if resource.removesuffix("/") == "$batch" and call.method == "POST":
             return self._batch(call)
         if "restype" in call.query:
             raise bad_parameter("restype", call.query["restype"], "It is asked of the service itself, at its root.")

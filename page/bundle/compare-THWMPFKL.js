@@ -1,1 +1,0 @@
-import{d as a,e as b}from"./chunk-CTFDUWO7.js";import"./chunk-JNJ5UUJ3.js";import"./chunk-PPBUZZ6H.js";import"./chunk-FHZVKLBZ.js";import"./chunk-ZPER3H64.js";import"./chunk-726LNTR3.js";import"./chunk-BI5CR6KX.js";export{a as Compare,b as Parallel};

@@ -1,0 +1,1 @@
+"""Plans of agents, in Azure Table Storage."""

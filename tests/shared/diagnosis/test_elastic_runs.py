@@ -1,0 +1,114 @@
+"""An elastic run has a job for each member: its steps are in one of their logs, and an eviction is no failure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from shared.api.queries import run as look
+from shared.diagnosis.health import RunHealth
+from shared.jobs.readers.azureml import read_job
+from shared.usage.model import Measurement, Metric, NodeSeries, NodeUsage
+from tests.fakes.usage import FakeNodeMetrics
+from tests.fakes.world import ELASTIC, ROUTE, World, trainers_folder
+
+ROUTE_1_TO_3 = replace(ROUTE, template=read_job(ELASTIC), trainer="cifar", nodes=3, min_nodes=1, resubmissions=9)
+STEPS = "".join(f"epoch 1 step {step}/900 loss 0.5{step}\n" for step in range(30))
+NAN = "".join(f"epoch 1 step {step}/900 loss nan\n" for step in range(30))
+
+
+class Members:
+    """An elastic run of three members that somebody looks at; one of them writes the steps."""
+
+    def __init__(self, tmp: Path) -> None:
+        self.world = World(trainers_folder(tmp), [ROUTE_1_TO_3])
+        self.world.upload("mnist/a/1.bin")
+        self.world.upload("mnist/a/_SUCCESS", b"")
+        self.settle(4)
+        self.name = self.world.only_run().name
+        self.writes, self.running = self.job(0), [self.job(0), self.job(1), self.job(2)]
+        for job in self.running:
+            self.world.job_goes(job, "Running")
+        self.settle()
+
+    def job(self, member: int, attempt: int = 1) -> str:
+        return f"{self.name}-m{member}-{attempt}"
+
+    def settle(self, seconds: float = 0) -> None:
+        self.world.deliver_all()
+        self.world.run_until_idle()
+        self.world.clock.advance(seconds)
+        self.world.run_until_idle()
+
+    @property
+    def found(self) -> list[str]:
+        health = self.world.runs.get(self.name).value.feature(RunHealth)
+        return [each.cause for each in health.ailments] if health else []
+
+    def minutes(self, count: int, text: str, cores: float) -> list[str]:
+        """What is found in these minutes, in which the log grows by the text and each node uses these processors."""
+        found = []
+        for _ in range(count):
+            look(self.world.system, self.name, viewed=True)
+            self.world.clock.advance(50)
+            for job in self.running:
+                self._write(job, text if job == self.writes else "")
+                self._measure(job, cores)
+            self.settle(10)
+            found += self.found
+        return found
+
+    def _write(self, job: str, text: str) -> None:
+        path = f"ExperimentRun/dcid.{job}/user_logs/std_log_process_0.txt"
+        old = self.world.blobs.read_from("azureml", path, 0, 1 << 20)
+        if text or not old:
+            self.world.blobs.put("azureml", path, (old or b"joined\n") + text.encode())
+
+    def _measure(self, job: str, cores: float) -> None:
+        metrics: FakeNodeMetrics = self.world.journals["node_metrics"]
+        before, at = metrics.used.get(job, NodeUsage()), self.world.clock() - timedelta(seconds=10)
+        series = []
+        for metric, value in ((Metric.CORES, cores), (Metric.CORES_IN_ALL, 8.0), (Metric.MEMORY, 900.0)):
+            points = tuple(point for each in before.of(metric) for point in each.points)
+            series.append(NodeSeries(metric, job, "", (*points, Measurement(at, value, value))))
+        metrics.used[job] = NodeUsage(tuple(series))
+
+    def evict(self, member: int) -> None:
+        """Azure takes the node; the next member that runs writes the steps."""
+        job = self.job(member)
+        self.world.job_goes(job, "Failed", "The node was preempted. Error: x")
+        self.running.remove(job)
+        self.writes = self.running[0]
+        self.settle()
+
+
+@pytest.fixture
+def members(tmp_path: Path) -> Members:
+    return Members(tmp_path)
+
+
+def test_an_eviction_is_no_hang_while_the_team_meets_again(members: Members) -> None:
+    """The nodes are idle and no line is written; after a minute the others go on, and another member writes."""
+    assert members.minutes(6, STEPS, 3.0) == []
+    members.evict(0)
+    assert members.minutes(1, "", 0.01) == []
+    assert members.minutes(6, STEPS, 3.0) == []
+
+
+def test_a_hang_after_an_eviction_is_found_although_the_lost_node_is_measured_no_more(members: Members) -> None:
+    """The samples of the node that left say nothing of the team."""
+    members.minutes(6, STEPS, 3.0)
+    members.evict(0)
+    members.minutes(8, STEPS, 3.0)
+    assert "deadlock" in members.minutes(5, "", 0.01)
+
+
+def test_losses_are_read_from_the_member_that_writes_them(members: Members) -> None:
+    """After the first member has left, too."""
+    members.minutes(6, STEPS, 3.0)
+    members.evict(0)
+    members.minutes(6, STEPS, 3.0)
+    assert "nan_loss" in members.minutes(4, NAN, 3.0)

@@ -1,0 +1,34 @@
+"""The pixels of a picture, where Pillow is installed: on the machine that uploads, and not in the app.
+
+The trainers decode with Pillow, so a picture that Pillow refuses here can't be trained on. libjpeg repairs some damage
+inside a JPEG without a word, as grey or shifted blocks; what of that a marker gives away, pictures.py finds.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import warnings
+import zlib
+
+# What Pillow's readers of broken files raise.
+BROKEN = (
+    *(OSError, SyntaxError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, NotImplementedError),
+    *(struct.error, zlib.error),
+)
+
+
+def decoding_problem(content: bytes) -> str | None:
+    """Return why the picture can't be decoded, '' if it can be; None without Pillow."""
+    try:
+        from PIL import Image
+    except ImportError:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with Image.open(io.BytesIO(content)) as image:
+                image.load()
+    except (*BROKEN, Image.DecompressionBombError) as error:
+        return f"it can't be decoded: {str(error)[:200] or type(error).__name__}"
+    return ""
