@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 
 from ..terminal_text import Text, one_line
+from .costs import dollars
 from .tables import clock, titled_table
 
 HEADINGS = ["id", "for", "by", "until", "spent", "reserved", "left", "runs", "now"]
@@ -24,10 +25,10 @@ def one(grant: dict[str, Any]) -> RenderableType:
         "by": one_line(grant["by"]) or "somebody with a key",
         "until": clock(grant["until"]),
         "over": one_line(grant["over"]) or "no",
-        "budget": f"${grant['budget']:.2f}",
-        "spent": f"${grant['spent']:.2f}",
-        "reserved": f"${grant['reserved']:.2f}, by runs in progress at worst",
-        "left": f"${grant['left']:.2f}",
+        "budget": dollars(grant["budget"]),
+        "spent": dollars(grant["spent"]),
+        "reserved": f"{dollars(grant['reserved'])}, by runs in progress at worst",
+        "left": dollars(grant["left"]),
         "runs": f"{grant['runs_used']} of {grant['runs']}; {grant['runs_now']} of {grant['at_once']} now",
         "then": f"{grant['then']} runs in progress when it is used up",
         "drops": f"names that begin with {grant['drops']}",
@@ -43,7 +44,7 @@ _LISTS = ("may", "routes", "trainers", "clusters", "models", "shares")
 
 
 def _row(row: dict[str, Any]) -> list[Text]:
-    money = (f"${row[name]:.2f}" for name in ("spent", "reserved", "left"))
+    money = (dollars(row[name]) for name in ("spent", "reserved", "left"))
     until = "revoked" if row["revoked_at"] else clock(row["until"])
     runs = f"{row['runs_used']}/{row['runs']}", f"{row['runs_now']}/{row['at_once']}"
     return [*map(Text, (row["id"], one_line(row["purpose"]), one_line(row["by"]), until, *money, *runs))]
@@ -52,8 +53,8 @@ def _row(row: dict[str, Any]) -> list[Text]:
 def _run(row: dict[str, Any]) -> list[Text]:
     return [
         Text(row["run"]),
-        Text(f"${row['most']:.2f}"),
-        Text(f"${row['spent']:.2f}"),
+        Text(dollars(row["most"])),
+        Text(dollars(row["spent"])),
         Text("yes" if row["ended"] else ""),
     ]
 

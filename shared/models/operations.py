@@ -19,13 +19,13 @@ GROUP = OperationGroup(
             "promote_run", "POST", "models/{model}/versions", ANSWERS,
             "Make a run's model the next version",
             'Give `{"run", "alias", "why", "allow_code"}`. A repeated request returns the same version',
-            status=201, problems=(404, 409, 422), code="with `allow_code`, or with a protected `alias`",
+            status=201, problems=(404, 409, 422), code="`allow_code` or a protected `alias`",
         ),
         Operation(
             "move_alias", "POST", "models/{model}/aliases/{alias}", ANSWERS,
             "Move an alias to a version, or back to the previous one",
             'Give `{"version", "why"}`, or `{"undo": true}` to move it back',
-            problems=(404, 422), no_key="each `undo` moves it one step further back.", code="to move a protected alias",
+            problems=(404, 422), no_key="each `undo` moves it one step further back.", code="a protected alias",
         ),
         Operation(
             "get_version", "GET", VERSION, ANSWERS,

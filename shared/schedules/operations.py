@@ -16,7 +16,7 @@ GROUP = OperationGroup(
             "Give `run` (as for `POST /api/runs`), `cron` and `timezone`, or `route` and `new_files`; `catch_up`, "
             "`overlap`. Its `reasons` say why a run could not start now. `?dry_run=true` gives the firings and the "
             "job, and makes nothing",
-            problems=(404, 409, 422), code="a `run` with a whole `job`",
+            problems=(404, 409, 422), code="a `run` that has a whole `job`",
         ),
         Operation("pause_schedule", "POST", "schedules/{schedule}/pause", ANSWERS, "Pause a schedule", problems=(404,)),
         Operation(

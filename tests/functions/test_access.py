@@ -36,6 +36,7 @@ EXCEPTIONS = {
     "GET health": "anyone",
     "GET page/{*path}": "anyone",
     "POST mcp": "reader",  # each tool needs the roles of its operations
+    "GET settings": "coder",
     "POST uploads": "coder",
     "GET data/pictures": "contributor",
     "GET grants": "contributor",
