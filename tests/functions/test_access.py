@@ -20,6 +20,7 @@ from functions import access
 from shared import bootstrap
 from shared.clusters import scaling
 from shared.clusters.model import Cluster
+from shared.features import FEATURES
 from shared.kernel.errors import BadSetting
 from shared.kernel.index_settings import ROOT
 from shared.kernel.operation import CODER, CONTRIBUTOR, READER
@@ -43,6 +44,12 @@ EXCEPTIONS = {
     "GET grants/{grant}": "contributor",
     "POST model-keys/{sha256}/withdraw": "coder",
     "POST models/{model}/versions/{version}/sign": "coder",
+}
+OF_FEATURES = {
+    "POST mcp": "shared.agents",
+    "GET data/pictures": "shared.data_checks",
+    "GET grants": "shared.grants",
+    "GET grants/{grant}": "shared.grants",
 }
 ALLOWED = {  # who: what happens to nobody, someone without a role, a reader, a contributor, a coder
     "anyone": (True, True, True, True, True),
@@ -106,8 +113,9 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 def test_the_exceptions_are_routes() -> None:
-    """Each exception from the rule is a route of the app."""
-    assert {tuple(call.split(" ")) for call in EXCEPTIONS} <= ENDPOINTS.keys()
+    """Each exception from the rule is a route of the app, unless its feature was deleted."""
+    absent = {call for call, feature in OF_FEATURES.items() if feature not in FEATURES}
+    assert {tuple(call.split(" ")) for call in EXCEPTIONS.keys() - absent} <= ENDPOINTS.keys()
 
 
 @pytest.mark.parametrize(("method", "route", "who"), ROWS, ids=[f"{m} {r}" for m, r, _ in ROWS])
