@@ -1,11 +1,11 @@
-"""Notices to an endpoint that fails half of the time: each event once, none lost.
+"""Notices to an endpoint that fails half of the time: each event arrives, and only a lost answer causes a duplicate.
 
 python3 trainyard.py bench notices                     1,000 events
 python3 trainyard.py bench notices --events 10000 --seed 7
 
-The app's own handlers and its own sender post to a real web server on this machine. Of the requests a quarter is
-answered 503, a fifth is cut off unread, and a twentieth is taken and its answer lost; the rest is taken. Records,
-queues and the clock are those of the tests, so that a delivery's 14 hours pass at once.
+The app's own handlers and its own sender post to a real web server on this machine. The server answers a quarter of the
+requests with 503, cuts off a fifth unread, and accepts a twentieth without sending the answer; it accepts the rest.
+Records, queues and the clock are the fakes of the tests, so a delivery's 14 hours pass at once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Play schedule after schedule of tests/simulation, each from its own seed, and stop at the first that breaks a rule.
+"""Play random schedules of tests/simulation, each from its own seed, and stop at the first that breaks a rule.
 
 python3 trainyard.py bench schedules --seconds 600              as many as that time allows
 python3 trainyard.py bench schedules --seed 70000               beginning with this seed

@@ -1,10 +1,11 @@
-"""How fast `verify` reads a signed model: GB/s of processor time and of the clock, beside OpenSSF's own program.
+"""How fast `verify` reads a signed model: GB/s of processor time and of wall time, compared with OpenSSF's own program.
 
 $ python3 trainyard.py bench verify
 $ python3 trainyard.py bench verify --mib 2048 --folder /mnt/disk
 
-It signs a folder of random weights (one large file, and as much in 16 smaller ones), reads it once so that the disk's
-cache holds it, then verifies it. A core's speed is bytes by processor seconds. --json prints one object.
+The benchmark signs a folder of random weights (one large file, and as many bytes in 16 smaller files), reads the folder
+once so that the disk cache holds it, and then verifies it. A core's speed is bytes divided by processor seconds. --json
+prints one object.
 """
 
 from __future__ import annotations

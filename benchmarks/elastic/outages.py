@@ -1,7 +1,8 @@
-"""A minute without the table, and nodes that are stopped: what the training does meanwhile.
+"""A minute without the table, and stopped nodes: how the training fares meanwhile.
 
-The table goes away twice: as a server that refuses connections, and as one that takes them and says nothing. The last
-of the team and its first are stopped in turn, until the others go on; then one is stopped for a minute.
+The table fails twice: as a server that refuses connections, and as a server that accepts connections but never answers.
+The last and the first node of the team are stopped in turn until the others continue; then one node is stopped for a
+minute.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ KNOWN = "node sees a change"
 
 
 def measure(account: Azurite, nodes: int, seconds: float, stops: int) -> list[dict[str, Any]]:
-    """A row for each of the four outages, on one set of processes."""
+    """Return a row for each of the four outages, on one set of processes."""
     with tempfile.TemporaryDirectory() as folder, in_place(Path(folder), account.table_url, nodes) as crowd:
         crowd.wait(nodes)
         usual = _pace(crowd, nodes, 5)
@@ -49,7 +50,7 @@ def _refusing(account: Azurite) -> Iterator[None]:
 
 @contextmanager
 def _silent(account: Azurite) -> Iterator[None]:
-    """The kernel takes connections for a stopped process, and nobody answers."""
+    """Stop the server process: the kernel still accepts connections, but nothing answers."""
     os.kill(account.pid, signal.SIGSTOP)
     try:
         yield
@@ -58,7 +59,7 @@ def _silent(account: Azurite) -> Iterator[None]:
 
 
 def _pace(crowd: Crowd, nodes: int, seconds: float) -> float:
-    """Steps a second that all processes make together."""
+    """Return the steps a second that all processes make together."""
     began = time.time()
     time.sleep(seconds)
     steps = {line["step"] for line in lines(crowd.file) if line["world"] == nodes and line["time"] > began}
@@ -83,7 +84,7 @@ def _family(process: subprocess.Popen[bytes]) -> list[int]:
 
 @contextmanager
 def stopped(victim: subprocess.Popen[bytes]) -> Iterator[float]:
-    """Stop all processes of a node; returns when."""
+    """Stop all processes of a node, and yield the time of the stop."""
     pids, began = _family(victim), time.time()
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
