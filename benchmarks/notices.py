@@ -34,7 +34,7 @@ REFUSED, CUT, UNHEARD = 0.25, 0.45, 0.50  # bounds of the lot that is drawn for 
 
 @dataclass
 class Endpoint:
-    """What arrived: how often each id was accepted, and how often its answer was lost."""
+    """The deliveries that arrived: how often each id was accepted, and how often its answer was lost."""
 
     luck: random.Random
     taken: Counter[str] = field(default_factory=Counter)
@@ -83,7 +83,7 @@ def measure(events: int, seed: int) -> dict[str, Any]:
 
 
 def _deliver(world: World) -> None:
-    """Let time pass until no delivery waits for its next try."""
+    """Advance the clock until no delivery waits for its next try."""
     while waiting := world.queues.messages.get("background", []):
         world.clock.now = max(world.clock.now, min(message.visible_at for message in waiting))
         world.run_until_idle()
@@ -114,7 +114,7 @@ def _served(endpoint: Endpoint) -> Iterator[str]:
             self.end_headers()
 
         def log_message(self, *_: Any) -> None:
-            """Quiet."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))

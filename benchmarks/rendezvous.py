@@ -13,13 +13,13 @@ outage    a minute without the table (refused, then silent); stopped nodes, unti
 partition networks that are cut while every node lives and reaches the table, four nodes: seconds without a team that
           makes steps, rounds, repeated steps, seconds until all nodes are back after the healing, and the longest pause
           then; c10d and torchft (--torchft) for comparison. Needs Linux and root
-trouble   kills, sleeping nodes, a missing meeting point, all nodes killed: whether the training goes on, restarts, hangs
-          or fails; three nodes, in place, with torchrun, with c10d, and torchft (--torchft)
+trouble   kills, sleeping nodes, a missing meeting point, all nodes killed: whether the training goes on, restarts,
+          hangs or fails; three nodes, in place, with torchrun, with c10d, and torchft (--torchft)
 goodput   examples/preemptions.json, or --trace FILE, faster by --speed: the share of wall time that ends in kept steps,
           compared with plain torchrun with c10d, which restarts from the newest checkpoint
 
-The result is a table in Markdown. Without `trouble` the benchmark takes about 80 minutes on 2 cores. --timeline FILE.png
-draws one kill and measures nothing; --synthetic SEED prints a trace.
+The result is a table in Markdown. Without `trouble` the benchmark takes about 80 minutes on 2 cores. --timeline
+FILE.png draws one kill and measures nothing; --synthetic SEED prints a trace.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ TRACE = ROOT / "examples" / "preemptions.json"
 
 @dataclass(frozen=True)
 class Size:
-    """How much of everything. `trace` is in seconds of the trace."""
+    """The extent of every part. `trace` is in seconds of the trace."""
 
     join_nodes: tuple[int, ...] = (2, 4, 8, 16)
     rounds: int = 5
@@ -66,7 +66,7 @@ QUICK_PARTS = ("join", "work", "kill")
 
 @dataclass(frozen=True)
 class Given:
-    """What a part needs to know."""
+    """The inputs of a part."""
 
     account: azurite.Azurite
     size: Size
@@ -124,7 +124,7 @@ PARTS: dict[str, Callable[[Given], Iterator[Row]]] = {
 
 
 def markdown(found: dict[str, list[Row]]) -> str:
-    """A table for each part and each kind of its rows."""
+    """Return a Markdown table for each part and each kind of its rows."""
     parts = []
     for part, rows in found.items():
         for columns in dict.fromkeys(tuple(row) for row in rows):
@@ -151,7 +151,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def measured(given: Given, parts: Sequence[str], as_json: bool) -> dict[str, list[Row]]:
-    """The rows of each part; each is printed as soon as it is there."""
+    """Return the rows of each part; print each row as soon as it is measured."""
     found: dict[str, list[Row]] = {}
     for part in parts:
         began = time.monotonic()

@@ -53,7 +53,8 @@ def main(argv: list[str]) -> int:
 
 
 def measure(home: Path, size: int) -> dict[str, Any]:
-    """Both programs on the same folder, each the best of three; theirs with the start of its process."""
+    """Measure both programs on the same folder, each as the best of three; the other program's time includes its
+    process start."""
     folder, signer = home / "model", signer_of(str(own_key(home)))
     write(folder / "models", size)
     digests = {p.relative_to(folder).as_posix(): digest(p) for p in folder.rglob("*") if p.is_file()}
@@ -84,7 +85,7 @@ def timed(folder: Path, key: bytes) -> dict[str, float]:
 
 
 def write(folder: Path, size: int) -> None:
-    """Half of it in one file, half in sixteen."""
+    """Write half of the bytes into one file, and half into sixteen files."""
     folder.mkdir(parents=True)
     block = os.urandom(1 << 20)
     for name, part in [("large", size // 2), *((f"part-{n:02}", size // 32) for n in range(16))]:

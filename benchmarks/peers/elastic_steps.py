@@ -1,4 +1,4 @@
-"""The same small training twice, to be killed: in our teams, and with torchft (after its own train_ddp.py).
+"""One small training in two versions for kill tests: in our teams, and with torchft (after torchft's train_ddp.py).
 
     python -m elastic.launch --in-place elastic_steps.py FILE
     LIGHTHOUSE=http://HOST:PORT python elastic_steps.py FILE --torchft NUMBER
@@ -114,7 +114,7 @@ def in_place(file: Path) -> None:
 
 
 def shared(net: nn.Module, inner: torch.optim.Optimizer, step: int) -> int:
-    """The state of the process that is furthest, from its memory."""
+    """Return the state of the most advanced process, from its memory."""
     steps: list[int] = [0] * dist.get_world_size()
     dist.all_gather_object(steps, step)
     box: list[Any] = [None]

@@ -1,4 +1,5 @@
-"""A small training under any launcher, with this repository's checkpoints: the same lines in our teams and in torchrun.
+"""A small training for any launcher, with this repository's checkpoints: the same code in our teams and under
+torchrun.
 
     python -m elastic.launch --in-place elastic_trainer.py FILE
     torchrun --rdzv-backend c10d --rdzv-endpoint HOST:PORT elastic_trainer.py FILE
@@ -28,7 +29,7 @@ EVERY = 50  # steps between two checkpoints
 
 
 class Learner:
-    """What a process keeps from one team to the next."""
+    """The state that a process keeps from one team to the next."""
 
     def __init__(self) -> None:
         torch.manual_seed(1)

@@ -1,4 +1,4 @@
-"""An elastic run of a hundred members: what each event of a member costs Resource Manager."""
+"""An elastic run of a hundred members: the cost of each member's event in Resource Manager reads."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def measure(home: Path, members: int) -> dict[str, Any]:
 
 
 def _event(cloud: ScaleCloud, system: System, job: str) -> int:
-    """Handle an event of this job; how many reads that cost."""
+    """Handle an event of this job, and return the number of reads."""
     before = cloud.reads()
     follow_job(system, JobEvent(job))
     return cloud.reads() - before
