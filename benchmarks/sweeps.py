@@ -195,7 +195,7 @@ def show(title: str, means: dict[str, Any]) -> None:
 
 
 def summary(means: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return the figures for --json. At each share, `best other` is the best of the other programs."""
+    """Return the figures for --json. At each share, `best_other` is the smallest regret of the other programs."""
     parts = {}
     for name, family in means.items():
         others = [at_shares(course) for player_name, course in family.items() if player_name not in ("ours", "random")]

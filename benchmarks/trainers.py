@@ -43,7 +43,7 @@ tokenizer.save(str(folder / text.TOKENIZER))
 class Case:
     """One comparison. `goal` is a metric and the value to reach, or None for the end, with all its tests.
 
-    `both`, `ours` and `peer` are options of both programs, of the trainer and of its peer.
+    `both` holds the options of both programs, `ours` those of the trainer, and `peer` those of its peer.
     """
 
     trainer: str

@@ -36,7 +36,7 @@ def page(begin: int, end: int, more: bool) -> str:
 
 
 async def listed(request: web.Request) -> web.Response:
-    """Return the number of blobs of a container, which the container's name states: b1000."""
+    """Answer with one page of blob names. The container's name states the number of blobs: b1000."""
     count = int(request.match_info["container"][1:])
     begin = int(request.query.get("marker") or 0)
     end = min(begin + PAGE, count)

@@ -50,9 +50,9 @@ SIZES = {
 
 
 class MaskedLanguage(nn.Module):
-    """BERT and its loss in one forward pass: DDP and FSDP2 must see the whole work.
+    """BERT and its loss in one forward pass, because DDP and FSDP2 must see the whole computation.
 
-    The head runs only at the masked positions: at all positions, it would be most of a small model's work.
+    The head runs only at the masked positions. At all positions, the head would be most of a small model's work.
     """
 
     def __init__(self, config: BertConfig) -> None:

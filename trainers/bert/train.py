@@ -144,9 +144,10 @@ def rate(step: int, steps: int, warmup: float) -> float:
 
 
 def part(t: Training, source: text.Rows, rows: order.Indices, seed: int) -> tuple[list[Tensor], float]:
-    """Return inputs, positions and targets of masked rows on the device, and the weight 1.0.
+    """Return the inputs, positions and targets of masked rows on the device, and the weight 1.0.
 
-    Where this process has no row left, some row and 0.0, the weight of its loss: all processes must take part.
+    A process without remaining rows gets an arbitrary row and the loss weight 0.0, because all processes must take
+    part.
     """
     some = rows if len(rows) else np.zeros(1, dtype=np.int64)
     ids = t.corpus.specials
@@ -218,7 +219,7 @@ def report(t: Training) -> None:
 
 
 def validate(t: Training) -> None:
-    """Measure loss and perplexity on held-out rows. Rows and masks are always the same, whatever the seed."""
+    """Measure loss and perplexity on held-out rows. Rows and masks are the same for every seed."""
     held_out, k = t.corpus.held_out, order.predicted(t.settings.length)
     used = order.shuffled(np.arange(min(t.settings.val_rows, len(held_out))), len(held_out), order.key("validation"))
     at_once = max(t.place.world_size, t.settings.batch_size // t.settings.accumulate)

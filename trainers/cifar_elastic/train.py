@@ -94,10 +94,11 @@ class Training(training.Training):
 
 
 def shares(t: Training, count: int) -> Iterator[tuple[Tensor, Tensor, Tensor, int]]:
-    """Yield the remaining steps of an epoch: this process's images, their shifts and mirrorings, and the size of
-    the batch.
+    """Yield the remaining steps of an epoch: this process's images, their shifts and mirrorings, and the size of the
+    batch.
 
-    All is drawn for the whole batch in every process, from seed, epoch and position alone. Then each takes its part.
+    Every process draws the random numbers of the whole batch, from seed, epoch and position alone, and then takes its
+    share.
     """
     seed, epoch, size = t.settings.seed, t.position.epoch, t.settings.batch_size
     order = torch.randperm(count, generator=checkpoint.dice(seed, epoch))
@@ -139,7 +140,7 @@ def trace(t: Training, indices: Tensor) -> None:
 
 
 def train_epoch(t: Training, images: Images) -> None:
-    """The training loop. Log lines and metrics are over all processes, since the last line."""
+    """The training loop. Log lines and metrics cover all processes, since the last line."""
     sums, waited, since = torch.zeros(3, device=t.device), 0.0, time.perf_counter()
     for batch in load(t, images):
         t.stop.check(t.position.step)
@@ -170,9 +171,9 @@ def train_epoch(t: Training, images: Images) -> None:
 
 
 def report(t: Training, number: int, sums: Tensor, waited: float, seconds: float) -> None:
-    """Write the row of metrics of the next step, the epoch's `number`-th, and a line to the log.
+    """Write the metrics row of the next step, the epoch's `number`-th, and a line to the log.
 
-    `sums`: images, loss and right guesses of all processes since the last row; `waited`: seconds of this process.
+    `sums`: images, loss and correct guesses of all processes since the last row; `waited`: seconds of this process.
     """
     count, loss_sum, hits = sums.tolist()
     values = {"train_loss": loss_sum / count, "train_accuracy": hits / count, "images_per_second": count / seconds}
@@ -240,7 +241,7 @@ class Kept:
     began: float = field(default_factory=time.perf_counter)
 
     def metrics(self, settings: Settings, place: dist.Place) -> Metrics:
-        """The rows so far. Another process writes the rows if another process is the team's first."""
+        """The metrics rows so far. If another process is the team's first, that process writes the rows."""
         before, writes = self.rows, place.rank == 0
         if before is None or self.writes != writes:
             self.writes = writes
