@@ -162,8 +162,9 @@ def _one_round(train: TrainInRounds, here: Place, stop: StopRequest) -> str:
 def _together(train: Train, place: Place, stop: StopRequest) -> str:
     """Train inside the process group, and leave the group after every object of the training is gone.
 
-    The order matters. DistributedDataParallel holds the group; if it is the last to let go, the group's destructor
-    joins gloo's threads while it keeps the interpreter's lock, which such a thread may wait for: the process hangs.
+    The order matters. DistributedDataParallel holds the group. If it is the last to release the group, the group's
+    destructor joins gloo's threads while it holds the interpreter's lock. Such a thread may wait for this lock, and
+    then the process hangs.
     """
     try:
         device = join(place)

@@ -1,8 +1,8 @@
 """The GPUs of this node: their expected number, their driver, and the reason why PyTorch can't use them.
 
 Azure ML's GPU nodes have NVIDIA's driver 535 (https://github.com/rapidsai/deployment/issues/719). A PyTorch built for a
-CUDA version that needs a newer driver finds no GPU there and gives no error: it would train on the processor, at the
-price of a GPU.
+CUDA version that needs a newer driver finds no GPU there and raises no error: the training would run on the processor,
+at the price of a GPU.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def choose(device: str, environ: Mapping[str, str], nvidia: Path = NVIDIA) -> No
 
 
 def expected(environ: Mapping[str, str], nvidia: Path = NVIDIA) -> int:
-    """Return the number of GPUs of this node by the VM size or else by the driver; 0 outside Azure ML."""
+    """Return the number of GPUs of this node from the VM size, or else from the driver; 0 outside Azure ML."""
     if environ.get(LOCAL) or not environ.get("AZUREML_RUN_ID"):
         return 0
     told = environ.get(GPUS, "")

@@ -52,7 +52,7 @@ class Place:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add --world-size, --rank, --dist-url, --dist-backend, --dist-timeout and --device.
 
-    torchrun and Azure ML need none of them.
+    torchrun and Azure ML need none of these flags.
     """
     gpu.add_arguments(parser)
     group = parser.add_argument_group("distributed", "by default from the environment that torchrun and Azure ML set")
@@ -70,10 +70,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def place(args: argparse.Namespace, environ: Mapping[str, str]) -> Place:
-    """Return the place of this process, from arguments and environment. Raises ValueError, with flag and variable, for
-    a contradiction.
+    """Return the place of this process, from arguments and environment. Raises ValueError, naming the flag and the
+    variable, for a contradiction.
 
-    It raises ValueError too if this node has a GPU that PyTorch can't use, unless the processor is asked for.
+    It also raises ValueError if this node has a GPU that PyTorch can't use, unless `--device cpu` is given.
     """
     gpu.choose(args.device, environ)
     world_size = args.world_size if args.world_size is not None else _number(environ, "WORLD_SIZE", 1)
@@ -127,9 +127,9 @@ def join(place: Place) -> torch.device:
 def _store_of_torchrun(place: Place, environ: Mapping[str, str]) -> dist.Store:
     """Return the store of torchrun's agent, under a prefix agreed on by only these processes.
 
-    torchrun 2.13 keeps one store over all restarts and adds no prefix of its own, so workers that were started again
-    would find the addresses of those that died, and wait for them until `patience` ends. No variable that torchrun
-    sets tells one start from the next in all agents alike: a change of members doesn't count as a restart.
+    torchrun 2.13 keeps one store over all restarts and adds no prefix of its own. Restarted workers would find the
+    addresses of dead workers, and wait for them until `patience` ends. No variable of torchrun distinguishes two starts
+    in all agents alike, because a change of members does not count as a restart.
     """
     host, port = environ["MASTER_ADDR"], int(environ["MASTER_PORT"])
     store = dist.TCPStore(host, port, is_master=False, timeout=place.patience)
@@ -165,8 +165,8 @@ def _stay_on_loopback() -> None:
 def device_of(place: Place) -> torch.device:
     """Return this process's device: one GPU of this host, or a fair share of the host's cores.
 
-    PyTorch takes all cores in every process. Two processes of one host then run twice as many threads as there
-    are cores, and each step takes several times as long. OMP_NUM_THREADS takes precedence.
+    By default PyTorch uses all cores in every process. Two processes of one host then run twice as many threads as
+    there are cores, and each step takes several times as long. OMP_NUM_THREADS takes precedence.
     """
     hosts: list[str] = [""] * place.world_size
     dist.all_gather_object(hosts, socket.gethostname())

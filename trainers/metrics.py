@@ -71,7 +71,7 @@ class Metrics:
     def write(self, step: int, epoch: int, **values: float) -> None:
         """Add one row. A value of nan or infinity raises ValueError in every process.
 
-        A row that can't be written is reported, and written with a later one.
+        If a row can't be written to the file, the problem is logged, and the row is written with a later one.
         """
         if unfit := [name for name, value in values.items() if not math.isfinite(value)]:
             raise ValueError(f"{unfit[0]} is {values[unfit[0]]} at step {step}")
@@ -133,8 +133,7 @@ class Metrics:
         return self._file
 
     def _board(self) -> Any:
-        """Return TensorBoard's writer, which hides older events of repeated steps, or None if TensorBoard isn't
-        installed."""
+        """Return TensorBoard's writer, which hides older events of repeated steps, or None without TensorBoard."""
         if not self._tensorboard:
             try:
                 tensorboard = importlib.import_module("torch.utils.tensorboard")

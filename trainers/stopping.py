@@ -50,14 +50,14 @@ class StopRequest:
         signal.signal(signal.SIGTERM, self._note)
 
     def watch(self, environ: Mapping[str, str]) -> None:
-        """Start asking for announced evictions, in one process of each node."""
+        """Start polling for announced evictions, in one process of each node."""
         if environ.get("LOCAL_RANK", "0") == "0":
             from elastic import eviction
 
             self._watch = eviction.watch(environ, self._hear)
 
     def end(self) -> None:
-        """Stop asking for announced evictions."""
+        """Stop polling for announced evictions."""
         if self._watch:
             self._watch.stop()
 
@@ -68,10 +68,11 @@ class StopRequest:
         self.received = True
 
     def check(self, step: int) -> None:
-        """Raise Stopped in every process if any process has received SIGTERM. Every process must call this method
-        at every step.
+        """Raise Stopped in every process if any process has received SIGTERM. Every process must call this method at
+        every step.
 
-        In a team those that got none raise RoundEnded then, and all do when members come or go.
+        In a team, processes without a SIGTERM raise RoundEnded instead, and all processes raise RoundEnded when members
+        join or leave.
         """
         if self._team:
             return self._check_team(self._team, step)

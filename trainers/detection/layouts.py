@@ -47,7 +47,7 @@ def read(folder: Path) -> DataSet:
 
 
 def _records(folder: Path, images: list[Boxed]) -> list[Record]:
-    """Return the images with absolute paths. The file says how large an image is if its annotations don't."""
+    """Return the images with absolute paths. If the annotations lack an image's size, the file gives it."""
     paths = [folder / image.path for image in images]
     return [
         Record(path, image.id, image.size if min(image.size) > 0 else size_of(path), image.objects)

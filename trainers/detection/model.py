@@ -49,10 +49,11 @@ GROUPS = 32  # of channels, for group normalisation: the value of both papers
 
 @dataclass(frozen=True)
 class Plan:
-    """The settings of a model. Sizes are those of images, in pixels; None keeps torchvision's own (800 and 1333).
+    """The settings of a model. Sizes are image sizes in pixels; None keeps torchvision's own (800 and 1333).
 
-    An image is scaled so that its shorter side is `min_size`, or its longer one `max_size`, whichever is less.
-    `anchor` is the side of RetinaNet's smallest boxes, in pixels of the scaled image; torchvision's is 32.
+    An image is scaled so that its shorter side is `min_size`, or its longer side `max_size`, whichever gives the
+    smaller image. `anchor` is the side of RetinaNet's smallest boxes, in pixels of the scaled image; torchvision's is
+    32.
     """
 
     name: str = "retinanet_resnet50_fpn"
@@ -118,7 +119,7 @@ def _renormalise(module: nn.Module, frozen: bool) -> None:
 
 
 class SharedPadding(GeneralizedRCNNTransform):  # type: ignore[misc]  # torchvision has no types
-    """torchvision's scaling and padding. In training, every process pads its batches to one size."""
+    """torchvision's scaling and padding, except that in training every process pads its batches to one common size."""
 
     @classmethod
     def put_into(cls, net: nn.Module) -> None:
@@ -176,7 +177,7 @@ def put(source: str, weights: dict[str, Tensor], module: nn.Module) -> str:
     """Load `weights` into `module`, except tensors with another shape, for example heads for other classes. Returns the
     parts that stay new.
 
-    Raises DataError if a tensor is missing, or most are of another shape.
+    Raises DataError if a tensor is missing, or if most tensors have another shape.
     """
     # Whole classifiers have their features under that name; the first convolution is then features.0 of the file.
     weights = {name.removeprefix("features."): value for name, value in weights.items()}
@@ -211,7 +212,7 @@ def body(net: nn.Module) -> nn.Module:
 def freeze(net: nn.Module, trainable: int) -> None:
     """Freeze all but the last `trainable` stages of the body; 0 freezes the whole body.
 
-    A ResNet has five: conv1 with bn1, then layer1 to layer4; other bodies are frozen as a whole or not at all.
+    A ResNet has five stages: conv1 with bn1, then layer1 to layer4. Other bodies are frozen as a whole or not at all.
     """
     part = body(net)
     stages = [name for name, _ in part.named_children() if name.startswith("layer")]
@@ -230,10 +231,11 @@ def load(folder: Path) -> tuple[nn.Module, dict[str, Any]]:
 
 
 def script(net: nn.Module) -> torch.jit.ScriptModule:
-    """Return the model as TorchScript: the input is a list of images, the output (losses, detections), and no code of
-    this module is needed.
+    """Return the model as TorchScript. The input is a list of images, the output is (losses, detections), and no code
+    of this module is needed.
 
-    torch.export cannot do it: the boxes that remain are counted while it runs (torchvision.ops.batched_nms).
+    torch.export cannot export the model, because the number of remaining boxes is known only at run time
+    (torchvision.ops.batched_nms).
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # TorchScript is deprecated, and says so for every part

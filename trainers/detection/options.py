@@ -40,7 +40,7 @@ class Settings(training.Settings):
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> Self:
-        """The settings on a command line. Raises ValueError for contradicting flags."""
+        """Return the settings on a command line. Raises ValueError for contradicting flags."""
         args.plan = models.Plan(args.model, args.backbone, 1, args.min_size, args.max_size, args.anchor)
         args.plan.check()
         if args.weights != "none" and args.weights_backbone != "none":

@@ -51,9 +51,10 @@ MAX_BYTES = 64 * 2**30  # of an archive's files; COCO has 19 GiB
 def learning_rate(settings: Settings, batch: int, seen: int, total: int) -> float:
     """Return the rate for the step after `seen` of `total` images, with `batch` images per step over all processes.
 
-    Scaled with the batch (Goyal et al. 2017, arXiv:1706.02677), for AdamW with its root (Malladi et al. 2022,
-    arXiv:2205.10287). It rises evenly, and falls to a tenth after 2/3 and again after 8/9, as RetinaNet's does.
-    A function of images, not steps: another batch size or world size after a restart needs no other schedule.
+    The rate scales with the batch (Goyal et al. 2017, arXiv:1706.02677), for AdamW with its square root (Malladi et al.
+    2022, arXiv:2205.10287). It rises evenly, and falls to a tenth after 2/3 and again after 8/9, like RetinaNet's rate.
+    The rate is a function of images, not steps, so a restart with another batch size or world size needs no other
+    schedule.
     """
     top = LR[settings.optimizer] if settings.lr is None else settings.lr
     scale = batch / 16 if settings.optimizer == "sgd" else math.sqrt(batch / 16)
@@ -93,7 +94,7 @@ class Training(training.Training):
 class PictureBatch:
     """This process's share of a batch, on the device. `whole` is the size of the batch over all processes.
 
-    In a share of no images there is one that is to weigh nothing: a model needs something to run on.
+    An empty share holds one image with weight 0, because a model needs an input.
     """
 
     images: list[Tensor]
@@ -232,7 +233,7 @@ def detect(t: Training, indices: list[int], examples: list[Example]) -> list[Ten
 
 
 def finish_epoch(t: Training) -> dict[str, float]:
-    """Save a checkpoint, test, and write the current model, to leave a model after a kill."""
+    """Save a checkpoint, test, and write the current model, so that a model exists even after a kill."""
     t.save()
     if t.position.epoch < t.settings.epochs and t.position.epoch % t.settings.test_every:
         return {}

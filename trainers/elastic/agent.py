@@ -1,8 +1,8 @@
 """An agent whose workers stay alive between rounds: `elastic.launch --in-place`.
 
 torchrun restarts its workers at each change of members, and most of that time is spent in `import torch`. This agent
-starts its workers once, before their node joins, so a new node does not keep the others waiting. The workers stay alive
-when a peer is lost, and the agent tells them where to meet next (worker.py is the workers' side).
+starts its workers once, before their node joins, so a new node does not make the others wait. The workers stay alive
+when a peer is lost, and the agent sends them the next meeting place (worker.py is the workers' side).
 
 Over its socket, a worker reports that it waits for a round, that it has met the others, and that it makes steps. The
 agent sends the meeting place, and whether the round ends at the next step or at once.
@@ -202,9 +202,8 @@ class Agent:
         self._report("cut")
 
     def _stands_still(self) -> bool | None:
-        """Return whether the workers make no steps. A worker stopped for as long as a dead node's silence is given up,
-        if other nodes have its state and wait for the worker.
-        """
+        """Return whether the workers make no steps. A worker that is stopped for as long as a dead node's silence
+        is abandoned if other nodes have its state and wait for it."""
         still, joined = self._pace.stands_still(), self._joined
         awaited = bool(still and joined and sum(member.workers for member in joined.round.team) > 1)
         now, before = time.monotonic(), self._checked_at
@@ -290,7 +289,7 @@ class Agent:
             self._cut_at = time.monotonic() + CLEAN_BREAK
 
     def _confirm(self, worker: Worker, message: dict[str, Any]) -> None:
-        """Check the round after a worker was stopped or held for a while: the worker may continue only if no other
+        """Check the round after a worker was stopped or held for a while. The worker may continue only if no other
         node can have replaced its round."""
         if self._member.confirm(message["round"]):
             worker.channel.send(do="go on")

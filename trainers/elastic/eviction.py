@@ -1,13 +1,13 @@
 """Polls for Azure's announcement of a Spot eviction once a second, and calls back if this node will be evicted.
 
-Azure promises half a minute of notice by Scheduled Events, but no SIGTERM
-(https://learn.microsoft.com/azure/virtual-machines/linux/scheduled-events). Who asks, and where:
+Azure announces an eviction half a minute ahead in Scheduled Events, but promises no SIGTERM
+(https://learn.microsoft.com/azure/virtual-machines/linux/scheduled-events). Which processes poll, and where:
 
-    NODE_METADATA_ENDPOINT=ADDRESS  there, wherever this process runs
-    NODE_METADATA_ENDPOINT=off      nobody
+    NODE_METADATA_ENDPOINT=ADDRESS  at this address, wherever the process runs
+    NODE_METADATA_ENDPOINT=off      no process polls
     not set                         at 169.254.169.254, on Azure ML's low-priority nodes, whose ids end with _p
 
-A thread asks, with short time-outs, and gives up where nothing has answered for minutes; nobody ever waits for it.
+A thread polls with short timeouts, and gives up if nothing has answered for minutes. No other thread ever waits for it.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class EvictionWatch:
         return named
 
     def _is_meant(self, names: list[Any]) -> bool:
-        """Return whether this node is among the named ones: every machine of a scale set sees the events of all
-        machines."""
+        """Return whether this node is among the named ones, because every machine of a scale set sees the events of
+        all machines."""
         if self._name is None:
             path = "metadata/instance/compute/name"
             self._name = self._get(path, f"{NAME_API_VERSION}&format=text").strip().lower()

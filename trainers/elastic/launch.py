@@ -39,9 +39,8 @@ LEFT = "left: {} came before this member had work"
 
 
 def _leave_early(number: int, _frame: FrameType | None) -> None:
-    """End this process during the import of PyTorch, which takes seconds: nothing has begun that needs an orderly
-    end.
-    """
+    """End this process during the import of PyTorch, which takes seconds. No work has begun yet that needs an
+    orderly end."""
     os.write(2, f"member: {LEFT.format(signal.Signals(number).name)}\n".encode())
     os._exit(NOT_NOW)
 
@@ -100,7 +99,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _announced() -> None:
-    """Leave the team after an announced eviction, as after a SIGTERM, while there is time."""
+    """Leave the team after an announced eviction, as after a SIGTERM, while there is still time."""
     print("member: Azure takes this node away soon; this member leaves", file=sys.stderr, flush=True)
     os.kill(os.getpid(), signal.SIGTERM)
 
@@ -197,7 +196,7 @@ class _Agent(LocalElasticAgent):
 
 
 def _in_place(args: argparse.Namespace, make: Callable[[RendezvousParameters], AzureTableRendezvous]) -> Ending:
-    """Run Trainyard's own agent, whose workers stay alive."""
+    """Run Trainyard's own agent, whose workers stay alive between rounds."""
     config, entry, arguments = torchrun.config_from_args(args)
     if not isinstance(entry, str):
         raise ValueError("--in-place runs a script or a module, with an interpreter")

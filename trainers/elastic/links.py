@@ -1,4 +1,4 @@
-"""The links from this node to the others, as known from ringing their bells."""
+"""The links from this node to the others, inferred from ringing their bells."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ HEALED_SECONDS, STEADY_SECONDS = 1.5, 15.0
 @dataclass
 class Link:
     """The link to one node. `since`: the time of the first of several unanswered rings in a row; `back`: the time
-    of the first answer after the node was unreachable. `proof`: the seconds that it must answer to be reachable."""
+    of the first answer after the node was unreachable. `proof`: for how many seconds the node must answer before
+    it counts as reachable."""
 
     misses: int = 0
     since: float = 0.0
@@ -66,7 +67,7 @@ class Links:
             del self._links[name]
 
     def lose(self, name: str, now: float) -> None:
-        """Record that the node is alive and refuses; no further tries are needed."""
+        """Record that the node is alive but refuses connections; no further tries are needed."""
         link = self._links.setdefault(name, Link())
         link.back = None
         if not link.lost:

@@ -35,9 +35,9 @@ logger = logging.getLogger(__name__)
 class Lookout:
     """The view of one node; Member represents the node itself.
 
-    `changed` is called at work, with the round's number and the reasons, when the team should meet again;
-    `unsure` is called when it can't tell for how long its round will stand, since the table is away.
-    `stands_still` says whether this node's workers do, or None if nobody knows.
+    `changed` is called during work, with the round's number and the reasons, when the team should meet again. `unsure`
+    is called when the table is unreachable, so that the node can't tell how long its round remains valid.
+    `stands_still` returns whether this node's workers stand still, or None if this is unknown.
     """
 
     def __init__(
@@ -153,8 +153,8 @@ class Lookout:
         """Return the nodes that count as gone after a refusal, if this node reaches at least half of the living nodes
         of the run's work.
 
-        The fewer it reaches, the more likely it is this node that is cut off. The round alone is not enough: it becomes
-        smaller when links are refused one after another. And a round in which this node never was may still be at work.
+        The fewer nodes it reaches, the more likely this node itself is cut off. The round alone is not enough, because
+        it shrinks when links are refused one after another. A round that never included this node may still be at work.
         """
         alive = {node.name for node in nodes.values() if node.worked and not node.left}
         whole = current.names | (alive - self.silences.longer_than(self.times.silence))
@@ -166,10 +166,10 @@ class Lookout:
     def call(
         self, nodes: Iterable[Node], enough: threading.Event | None = None, doubting: bool = False
     ) -> dict[str, str]:
-        """Ring these nodes, until `enough` is set, and record which nodes answered, which processes are gone and
-        which nodes are unreachable.
+        """Ring these nodes, until `enough` is set, and record which nodes answered, which processes are gone and which
+        nodes are unreachable.
 
-        Where doubts stay, an answer takes none back: so a link that comes and goes is lost.
+        With `doubting`, an answer does not remove an existing doubt, so a flapping link counts as lost.
         """
         called = [node for node in nodes if node.name != self.me.name]
         answers = self.means.ring_all(called, enough)
@@ -194,7 +194,7 @@ class Lookout:
         return answers
 
     def probe(self, enough: threading.Event | None = None) -> None:
-        """Ring the unreachable nodes, to find out whether they still are."""
+        """Ring the unreachable nodes, to find out whether they are still unreachable."""
         lost = self.links.lost
         self.call((node for node in self.view.nodes.values() if node.name in lost and not node.left), enough)
 
@@ -208,9 +208,9 @@ class Lookout:
     def _leased(self, silent: set[str]) -> set[str]:
         """Return the silent nodes that form the team of a round without this node.
 
-        It may be at work without the table and without a way to this node, as long as its lease lasts: since its row
-        was written, by the service's clock, or as long as this node has looked. Its process is gone if its port
-        refuses.
+        Such a team may be at work without the table and without a link to this node, as long as its lease lasts. The
+        lease is counted from the last write of its row, by the service's clock, or by how long this node has observed
+        the silence. The process of a node is gone if its port refuses.
         """
         team = silent & self.view.round.names - self._closed
         holds = {name for name in team if (node := self.view.nodes.get(name)) and node.holds}
@@ -237,9 +237,9 @@ class Lookout:
         return token is not None
 
     def why_meet_again(self) -> list[Change]:
-        """Return why the team should meet again, according to the last look. Costs no request and never blocks.
+        """Return the reasons for the team to meet again, according to the last read. Costs no request and never blocks.
 
-        Waiting nodes that were silent for long are left out: a host that died while it waited is no reason.
+        Waiting nodes with a long silence are left out: a host that died while it waited is no reason to meet.
         """
         silent = self.silences.longer_than(self.times.silence) - self.view.round.names
         view = replace(self.view, gone=self.view.gone | silent)

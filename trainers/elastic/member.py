@@ -92,8 +92,8 @@ class Member(Lookout):
         """Find this node's reachable nodes before the node's row announces the wait: other nodes hold the round until
         then.
 
-        A newcomer calls those at work; who was at work itself calls its team if nothing says yet why the round broke,
-        else only those that did not answer before.
+        A newcomer rings the nodes at work. A node that was at work itself rings its whole team if it does not know yet
+        why the round broke; otherwise it rings only the nodes that did not answer before.
         """
         if not self.me.ticket:
             self.refresh()
@@ -120,11 +120,11 @@ class Member(Lookout):
         self._ended = lambda: None
 
     def confirm(self, number: int) -> bool:
-        """Return whether this round is still valid. If the table can't be reached, a round counts as valid only as
-        long as no other node can have replaced it.
+        """Return whether this round is still valid. If the table can't be reached, a round counts as valid only as long
+        as no other node can have replaced it.
 
-        Waits for a table that is away; raises RendezvousConnectionError if it refuses the credential for long: one that
-        has expired comes back with another process alone.
+        Waits for an unreachable table. Raises RendezvousConnectionError if the table refuses the credential for long,
+        because an expired credential is renewed only in a new process.
         """
         deadline = self.means.now() + self.times.read
         while not self.may_work():
@@ -166,10 +166,10 @@ class Member(Lookout):
         self.meeting = None  # now: as the interpreter ends, a TCPStore may wait for ever (torch 2.14)
 
     def finish(self, patience: float) -> None:
-        """Announce that this node's work is done, and wait until the work of the whole team is; the last node closes
+        """Announce that this node's work is done, and wait until the whole team's work is done. The last node closes
         the run.
 
-        Also waits at most this many seconds for a table that can't be reached. Raises RendezvousError.
+        Also waits at most `patience` seconds for a table that can't be reached. Raises RendezvousError.
         """
         self._stop_watching()
         deadline = self.means.now() + patience

@@ -160,7 +160,7 @@ class Joined:
 
 @dataclass(frozen=True)
 class View:
-    """The rows of one look, and the nodes that count as gone for the reader."""
+    """The rows of one read of the table, and the nodes that count as gone for the reader."""
 
     round: Round = Round()
     nodes: Mapping[str, Node] = field(default_factory=dict)
@@ -245,10 +245,10 @@ class Times:
         return self.interval * self.attempts
 
     def lease_of(self, team: int, holds: bool) -> float:
-        """Return the others' wait for a silent team of this size before replacing the team's round.
+        """Return how long the others wait for a silent team of this size before they replace the team's round.
 
-        Nobody of a larger team would be left to see it die; a node alone is a team that one eviction ends. So its lease
-        is short, if its workers hold still for it.
+        If a larger team died as a whole, no node would be left to see it. A node alone is a team that one eviction
+        ends, so its lease is short, if its workers pause while the round is in doubt.
         """
         return min(self.lease, LONE_LEASE * self.silence) if team == 1 and holds else self.lease
 
@@ -262,8 +262,8 @@ class Times:
 def next_round(view: View, limits: Limits, last_call_over: bool) -> Round | None:
     """Return the round that may begin now, or None.
 
-    After a loss there is no last call: all living members of the last team are back, and no others need to be waited
-    for.
+    After a loss there is no last call: all living members of the last team are back, and the round need not wait for
+    other nodes.
     """
     waiting = view.waiting()
     if view.round.closed or view.holding() or view.at_work_elsewhere():
@@ -313,7 +313,7 @@ def changes(view: View, me: Node, limits: Limits, gives_way: bool = False) -> li
 def larger_team(view: View, limits: Limits) -> list[Node]:
     """Return the largest team of waiting nodes and nodes at work if it is larger than the present team, else [].
 
-    Nodes of the present team, even all of them, may be missing from it.
+    The larger team may lack some or even all nodes of the present team.
     """
     team = [node for member in view.holding() if (node := view.nodes.get(member.name))]
     waiting = [node for node in view.waiting() if node.name not in view.round.names]

@@ -1,7 +1,7 @@
 """Sends requests to one table with retries until a deadline; the connections survive a fork.
 
-Every call takes a deadline on time.monotonic(). Until then it rides out throttling, server errors and lost
-connections; what it then raises is a TableError (errors.py has the tree).
+Every call takes a deadline on time.monotonic(). Until the deadline, the call retries after throttling, server errors
+and lost connections; then it raises a TableError (errors.py has the tree).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Sender:
 
     def now(self) -> datetime:
         """Return the time by the service's clock, because a node's own clock may be days off. Before the first
-        response: this node's time."""
+        response, return this node's time."""
         return datetime.now(UTC) + self._ahead
 
     @property

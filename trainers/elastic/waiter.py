@@ -26,7 +26,7 @@ class OtherProgram(ValueError):
 
 
 class Waiter:
-    """One wait for a round, and the state between two looks at the table."""
+    """One wait for a round, and the state between two reads of the table."""
 
     def __init__(self, member: Lookout) -> None:
         self._member, self._times, self._limits = member, member.times, member.limits
@@ -85,8 +85,8 @@ class Waiter:
             self._probe_at = self._member.means.now() + PROBE_PAUSE
 
     def _may_ring(self, view: View, now: float) -> bool:
-        """Return whether this node may ring the others now: a survivor may at each look, a newcomer from time to
-        time, and a surplus node only if the others are silent."""
+        """Return whether this node may ring the others now: a survivor may ring at each read, a newcomer from time
+        to time, and a surplus node only if the others are silent."""
         if self._member.me.name in view.round.names:
             return True
         silent = view.round.names & self._member.silences.longer_than(self._times.silence)
@@ -114,8 +114,8 @@ class Waiter:
         return self._enough_since is not None and now - self._enough_since >= self._times.last_call
 
     def _my_turn(self, new: Round) -> bool:
-        """Return whether this node should write the round. The first of the team writes at once, each next one
-        later, because any of them may be dead."""
+        """Return whether this node should write the round. The first node of the team writes at once, and each next
+        node a little later, because any of them may be dead."""
         rank = new.place_of(self._member.me)
         if self._ready_since is None or rank is None:
             return False
@@ -124,7 +124,7 @@ class Waiter:
     def _begin(self, planned: Round) -> Joined | None:
         """Ring the nodes of the new team, leave out dead nodes, write the round, and ring again to announce the round.
 
-        Who does not answer is rung again at the next turn, until it answers or is out of reach.
+        A node that does not answer is rung again at the next turn, until it answers or counts as unreachable.
         """
         member = self._member
         member.call(node for node in member.view.waiting() if node.name in planned.names)

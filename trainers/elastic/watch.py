@@ -1,4 +1,5 @@
-"""A node's work beside its team's work: the node sends heartbeats, reads the table, and rings possibly gone nodes."""
+"""A node's activity while its team works: the node sends heartbeats, reads the table, and rings nodes that may be
+gone."""
 
 from __future__ import annotations
 
@@ -88,11 +89,11 @@ class Watch:
             raise
 
     def _judge(self, still: bool | None) -> float:
-        """After a look: report changes, ring the nodes that may be gone, and return the seconds until the next
-        look.
+        """After a read: report changes, ring the nodes that may be gone, and return the seconds until the next read.
 
-        Gone is who is silent for long and let its bell ring after the look before: so nobody waits for it once more.
-        Its process may live and only its way to the table be broken; as long as steps are made, it works.
+        A node counts as gone if it has been silent for long and did not answer its bell after the previous read. So no
+        further wait is needed. Its process may be alive with only its link to the table broken; as long as the team
+        makes steps, the node works.
         """
         lookout, times = self._lookout, self._times
         unheard, self._unheard = self._unheard, frozenset()

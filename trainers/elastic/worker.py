@@ -1,5 +1,5 @@
-"""A worker that outlives its rounds: the agent tells the meeting's address, and the worker stays after the loss of a
-peer.
+"""A worker that outlives its rounds: the agent sends the meeting address, and the worker stays alive after the loss
+of a peer.
 
     team = Team.of(os.environ)                   # None unless `elastic.launch --in-place` started this process
     while True:
@@ -123,7 +123,7 @@ class Team:
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> Team | None:
-        """Return the team of a process of `elastic.launch --in-place`; None in any other process."""
+        """Return the team of a process of `elastic.launch --in-place`, or None in any other process."""
         number = environ.get(AGENT, "")
         return cls(Channel(socket.socket(fileno=int(number)))) if number else None
 
@@ -153,7 +153,8 @@ class Team:
                 self._obey()
 
     def _obey(self) -> None:
-        """End this round if the agent said so. The message may have arrived before this process joined the round."""
+        """End this round if the agent asked for it. The message may have arrived before this process joined the
+        round."""
         self.wanted = self.wanted or bool(self._told)
         if "cut" in self._told and self._cutting is not self._place:
             self._cutting = self._place
@@ -171,10 +172,10 @@ class Team:
     # --- rounds -------------------------------------------------------------------------------------------------------
 
     def meet(self, patience: timedelta, why: str = "ready") -> Place:
-        """Wait for a round, and make it the default process group, over gloo. Raises RunOver.
+        """Wait for a round, and make the round's gloo group the default process group. Raises RunOver.
 
-        `patience` is how long an exchange may take after that. A round that breaks before all have met is left for the
-        next one.
+        `patience` limits each later exchange. If a round breaks before all processes have met, the process waits for
+        the next round.
         """
         gc.freeze()  # what was imported stays: so that `part` need not look through it
         while True:
@@ -241,7 +242,7 @@ class Team:
             self._connecting = None
 
     def group(self, patience: timedelta) -> dist.ProcessGroup:
-        """Return another gloo group of the team's processes. Both groups are cut together."""
+        """Return another gloo group of the team's processes. A cut breaks both groups."""
         before = _sockets()
         with self._connects():
             made: dist.ProcessGroup = dist.new_group(backend="gloo", timeout=patience)
@@ -250,7 +251,8 @@ class Team:
         return made
 
     def tick(self) -> None:
-        """Announce a step's begin. After a long stop, the process first asks whether the round still exists."""
+        """Announce the beginning of a step. After a long stop, the process first asks whether the round still
+        exists."""
         now = time.monotonic()
         if self._place and (self._held or now - self._stepped > PAUSE_SECONDS):
             self._confirm()
@@ -332,11 +334,12 @@ def _sockets() -> set[tuple[int, str]]:
 
 
 def _wake(number: int, link: str, world_size: int) -> None:
-    """Connect to a listening socket of gloo's as its peers would, and hang up.
+    """Connect to a listening socket of gloo as its peers would, and hang up.
 
-    Gloo waits for a peer that does not connect five times as long as an exchange may take (`Pair::waitUntilConnected`
-    in gloo/transport/tcp/pair.cc: `timeout_ * 5`), and such a wait has no connection that could be shut. A peer's first
-    8 bytes are the number of its connection, counted from 0 in each group; tests/elastic/test_worker.py proves that.
+    For a peer that does not connect, gloo waits five times as long as an exchange may take (`Pair::waitUntilConnected`
+    in gloo/transport/tcp/pair.cc: `timeout_ * 5`), and such a wait has no connection that could be shut down. A peer's
+    first 8 bytes are the number of its connection, counted from 0 in each group; tests/elastic/test_worker.py proves
+    that.
     """
     with contextlib.suppress(OSError):
         if os.readlink(f"/proc/self/fd/{number}") != link:  # noqa: PTH115

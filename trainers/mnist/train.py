@@ -205,7 +205,8 @@ def train_epoch(t: Training, images: Images) -> None:
 
 
 def evaluate(t: Training, images: Images) -> tuple[float, float, float]:
-    """Mean loss, Prec@1 and Prec@5 (shares) over all images. Each is counted once, whatever the world size."""
+    """Return mean loss, Prec@1 and Prec@5 (shares) over all images. Each image is counted once, whatever the world
+    size."""
     sums = torch.zeros(4, device=t.device)
     mine = torch.arange(len(images))[t.place.rank :: t.place.world_size]
     size = t.settings.test_batch_size

@@ -46,10 +46,10 @@ def head(net: nn.Module) -> tuple[str, nn.Module]:
 
 
 def load(net: nn.Module, name: str, source: str) -> None:
-    """Load all but the head of `net` from `source`: `imagenet` (torchvision's best), or a file.
+    """Load all but the head of `net` from `source`: `imagenet` (torchvision's best weights), or a file.
 
-    A file holds a state_dict (.pt, .pth; only tensors are unpickled) or is a .safetensors, of any number of classes.
-    Raises DataError if it cannot be read or fetched, or is not of this backbone.
+    A file holds a state_dict (.pt, .pth; only tensors are unpickled) or is a .safetensors file, for any number of
+    classes. Raises DataError if the file cannot be read or downloaded, or does not belong to this backbone.
     """
     given = _fetch(name) if source == "imagenet" else _read(Path(source))
     skip = f"{head(net)[0]}."

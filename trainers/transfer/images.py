@@ -73,7 +73,8 @@ class View:
     def crop(self, pixels: Tensor) -> Tensor:
         """Return the middle of the image, for testing: uint8 (3, H, W) to (3, size, size).
 
-        Cropped, then resized: the same picture, and no huge one in between where an image is a thin strip.
+        The image is cropped first, then resized. The result is the same, and a thin strip never becomes a huge image in
+        between.
         """
         side = max(1, round(min(pixels.shape[1:]) * self.size / self.resize))
         resized: Tensor = F.resize(F.center_crop(pixels, [side]), [self.size, self.size], antialias=True)

@@ -172,7 +172,7 @@ def train_epoch(t: Training) -> None:
 
 
 def report(t: Training, number: int, tally: Tally) -> None:
-    """Write the row of a step, the epoch's `number`-th, and a line to the log."""
+    """Write the metrics row of a step, the epoch's `number`-th, and a line to the log."""
     count, loss_sum, right_sum = dist.all_sum(tally.sums).tolist()
     seconds = time.perf_counter() - tally.since
     tally.times.add(seconds / tally.steps, tally.steps)
