@@ -13,12 +13,12 @@ A model that is too large for one GPU; each process holds a share of it:
 Two nodes of Azure ML, which sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT:
     $ az ml job create --file bert/job.yaml
 
-All of them run the same lines. The batch size is that of all processes together, order and masks follow from seed,
-epoch and row, and the gradient is the mean over all masked tokens of the whole batch. So the number of processes
-changes the speed and nothing else, as long as there is no dropout.
+All of them run the same code. The batch size is the total over all processes, order and masks follow from seed, epoch
+and row, and the gradient is the mean over all masked tokens of the whole batch. So without dropout the number of
+processes changes only the speed.
 
 Exit codes: 0 done, 1 failed, 2 bad arguments or bad data, 130 Ctrl-C, 143 stopped by SIGTERM. The last line of each
-process says which, and why.
+process states the reason.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Settings(training.Settings):
     val_interval: int
 
 
-# A checkpoint made with others of these, or of another text, is refused: going on would be another training.
+# A checkpoint with other values of these settings, or of another text, is refused: it belongs to another training.
 FIXED = (
     "model",
     "length",
@@ -167,8 +167,8 @@ def train_step(t: Training, whole: order.Indices, masks: int) -> None:
         with model.exchanging(t.model, last=number == t.settings.accumulate):
             with t.settings.speed.autocast(t.device):
                 loss = t.forward(*tensors) * weight
-            # DDP and FSDP2 take the mean of the processes' gradients. Scaled like this it is the mean over all masked
-            # tokens of the whole batch, however it is divided.
+            # DDP and FSDP2 take the mean of the processes' gradients. With this factor, the result is the mean over all
+            # masked tokens of the whole batch, however the batch is divided.
             (loss * t.place.world_size / guesses).backward()
         t.window.sums[0] += loss.detach()
         t.window.sums[1] += len(rows) * order.predicted(t.settings.length)
@@ -194,8 +194,8 @@ def train_epoch(t: Training) -> None:
         validates = bool(interval) and at.step % interval == 0 and at.samples < count
         saves = (
             t.checkpoints.due(at.step, t.stop) and at.samples < count
-        )  # after the last step comes the validation first
-        # A line before each pause: its time would count as training's, and what is in no row would be lost in a crash.
+        )  # after the last step, the validation comes first
+        # A row before each pause: otherwise the pause would count as training time, and a crash would lose the sums.
         if at.step % t.settings.log_interval == 0 or at.samples == count or validates or saves:
             report(t)
         if validates:

@@ -1,7 +1,7 @@
 """An archive as a data set: its entries are the files. No entry is unpacked to a file of its own.
 
-A zip is read through its table of contents. A tar is read once from its beginning. The content of its entries is kept
-in one temporary file, up to SPOOLED bytes; of larger entries, the beginning and the end are kept.
+A zip is read through its table of contents. A tar is read once from its beginning, and the content of its entries is
+kept in one temporary file of at most SPOOLED bytes.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def is_archive(path: str) -> bool:
 
 
 class Entries:
-    """The entries of an archive, as a source. `problems` lists entries that no trainer unpacks, with the reason. Of
-    several entries with one name, in `twice`, the last entry counts."""
+    """The entries of an archive, as a source. `problems` lists entries that no trainer unpacks, with the reason.
+    `twice` lists names that several entries have; the last of these entries counts."""
 
     whole = True
 
@@ -172,7 +172,7 @@ def _walk(
 
 
 def _spooled(content: IO[bytes], spool: IO[bytes]) -> str:
-    """Copy the entry to the temporary file; return its MD5. Raises ValueError when the file is full."""
+    """Copy the entry to the temporary file; return its MD5. Raises Overfull when the file is full."""
     digest = hashlib.md5(usedforsecurity=False)
     while piece := content.read(CHUNK):
         digest.update(piece)

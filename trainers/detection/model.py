@@ -1,12 +1,12 @@
 """torchvision's detection models by name, changed for sharing a batch among several processes.
 
-Two things in torchvision's models make the result depend on how a batch is split over processes:
-- Batch normalisation. Weights that were trained with it keep their statistics frozen, as torchvision does with
-  pretrained ones. Without such weights group normalisation takes its place, which a detector learns well with from
-  scratch (He, Girshick and Dollar 2018, arXiv:1811.08883; Wu and He 2018, arXiv:1803.08494).
-- Padding. Each process would pad its images to its own largest one. `SharedPadding` takes the largest of all.
-With both, RetinaNet's loss is a mean over images, and one process trains as many do. FCOS and SSD divide by the
-objects of their share, Faster R-CNN draws samples at random: there the agreement is that of the expectation.
+Two parts of torchvision's models make the result depend on how a batch is split over processes:
+- Batch normalisation. Weights that were trained with batch normalisation keep their statistics frozen, as in
+  torchvision's pretrained models. Without such weights, group normalisation replaces it; detectors learn well with it
+  from scratch (He, Girshick and Dollar 2018, arXiv:1811.08883; Wu and He 2018, arXiv:1803.08494).
+- Padding. Each process would pad its images to its own largest image. `SharedPadding` uses the largest image of all.
+With both changes, RetinaNet's loss is a mean over images, and does not depend on the number of processes. FCOS and SSD
+divide by the objects of their share, and Faster R-CNN draws random samples, so these agree only in expectation.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from torchvision.ops.misc import FrozenBatchNorm2d
 
 # Mask and keypoint models need more than boxes.
 NAMES = [name for name in list_models(module=torchvision_models) if "mask" not in name and "keypoint" not in name]
-# Those that also stand on other ResNets, and whether their pyramid leaves out the finest level.
+# Models that also support other ResNets, and whether their pyramid leaves out the finest level.
 ON_RESNETS: dict[str, tuple[Callable[..., nn.Module], bool]] = {
     "retinanet_resnet50_fpn": (RetinaNet, True),
     "fcos_resnet50_fpn": (FCOS, True),

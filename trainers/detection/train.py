@@ -9,12 +9,12 @@ Two processes on this machine:
 Two nodes of Azure ML, which sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT:
     $ az ml job create --file detection/job.yaml
 
-All of them run the same lines. A batch is cut into shares, one per process; every process knows the order of all
-images from the seed, and takes its share of each batch, so no image is trained on twice in an epoch. --batch-size is
-that of all processes together; with --batch-per-process it grows with their number, and the learning rate with it.
+All of them run the same code. A batch is cut into shares, one per process. Every process knows the order of all images
+from the seed, and takes its share of each batch, so no image is trained on twice in an epoch. --batch-size is the total
+over all processes; with --batch-per-process it grows with their number, and so does the learning rate.
 
 Exit codes: 0 done, 1 failed, 2 bad arguments or bad data, 130 Ctrl-C, 143 stopped by SIGTERM. The last line of each
-process says which, and why.
+process states the reason.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def batches(t: Training, wholes: list[list[int]]) -> Iterator[PictureBatch]:
 def loaded(t: Training, pictures: Pictures, wanted: list[list[tuple[int, bool]]]) -> Iterator[list[Example]]:
     """Yield the lists of images in `wanted` (index, and whether the image is mirrored). Raises DataError for a
     broken image."""
-    # batch_size=None: an item of the sampler is a whole list, and comes as the list that it is.
+    # batch_size=None: an item of the sampler is a whole list, and is passed on as a list.
     loader: DataLoader[Any] = DataLoader(Examples(pictures), None, sampler=wanted, num_workers=workers(t))
     for examples in loader:
         if isinstance(examples, files.DataError):
@@ -142,7 +142,7 @@ def loaded(t: Training, pictures: Pictures, wanted: list[list[tuple[int, bool]]]
 
 def as_input(t: Training, example: Example) -> Tensor:
     """Convert an image to the models' input format."""
-    return example.pixels.to(t.device).float() / 255  # a quarter of the bytes travels to a GPU
+    return example.pixels.to(t.device).float() / 255  # bytes are sent to the GPU, a quarter of the size of floats
 
 
 def workers(t: Training) -> int:
@@ -166,8 +166,8 @@ def train_epoch(t: Training, wholes: list[list[int]]) -> None:
 
         with settings.speed.autocast(t.device):
             losses: dict[str, Tensor] = t.model(batch.images, batch.targets)  # means over the share
-        # DDP takes the mean of the processes' gradients. Scaled like this it is the mean over the whole batch,
-        # even where the shares differ in size.
+        # DDP takes the mean of the processes' gradients. With this factor, the result is the mean over the whole batch,
+        # even if the shares differ in size.
         weight = batch.share * t.place.world_size / batch.whole
         (torch.stack(list(losses.values())).sum() * weight).backward()  # type: ignore[no-untyped-call]
         if settings.clip_norm:

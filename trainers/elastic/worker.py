@@ -3,7 +3,7 @@ of a peer.
 
     team = Team.of(os.environ)                   # None unless `elastic.launch --in-place` started this process
     while True:
-        place = team.meet(timedelta(minutes=5))  # waits for a round, and makes the default process group of it
+        place = team.meet(timedelta(minutes=5))  # waits for a round, and creates its default process group
         try:
             for step in ...:
                 team.tick()                      # once a step
@@ -11,10 +11,10 @@ of a peer.
         except Exception as error:
             if not team.lost_peer(error):
                 raise
-        team.part()                              # the process group goes, the model stays
+        team.part()                              # destroys the process group; the model stays
 
-A process that a peer leaves behind sees a broken connection at once, and one whose peer is silent is told by its agent.
-Then its own connections are cut, so that its neighbours notice, and nobody waits for a time-out. Works with gloo.
+A process notices a lost peer at once by the broken connection; its agent tells it about a silent peer. Then the process
+cuts its own connections, so that its neighbours notice the loss and no process waits for a timeout. Works with gloo.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ TICK_SECONDS = 0.25
 POLL_SECONDS = 0.01
 # A process that was stopped for longer than this asks its agent whether its round still exists, before the next step.
 PAUSE_SECONDS = 5.0
-# Gloo and TCPStore may connect anew after a cut, so it is repeated until the process has parted.
+# Gloo and TCPStore may reconnect after a cut, so the cut is repeated until the process has left the round.
 CUT_SECONDS = 0.2
-# For a store that took a connection a moment ago. PyTorch tries one that died since for about twice that time.
+# For a store that has just accepted a connection. If it died since, PyTorch retries for about twice that time.
 STORE_TIME = timedelta(seconds=1)
 
 
@@ -114,7 +114,7 @@ class Team:
         self._store: dist.Store | None = None
         self._before: set[tuple[int, str]] = set()
         self._ours: set[tuple[int, str]] | None = None
-        self._connecting: set[tuple[int, str]] | None = None  # the sockets before a group that is being connected
+        self._connecting: set[tuple[int, str]] | None = None  # the sockets that existed before the present group
         self._ticked = self._stepped = 0.0
         self._steps = 0
         self._first_step = True
@@ -127,7 +127,7 @@ class Team:
         number = environ.get(AGENT, "")
         return cls(Channel(socket.socket(fileno=int(number)))) if number else None
 
-    # --- the agent's words --------------------------------------------------------------------------------------------
+    # --- messages of the agent ----------------------------------------------------------------------------------------
 
     def _listen(self) -> None:
         for message in self._channel.messages():
@@ -177,7 +177,7 @@ class Team:
         `patience` limits each later exchange. If a round breaks before all processes have met, the process waits for
         the next round.
         """
-        gc.freeze()  # what was imported stays: so that `part` need not look through it
+        gc.freeze()  # imported objects stay alive, so `part` need not scan them
         while True:
             note("worker waits", why=why)
             self._channel.send(say="waits", why=why)
@@ -195,7 +195,7 @@ class Team:
                 note("worker meets", round=place.round, rank=place.rank)
                 self._join(place, patience)
                 self._ours = _sockets() - self._before
-                if self._cut:  # what was connected after the cut is no team
+                if self._cut:  # connections made after the cut do not form a team
                     raise dist.DistNetworkError("the round ended while its processes met")
             except Exception as error:
                 if not self.lost_peer(error):
@@ -211,7 +211,7 @@ class Team:
     def _join(self, place: Place, patience: timedelta) -> None:
         """Meet the others at the first agent's store, and connect to each. Ends at once when the round is cut."""
         deadline = time.monotonic() + patience.total_seconds()
-        while True:  # a plain connection first: PyTorch tries a port that refuses for its whole time-out
+        while True:  # a plain connection first: PyTorch retries a refusing port until its timeout
             try:
                 socket.create_connection((place.address, place.port), 1.0).close()
                 store = dist.TCPStore(place.address, place.port, None, False, STORE_TIME, wait_for_workers=False)
@@ -298,14 +298,14 @@ class Team:
         """Leave the round: close its connections, process groups and store. The process stays alive."""
         self.cut()
         group = dist.group.WORLD if dist.is_initialized() else None
-        with contextlib.suppress(Exception):  # one whose connections are broken
+        with contextlib.suppress(Exception):  # the group's connections may be broken
             if not group:
                 _forget_half_made()
             dist.destroy_process_group()
         self._place = self._store = None
         gc.collect()  # DistributedDataParallel, which holds the group, is in a cycle
-        # The last to let go of a group joins gloo's threads. DistributedDataParallel would do so with the interpreter's
-        # lock, which such a thread may wait for; from here PyTorch lets go of the lock first.
+        # The last owner of a group joins gloo's threads on release. DistributedDataParallel would meanwhile hold the
+        # interpreter's lock, for which such a thread may wait. Here PyTorch releases the lock first.
         del group
 
     def say_last(self, code: int, line: str) -> None:
