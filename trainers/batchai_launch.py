@@ -28,15 +28,15 @@ import time
 
 try:
     from typing import Any, Dict, Iterator, List, Optional
-except ImportError:  # Python 2.7, where comments are all that these are for
+except ImportError:  # Python 2.7, where only comments use these names
     pass
 
 SPEC = "TRAINYARD_BATCHAI"
-ROOT = ".batchai"  # in the working directory, which is the node's own
+ROOT = ".batchai"  # in the working directory, which belongs to the node
 MEETING_SECONDS = 3600.0  # the other nodes may still run their preparation
 POLL_SECONDS = 0.1
 SHOWN_DELETED = 10  # names of files
-PORT = 6105  # of the first node, where Azure ML names none: the one that it names for PyTorch
+PORT = 6105  # of the first node if Azure ML names no port: the port that Azure ML uses for PyTorch
 VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 NO_HOROVOD = """\
 import importlib, os, sys
@@ -54,8 +54,8 @@ except ImportError:
     )
 """
 
-# PyTorch's threads do not always survive the interpreter's end (torch 2.13, gloo): a script that has done its work then
-# dies of SIGABRT. A Python that comes to its end without an exception says so in a file of its process's number.
+# PyTorch's threads do not always survive the interpreter's shutdown (torch 2.13, gloo): a script that has done its work
+# then dies of SIGABRT. So a Python that ends without an exception writes a file named after its process id.
 AT_THE_END = """\
 import atexit, os, sys
 _here, _pid = os.path.dirname(os.path.abspath(__file__)), os.getpid()
@@ -70,7 +70,7 @@ def _over():
         open(os.path.join(os.path.dirname(_here), "over-{}".format(_pid)), "w").close()
 atexit.register(_over)
 """
-# On the local cloud all nodes are this one machine, which is somebody's own: what installs packages is shown, not run.
+# On the local cloud all nodes are this one machine, which belongs to its user: installers are shown, not run.
 LOCAL = "TRAINYARD_LOCAL_NODES"
 INSTALLERS = ("apt", "apt-get", "yum", "conda", "pip", "pip2", "pip3", "easy_install")
 SHOWN = """#!/bin/sh
@@ -406,7 +406,7 @@ class Meeting(object):
         everyone = [found[rank] for rank in range(self._process.world)]
         for connection in connections:
             connection.sendall((json.dumps(everyone) + "\n").encode())
-        for connection in connections:  # the other side closes first, so that the port is free at once
+        for connection in connections:  # the other side closes first, so the port is free at once
             connection.makefile("r").read()
             connection.close()
         return everyone
@@ -474,7 +474,7 @@ def run_role(spec, process, meeting, variables):
         status = watched(shell(lines[role], dict(variables, **tensorflow(variables, role, number))), root)
     if spec["servers"] and not status:
         meeting.wait_for_all()
-    if server:  # it serves for ever
+    if server:  # a server runs forever
         server.terminate()
         server.wait()
     return status

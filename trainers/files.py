@@ -27,7 +27,7 @@ from data_checks.source import ARCHIVES, MARKERS, is_hidden
 MAX_BYTES = 4 * 2**30
 MAX_MEMBERS = 1_000_000
 CHUNK = 2**20
-# What a broken archive makes its reader raise; the last three are names that are both a file and a folder.
+# The errors that broken archives raise; the last three mean that a name is both a file and a folder.
 BROKEN = (
     *(tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError, NotImplementedError),
     *(FileExistsError, NotADirectoryError, IsADirectoryError),

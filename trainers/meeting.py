@@ -22,9 +22,9 @@ from ending import end_with_the_launcher
 if TYPE_CHECKING:
     from elastic.worker import Team
 
-# How long a process waits for the others, to meet and in every exchange after that. Nodes of a cluster start
-# minutes apart; a peer that is silent for longer than this is taken for dead. A process that is killed closes its
-# connections, which its peers see at once; only a node that loses its power or its network is silent.
+# How long a process waits for the others, at the meeting and in every later exchange. Nodes of a cluster start minutes
+# apart; a peer that is silent for longer counts as dead. A killed process closes its connections, which its peers
+# notice at once; only a node that loses its power or its network is silent.
 PATIENCE = timedelta(minutes=30)
 
 
@@ -39,7 +39,7 @@ class Place:
     backend: str
     patience: timedelta = PATIENCE
     round: int = 0  # counts the teams of an elastic run
-    team: Team | None = None  # the way to the agent, where this process outlives the teams it works in
+    team: Team | None = None  # the connection to the agent, if this process outlives its teams
 
     def new_group(self) -> dist.ProcessGroup:
         """Return a second gloo group of all processes, for use by a separate thread."""
@@ -111,7 +111,7 @@ def join(place: Place) -> torch.device:
         node_facts.write(os.environ)
     if _meeting_host(place) in ("127.0.0.1", "localhost"):
         _stay_on_loopback()
-    # NCCL cannot move CPU tensors: the stop flag and the host names travel over gloo, and never wait for a GPU.
+    # NCCL cannot move CPU tensors, so the stop flag and the host names use gloo, and never wait for a GPU.
     backend = "cpu:gloo,cuda:nccl" if place.backend == "nccl" else place.backend
     rank, world_size, patience = place.rank, place.world_size, place.patience
     if world_size == 1:
@@ -144,7 +144,7 @@ def _store_of_torchrun(place: Place, environ: Mapping[str, str]) -> dist.Store:
         if time.monotonic() > deadline:
             raise TimeoutError(f"ranks {sorted(missing)} did not come within {place.patience.total_seconds():.0f} s")
         for rank in [rank for rank in missing if store.check([f"hello/{rank}"])]:
-            store.set(f"prefix-for/{store.get(f'hello/{rank}').decode()}", mine)  # may still answer one that died
+            store.set(f"prefix-for/{store.get(f'hello/{rank}').decode()}", mine)  # may still answer a dead process
         missing -= {rank for rank in missing if store.check([f"{mine}/has/{rank}"])}
         time.sleep(0.01)
     return dist.PrefixStore(mine, store)

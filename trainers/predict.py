@@ -163,7 +163,7 @@ def _bert(folder: Path) -> Predict:
                 raise DataError(
                     f"{file}: expected {tokenizer.mask_token} in the first {most} tokens of {line[:60]!r}, found none"
                 )
-            for shares in net(read).logits[0, gaps].softmax(1):  # a row for each [MASK] of the line
+            for shares in net(read).logits[0, gaps].softmax(1):  # one row for each [MASK] of the line
                 best = shares.topk(MOST)
                 guesses = zip(best.indices.tolist(), best.values.tolist(), strict=True)
                 yield line, [{"label": tokenizer.decode([token]), "score": share} for token, share in guesses]

@@ -95,7 +95,7 @@ def read(parser: argparse.ArgumentParser, kind: type[S], argv: Sequence[str] | N
     with exit code 2."""
     args = parser.parse_args(argv)
     try:
-        place = dist.place(args, os.environ)  # first: it decides which GPUs there are
+        place = dist.place(args, os.environ)  # first, because it decides which GPUs are visible
         return kind.of(args), place
     except ValueError as error:
         parser.error(str(error))
@@ -119,7 +119,7 @@ class Training:
     position: Position = field(default_factory=Position)
     saved: float = 0.0  # seconds that checkpoints took since the last row
     last_row_at: float = field(default_factory=time.perf_counter)
-    last_row_step: int | None = None  # None before the first row, which may be one after a checkpoint
+    last_row_step: int | None = None  # None before the first row, which may follow a checkpoint
 
     def say(self, text: str) -> None:
         """Write one line to the log, from rank 0 only."""
@@ -171,7 +171,7 @@ class Training:
         try:
             yield
         except dist.Stopped as stopped:
-            if stopped.all_go:  # otherwise others go on with the same state
+            if stopped.all_go:  # otherwise other processes continue with the same state
                 self.save()
                 self.checkpoints.finish()
             raise
@@ -186,7 +186,7 @@ def waited_for_others(model: object) -> float | None:
     (torch/csrc/distributed/c10d/logger.cpp). None: the model is not a DistributedDataParallel model, or no step was
     measured yet.
     """
-    model = getattr(model, "_orig_mod", model)  # of torch.compile
+    model = getattr(model, "_orig_mod", model)  # unwraps torch.compile
     if not isinstance(model, DistributedDataParallel):
         return None
     found: dict[str, int] = model._get_ddp_logging_data()  # type: ignore[no-untyped-call]

@@ -157,7 +157,7 @@ def test_a_tokenizer_knows_every_text(drop: Path) -> None:
 
 
 def test_held_out_text_is_in_neither_tokenizer_nor_training(tmp_path: Path) -> None:
-    """The first document of each group is held out: its words do not shape the tokenizer, and its tokens are not
+    """The first of every ten documents is held out: its words do not shape the tokenizer, and its tokens are not
     trained on."""
     (tmp_path / "drop").mkdir()
     for number in range(20):

@@ -80,7 +80,7 @@ def test_a_broken_one_is_passed_over(
 
 
 def old_view(path: Path) -> None:
-    """Return a file view like that of a mount which saw the file when it was half written, and does not look again."""
+    """Make the folder look as on a mount that saw the file when it was half written, and that does not look again."""
     cut(path / "__0_0.distcp")
     (path.parent / checkpoint.NEWEST).unlink()
 

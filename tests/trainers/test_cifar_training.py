@@ -109,7 +109,8 @@ def test_killed_in_the_middle_it_ends_as_if_nothing_had_been(data: Path, one: Tr
 
 
 def last_taken(folder: Path) -> list[tuple[int, int]]:
-    """Return the last (step, image) of each step, because the model has forgotten earlier ones."""
+    """Return the (step, image) pairs of the last time that each step was made, because the model has forgotten
+    earlier times."""
     rows = [json.loads(line) for path in folder.iterdir() for line in path.read_text().splitlines()]
     last = {row["step"]: max(r["restart"] for r in rows if r["step"] == row["step"]) for row in rows}
     return [(row["step"], image) for row in rows if row["restart"] == last[row["step"]] for image in row["images"]]

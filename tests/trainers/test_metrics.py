@@ -266,8 +266,8 @@ def test_each_metric_that_the_app_reads_is_written() -> None:
 
 
 def test_a_process_says_how_long_it_waits_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The share is the exposed part of one step's exchange, times the steps; it is absent in the first row and in a
-    single process."""
+    """The wait is the exposed part of one step's exchange, times the steps. The first row and a single process
+    report none."""
     made, rows = object.__new__(DistributedDataParallel), []
     torch.nn.Module.__init__(made)
     found = {"backward_comm_time": 70_000_000, "backward_compute_comm_overlap_time": 20_000_000}

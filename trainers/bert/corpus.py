@@ -20,7 +20,7 @@ import torch
 from bert import text
 from tokenizers import Tokenizer
 
-# How long a process tokenises before it looks whether someone got SIGTERM.
+# Seconds that a process tokenises before it checks whether any process got SIGTERM.
 SLICE_SECONDS = 2.0
 
 T = TypeVar("T")
@@ -82,7 +82,7 @@ def prepare(source: Source, place: dist.Place, stop: dist.StopRequest) -> Corpus
         specials, kind = text.Specials.of(tokenizer), text.number_type(tokenizer)
         rows = [text.Rows(path / name, kind, source.length, specials) for name in ("train", "held_out")]
         corpus = Corpus(box[0], specials, tokenizer.get_vocab_size(), *rows)
-        _together(lambda: _check(corpus, source), place)  # and so nobody deletes what another has not mapped yet
+        _together(lambda: _check(corpus, source), place)  # so no process deletes files that another has not mapped yet
     return corpus
 
 

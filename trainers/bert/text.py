@@ -23,9 +23,9 @@ from files import BROKEN, DataError
 from numpy.typing import NDArray
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
-TOGETHER = 64  # pieces that are tokenised at once: a MiB, and some ten times that in memory
+TOGETHER = 64  # pieces that are tokenised at once: 1 MiB, and about ten times that in memory
 SAMPLE_BYTES = 64 * 2**20  # of text that a tokenizer is trained on; more changes it little and takes minutes
-# What a tokenizer may call the tokens that we need: BERT's names, or RoBERTa's.
+# The accepted names of the required tokens: BERT's, or RoBERTa's.
 NAMES = {"cls": ("[CLS]", "<s>"), "sep": ("[SEP]", "</s>"), "mask": ("[MASK]", "<mask>"), "pad": ("[PAD]", "<pad>")}
 
 
@@ -97,7 +97,7 @@ def train_tokenizer(paths: list[Path], held: Held, vocabulary: int) -> Tokenizer
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    # [MASK] takes the space before it, since a word's token begins with its space.
+    # [MASK] includes the preceding space, because a word's token begins with its space.
     specials = [AddedToken(names[0], lstrip=names[0] == "[MASK]", special=True) for names in NAMES.values()]
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary,

@@ -103,11 +103,11 @@ class Window:
     """The sums since the last line of the log."""
 
     def __init__(self, device: torch.device) -> None:
-        self.sums = torch.zeros(2, device=device, dtype=torch.double)  # losses, and how many
+        self.sums = torch.zeros(2, device=device, dtype=torch.double)  # sum and number of losses
         self.since = time.perf_counter()
         self.waited = 0.0
         self.rows = 0
-        self.norm = torch.zeros(())  # of the last gradient, before it was clipped
+        self.norm = torch.zeros(())  # norm of the last gradient before clipping
 
 
 @dataclass(kw_only=True)
@@ -277,12 +277,12 @@ def assemble(settings: Settings, place: dist.Place, device: torch.device, stop: 
     tokenizer = settings.tokenizer or (settings.from_model and settings.from_model / "tokenizer.json")
     source = corpus.Source(settings.data, tokenizer, settings.vocabulary, settings.length, settings.val_share)
     rows = corpus.prepare(source, place, stop)
-    torch.manual_seed(settings.seed)  # the same weights in every process
+    torch.manual_seed(settings.seed)  # equal weights in every process
     whole = model.MaskedLanguage(config(settings, rows)).to(device)
     note = warm_start.put(whole.net, settings.from_model) if settings.from_model else ""
     weights = sum(parameter.numel() for parameter in whole.parameters())
     spread = model.spread(whole, settings.parallel, device)
-    torch.manual_seed(settings.seed + place.rank)  # but not the same dropout
+    torch.manual_seed(settings.seed + place.rank)  # but different dropout
     lr = settings.lr or model.SIZES[settings.model].lr
     optimizer = model.optimizer(spread, lr, settings.weight_decay)
     checkpoints = settings.checkpoints(place, **settings.named(*FIXED), text=rows.fingerprint)

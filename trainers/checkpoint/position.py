@@ -79,7 +79,7 @@ class OwnLength:
         place = {name: state[name] for name in ("last_epoch", "_step_count")}
         self._schedule.load_state_dict({**self._schedule.state_dict(), **place})
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # PyTorch wants get_lr to be called by step alone
+            warnings.simplefilter("ignore")  # PyTorch warns unless `step` calls get_lr
             rates = self._schedule.get_lr()
         for group, rate in zip(self._schedule.optimizer.param_groups, rates, strict=True):
             group["lr"] = rate

@@ -29,7 +29,7 @@ class CheckpointError(RuntimeError):
     """Checkpoints exist, but none can be read."""
 
 
-GROWS = "epochs"  # what of `fixed` may be more than in a checkpoint
+GROWS = "epochs"  # the key of `fixed` that may be larger than in a checkpoint
 
 
 class Checkpoints:
@@ -56,8 +56,8 @@ class Checkpoints:
     ) -> None:
         self.folder = folder
         self._place, self._every, self._keep = place, every, keep
-        self._fixed = json.loads(json.dumps(fixed or {}))  # as it will be read back
-        self.start = 0  # the step that `restore` came to
+        self._fixed = json.loads(json.dumps(fixed or {}))  # in the form that JSON returns
+        self.start = 0  # the step that `restore` loaded
         self._number = 0
         self._writing: Future[None] | None = None
         self._round = place.round
@@ -88,7 +88,7 @@ class Checkpoints:
         wait_for_copies(state)
         names = from_rank_0(on_disk.names_in(self.folder) if self.folder and self._place.rank == 0 else [])
         self._note_names(names)
-        if facts := self._from_memory(state, live):  # no exchange after it: what breaks off leaves the state as it was
+        if facts := self._from_memory(state, live):  # no exchange follows, so a broken one leaves the state unchanged
             self.start = facts["step"]
             return facts
         if not self.folder:
@@ -223,12 +223,12 @@ class Checkpoints:
             sums: list[dict[str, str]] = [{}] * self._place.world_size
             c10d.all_gather_object(sums, mine, self._group)
         except BaseException:
-            if self._place.rank == 0:  # it would only take room
+            if self._place.rank == 0:  # an incomplete checkpoint would only take space
                 shutil.rmtree(path, ignore_errors=True)
             raise
         if self._place.rank:
             return
-        # Sizes as the writers knew them: a mount may not show this node yet what another has written.
+        # Sizes as the writers know them: a mount may not show another node's files yet.
         sizes: dict[str, int] = {".metadata": (path / ".metadata").stat().st_size}
         for part in metadata.storage_data.values():
             sizes[part.relative_path] = max(sizes.get(part.relative_path, 0), part.offset + part.length)
@@ -257,7 +257,7 @@ class Checkpoints:
             tree["random"] = {mine: random_state()}
         try:
             with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "torch.distributed is disabled")  # said to everyone with no_dist
+                warnings.filterwarnings("ignore", "torch.distributed is disabled")  # printed whenever no_dist is set
                 dcp.load(tree, storage_reader=dcp.FileSystemReader(path), no_dist=True)
         except (Exception, CheckpointException) as error:  # noqa: BLE001 (a damaged file makes the reader raise anything)
             return f"it could not be loaded: {reason_of(error)}"

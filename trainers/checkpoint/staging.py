@@ -23,8 +23,8 @@ from torch.optim import Optimizer
 
 from .state import module_of, sharded
 
-# Of each optimizer: whether the last copy of what it changes is done. It lives as long as the optimizer, also where
-# that serves in several teams, with `Checkpoints` of their own.
+# For each optimizer: whether the last copy of the values that it changes is done. The entry lives as long as the
+# optimizer, even if the optimizer serves several teams with separate `Checkpoints`.
 _COPIED: weakref.WeakKeyDictionary[Optimizer, threading.Event] = weakref.WeakKeyDictionary()
 
 

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from cifar_elastic import batches
 from torch import Tensor, nn
 
-PAD = 4  # an image is shifted by up to so many pixels each way
+PAD = 4  # maximum shift of an image in each direction, in pixels
 
 
 class Normalised(nn.Module):

@@ -23,7 +23,7 @@ class Block(nn.Module):
     def __init__(self, before: int, after: int, stride: int) -> None:
         super().__init__()
         last_norm = norm(after)
-        nn.init.zeros_(last_norm.weight)  # each block starts as its way around (Goyal et al. 2017, 5.1)
+        nn.init.zeros_(last_norm.weight)  # each block starts as the identity (Goyal et al. 2017, 5.1)
         self.way = nn.Sequential(
             nn.Conv2d(before, after, 3, stride, padding=1, bias=False),
             norm(after),

@@ -113,7 +113,7 @@ def _zip(raw: IO[bytes]) -> Entries:
     problems += [f"{each.filename}: its name leads out of the archive" for each in infos if _leads_out(each.filename)]
     counts = Counter(each.filename for each in infos)
     by_name = {each.filename: each for each in infos if not each.is_dir() and not each.flag_bits & _ENCRYPTED}
-    # Size and CRC-32 together stand for the MD5, which a zip has not
+    # Size and CRC-32 together stand for the MD5, which a zip lacks
     files = [File(name, each.file_size, f"crc{each.CRC:08x}") for name, each in sorted(by_name.items())]
 
     def read(path: str, offset: int, size: int) -> bytes:

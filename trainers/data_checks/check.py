@@ -73,10 +73,10 @@ def check(source: Source, task: Task) -> Result:
 
 
 def _of_kind(data: Data, task: Task) -> Result:
-    declared = {} if _only_archive(data) and task.only_list else task.declared  # nobody looked into the archive
+    declared = {} if _only_archive(data) and task.only_list else task.declared  # the archive was not opened
     try:
         kinds.checker(declared)(data)
-    except DataError as error:  # an entry of an archive that can't be read
+    except DataError as error:  # an unreadable entry of an archive
         data.findings.refuse("unreadable", str(error))
     except TooSlow:
         data.findings.note("time", "The time for a check was over before everything was read.")

@@ -15,8 +15,8 @@ from .pictures import Picture
 from .source import File, Source
 from .whole_picture import decoding_problem
 
-AT_ONCE = 64  # files that are read between two looks at the clock
-MOST_EMPTY = 10_000  # empty pictures that all count; more count only as far as they are in the sample
+AT_ONCE = 64  # files that are read between two checks of the time
+MOST_EMPTY = 10_000  # with more empty pictures, only those in the sample count
 EMPTY = Picture(broken="it is empty")
 WHOLE_PICTURE = 4 * pictures.EDGE  # bytes; a smaller picture is read whole, which is one request instead of two
 
@@ -25,9 +25,9 @@ WHOLE_PICTURE = 4 * pictures.EDGE  # bytes; a smaller picture is read whole, whi
 class Settings:
     """The limits of a check. A route's `check` sets the limits in ROUTE_KEYS."""
 
-    sample: int = 1000  # pictures and small annotations that are read; all of a folder that is read whole
+    sample: int = 1000  # pictures and small annotations that are read, unless the folder is read whole
     broken: float = 0.05  # the share of broken images that the trainer may leave out
-    balance: float = 10.0  # warn if the largest class has so many times the files of the smallest
+    balance: float = 10.0  # warn if the largest class has this many times the files of the smallest
     few: int = 10  # warn about fewer training files of a class
     document: int = 16 << 20  # bytes of one file of annotations, text or a table that is read
     threads: int = 16

@@ -18,7 +18,7 @@ from .names import split_of
 from .pictures import EXTENSIONS
 from .source import PACKED, File
 
-IN_MEMORY = 20_000  # files; of more, only groups are in memory
+IN_MEMORY = 20_000  # files; of a longer list, only groups are in memory
 CACHE = 24 << 10  # KiB of memory for the temporary table
 ROWS = 10_000  # that are written at once
 SMALL = 100  # files of a group that stay apart, unless they are pictures: a list of images lies beside others
@@ -116,7 +116,7 @@ class Tabled:
     """The files of a long list, in a temporary table that SQLite keeps on disk beyond CACHE."""
 
     def __init__(self, files: Iterable[File]) -> None:
-        self._table = sqlite3.connect("", isolation_level=None)  # '' is a temporary file that nobody else sees
+        self._table = sqlite3.connect("", isolation_level=None)  # '' is a private temporary file
         for pragma in ("journal_mode=OFF", "synchronous=OFF", f"cache_size=-{CACHE}", "temp_store=FILE"):
             self._table.execute(f"PRAGMA {pragma}")
         self._table.execute(

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from .source import File
 
-GZIP = 8  # times its size is what a gzip file is taken to unfold to
+GZIP = 8  # assumed expansion factor of a gzip file
 
 Packed = list[str]
 

@@ -9,7 +9,7 @@ from .findings import DataError
 
 CLASSES = 10
 SIDE = 28  # pixels
-MAX_IMAGES = 1_000_000  # bounds what a compressed file can unfold to
+MAX_IMAGES = 1_000_000  # limits the expansion of a compressed file
 HEADER = 8  # bytes, and 4 for each further size
 
 # Mirrors write both `train-images-idx3-ubyte` and `train-images.idx3-ubyte`, compressed or not.

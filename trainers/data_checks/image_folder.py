@@ -10,7 +10,7 @@ from .findings import Complain
 from .names import joined
 from .source import MARKERS, is_hidden
 
-# Those of torchvision's ImageFolder.
+# The extensions of torchvision's ImageFolder.
 ENDINGS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 UNREAD = f"its name does not end in {', '.join(ENDINGS)}"
 

@@ -16,7 +16,7 @@ from .source import CHUNK, PACKED, File
 from .text import Decoding, TextFacts
 
 LEAST_PIECES = 2  # one to train on, one held out
-AT_ONCE = 16  # texts between two looks at the clock
+AT_ONCE = 16  # texts between two checks of the time
 BROKEN_GZIP = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
@@ -96,7 +96,7 @@ def _feed_all(data: Data, file: File, decoding: Decoding) -> bool:
         done += len(piece)
         if not decoding.feed(piece):
             return False
-        # A gzip file unfolds to at most 1,032 times its size
+        # A gzip file expands to at most 1,032 times its size
         if data.over() or done > 64 * max(data.settings.document, file.size):
             return True
     decoding.feed(b"", final=True)

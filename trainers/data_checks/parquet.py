@@ -114,7 +114,7 @@ def _name(chunk: dict[int, Any]) -> str:
 
 def _chunk(meta: dict[int, Any]) -> Chunk:
     begin = int(meta[9])
-    if 0 < int(meta.get(11, 0)) < begin:  # the page of the dictionary
+    if 0 < int(meta.get(11, 0)) < begin:  # the dictionary page
         begin = int(meta[11])
     return Chunk(_name(meta), begin, begin + int(meta[7]))
 
@@ -144,7 +144,7 @@ def _value(element: dict[int, Any], raw: object) -> Any:
         return None
     if not isinstance(raw, bytes) or len(raw) != struct.calcsize(form):
         return None
-    if element.get(6) in (11, 12, 13, 14):  # without a sign
+    if element.get(6) in (11, 12, 13, 14):  # unsigned
         form = form.upper()
     return struct.unpack(form, raw)[0]
 

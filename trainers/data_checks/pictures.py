@@ -30,7 +30,7 @@ ANIMATED = " animated"  # after the mode
 _CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 _PNG_MODES = {0: "L", 2: "RGB", 3: "P", 4: "LA", 6: "RGBA"}
 _JPEG_MODES = {1: "L", 3: "RGB", 4: "CMYK"}
-# What other files begin with, for a sentence about a file that is no picture.
+# The first bytes of other file types, for a message about a file that is not a picture.
 _OTHERS = (
     (b"PK\x03\x04", "a zip archive"),
     (b"\x1f\x8b", "a gzip file"),

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-MARKERS = frozenset({"job.yaml", "job.yml", "job.json", "_SUCCESS"})  # lie in a drop and are not data
+MARKERS = frozenset({"job.yaml", "job.yml", "job.json", "_SUCCESS"})  # files of a drop that are not data
 LITTER = frozenset({"thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r"})
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")  # that a trainer unpacks
 PACKED = (*ARCHIVES, ".7z", ".rar", ".bz2", ".xz", ".zst", ".tbz2", ".txz")  # names of any archive
@@ -70,7 +70,7 @@ class Folder:
         listed = [("", root)] if root.is_file() else paths if paths is not None else _walk(root)
         named = {name or root.name: path for name, path in listed}
         self._paths = {name: path for name, path in named.items() if path.exists()}
-        self.lost = sorted(named.keys() - self._paths.keys())  # links that lead to nothing
+        self.lost = sorted(named.keys() - self._paths.keys())  # broken links
         sizes = {name: path.stat().st_size for name, path in self._paths.items()}
         equal = Counter(sizes.values())
         self.whole = sum(sizes.values()) <= whole_bytes

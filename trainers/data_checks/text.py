@@ -49,7 +49,7 @@ class Decoding:
         self.marks = 0  # byte order marks after the beginning, from joined files
         self.controls = 0  # characters that control a terminal
         self.ends: set[str] = set()  # of lines
-        self.instead = ""  # what a failed download left instead of the text
+        self.instead = ""  # the kind of content that a failed download left instead of text
         self.problem = ""
         self._bytes = 0
 

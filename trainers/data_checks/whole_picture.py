@@ -11,7 +11,7 @@ import struct
 import warnings
 import zlib
 
-# What Pillow's readers of broken files raise.
+# The errors that Pillow raises for broken files.
 BROKEN = (
     *(OSError, SyntaxError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, NotImplementedError),
     *(struct.error, zlib.error),

@@ -101,7 +101,7 @@ class PictureBatch:
     targets: list[dict[str, Tensor]]
     share: int
     whole: int
-    waited: float  # seconds until it was ready
+    waited: float  # seconds until the batch was ready
 
 
 def rest_of_epoch(t: Training) -> list[list[int]]:
@@ -213,7 +213,7 @@ def test(t: Training) -> tuple[dict[str, float], Tensor | None]:
     images = loaded(t, pictures, [[(index, False) for index in group] for group in mine])
     for turn in range(math.ceil(len(groups) / t.place.world_size)):
         t.stop.check(t.position.step)
-        if turn < len(mine):  # the last turn may not have a batch for every process
+        if turn < len(mine):  # the last turn may lack a batch for some processes
             found += detect(t, mine[turn], next(images))
     rows = coco.gathered(torch.cat(found), [index for group in mine for index in group], pictures)
     numbers = coco.measure(pictures, t.dataset.categories, rows) if rows is not None else None
@@ -319,7 +319,7 @@ def train(settings: Settings, place: dist.Place, device: torch.device, stop: dis
         model = DistributedDataParallel(net, gradient_as_bucket_view=True)
         if settings.speed.compile:
             backbone: Any = net.backbone
-            backbone.compile(dynamic=True)  # the heads and what follows them depend on each image's size
+            backbone.compile(dynamic=True)  # the heads and later parts depend on each image's size
         batch = settings.batch_per_process * place.world_size if settings.batch_per_process else settings.batch_size
         checkpoints = settings.checkpoints(place, **identity(settings, plan, found))
         learner = optimizer(settings, net)

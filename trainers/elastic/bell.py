@@ -19,7 +19,7 @@ from .protocol import Node
 ANSWERS, REFUSED, SILENT = "answers", "refused", "silent"
 ANSWER_SECONDS = 1.0
 TOGETHER = 32
-HURRY_SECONDS = 0.02  # between two questions whether it is enough
+HURRY_SECONDS = 0.02  # seconds between two checks of `enough`
 
 
 class Bell:
@@ -35,7 +35,7 @@ class Bell:
     def close(self) -> None:
         """Stop listening; new connections are refused."""
         with contextlib.suppress(OSError):
-            self._server.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits for a caller
+            self._server.shutdown(socket.SHUT_RDWR)  # wakes the listening thread
         self._server.close()
 
     def _answer(self) -> None:

@@ -30,7 +30,7 @@ from .rows import STALE, Row, Rows, Version
 from .sender import FIRST_PAUSE, LIFETIME, Sender
 from .values import key_text
 
-# The errors too, so that whoever uses a table needs this module only.
+# Includes the errors, so that users of a table need only this module.
 __all__ = [
     "LIFETIME",
     "STALE",
@@ -47,9 +47,9 @@ __all__ = [
     "connect",
 ]
 
-# What was written within that time by the service's clock belongs to a live run, whatever its writer's clock said.
+# A row written within this time, by the service's clock, belongs to a live run, whatever its writer's clock was.
 ALIVE = timedelta(hours=1)
-# A transaction takes 100 rows, an answer brings 1,000.
+# A transaction holds at most 100 rows, an answer 1,000.
 BATCH = 100
 
 
@@ -81,7 +81,7 @@ class Table(Sender):
                 for count in self._delete(key_text(run), deadline):
                     done += count
                 return done
-            except (Conflict, Missing) as error:  # somebody writes or deletes the same rows
+            except (Conflict, Missing) as error:  # another process writes or deletes the same rows
                 if time.monotonic() > deadline:
                     raise Unreachable(f"run {run!r} was still being written at the deadline: {error}") from error
                 time.sleep(random.uniform(0, FIRST_PAUSE))  # noqa: S311 (spreads load; no secret)
@@ -92,7 +92,7 @@ class Table(Sender):
         A row expires `lifetime` after its last write, by the service's clock. A run that becomes active again meanwhile
         is kept.
         """
-        next(self.query("PartitionKey eq ''", ["PartitionKey"], deadline), None)  # says what time it is there
+        next(self.query("PartitionKey eq ''", ["PartitionKey"], deadline), None)  # learns the service's time
         today = now or self.now()
         asked, written = (f"datetime'{t.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}'" for t in (today, today - ALIVE))
         expired = f"expires lt {asked} and Timestamp lt {written}"

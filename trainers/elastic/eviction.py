@@ -18,10 +18,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 ENDPOINT = "NODE_METADATA_ENDPOINT"
-AZURE = "http://169.254.169.254"  # not routed: no address but this machine's own host answers there
+AZURE = "http://169.254.169.254"  # not routed: only this machine's own host answers
 API_VERSION, NAME_API_VERSION = "2020-07-01", "2021-02-01"
 PAUSE_SECONDS, ANSWER_SECONDS = 1.0, 2.0
-# The first question switches the service on for a machine, which may take two minutes.
+# The first request activates the service for a machine, which may take two minutes.
 TRIES_BEFORE_AN_ANSWER = 180
 MOST_BYTES = 1_000_000
 
@@ -55,7 +55,7 @@ class EvictionWatch:
             try:
                 named = self._is_named()
                 failures = None
-            except (OSError, ValueError, TypeError, KeyError, AttributeError):  # away, or no such document
+            except (OSError, ValueError, TypeError, KeyError, AttributeError):  # unreachable, or another document
                 named = False
                 failures = None if failures is None else failures + 1
             if named and not self._stop.is_set():
@@ -85,7 +85,7 @@ class EvictionWatch:
         return self._name in [str(name).lower() for name in names]
 
     def _get(self, path: str, version: str) -> str:
-        from urllib.request import ProxyHandler, Request, build_opener  # only where it is asked
+        from urllib.request import ProxyHandler, Request, build_opener  # imported only if polling is on
 
         opener = build_opener(ProxyHandler({}))  # a proxy is another machine, with other events
         url = f"{self._address}/{path}?api-version={version}"

@@ -36,8 +36,8 @@ from .store import AzureTableStore
 
 NAME = "azure-table"
 
-# What --rdzv-conf may set: seconds, but for keep_alive_max_attempt and table. A first round begins last_call_timeout
-# after the minimum of --nnodes is there, or as soon as the maximum is.
+# The settings of --rdzv-conf: seconds, except keep_alive_max_attempt and table. A first round begins last_call_timeout
+# after the minimum of --nnodes has arrived, or as soon as the maximum has arrived.
 SECONDS = {
     "join_timeout": 600,
     "last_call_timeout": 5,
@@ -50,11 +50,11 @@ SECONDS = {
 }
 CHOICES = [*SECONDS, "keep_alive_max_attempt", "table"]
 FROM_TORCHRUN = {"timeout", "rank"}  # in every configuration; other backends use them
-# What PyTorch's own backends read, and its own tests pass to any: nothing of it means anything here.
+# Settings of PyTorch's own backends, which PyTorch's tests pass to every backend. They have no effect here.
 OF_OTHERS = {"is_host", "store_type", "use_libuv", "protocol", "cert", "key", "cacert", "etcd_prefix", "ssl_cert_key"}
 QUOTES = "\"'"
 
-# How long the first of a run tries to clean up after others, in seconds.
+# Seconds for which the first node of a run tries to delete the rows of old runs.
 CLEAN_UP = 60.0
 
 logger = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ class AzureTableRendezvous(RendezvousHandler):
         self._address = address
         self._made: Member | None = None
         self.workers = 1
-        self.program = self.arguments = ""  # what the workers run, where it is known
+        self.program = self.arguments = ""  # the workers' program, if known
         self.worked = False
         self._joined = self._gone = False
         me = weakref.ref(self)

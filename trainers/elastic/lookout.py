@@ -23,10 +23,10 @@ from .means import Means
 from .protocol import Change, Limits, Node, Round, Times, Unreadable, View, changes, larger_team
 from .silences import Silences
 
-# A row that can't be read is deleted if it stays so for so many times the silence of a dead node.
+# An unreadable row is deleted if it stays unchanged for this many times the silence of a dead node.
 UNREADABLE = 2
-# For so long a larger set of nodes must reach each other before a team gives way that does not belong to it as a whole:
-# links that heal heal one after another.
+# Seconds for which a larger set of nodes must reach each other before it replaces a team that it does not fully
+# contain: links heal one after another.
 GIVE_WAY_SECONDS = 3.0
 
 logger = logging.getLogger(__name__)
@@ -59,14 +59,14 @@ class Lookout:
         self.links = Links()
         self.silences = Silences(times.interval, self.means.now)
         self._unreadable = Silences(times.interval, self.means.now)
-        self._closed: frozenset[str] = frozenset()  # whose port refused when it was rung last
-        self._refused: dict[str, int | None] = {}  # who held the round; its heartbeat in the look after
+        self._closed: frozenset[str] = frozenset()  # nodes whose port refused the last ring
+        self._refused: dict[str, int | None] = {}  # refusing holders of the round; their heartbeat in the next read
         self._warned: set[str] = set()
         self._outnumbered_since: float | None = None
         self._told_at = self._sure_at = self.means.now()
         self._lock = self.means.lock()
         note("node", name=name)
-        self.unsure: Callable[[], None] | None = None  # None: nobody makes its workers wait
+        self.unsure: Callable[[], None] | None = None  # None: its workers never pause
         self.changed: Callable[[int, list[Change]], None] = lambda _number, _why: None
         self.stands_still: Callable[[], bool | None] = lambda: None
 
@@ -84,7 +84,7 @@ class Lookout:
             self._told_at = began
             if self.means.now() - self._sure_at < self.times.lease_of(
                 len(self.view.round.team), self._holds
-            ):  # else it came too late, and a look has to tell
+            ):  # otherwise the write came too late, and the next read decides
                 self._sure_at = began
 
     def may_work(self) -> bool:
@@ -186,11 +186,11 @@ class Lookout:
             elif name in holding and self.me.name in self.view.round.names and name not in self.links.lost:
                 refused.setdefault(name, None)
                 self.links.reached(name)
-            else:  # it waits, or this node does not know whether it lives: its row tells
+            else:  # the node waits, or may be alive: its row decides
                 self.links.lose(name, self.means.now())
         if refused.keys() - self._refused.keys():
             note("bell refused", nodes=sorted(refused))
-        self._refused = refused  # a new one: another thread may be reading
+        self._refused = refused  # a new dict, because another thread may be reading the old one
         return answers
 
     def probe(self, enough: threading.Event | None = None) -> None:

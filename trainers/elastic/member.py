@@ -28,7 +28,7 @@ from .protocol import Joined, Limits, Times
 from .waiter import OtherProgram, Waiter
 from .watch import AT_WORK, Watch
 
-# Between two looks of a node that is done and waits for the others; and between two calls of who did not answer.
+# Pauses between two reads of a node that is done and waits for the others, and between two rings without an answer.
 FINISH_PAUSE, CALL_AGAIN = 1.0, 0.2
 
 logger = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class Member(Lookout):
         self._stop_watching()
         self.backend.patience = self._patient
         self._roll_call()
-        # The workers meet at the first node of a team. Any may become that, so each is prepared; each round is new.
+        # The workers meet at the first node of a team. Any node may become the first, so each prepares a store per round.
         self.meeting = self.means.meeting(self.me.address)
         self.say(ticket=self.me.ticket + 1, joined=-1, left=False, done=False, port=self.meeting.port)
         note("node waits", ticket=self.me.ticket, unreached=list(self.me.unreached))
@@ -163,7 +163,7 @@ class Member(Lookout):
         if not self.me.left:
             self.step_out()
         self.bell.close()
-        self.meeting = None  # now: as the interpreter ends, a TCPStore may wait for ever (torch 2.14)
+        self.meeting = None  # now: at interpreter shutdown, a TCPStore may wait forever (torch 2.14)
 
     def finish(self, patience: float) -> None:
         """Announce that this node's work is done, and wait until the whole team's work is done. The last node closes

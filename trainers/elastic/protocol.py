@@ -31,7 +31,7 @@ from typing import Any
 
 from .teams import best_team
 
-# Of a lease; of that of a node alone, which is so many times the silence of a dead node, the workers get one silence.
+# The workers' share of a lease. A lone node's lease is LONE_LEASE silences of a dead node; its workers get one silence.
 WORKING_SHARE, LONE_LEASE = 0.8, 2.5
 
 
@@ -64,8 +64,8 @@ class Node:
     done: bool = False
     workers: int = 1
     address: str = ""
-    port: int = 0  # where the workers meet if this node is the first of its team
-    bell: int = 0  # where it answers with its name
+    port: int = 0  # the workers' meeting port if this node is the first of its team
+    bell: int = 0  # the port at which it answers with its name
     worked: int = 0
     unreached: tuple[str, ...] = ()
     holds: bool = False

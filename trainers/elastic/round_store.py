@@ -12,7 +12,7 @@ from torch.distributed import DistStoreError, Store
 
 from .store import AzureTableStore
 
-# Between two questions whether the team is still whole, in seconds; they cost no request.
+# Seconds between two checks whether the team is still whole; a check costs no request.
 LOOK_SECONDS = 0.5
 ROLE, RANKS = re.compile(r"torchelastic/role_info/(\d+)"), re.compile(r"torchelastic/assigned_ranks/(\d+)")
 

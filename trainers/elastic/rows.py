@@ -40,7 +40,7 @@ class Rows:
         self.table = table
         self._partition = partition
         self._prefix = f"{kind}."
-        self._end = f"{kind}/"  # the first name after all that begin with the prefix
+        self._end = f"{kind}/"  # the first name after all names with the prefix
 
     @property
     def _client(self) -> TableClient:
@@ -144,7 +144,7 @@ class Rows:
         except (Conflict, Missing) as error:
             if not error.retried:
                 raise
-            # An earlier try may have worked, and the row is not as we expect it because of ourselves.
+            # An earlier try may have succeeded, and may itself have changed the row.
             found = self.get(key, deadline)
             if found is None or operation not in _entries(found.version.writers):
                 raise

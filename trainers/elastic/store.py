@@ -21,16 +21,16 @@ from . import prefixed
 from .client import Rows, Table
 from .errors import Conflict, Missing, TableError, Unreachable
 
-# Waiting polls: soon at first, since mostly the other node is about to write, and once a second in the long run.
+# Waiting polls: at short intervals first, because the other node usually writes soon, and later once a second.
 FIRST_PAUSE, GROWTH, LONGEST_PAUSE = 0.01, 1.5, 1.0
-# After a lost race, the others have their turn.
+# Pauses after a lost race, so that the other writers can finish.
 FIRST_RETREAT, LONGEST_RETREAT = 0.005, 0.5
-# From this many keys on, one query is asked for all.
+# From this many keys on, one query reads all of them.
 MANY = 4
 SHOWN_KEYS = 10
 
-# PyTorch (2.13) holds only the C++ half of a store: behind a PrefixStore, or in a process group, a store that Python
-# lets go of loses its methods ("Not implemented"). So all are kept; a process makes few.
+# PyTorch (2.13) holds only the C++ half of a store. Behind a PrefixStore, or in a process group, a store that Python
+# has released loses its methods ("Not implemented"). So all stores are kept; a process creates only a few.
 _KEPT: list[AzureTableStore] = []
 
 Key = str | bytes
@@ -206,7 +206,7 @@ class AzureTableStore(Store):
             return self._rows.many(keys, deadline, values)
         rows = {key: self._rows.get(key, deadline) for key in keys}
         found = {key: row.value for key, row in rows.items() if row}
-        if not values:  # only who asks whether something is there may mean a queue
+        if not values:  # only a check of existence may refer to a queue
             queues = {key: self._queues.get(key, deadline) for key in keys if key not in found}
             found |= {key: b"" for key, row in queues.items() if row and row.value}
         return found

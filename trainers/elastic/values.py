@@ -12,7 +12,7 @@ from collections.abc import Mapping
 ENTITY_BYTES = 2**20
 PROPERTY_BYTES = 2**16
 KEY_CHARS = 512  # 1 KiB of UTF-16, for a partition key and for a row key
-# The most that a row needs besides its value, by Azure's formula (`size` below): 4 bytes, two keys of 2 * 512, the
+# The maximum size of a row besides its value, by Azure's formula (`size` below): 4 bytes, two keys of 2 * 512, the
 # properties Timestamp (34), expires (30), key (18 + 1,024) and writers (26 + 8,192), and 16 pieces of value (18 each).
 SHOWN_KEY_BYTES = 1024
 WRITERS_BYTES = 2**13

@@ -14,10 +14,10 @@ from .lookout import Lookout
 from .protocol import Joined, Round, View, next_round
 from .watch import PROBE_PAUSE
 
-# Between two looks of a node that waits. Whoever begins a round rings the others, so they seldom wait that long.
+# Pauses between two reads of a waiting node. A node that begins a round rings the others, so pauses rarely get long.
 FIRST_PAUSE, LONGEST_PAUSE, GROWTH = 0.1, 1.0, 1.3
 REGROUP_PAUSE, SURPLUS_PAUSE = 0.2, 5.0
-# The first of those that wait writes the round; the next in line does so if nothing happened for that long.
+# The first waiting node writes the round; the next in line writes it if nothing has happened for this long.
 TURN = 0.05
 
 
@@ -36,7 +36,7 @@ class Waiter:
         self._ready_since: float | None = None
         self._ring_at, self._probe_at = 0.0, self._member.means.now() + PROBE_PAUSE
         self._pause = FIRST_PAUSE
-        self._beats: dict[str, int] = {}  # of each node when it was seen first
+        self._beats: dict[str, int] = {}  # each node's heartbeat when it was first seen
 
     def turn(self) -> Joined | None:
         """Read the table once, and act by the rules; sleep if there is nothing to do."""
@@ -98,7 +98,7 @@ class Waiter:
     def _check_time(self, view: View, now: float) -> None:
         working = {held.name for held in view.holding()}
         full = len(working) >= view.most(self._limits)
-        if full or working & self._member.links.lost:  # until there is a place, or a way
+        if full or working & self._member.links.lost:  # no limit until there is a free place or a working link
             self._deadline = now + self._times.join
         if now > self._deadline:
             there = len(view.waiting())

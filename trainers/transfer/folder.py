@@ -16,7 +16,7 @@ from data_checks.image_folder import UNREAD, Paths, arrange, too_many_broken
 from files import DataError
 from transfer.images import Broken, Sample, decode
 
-CHECKED_AT_ONCE = 1000  # images per process between two looks at whether to stop
+CHECKED_AT_ONCE = 1000  # images per process between two checks whether to stop
 NAMED_IN_LOG = 20  # skipped files
 
 
@@ -61,7 +61,7 @@ def check(found: Folder, side: int, threads: int, place: dist.Place, stop: dist.
         stop.check(0)
         mine = everything[start : start + CHECKED_AT_ONCE * place.world_size][place.rank :: place.world_size]
         reasons = _broken(mine, side, threads)
-        # By relative path: each process unpacks an archive into a folder of its own.
+        # By relative path, because each process unpacks an archive into its own folder.
         broken |= {str(path.relative_to(found.root)): why for path, why in reasons.items()}
     parts: list[dict[str, str]] = [{}] * place.world_size
     c10d.all_gather_object(parts, broken)

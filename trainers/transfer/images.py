@@ -44,7 +44,7 @@ def decode(path: Path, side: int) -> Tensor:
             return pixels
     except Image.UnidentifiedImageError:
         raise Broken("not an image of any kind that Pillow reads") from None
-    # Pillow's readers raise many kinds of errors on broken files. One with a number is of the system, not of the image.
+    # Pillow's readers raise many kinds of errors on broken files. An error with an errno comes from the system instead.
     except Exception as error:
         if isinstance(error, MemoryError) or getattr(error, "errno", None) is not None:
             raise
