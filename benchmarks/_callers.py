@@ -52,7 +52,7 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 OWN_CODE = ("mlflow", "elastic")  # the kinds whose code is uploaded
 TRAINERS = Path(__file__).resolve().parent.parent / "trainers"
-# What MLflow's client sends for log_metric. No environment with the client itself has to be built first.
+# The request of MLflow's client for log_metric, so that no environment with the client has to be built first.
 # https://mlflow.org/docs/latest/api_reference/rest-api.html#log-metric
 LOG = f"""
 import json, os, ssl, time, urllib.request
@@ -121,7 +121,7 @@ class Callers:
     random: random.Random
     kinds: tuple[str, ...] = tuple(BODIES)
     code: str = ""
-    answers: dict[str, set[str]] = field(default_factory=dict)  # by key: the runs that were answered
+    answers: dict[str, set[str]] = field(default_factory=dict)  # by key: the runs in the answers
     refused: list[str] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)
 

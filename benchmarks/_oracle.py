@@ -27,16 +27,16 @@ from local.cloud import Cloud
 ROUTE = "chaos"
 CLUSTER = "cpu-cluster"
 MARKER = "_SUCCESS"
-# How a node says that the storage was away, or had forgotten what it had taken: aiohttp's words and the service's own.
+# A node's messages about unreachable or forgetful storage: the words of aiohttp and of the service.
 STORAGE_AWAY = re.compile(
     r"Cannot connect to host|Server disconnected|Connection (reset|lost|closed)|bytes arrived|ContainerNotFound"
     r"|The specified (blob|container|resource) does not exist",
     re.IGNORECASE,
 )
-FURTHER_JOB = re.compile(r"(-m\d+-\d+|-a\d+)$")  # the member and attempt, or the attempt, behind the run's name
+FURTHER_JOB = re.compile(r"(-m\d+-\d+|-a\d+)$")  # the member and attempt, or the attempt, after the run's name
 MEASURED = {"mlflow": 0.75, "elastic": 0.95}  # the last accuracy of each job under a key
 FINAL = ("completed", "failed", "canceled")
-# How a node says that it found no input. True only of a drop whose files the storage has forgotten.
+# A node's message about missing input. Legitimate only for a drop whose files the storage has forgotten.
 NOTHING_THERE = re.compile(r"^Input '\w+': there is nothing at ")
 Files = dict[str, bytes]
 
@@ -58,7 +58,7 @@ class Look:
     stored: dict[str, Files]
     drops: dict[str, dict[str, Any]]
     runs: dict[str, list[dict[str, Any]]]
-    open: list[str]  # drops with data that have not come to an end, and why
+    open: list[str]  # unfinished drops with data, and the reasons
 
 
 @dataclass
@@ -177,7 +177,7 @@ class Oracle:
         blobs = self._all(container, f"{folder}/")
         manifest = json.loads(blobs.get("manifest.json", b"null"))
         if manifest is None:
-            # The manifest is written last, so one that is there is true; the storage may forget it, as any last write.
+            # The manifest is written last, so an existing one is true; the storage may forget it, like any last write.
             verdict.counts["archives lost by the storage"] += 1
             return None
         for file in manifest["files"]:
@@ -276,7 +276,12 @@ def _as_recorded(run: dict[str, Any]) -> bool:
     return run.get("trained_on") not in ("other", "unknown")
 
 
-AWAY = (OSError, AzureError, ValueError, KeyError)  # what a look raises while a part is away; HTTPError is an OSError
+AWAY = (
+    OSError,
+    AzureError,
+    ValueError,
+    KeyError,
+)  # errors of a snapshot while a part is unreachable; HTTPError is an OSError
 
 
 def _is_done(run: dict[str, Any]) -> bool:

@@ -30,8 +30,8 @@ class SlowNode:
         self.victim, self.factor = dice.randrange(self.nodes), dice.uniform(3, 10)
         self.step_seconds, self.every = dice.choice((0.3, 1.0, 4.0, 12.0)), dice.choice((1, 1, 5))
         self.began = dice.randint(600, 1_500)
-        self.share = dice.uniform(0.25, 1.0)  # of the processor that the run gets from a busy machine
-        self.late = dice.choice((60, 120, 180))  # seconds until a sample of a minute is there
+        self.share = dice.uniform(0.25, 1.0)  # the run's share of a busy machine's processor
+        self.late = dice.choice((60, 120, 180))  # seconds until a minute's sample arrives
         self.lines = list(self.steps())
 
     def steps(self) -> Iterator[tuple[float, str]]:
@@ -72,7 +72,9 @@ class SlowNode:
         slow = min(1.0, max(0.0, (begin + 60 - self.began) / 60))
         waits = slow * (1 - 1 / self.factor) if number != self.victim else 0.0
         cores = self.share * (1 - waits) * self.dice.uniform(0.8, 1.2)
-        busy = 90.0 if number != self.victim else 90.0 * (1 - slow * (1 - 1 / self.factor))  # its processors are slow
+        busy = (
+            90.0 if number != self.victim else 90.0 * (1 - slow * (1 - 1 / self.factor))
+        )  # the victim's processors are slow
         return cores, min(100.0, busy * self.dice.uniform(0.9, 1.1))
 
 

@@ -21,9 +21,9 @@ import numpy as np
 from shared.jobs.search import CHOICE, Drawn, Parameter, Sweep
 
 AT_ONCE = 4
-STEPS = 33  # of a fidelity that is a share of the data: 3 % of them each
-# The columns of yahpo_data's models, in their order, which only yahpo_gym/benchmarks/*.py say. It is the same in all
-# surrogates; those of several learners have them one after the other, under names with a prefix.
+STEPS = 33  # of a fidelity that is a share of the data: 3 % each
+# The columns of yahpo_data's models, in an order that only yahpo_gym/benchmarks/*.py states. The order is the same in
+# all surrogates. Surrogates of several learners have one group of columns per learner, under names with a prefix.
 ORDER = """
 task_id OpenML_task_id task instance_id learner_id learner kernel activation_fn_1 activation_fn_2 lr_schedule replace
 respect.unordered.factors splitrule distance booster num.impute.selected.cpo

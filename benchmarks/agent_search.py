@@ -32,9 +32,9 @@ PAGE = ROOT / "docs" / "agent-search.md"
 BUDGET, SECONDS = 1.0, 600  # dollars, and seconds of the local clock
 DATA, METRIC, MODEL = "drops/mnist/digits-1", "test_accuracy", "digits"
 EPOCHS = 2
-START, OTHERS = 0.005, (0.015, 0.05, 0.15)  # learning rates: the one that somebody uses, and what the agent tries
+START, OTHERS = 0.005, (0.015, 0.05, 0.15)  # learning rates: the person's, and those that the agent tries
 SHOWN = 900  # characters of an answer on the page
-LOSING = 0.15  # a run that is so far behind the best after as many epochs is canceled
+LOSING = 0.15  # a run this far behind the best after as many epochs is canceled
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientInfo": {"name": "scripted-agent", "version": "1"},

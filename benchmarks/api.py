@@ -55,7 +55,7 @@ class Size:
 
 
 QUICK = Size(10, 50, 500, 5)
-WRITERS = 8  # of runs at the same time
+WRITERS = 8  # threads that write runs at the same time
 ROUTES = "routes: {noop: {template: noop.yaml, cluster: cpu-cluster}}\n"
 TEMPLATE = """
 command: python -c "print('done')"

@@ -91,7 +91,7 @@ def peak_mib() -> float:
     status = Path("/proc/self/status")
     if status.exists() and (found := re.search(r"VmHWM:\s+(\d+) kB", status.read_text())):
         return int(found[1]) / 1024
-    import resource  # not on Windows, where this benchmark has no way to tell
+    import resource  # not available on Windows
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # macOS gives bytes
 

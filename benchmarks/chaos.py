@@ -49,10 +49,10 @@ from local.cloud import Cloud, Options
 
 PARTS = ("storage", "eventgrid", "azureml", "host")
 QUIET_SECONDS = 6  # after which a drop without a marker closes
-STEADY_SECONDS = 7.0  # all has ended when nothing changed for so long: a closed drop is looked at once more after 5
-PATIENCE_SECONDS = 180.0  # for everything to come to an end after the last kill
-AZURE_SECONDS = 720.0  # more, where a killed host's message is hidden for ten minutes and its timers for two
-BACK_SECONDS = 90.0  # for a part that was killed
+STEADY_SECONDS = 7.0  # without a change until everything counts as ended: a closed drop is checked again after 5
+PATIENCE_SECONDS = 180.0  # for everything to end after the last kill
+AZURE_SECONDS = 720.0  # additional: a killed host's message is hidden for ten minutes, and its timers for two
+BACK_SECONDS = 90.0  # for the restart of a killed part
 BAD = (
     "lost",
     "double",
@@ -95,7 +95,7 @@ class Clients:
     drops: int
     random: random.Random
     acknowledged: dict[str, Files] = field(default_factory=dict)
-    written: dict[str, bytes] = field(default_factory=dict)  # all contents ever, by their MD5
+    written: dict[str, bytes] = field(default_factory=dict)  # all contents ever written, by MD5
     api: str = ""
     overwritten: int = 0
     removed: int = 0
@@ -127,7 +127,7 @@ class Clients:
         for _ in range(REMOVAL_TRIES):
             try:
                 post(self.api, f"drops/{ROUTE}/{name}/remove", {})
-            except (OSError, ValueError):  # the run has not ended, or a part is away
+            except (OSError, ValueError):  # the run has not ended, or a part is unreachable
                 if self.stop.wait(1.0):
                     return
                 continue
@@ -170,7 +170,7 @@ class Thief:
                         else:
                             queue.update_message(message, visibility_timeout=0)
                 except AzureError:
-                    continue  # the storage is away, or the queue not there yet
+                    continue  # the storage is unreachable, or the queue does not exist yet
 
     def _tells_of_a_start(self, text: str) -> bool:
         event = text if text.lstrip().startswith(("{", "[")) else base64.b64decode(text).decode()
@@ -230,7 +230,7 @@ class Chaos:
 def run(asked: argparse.Namespace, home: Path) -> tuple[Verdict, dict[str, float]]:
     (home / "routes.yaml").write_text(ROUTES)
     (home / "job.json").write_text(json.dumps(TEMPLATE))
-    local.cloud.RESTARTS = sys.maxsize  # parts die more often here than the supervisor's patience allows
+    local.cloud.RESTARTS = sys.maxsize  # parts die more often here than the supervisor would tolerate
     made, began = random.Random(asked.seed), time.monotonic()
     settings = Options(
         routes=home / "routes.yaml", node_start_seconds=0.2, retry_time_scale=0.1, waits_as_azure=asked.azure

@@ -33,7 +33,7 @@ from checkpoint import Checkpoints  # noqa: E402
 
 WIDTH = 1024
 LAYER_MIB = 3 * WIDTH * WIDTH * 4 / 2**20  # parameters, and two numbers of AdamW for each
-STEPS = 12  # to know a usual step
+STEPS = 12  # to measure a usual step
 
 
 class Learner:
@@ -83,7 +83,7 @@ def measure(folder: Path, place: dist.Place, mib: int, saves: int) -> dict[str, 
             continue
         called = time.perf_counter() - began
         if not number:
-            learner.listen()  # behind the hook of the first save
+            learner.listen()  # after the hook of the first save
         learner.step()
         held.append(called + learner.waited)
         meanwhile = []

@@ -38,7 +38,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TRACES = ROOT.parent / "shared" / "data" / "traces" / "spot-us-west-2a.json.gz"
 WORK = 48 * HOUR
 LOW, DEDICATED = 0.97, 3.06  # dollars an hour
-READ_ANEW = 96 * HOUR  # what is known of a pool
+READ_ANEW = 96 * HOUR  # how often the knowledge of a pool is updated
 TARGETS = {"52/0.05": 1.08, "52/0.2": 1.22, "70/0.05": 1.10, "70/0.2": 1.22}
 POLICIES = ("dedicated only", "last moment", "UP (NSDI 24)", "UP, plain", "one at a time", "ours")
 OURS = POLICIES[-1]
@@ -193,7 +193,7 @@ def main(argv: list[str] | None = None) -> None:
         asked.every = 400
     for path in asked.traces:
         if not path.is_file():
-            code = 0 if path == TRACES else 2  # a clone may come without the traces
+            code = 0 if path == TRACES else 2  # a clone may lack the traces
             parser.exit(code, f"There is no {path}. Give files of windows with --traces.\n")
     files = [read_windows(path) for path in asked.traces]
     if asked.png:

@@ -108,7 +108,9 @@ def warm(home: Path, drops: int, counted_seconds: float) -> dict[str, float]:
     with running(home, plan) as cloud:
         waited = []
         for number in range(drops):
-            time.sleep(SETTLED_SECONDS + interval * random.uniform(2.5, 3.5))  # all are polled as seldom as ever
+            time.sleep(
+                SETTLED_SECONDS + interval * random.uniform(2.5, 3.5)
+            )  # all queues are polled at their longest interval
             waited.append(_accepted_after(cloud, f"warm-{number}"))
         time.sleep(interval * 5)
         before = len(log.read_text().splitlines())

@@ -41,8 +41,8 @@ from tests.fakes.parts import changed
 
 FLEX = {"WEBSITE_SKU": "FlexConsumption", "FUNCTIONS_TARGET_GROUP": "http"}
 LIST_BLOBS = "GET /devstoreaccount1/drops 200"
-NOWHERE = "http://127.0.0.1:9"  # a collector that is away; what is sent to it is no request to storage
-PAIRS, QUICK = 12, 4  # PAIRS: in which each turn of the routes meets each of the queues
+NOWHERE = "http://127.0.0.1:9"  # an unreachable collector; requests to it do not count as storage requests
+PAIRS, QUICK = 12, 4  # in PAIRS, each turn of the routes meets each turn of the queues
 
 
 @dataclass
@@ -82,7 +82,7 @@ def _pairs(log: Path, count: int) -> Requests:
     """Count the requests of a new process: of its first pair, and of the following pairs."""
     bootstrap.system.cache_clear()
     first = _pair(log)
-    _pair(log)  # what the first found is looked at again
+    _pair(log)  # checks the first pair's findings again
     return Requests(first, [_pair(log) for _ in range(count)])
 
 
@@ -119,7 +119,7 @@ def _run_ended(system: System) -> None:
     history = tuple(Moment(state, at, "") for state, at in moments)
     run = replace(finished_run(1), created_at=began)
     system.runs.insert(changed(run, state=RunState.COMPLETED, history=history, archived_at=ended))
-    for hour in system.runs.hours():  # the hour's check has found that no run of it is unfinished
+    for hour in system.runs.hours():  # as after the hour's check found no unfinished run
         system.runs.claim_hour(hour, now, 0)
         system.runs.drop_hour(hour)
     cluster = system.clusters.list()[0]

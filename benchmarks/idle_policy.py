@@ -53,7 +53,7 @@ class Score:
     waiting: float
 
 
-Gaps = list[list[float]]  # of each cluster, in the order in which they ended
+Gaps = list[list[float]]  # the gaps of each cluster, in the order of their ends
 Scores = dict[str, dict[float, dict[str, Score]]]
 
 
@@ -179,7 +179,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--png", type=Path, help="write the plot here")
     asked = parser.parse_args(argv)
     if not asked.csv.is_file():
-        code = 0 if asked.csv == PHILLY else 2  # a clone may come without the trace
+        code = 0 if asked.csv == PHILLY else 2  # a clone may lack the trace
         parser.exit(code, f"There is no {asked.csv}. Give a CSV with the columns start, duration, nodes.\n")
     found = measure(read_jobs(asked.csv)[: QUICK if asked.quick else None])
     print(table(found))

@@ -29,7 +29,7 @@ from shared.notices.model import DeliveryState, Notice, NoticeKind
 from shared.notices.subscribe import SubscriptionSpec, subscribe
 from tests.fakes.world import World, trainers_folder
 
-REFUSED, CUT, UNHEARD = 0.25, 0.45, 0.50  # bounds of the lot that is drawn for each request
+REFUSED, CUT, UNHEARD = 0.25, 0.45, 0.50  # upper bounds of the random number that decides each request
 
 
 @dataclass

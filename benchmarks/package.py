@@ -62,7 +62,7 @@ def measure(python: Path, folder: Path, module: str, runs: int) -> dict[str, Any
     env = {"PATH": "", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(folder), "HOME": os.environ.get("HOME", "/")}
     argv = [str(python), "-P", "-s", "-c", PROBE.format(module=module)]
     told = [subprocess.run(argv, cwd="/", env=env, capture_output=True, check=True).stdout for _ in range(runs + 1)]
-    samples = [json.loads(text) for text in told[1:]]  # the first one fills the disk cache
+    samples = [json.loads(text) for text in told[1:]]  # the first sample fills the disk cache
     return {key: round(statistics.median(sample[key] for sample in samples)) for key in samples[0]}
 
 

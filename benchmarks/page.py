@@ -33,7 +33,7 @@ from local.cloud import Cloud, Options
 from tests.page.lab import BROWSERS, NOW, Lab, a_run
 
 TURNS, BESIDE = 7, 3
-RUNS, POINTS = 10, 10_000  # of each curve that both show
+RUNS, POINTS = 10, 10_000  # of each curve that both pages show
 FOLLOWED = 20.0  # seconds
 LOG_LINES, LIST = 1_000_000, 10_000
 VIEWS = (
@@ -267,7 +267,7 @@ def long_list(lab: Lab) -> dict[str, Any]:
         a_run(f"many-{i:05}", experiment="many", created_at=NOW - timedelta(days=1, minutes=i)) for i in range(LIST)
     ]
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda run: lab.archived(run, {}), rows))  # ended: nobody looks after them
+        list(pool.map(lambda run: lab.archived(run, {}), rows))  # ended runs, which the app does not check
     with lab.context() as context:
         page = context.new_page()
         page.goto(f"{lab.cloud.api}/page#/runs")

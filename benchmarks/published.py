@@ -37,12 +37,12 @@ from local.cloud import Cloud, Options
 CORPUS = Path(__file__).resolve().parent.parent / "tests" / "e2e" / "corpus"
 CLUSTER, QUICK, AT_ONCE, WORDS = "cpu-cluster", 3, 2, 300
 PATIENCE, LOOK_SECONDS = 900.0, 1.0
-_ONE_AT_A_TIME = threading.Lock()  # files of one folder upload the same code, which may be created only once
+_ONE_AT_A_TIME = threading.Lock()  # files of one folder upload the same code, which can be created only once
 SCHEMAS = re.compile(
     r"/(commandJob|sweepJob|pipelineJob|parallelJob|sparkJob|autoMLJob\w*)\.schema\.json", re.IGNORECASE
 )
 KINDS = ("command", "sweep", "pipeline", "spark", "automl")
-# Whose limit a refusal states, by its words; the first that fits counts. Trainyard's own if none does.
+# The part responsible for a refusal, by its words. The first match counts; without a match it is Trainyard.
 WHOSE = (
     (
         "the workspace",

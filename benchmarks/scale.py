@@ -29,7 +29,7 @@ class Size:
     """The extent of every part; `drops` a minute, for this many `minutes`."""
 
     live_runs: int = 10_000
-    hours: float = 4  # over which they were made
+    hours: float = 4  # in which the runs were made
     drops: int = 1_000
     minutes: float = 10
     blobs: int = 1_000_000

@@ -36,7 +36,7 @@ def main(argv: list[str]) -> int:
     arguments = parser.parse_args(argv)
     if arguments.quick:
         arguments.seconds = 10.0
-    logging.disable(logging.CRITICAL)  # the app warns of every fault that is made here
+    logging.disable(logging.CRITICAL)  # the app would warn of every simulated fault
     with tempfile.TemporaryDirectory() as folder:
         trainers = trainers_folder(Path(folder))
         if arguments.replay is not None:

@@ -27,9 +27,9 @@ from benchmarks._options import options
 from emulators.storage import services
 from emulators.testing import azurite
 
-LEAST_SECONDS, MOST_SECONDS = 6.0, 13.0  # of writing before the kill; Azurite saves every five
+LEAST_SECONDS, MOST_SECONDS = 6.0, 13.0  # seconds of writing before the kill; Azurite saves every five seconds
 PAUSE_SECONDS = 0.02
-Written = list[tuple[float, str]]  # when it was acknowledged, and its name
+Written = list[tuple[float, str]]  # the time of the acknowledgement, and the name
 
 
 class Account(Protocol):

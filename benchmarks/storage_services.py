@@ -73,7 +73,7 @@ class Raw:
         target = f"{self._path}/{path}{'&' if '?' in path else '?'}{self._sas}"
         try:
             answer = self._ask(method, target, body, headers or VERSION)
-        except ConnectionError:  # Azurite closes what was idle for 5 seconds
+        except ConnectionError:  # Azurite closes connections after 5 idle seconds
             self._connection.close()
             answer = self._ask(method, target, body, headers or VERSION)
         content = answer.read()
@@ -168,7 +168,7 @@ def tables(meter: Meter, sizes: list[int], rounds: int) -> None:
             while there < size:
                 if meter.side == "ours":
                     send("POST", "$batch", transaction(range(there, there + 100)), BATCH)
-                else:  # Azurite reads a transaction only as the package writes it
+                else:  # Azurite accepts a transaction only in the package's format
                     client.submit_transaction([("upsert", row(there + number)) for number in range(100)])
                 there += 100
             newest = "PartitionKey eq 'run' and RowKey ge 't!' and RowKey lt 't\"'"

@@ -43,10 +43,10 @@ ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"
 TRIALS = 50  # of random search
 KNOWN = 300  # random configurations
-SHARES = (0.1, 0.25, 0.4)  # of random search's epochs; longer than that only random search is followed
+SHARES = (0.1, 0.25, 0.4)  # of random search's epochs; after the last share only random search continues
 MANY = 1000
 FEWER_MS = 50.0
-POINTS = 500  # at which a course is compared
+POINTS = 500  # numbers of epochs at which courses are compared
 
 
 def regrets(family: Family, players: Sequence[str], task: str, seeds: int, only_ends: bool) -> dict[str, Any]:

@@ -34,13 +34,13 @@ from shared.runs.ports import RunFilter
 NEVER = "0 0 0 1 1 *"
 PAIRS, QUICK_PAIRS = 6, 2
 IDLE_SECONDS, QUICK_SECONDS = 120.0, 20.0
-EXPORTED_SECONDS = 16.0  # until everything was exported: batches of spans and records wait five seconds
+EXPORTED_SECONDS = 16.0  # until everything is exported: batches of spans and records wait five seconds
 TIMERS = ("reconcile_timer", "scaling_timer")
 PAIRS_AN_HOUR = 12
 PATIENCE = 90.0
 SETTINGS = {
     "PYTHON_ENABLE_OPENTELEMETRY": "false",
-    "APPLICATIONINSIGHTS_STATSBEAT_DISABLED_ALL": "true",  # goes to Microsoft, and not into the account's own data
+    "APPLICATIONINSIGHTS_STATSBEAT_DISABLED_ALL": "true",  # sent to Microsoft, and not part of the account's data
     "OTEL_METRIC_EXPORT_INTERVAL": "5000",
     "AzureFunctionsJobHost__extensions__queues__maxPollingInterval": "00:00:04",
 }
@@ -54,7 +54,7 @@ def measure(home: Path, pairs: int, idle_seconds: float, settings: dict[str, str
         with running(
             home, Plan({"queued_seconds": 0.0, "running_seconds": 2.0}, reconcile=NEVER, app_env=env)
         ) as cloud:
-            _drop(cloud, "before")  # the assets are registered, and everything was imported once
+            _drop(cloud, "before")  # registers the assets, and imports everything once
             _call_timers(cloud)
             found = {
                 "start": _counted(taken, lambda: _start(cloud)),

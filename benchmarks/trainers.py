@@ -82,7 +82,7 @@ CASES = (
         trainer="transfer",
         data="hymenoptera_data",
         both="--epochs 3 --batch-size 32 --lr 0.02 --backbone resnet18 --image-size 96 --log-interval 2",
-        goal=None,  # from new weights, little is learned of 245 images in three epochs
+        goal=None,  # from new weights, a model learns little from 245 images in three epochs
         per_step=32,
         ours="--weights none --no-export --input-dir DATA",
     ),
@@ -90,7 +90,7 @@ CASES = (
         trainer="detection",
         data="coco-tiny",
         both="--epochs 3 --batch-size 4 --backbone resnet18 --min-size 128 --max-size 160 --log-interval 2",
-        goal=None,  # nor of 32
+        goal=None,  # nor from 32 images
         per_step=4,
         ours="--optimizer adamw --lr 6e-4 --clip-norm 0 --test-every 9 --no-script --data DATA",  # --lr for 16 images
         peer="--lr 3e-4 --data DATA",
@@ -176,7 +176,7 @@ def cpu_seconds(pid: int) -> float:
     if not children.exists():
         return 0.0
     stats = (Path(f"/proc/{each}/stat").read_text() for each in (pid, *children.read_text().split()))
-    # man 5 proc: utime, stime, and the two of children that were waited for
+    # man 5 proc: utime, stime, cutime and cstime (the last two: of ended children)
     ticks = sum(sum(map(int, stat.rpartition(")")[2].split()[11:15])) for stat in stats)
     return round(ticks / os.sysconf("SC_CLK_TCK"), 2)
 

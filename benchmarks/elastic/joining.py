@@ -26,7 +26,7 @@ from trainers.elastic.client import connect
 from trainers.elastic.handler import NAME, AzureTableRendezvous, create
 from trainers.elastic.store import AzureTableStore
 
-STEADY_SECONDS = 18  # six heartbeats, two looks
+STEADY_SECONDS = 18  # six heartbeats, two reads of the table
 # Microsoft's price of 10,000 transactions of Table Storage (LRS, US regions), in dollars.
 DOLLARS = 0.00036
 

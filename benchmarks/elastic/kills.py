@@ -21,7 +21,7 @@ from benchmarks.elastic.crowd import PEERS, Crowd, free_port, in_place, lines
 
 SCRIPT = PEERS / "elastic_steps.py"
 KILL_SECONDS = 90
-SETTLE_SECONDS = 1.0  # of undisturbed steps before each kill
+SETTLE_SECONDS = 1.0  # seconds of undisturbed steps before each kill
 
 
 @contextmanager
@@ -85,7 +85,7 @@ def measure(count: int, kills: int, url: str, python: str) -> dict[str, Any]:
         announced = told(crowd, count)
     row: dict[str, Any] = {"nodes": count, "kills": kills, "told": announced}
     row |= {"again": statistics.median(again), "again p95": p95(again), "again worst": max(again)}
-    if known:  # the others knew first by a look at the table
+    if known:  # missing if the others noticed first by reading the table
         row |= {"known": statistics.median(known), "known p95": p95(known), "known at": len(known)}
     failed = 0
     while python and len(theirs) < kills and failed < 3:
@@ -93,7 +93,7 @@ def measure(count: int, kills: int, url: str, python: str) -> dict[str, Any]:
             try:
                 while len(theirs) < kills:
                     theirs.append(killed(crowd, count, first=len(theirs) % 2 == 0)["again"])
-            except (RuntimeError, TimeoutError):  # a survivor of the kill failed, too
+            except (RuntimeError, TimeoutError):  # a survivor of the kill failed too
                 failed += 1
     if theirs:
         row |= {"torchft": statistics.median(theirs), "torchft p95": p95(theirs), "torchft kills": len(theirs)}

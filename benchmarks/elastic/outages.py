@@ -22,7 +22,7 @@ from typing import Any
 from benchmarks.elastic.crowd import Crowd, in_place, lines
 from emulators.testing.azurite import Azurite
 
-# Heartbeats and looks of a team that has just met come at the same time; later no longer, and so it is found.
+# In a team that has just met, heartbeats and reads coincide. After this time they no longer do, as in a usual run.
 SETTLE_SECONDS = 12
 KNOWN = "node sees a change"
 
@@ -71,7 +71,7 @@ def _table_away(crowd: Crowd, nodes: int, seconds: float, usual: float, how: str
         meanwhile = _pace(crowd, nodes, seconds)
     back = time.time()
     crowd.wait(nodes, back)
-    time.sleep(15)  # what heartbeats and looks find out afterwards
+    time.sleep(15)  # so that heartbeats and reads notice the outage
     worlds = {line["world"] for line in lines(crowd.file) if line["time"] > back}
     row = {"what": f"the table {how} for {seconds:.0f} s", "steps a second, before": usual, "meanwhile": meanwhile}
     return {**row, "agents that live": len(crowd.alive()), "all in one team after": worlds == {nodes}}
@@ -100,7 +100,7 @@ def _nodesstopped(crowd: Crowd, nodes: int, stops: int) -> Any:
     dice = random.Random(1)
     for turn in range(stops):
         crowd.wait(nodes, time.time())
-        time.sleep(SETTLE_SECONDS + dice.uniform(0, 9))  # nodes at work look every 9 s
+        time.sleep(SETTLE_SECONDS + dice.uniform(0, 9))  # nodes at work read the table every 9 s
         with stopped(crowd.by_rank()[-1 if turn % 2 == 0 else 0]) as began:
             crowd.wait(nodes - 1, began)
             again.append(crowd.again(nodes - 1, began))

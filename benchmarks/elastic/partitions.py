@@ -25,17 +25,17 @@ from tests.elastic import hosts
 from tests.elastic.hosts import GATEWAY, Host, Quality
 
 NODES = 4
-# A pause that is shorter belongs to a step.
+# A shorter pause is part of a step.
 STEP_SECONDS = 1.0
 FLAP_SECONDS = 5.0
 BACK_SECONDS = 60.0
-# Between two cuts, so that each is the first: a link that was lost a moment ago has to prove itself for longer.
+# Seconds between two cuts, so that each counts as the first: a recently lost link has to answer for longer.
 APART_SECONDS = 16.0
-# For so long after all nodes are back, pauses of the healing count.
+# Seconds after the return of all nodes in which pauses still count for the healing.
 AFTER_SECONDS = 3.0
-# Between two links that are refused one after another.
+# Seconds between two links that are refused in turn.
 LINK_SECONDS = 1.0
-# Crowds in a row that fail before a cut is given up.
+# Number of failing crowds in a row before a cut is abandoned.
 TRIES = 2
 STORE = """
 import sys, time
@@ -78,7 +78,7 @@ def one_way(wires: Quality, made: Sequence[Host]) -> None:
     wires.cut([made[1]], [*made[2:]], one_way=True)
 
 
-# What is cut, and whether it comes and goes.
+# The cut, and whether it alternates with healing.
 CUTS: dict[str, tuple[Change, bool]] = {
     "halves, dropped": (halves, False),
     "halves, refused": (halves_refused, False),
@@ -226,7 +226,7 @@ def _rows(start: Callable[[Path], Any], wires: Quality, made: Sequence[Host], se
                     yield one_cut(crowd, wires, made, left[0], seconds)
                     left.pop(0)
                     failed = 0
-            except (RuntimeError, TimeoutError) as error:  # some ended, or do not come together, or not again
+            except (RuntimeError, TimeoutError) as error:  # some processes ended, or did not meet (again)
                 wires.heal()
                 failed += 1
                 if failed == TRIES:

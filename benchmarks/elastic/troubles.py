@@ -32,7 +32,7 @@ from emulators.testing.azurite import Azurite
 
 NODES = 3
 LIMIT = 120.0
-# Of undisturbed steps before each trouble, and of steps after it that show that it is over.
+# Seconds of undisturbed steps before each trouble, and of steps after it that prove its end.
 STEADY = 3.0
 TRAINER = PEERS / "elastic_trainer.py"
 STORE = """
@@ -178,7 +178,7 @@ def point_gone(site: Site, seconds: float) -> Iterator[int]:
 
 
 Trouble = Callable[[Site, float], AbstractContextManager[int]]
-# What happens, and for how many seconds; each gives how many nodes should be at work meanwhile.
+# The trouble, and its seconds; each trouble yields the number of nodes that should be at work meanwhile.
 ANEW = "all are killed"
 TROUBLES: dict[str, tuple[Trouble, float]] = {
     "the first is killed": (first_killed, 0),

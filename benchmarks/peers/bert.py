@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for out in (False, True)
     )
     torch.manual_seed(args.seed)
-    rows: Any = (train_rows, val_rows)  # lists, which torch takes for data sets
+    rows: Any = (train_rows, val_rows)  # lists, which torch accepts as data sets
     train_loader: DataLoader[Any] = DataLoader(rows[0], args.batch_size, shuffle=True, collate_fn=collate)
     val_loader: DataLoader[Any] = DataLoader(rows[1], args.batch_size, collate_fn=collate)
     pad = int(tokenizer.pad_token_id)

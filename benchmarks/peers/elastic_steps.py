@@ -22,7 +22,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-PACE = 0.05  # seconds of a step besides the model's own
+PACE = 0.05  # seconds of a step in addition to the model's time
 
 
 def note(file: Path, step: int, world: int) -> None:

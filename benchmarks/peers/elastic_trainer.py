@@ -24,7 +24,7 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-PACE = 0.1  # seconds of a step besides the model's own
+PACE = 0.1  # seconds of a step in addition to the model's time
 EVERY = 50  # steps between two checkpoints
 
 

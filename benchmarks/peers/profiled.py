@@ -19,7 +19,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile, schedule
 
 BEFORE, WARM, MEASURED = 5, 1, 10  # steps
-# What the topmost operations of a step begin with. The backward pass runs in the same thread on a CPU.
+# Prefixes of the topmost operations of a step. On a CPU, the backward pass runs in the same thread.
 KINDS = {
     "enumerate(DataLoader)": "data",
     "autograd::": "backward",

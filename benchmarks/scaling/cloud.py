@@ -29,7 +29,7 @@ outputs: {models: {type: uri_folder}}
 """
 _SETTINGS = {
     "AzureFunctionsJobHost__extensions__queues__maxPollingInterval": "00:00:01",
-    "TRAINYARD_SCALING_SCHEDULE": "0 0 0 1 1 *",  # the scaling of clusters is another question
+    "TRAINYARD_SCALING_SCHEDULE": "0 0 0 1 1 *",  # cluster scaling is not measured here
 }
 
 
@@ -58,7 +58,7 @@ class ScaleCloud(cloud.Cloud):
     _azurite: azurite.Azurite | None = None
 
     def _start_storage(self) -> None:
-        super()._start_storage()  # elastic runs reach its tables by their identity
+        super()._start_storage()  # elastic runs reach its tables with their identity
         if self.plan.azurite:
             self._azurite = azurite.start(self.home / "azurite", key=self.storage_key)
 

@@ -20,13 +20,13 @@ from shared.runs.progress.workloads import workload
 from shared.system import System
 from tests.fakes.parts import changed
 
-FATES = ((10, "Failed"), (20, "Completed"))  # up to which of the members, and how their jobs end
+FATES = ((10, "Failed"), (20, "Completed"))  # up to this member, jobs end with this status
 
 
 def measure(home: Path, members: int) -> dict[str, Any]:
     plan = Plan(life={"queued_seconds": 0.0}, writes=(1_000_000, 1_000), reconcile="0 0 0 1 1 *")
     with running(home, plan) as cloud:
-        cloud.lose_events(1.0)  # the events come from here, one at a time
+        cloud.lose_events(1.0)  # the benchmark handles the events itself, one at a time
         system, run = cloud.system(), _run(members)
         system.runs.insert(run)
         submit_run(system, SubmitRun(run.name))

@@ -65,7 +65,7 @@ def measure(home: Path, runs: int) -> dict[str, Any]:
         "rows": rows,
         "loaded_seconds": round(loaded, 1),
         "asked": asked,
-        "by_one_value": {key: slowest[key] for key in ("p50_ms", "p95_ms", "requests")},  # of the slowest of them
+        "by_one_value": {key: slowest[key] for key in ("p50_ms", "p95_ms", "requests")},  # of the slowest filter
     }
 
 
@@ -117,7 +117,7 @@ def _multiply(file: Path, runs: int) -> int:
         patterns = db.execute("SELECT tbl, partition, row, body FROM entities WHERE row NOT LIKE 'h!%'").fetchall()
         patterns.sort(key=lambda row: _number_in(row[3] + row[2]))
         by_run = [list(rows) for _, rows in groupby(patterns, key=lambda row: _number_in(row[3] + row[2]))]
-        # The index ranges are filled one after the other: in the order of their keys, that is from the newest run on.
+        # The index ranges are filled one after another, in the order of their keys, which begins with the newest run.
         for kind in sorted({re.sub(r"\d{14}-.*|noop-.*", "", row[2]) for row in patterns}):
             with db:
                 db.executemany("INSERT OR IGNORE INTO entities VALUES (?, ?, ?, ?, ?)", _copies(by_run, kind, runs))

@@ -62,7 +62,7 @@ class Member(Lookout):
         self._stop_watching()
         self.backend.patience = self._patient
         self._roll_call()
-        # The workers meet at the first node of a team. Any node may become the first, so each prepares a store per round.
+        # The workers meet at the first node of a team. Any node may become the first, so each prepares a store.
         self.meeting = self.means.meeting(self.me.address)
         self.say(ticket=self.me.ticket + 1, joined=-1, left=False, done=False, port=self.meeting.port)
         note("node waits", ticket=self.me.ticket, unreached=list(self.me.unreached))
