@@ -1,7 +1,7 @@
 """A settable clock for a benchmark and all processes that the benchmark starts. Needs Linux and a C compiler.
 
-clock.c adds a constant to the time that a process reads. The processes of nodes keep the real time, because jobs get an
-environment of their own.
+clock.c adds a constant to the time that a process reads. The processes of nodes keep the real time, because jobs get a
+separate environment.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Damage for `bench data_checks`: data sets that are made here, and the damages that are done to a copy of each set.
 
-A damage states the names of which one must appear in a finding. The damages are those that people report for their
-first runs.
+A damage lists names, and a finding must contain one of them. The damages are those that people report for their first
+runs.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def fill(connection_string: str, numbers: range) -> None:
 
 
 def fill_drops(connection_string: str) -> None:
-    """Write these drops as the app does: closed, and with a job of their own."""
+    """Write these drops as the app does: closed, and each with its own job."""
     clients = account.clients(Storage(connection_string=connection_string))
     job = JobSpec(command=Command(("x" * 2000,)))
     with closing(clients.table), closing(clients.blob), closing(clients.queue):

@@ -102,7 +102,7 @@ def is_job(text: str) -> bool:
 
 
 def whose_limit(why: str) -> str:
-    """Return the part responsible for a refusal: this machine, the file, or Trainyard."""
+    """Return the part responsible for a refusal: the workspace, the file, this machine, or Trainyard."""
     return next((whose for whose, words in WHOSE if re.search(words, why, re.IGNORECASE)), "Trainyard")
 
 

@@ -7,8 +7,8 @@ shared/jobs/batchai/translate.py. The first process of a node lays out the mount
 once; then each process runs its original command line in a shell. The images of 2018 have Python 2.7, 3.5 or 3.6 as
 `python`. This file runs on all of these, so its types are comments, and it uses no newer feature.
 
-The script is a single file because a job's command names this file alone. A user who submits the printed job with `az
-ml job create` only has to put this one file beside the code.
+The script is a single file because a job's command names this file alone. A user who submits the printed job with
+`az ml job create` only has to put this one file beside the code.
 """
 
 from __future__ import print_function

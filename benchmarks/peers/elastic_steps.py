@@ -3,7 +3,7 @@
     python -m elastic.launch --in-place elastic_steps.py FILE
     LIGHTHOUSE=http://HOST:PORT python elastic_steps.py FILE --torchft NUMBER
 
-Each process notes its steps in FILE: the time, the step, how many take part, its process id. FILE.end ends it.
+Each process logs its steps in FILE: the time, the step, the number of processes, its process id. FILE.end ends it.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ torchrun.
     python -m elastic.launch --in-place elastic_trainer.py FILE
     torchrun --rdzv-backend c10d --rdzv-endpoint HOST:PORT elastic_trainer.py FILE
 
-Each process notes its steps in FILE: when each began and was done, its number, how many took part, the process.
-Checkpoints lie beside it.
+Each process logs its steps in FILE: the begin and the end of each step, its number, the number of processes, the
+process. Checkpoints are beside FILE.
 """
 
 from __future__ import annotations

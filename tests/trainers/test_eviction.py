@@ -1,4 +1,4 @@
-"""A node that Azure announces to evict: which processes poll, which node is meant, and what the training does."""
+"""The announced eviction of a node: which processes poll, which node is meant, and what the training does."""
 
 from __future__ import annotations
 

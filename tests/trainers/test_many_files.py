@@ -29,7 +29,7 @@ class Names:
 
 
 def made(seed: int, count: int = 700) -> list[File]:
-    """Return a list with every kind of finding: equal and empty files, twins, other types, missing classes."""
+    """Return a list that causes every kind of finding: equal and empty files, twins, other types, missing classes."""
     dice = random.Random(seed)
     names = set[str]()
     while len(names) < count:

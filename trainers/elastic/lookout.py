@@ -225,7 +225,7 @@ class Lookout:
         return self.view
 
     def abandoned(self) -> frozenset[str]:
-        """Return the nodes with a row unreadable and unchanged for so long that no process will rewrite it."""
+        """Return the nodes whose row has been unreadable and unchanged for so long that no process will rewrite it."""
         return frozenset(self._unreadable.longer_than(self.times.silence * UNREADABLE))
 
     def write(self, new: Round) -> bool:

@@ -1,6 +1,6 @@
 """One node's part in the rendezvous: joining and leaving rounds. The rules are in protocol.py.
 
-lookout.py is the node's view of the run, waiter.py its wait for a round, and watch.py what the node does while its team
+lookout.py is the node's view of the run, waiter.py its wait for a round, and watch.py its activity while its team
 works.
 """
 

@@ -13,11 +13,12 @@ version that the node read (etag). So if several nodes write, one succeeds, and 
 
 Four rules are the basis of everything else:
 
-1. A round is replaced only when no member of its team holds it: each has a later ticket, has left, or is gone. 2. A
-node works only in a round whose team contains the ticket that the node waits with. 3. A team is the largest set of
-waiting nodes that all reach each other (teams.py); the others wait for a link to heal. A team gives way to waiting
-nodes that would be a larger one. 4. Clocks are never compared.
-Each node measures with its own monotonic clock how long another node's row stays the same.
+1. A round is replaced only when no member of its team holds it: each member has a later ticket, has left, or is gone.
+2. A node works only in a round whose team contains the ticket that the node waits with.
+3. A team is the largest set of waiting nodes that all reach each other (teams.py); the others wait for a link to heal.
+   A team gives way to waiting nodes that would form a larger team.
+4. Clocks are never compared. Each node measures with its own monotonic clock how long another node's row stays the
+   same.
 
 tests/elastic/simulation plays the members of a run over these rules, with every fault between any two requests.
 """

@@ -253,9 +253,8 @@ def rate(step: int, steps: int) -> float:
 def usable(
     data: Folder, side: int, settings: Settings, place: dist.Place, stop: dist.StopRequest
 ) -> tuple[Folder, str]:
-    """Return the data set without broken images. Without a val folder, the seed draws the validation images; the text
-    then says so.
-    """
+    """Return the data set without broken images. Without a val folder, the seed draws the validation images, and
+    the returned text says so."""
     broken = folder.check(data, side, settings.workers or torch.get_num_threads(), place, stop)
     data = folder.without(data, broken, settings.max_broken)
     if data.val:
