@@ -1,6 +1,7 @@
-"""Callers of the API during a chaos run: they submit under keys, and repeat each request until it is answered.
+"""Clients of the API during a chaos run. They submit under keys and repeat each request until the API answers.
 
-A job of each kind: a command, a pipeline, a sweep, a job that logs to MLflow, and an elastic run of two members.
+They submit one job of each kind: a command, a pipeline, a sweep, a job that logs to MLflow, and an elastic run of two
+members.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 OWN_CODE = ("mlflow", "elastic")  # the kinds whose code is uploaded
 TRAINERS = Path(__file__).resolve().parent.parent / "trainers"
-# What MLflow's client sends for log_metric. No environment with the client itself has to be built first.
+# The request of MLflow's client for log_metric, so that no environment with the client has to be built first.
 # https://mlflow.org/docs/latest/api_reference/rest-api.html#log-metric
 LOG = f"""
 import json, os, ssl, time, urllib.request
@@ -86,9 +87,9 @@ AGAIN_SECONDS = 0.5
 
 
 def send_code(api: str, patience: float) -> str:
-    """Upload the code of the kinds in OWN_CODE, as `submit` does, and return its place.
+    """Upload the code of the kinds in OWN_CODE, as `submit` does, and return the place of the code.
 
-    A cloud that has just started on a busy machine may answer 503; then the upload is repeated.
+    A cloud that has just started on a busy machine may answer 503; the upload is then repeated.
     """
     until = time.monotonic() + patience
     while True:
@@ -110,9 +111,9 @@ def _send_code(api: str) -> str:
 
 @dataclass
 class Callers:
-    """Submits jobs of these kinds in turn, each under a key and each twice, and keeps the answers.
+    """Submits jobs of these kinds in turn, each under its own key and each twice, and keeps the answers.
 
-    `code` is the place of the code of those in OWN_CODE.
+    `code` is the place of the uploaded code for the kinds in OWN_CODE.
     """
 
     api: str
@@ -120,7 +121,7 @@ class Callers:
     random: random.Random
     kinds: tuple[str, ...] = tuple(BODIES)
     code: str = ""
-    answers: dict[str, set[str]] = field(default_factory=dict)  # by key: the runs that were answered
+    answers: dict[str, set[str]] = field(default_factory=dict)  # by key: the runs in the answers
     refused: list[str] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)
 

@@ -1,7 +1,7 @@
-"""A clock that can be set for a benchmark and all processes that it starts. Needs Linux and a C compiler.
+"""A settable clock for a benchmark and all processes that the benchmark starts. Needs Linux and a C compiler.
 
-clock.c moves the time that a process reads by a constant. The processes of nodes keep the real time: jobs get an
-environment of their own.
+clock.c adds a constant to the time that a process reads. The processes of nodes keep the real time, because jobs get a
+separate environment.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ OFFSET = "OFFSET_SECONDS"
 
 
 def compiled(folder: Path) -> Path | None:
-    """Compile the library into this folder, and return its file; None without a C compiler."""
+    """Compile the library into this folder and return its file, or None without a C compiler."""
     if not (compiler := shutil.which("cc")) or sys.platform != "linux":
         return None
     library = folder / "clock.so"
@@ -29,7 +29,7 @@ def compiled(folder: Path) -> Path | None:
 
 
 def environment(env: Mapping[str, str], library: Path, begin: datetime, now: datetime) -> dict[str, str]:
-    """Return the environment of a process that reads `begin` now."""
+    """Return the environment of a process whose clock reads `begin` now."""
     preload = " ".join(filter(None, (str(library), env.get("LD_PRELOAD", ""))))
     return {**env, "LD_PRELOAD": preload, OFFSET: f"{(begin - now).total_seconds():.0f}"}
 

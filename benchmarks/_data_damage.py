@@ -1,6 +1,7 @@
-"""Damage for `bench data_checks`: data sets that are made here, and what is done to a copy of each.
+"""Damage for `bench data_checks`: data sets that are made here, and the damages that are done to a copy of each set.
 
-A damage says which name a finding must have. The damages are those that people report for their first runs.
+A damage lists names, and a finding must contain one of them. The damages are those that people report for their first
+runs.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from PIL import Image
 
 @dataclass(frozen=True)
 class Damage:
-    """`harm` damages the folder or file; a finding must contain one of `names`."""
+    """One way to damage a data set. `harm` damages the folder or file; a finding must contain one of `names`."""
 
     label: str
     harm: Callable[[Path], object]
@@ -64,7 +65,7 @@ def first(folder: Path, pattern: str, index: int = 0) -> Path:
 
 
 def image_folder(folder: Path) -> list[Damage]:
-    """Damages of train/<class> and val/<class> with JPEG files."""
+    """Return the damages of train/<class> and val/<class> with JPEG files."""
     classes = sorted(path.name for path in (folder / "train").iterdir())
     picture, other = (first(folder / "train" / name, "*.jpg").relative_to(folder) for name in classes[:2])
     stem = picture.with_suffix("").name
@@ -90,7 +91,7 @@ def image_folder(folder: Path) -> list[Damage]:
 
 
 def coco(folder: Path) -> list[Damage]:
-    """Damages of COCO's layout."""
+    """Return the damages of COCO's layout."""
     train, val = (f"annotations/instances_{split}2017.json" for split in ("train", "val"))
     content = json.loads((folder / train).read_text())
     drawn = next(i for i, a in enumerate(content["annotations"]) if not a["iscrowd"])
@@ -137,7 +138,7 @@ def coco(folder: Path) -> list[Damage]:
 
 
 def idx(_folder: Path) -> list[Damage]:
-    """Damages of MNIST's four files."""
+    """Return the damages of MNIST's four files."""
     images, labels = "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"
     test_images, test_labels = "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"
 
@@ -164,7 +165,7 @@ def idx(_folder: Path) -> list[Damage]:
 
 
 def cifar(_archive: Path) -> list[Damage]:
-    """Damages of an archive with CIFAR-10's batches. Pickles keep protocol 2, as published."""
+    """Return the damages of an archive with CIFAR-10's batches. Pickles keep protocol 2, as published."""
 
     def repacked(change: Callable[[dict[str, bytes]], object]) -> Callable[[Path], object]:
         def harm(archive: Path) -> None:
@@ -203,7 +204,7 @@ def cifar(_archive: Path) -> list[Damage]:
 
 
 def text(folder: Path) -> list[Damage]:
-    """Damages of a folder of texts: names begin with the split."""
+    """Return the damages of a folder of texts whose names begin with the split."""
     name = first(folder, "train*.txt").name
     words = (folder / name).read_text("utf-8")
     return [
@@ -251,7 +252,7 @@ def make_voc(folder: Path) -> None:
 
 
 def voc(folder: Path) -> list[Damage]:
-    """Damages of Pascal VOC's layout."""
+    """Return the damages of Pascal VOC's layout."""
     root = folder.relative_to(folder) / "VOC2012"
     one, other = "2012_000003", "2012_000011"
 
@@ -286,7 +287,7 @@ def make_table(folder: Path) -> None:
 
 
 def table(_folder: Path) -> list[Damage]:
-    """Damages of train.csv and test.csv."""
+    """Return the damages of train.csv and test.csv."""
 
     def add(content: bytes) -> Callable[[Path], object]:
         return lambda d: (d / "train.csv").write_bytes((d / "train.csv").read_bytes() + content)
@@ -307,7 +308,7 @@ def table(_folder: Path) -> list[Damage]:
 
 
 def make_images(folder: Path) -> None:
-    """Images of three classes, as JPEG files."""
+    """Write images of three classes as JPEG files."""
     dice = random.Random(3)
     for split, count in (("train", 14), ("val", 6)):
         for name in ("Ahorn", "Birke", "Esche"):

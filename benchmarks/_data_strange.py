@@ -1,7 +1,7 @@
-"""Stranger damage for `bench data_checks`, and harmless oddities that must not be refused.
+"""Unusual damage for `bench data_checks`, and harmless oddities that the checks must not refuse.
 
-The damages were written before the checks knew them, from what cameras, operating systems, spreadsheets and converters
-leave behind. A harmless oddity has no names.
+The damages were written before the checks knew them. They are typical of cameras, operating systems, spreadsheets and
+converters. A harmless oddity has no names.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def noise(count: int, seed: int = 5) -> bytes:
 
 
 def rows(size: int, depth: int = 8, seed: int = 5) -> bytes:
-    """Return rows of noise for `png`, each with the filter 0."""
+    """Return rows of noise for `png`, each with filter 0."""
     dice = random.Random(seed)
     return b"".join(b"\0" + dice.randbytes(size * 3 * depth // 8) for _ in range(size))
 
@@ -65,14 +65,14 @@ def turned(path: Path) -> None:
 
 
 def progressive(path: Path) -> None:
-    """Leave out the last scan, and put the mark of the end after the others."""
+    """Remove the last scan, and put the end marker after the remaining scans."""
     saved(path, (200, 150), progressive=True)
     content = path.read_bytes()
     path.write_bytes(content[: content.rindex(b"\xff\xda") + 20])
 
 
 def overwritten(path: Path) -> None:
-    """Put noise into the middle third, as a bad block of a disk leaves it."""
+    """Overwrite the middle third with noise, as a bad disk block does."""
     content = path.read_bytes()
     third = len(content) // 3
     path.write_bytes(content[:third] + noise(third) + content[2 * third :])
@@ -278,7 +278,7 @@ def coco(folder: Path) -> list[Damage]:
 
 
 def turned_in_place(path: Path) -> None:
-    """Store the picture lying on its side, with an orientation that says how to turn it."""
+    """Store the picture lying on its side, with an orientation tag that tells how to turn it."""
     with Image.open(path) as image:
         lying = image.convert("RGB").transpose(Image.Transpose.ROTATE_90)
     exif = Image.Exif()
@@ -326,7 +326,7 @@ def without_size(path: Path) -> None:
 
 
 def make_boxes(folder: Path) -> None:
-    """Boxes in CSV, as keras-retinanet reads them."""
+    """Write boxes in the CSV layout of keras-retinanet."""
     folder.mkdir()
     dice = random.Random(4)
     for split, count in (("train", 30), ("val", 8)):
@@ -464,7 +464,7 @@ def table(_folder: Path) -> list[Damage]:
 
 
 def make_zip(path: Path) -> None:
-    """Images of two classes in one zip."""
+    """Write images of two classes into one zip."""
     with zipfile.ZipFile(path, "w") as packed:
         for split, count in (("train", 12), ("val", 4)):
             for name in ("ant", "bee"):
@@ -506,7 +506,7 @@ def zipped(_path: Path) -> list[Damage]:
 
 
 def make_batches(folder: Path) -> None:
-    """CIFAR-10's files as numpy 2 and Python 3 write them, which is another form than the published one."""
+    """Write CIFAR-10's files as numpy 2 and Python 3 write them. This form differs from the published one."""
     import numpy as np
 
     folder.mkdir()

@@ -1,6 +1,6 @@
-"""Simulated good runs, which raise no alarm: phases with and without lines of the log, while the nodes do something.
+"""Simulated healthy runs, which must raise no alarm: phases with and without log lines, while the nodes work.
 
-In an evaluation and while a checkpoint is saved, often the first node works alone.
+During an evaluation and while a checkpoint is saved, the first node often works alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BEGAN = datetime(2026, 11, 28, 12, tzinfo=UTC)
 
 
 class Healthy:
-    """A simulated good run, second by second: phases with or without lines, in which its nodes do something."""
+    """A simulated healthy run, second by second: phases with or without log lines, in which the nodes do some work."""
 
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)
@@ -40,7 +40,8 @@ class Healthy:
         self.ends = second
 
     def phases(self) -> Iterator[tuple[int, int, float, float, float, str]]:
-        """Seconds, those between lines (0: none), processors, GPU, megabytes a second, what is done beside steps."""
+        """Yield phases: seconds, seconds between log lines (0: no lines), busy processors, GPU percent, megabytes a
+        second, and the name of the work beside training steps."""
         dice, every = self.dice, self.dice.choice((1, 2, 5, 20, 60))
         yield dice.randint(20, 800), 0, dice.choice((0.02, 1.0)), 0.0, dice.uniform(0, 90), ""  # start, download
         yield dice.randint(0, 1_500), 0, 1.0, 0.0, 0.0, ""  # compile
@@ -67,7 +68,7 @@ class Healthy:
         return f"epoch 1 step {self.step} Time 1.0000 (1.0000) Data {wait:.4f} ({wait:.4f}) Loss {loss:.4f}"
 
     def pulses(self) -> Iterator[Pulse]:
-        """The pulse at each check, once in a minute."""
+        """Yield the pulse of each check, one a minute."""
         seen = Observed()
         for now in range(self.dice.randrange(60), self.ends, 60):
             shown = [(at, line) for at, line in self.lines if at <= now]
@@ -81,7 +82,7 @@ class Healthy:
             yield seen.pulse(BEGAN, BEGAN + timedelta(seconds=now), tuple(self.measured(now)))
 
     def measured(self, now: int) -> Iterator[NodePulse]:
-        """Samples of whole minutes; Azure Monitor's come two minutes late."""
+        """Yield samples of whole minutes. Samples of Azure Monitor come two minutes late."""
         ends = [60 * (now // 60 - ago) for ago in range(11, 1 if self.gpus else 0, -1)]
         if not any(end >= 60 for end in ends):
             return
@@ -93,7 +94,7 @@ class Healthy:
             )  # fmt: skip
 
     def minute(self, begin: int, number: int) -> tuple[float, float, float]:
-        """The averages of a minute on a node. A node that waits is idle, but its GPU spins."""
+        """Return the averages of one minute on a node. A waiting node's processors are idle, but its GPU spins."""
         waits = [number > 0 and any(at in alone for alone in self.alone) for at in range(begin, begin + 60, 10)]
         rows = [
             (0, 0.02, 100.0, 0.0) if each else next(row for row in self.work if at < row[0])
@@ -103,7 +104,7 @@ class Healthy:
 
 
 def alarms(seeds: range) -> list[str]:
-    """The causes that are named in good runs, each with its seed and its second."""
+    """Return the causes named in healthy runs, each with its seed and its second."""
     return [
         f"{found.cause}: seed {seed}, second {(each.now - BEGAN).total_seconds():.0f}"
         for seed in seeds

@@ -1,4 +1,4 @@
-"""A server of the tools for agents on 127.0.0.1: the app's own function on a fake workspace, without a host."""
+"""An MCP server on 127.0.0.1: the app's own function on a fake workspace, without a Functions host."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def served() -> Iterator[str]:
-    """Yield the address. The workspace has one run."""
+    """Yield the server's address. The workspace has one run."""
     with tempfile.TemporaryDirectory() as folder:
         world = World(trainers_folder(Path(folder)))
         world.complete("1.bin")

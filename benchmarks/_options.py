@@ -1,4 +1,4 @@
-"""The options that every benchmark has: --quick for each night's check, and --json for machines."""
+"""The options of every benchmark: --quick for the nightly check, and --json for machines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 
 
 def options(description: str | None, quick: str) -> argparse.ArgumentParser:
-    """A parser with both options. `quick` says what the benchmark does then, within about a minute."""
+    """Return a parser with both options. `quick` describes what --quick does, which takes about a minute."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help=f"{quick}, within about a minute")
     parser.add_argument("--json", action="store_true", help="the last line is one JSON object of the figures")

@@ -1,6 +1,7 @@
-"""Judge a chaos run from outside: by storage, by Azure ML's job list, and by the HTTP API.
+"""Judge a chaos run from outside: from storage, from Azure ML's job list, and through the HTTP API.
 
-The oracle shares nothing with the system but the names that users see: drops/<route>/<name>, output/<experiment>/<run>.
+The oracle shares nothing with the system except the names that users see: drops/<route>/<name>,
+output/<experiment>/<run>.
 """
 
 from __future__ import annotations
@@ -26,22 +27,23 @@ from local.cloud import Cloud
 ROUTE = "chaos"
 CLUSTER = "cpu-cluster"
 MARKER = "_SUCCESS"
-# How a node says that the storage was away, or had forgotten what it had taken: aiohttp's words and the service's own.
+# A node's messages about unreachable or forgetful storage: the words of aiohttp and of the service.
 STORAGE_AWAY = re.compile(
     r"Cannot connect to host|Server disconnected|Connection (reset|lost|closed)|bytes arrived|ContainerNotFound"
     r"|The specified (blob|container|resource) does not exist",
     re.IGNORECASE,
 )
-FURTHER_JOB = re.compile(r"(-m\d+-\d+|-a\d+)$")  # the member and attempt, or the attempt, behind the run's name
+FURTHER_JOB = re.compile(r"(-m\d+-\d+|-a\d+)$")  # the member and attempt, or the attempt, after the run's name
 MEASURED = {"mlflow": 0.75, "elastic": 0.95}  # the last accuracy of each job under a key
 FINAL = ("completed", "failed", "canceled")
-# How a node says that it found no input. True only of a drop whose files the storage has forgotten.
+# A node's message about missing input. Legitimate only for a drop whose files the storage has forgotten.
 NOTHING_THERE = re.compile(r"^Input '\w+': there is nothing at ")
 Files = dict[str, bytes]
 
 
 def digest(files: Files) -> str:
-    """What the job of the benchmark computes of its input: one hash over names and contents, without the marker."""
+    """Return what the benchmark's job computes from its input: one hash over names and contents, without the
+    marker."""
     whole = hashlib.sha256()
     for name in sorted(files):
         if name != MARKER:
@@ -51,17 +53,17 @@ def digest(files: Files) -> str:
 
 @dataclass
 class Look:
-    """A snapshot. `stored` are the drops' blobs, `runs` those of each drop, newest first."""
+    """A snapshot. `stored` holds the drops' blobs; `runs` holds the runs of each drop, newest first."""
 
     stored: dict[str, Files]
     drops: dict[str, dict[str, Any]]
     runs: dict[str, list[dict[str, Any]]]
-    open: list[str]  # drops with data that have not come to an end, and why
+    open: list[str]  # unfinished drops with data, and the reasons
 
 
 @dataclass
 class Verdict:
-    """Counts, and a line for each fault."""
+    """Counts, and one line for each fault."""
 
     counts: Counter[str] = field(default_factory=Counter)
     findings: list[str] = field(default_factory=list)
@@ -91,7 +93,7 @@ class Oracle:
         return Look(stored, drops, runs, pending)
 
     def judge(self, acknowledged: dict[str, Files], seen: Look, written: Files) -> Verdict:
-        """Compare what clients were told with the snapshot. `written` are all contents ever written, by their MD5."""
+        """Compare what the clients were told with the snapshot. `written` holds all contents ever written, by MD5."""
         verdict, self._written = Verdict(), written
         for name, files in acknowledged.items():
             self._judge_drop(name, files, seen, verdict)
@@ -109,7 +111,7 @@ class Oracle:
         return verdict
 
     def judge_calls(self, answers: dict[str, set[str]], refused: list[str], verdict: Verdict) -> None:
-        """Each key has one run, which completed and has an archive."""
+        """Check that each key has exactly one run, which completed and has an archive."""
         runs = {run["run"]: run for run in self._runs()}
         verdict.counts["submissions under a key"] += len(answers)
         for line in refused:
@@ -127,7 +129,7 @@ class Oracle:
                     verdict.find("stuck", f"{name} of {key} is {run['state']}, archived: {run.get('archived_at')}")
 
     def judge_nodes(self, elapsed: float, verdict: Verdict) -> None:
-        """The runs were charged no more node time than the cluster can have had, from the benchmark's beginning."""
+        """Check that the charged node time is no more than the cluster can have had since the benchmark began."""
         (cluster,) = [each for each in self._get("clusters") or [] if each["name"] == CLUSTER]
         charged = sum((run.get("cost") or {}).get("node_seconds") or 0.0 for run in self._runs())
         verdict.counts["node seconds charged"] += round(charged)
@@ -158,7 +160,7 @@ class Oracle:
             verdict.find("wrong content", f"{name}: no run trained on what lies there")
 
     def _judge_run(self, name: str, run: dict[str, Any], forgotten: bool, verdict: Verdict) -> str | None:
-        """The digest in this run's archive, after its manifest was compared with the blobs.
+        """Compare the run's manifest with its blobs, and return the digest in the run's archive.
 
         `forgotten`: the storage has lost acknowledged files of this drop.
         """
@@ -175,7 +177,7 @@ class Oracle:
         blobs = self._all(container, f"{folder}/")
         manifest = json.loads(blobs.get("manifest.json", b"null"))
         if manifest is None:
-            # The manifest is written last, so one that is there is true; the storage may forget it, as any last write.
+            # The manifest is written last, so an existing one is true; the storage may forget it, like any last write.
             verdict.counts["archives lost by the storage"] += 1
             return None
         for file in manifest["files"]:
@@ -192,7 +194,7 @@ class Oracle:
         return None if model is None else model.decode()
 
     def _judge_trained_on(self, run: dict[str, Any], blobs: Files, trained: str, verdict: Verdict) -> None:
-        """What the run says of its data, against the digest that its job computed of them."""
+        """Compare what the run reports about its data with the digest that its job computed."""
         says = str(run.get("trained_on") or "nothing")
         verdict.counts[f"says it trained on: {says}"] += 1
         rows = json.loads(gzip.decompress(blobs["data.json.gz"])) if "data.json.gz" in blobs else None
@@ -211,7 +213,7 @@ class Oracle:
         return drops
 
     def _outputs(self, job: str) -> list[str]:
-        """What the job itself left in the workspace's default datastore."""
+        """Return the model files that the job itself left in the workspace's default datastore."""
         stores = [c.name for c in self._blobs.list_containers() if c.name.startswith("azureml-blobstore")]
         clients = [self._blobs.get_container_client(name) for name in stores]
         return [name for client in clients for name in client.list_blob_names() if f"/{job}/models/" in f"/{name}"]
@@ -232,7 +234,7 @@ class Oracle:
                 return found
 
     def _jobs(self) -> list[str]:
-        """The names of all jobs that Azure ML was given."""
+        """Return the names of all jobs that Azure ML received."""
         url = f"{self._cloud.azureml}{self._cloud.record.workspace_id}/jobs?api-version=2024-04-01&listViewType=All"
         names: list[str] = []
         while url:
@@ -258,7 +260,7 @@ class Oracle:
 
 
 def judge_metrics(key: str, run: dict[str, Any], verdict: Verdict) -> None:
-    """A completed job that logged to MLflow has what it logged, and a completed elastic run has its last step."""
+    """Check that a completed MLflow job has the metrics it logged, and a completed elastic run its last step."""
     kind = key.rpartition("-")[2]
     if run["state"] != "completed" or kind not in MEASURED:
         return
@@ -269,11 +271,17 @@ def judge_metrics(key: str, run: dict[str, Any], verdict: Verdict) -> None:
 
 
 def _as_recorded(run: dict[str, Any]) -> bool:
-    """Whether a run of the same content is one too many: one that read what was meant for the next is not."""
+    """Return whether the run trained on its recorded data. Only such a run is a duplicate if another run trained on
+    the same content."""
     return run.get("trained_on") not in ("other", "unknown")
 
 
-AWAY = (OSError, AzureError, ValueError, KeyError)  # what a look raises while a part is away; HTTPError is an OSError
+AWAY = (
+    OSError,
+    AzureError,
+    ValueError,
+    KeyError,
+)  # errors of a snapshot while a part is unreachable; HTTPError is an OSError
 
 
 def _is_done(run: dict[str, Any]) -> bool:
@@ -281,7 +289,7 @@ def _is_done(run: dict[str, Any]) -> bool:
 
 
 def _pending(stored: Files, drop: dict[str, Any], runs: list[dict[str, Any]]) -> str:
-    """Why this drop has not come to an end; '' if it has, or if the storage lost all of it."""
+    """Return why this drop is unfinished; '' if the drop is finished, or if the storage lost all of its files."""
     if all(name == MARKER for name in stored):
         return ""
     if drop.get("state") not in ("sealed", "rejected"):

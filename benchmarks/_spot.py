@@ -1,8 +1,9 @@
-"""One job on nodes that may be taken away, played against a trace of what a pool had. Nothing here looks ahead.
+"""One job on spot nodes, played against a trace of a pool's availability. No decision here sees the future.
 
-A trace says for each step whether the pool has a node; that is known when the step begins, and holds until it ends. New
-nodes work after `change` seconds, which are paid. Low-priority nodes are lost when the pool has none. Dedicated nodes
-may work on until their successors are ready, if the policy holds both; both are paid for that time.
+A trace holds, for each step, whether the pool has a node. The policy learns this when the step begins, and it holds
+until the step ends. New nodes start to work after `change` seconds, which are paid. Low-priority nodes are lost when
+the pool has none. Dedicated nodes may keep working until their successors are ready, if the policy holds both; both are
+then paid.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ LOST = {
 
 @dataclass(frozen=True)
 class Window:
-    """What a pool had from step `start` of its trace on, True for each step with a node, and all known before that."""
+    """A pool's availability from step `start` of its trace on (True: a node is available), and the known steps
+    before."""
 
     pool: str
     start: int
@@ -37,14 +39,15 @@ class Window:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What it cost, in dollars, and how many seconds were left when it was done; below zero if it was not."""
+    """Dollars paid, and seconds left before the deadline when the job was done (negative if the job was not done)."""
 
     dollars: float
     spare: float
 
 
 def read_windows(path: Path) -> tuple[float, dict[str, list[Window]]]:
-    """The seconds of a step, and each pool's windows. What another window says of the time before counts as known."""
+    """Return the seconds of a step, and the windows of each pool. Steps before a window are known if another window
+    covers them."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         data = json.load(file)
     windows = {}
@@ -59,7 +62,7 @@ def read_windows(path: Path) -> tuple[float, dict[str, list[Window]]]:
 
 
 def spells(steps: Sequence[bool | None], seconds: float) -> Iterator[PoolPeriod]:
-    """The spells of a trace. The last one goes on; one before a gap ended nobody knows when."""
+    """Yield the periods of a trace. The last period is still open; the end of a period before a gap is unknown."""
     runs = [(state, sum(1 for _ in same)) for state, same in groupby(steps)]
     afters = [state for state, _ in runs[1:]] + [None]
     for (state, length), after in zip(runs, afters, strict=False):
@@ -68,7 +71,7 @@ def spells(steps: Sequence[bool | None], seconds: float) -> Iterator[PoolPeriod]
 
 
 def age_at_start(window: Window) -> int:
-    """For how many steps the pool has been as it is when the window begins."""
+    """Return for how many steps the pool has been in its present state when the window begins."""
     same = 0
     for state in reversed(window.before):
         if state is not window.steps[0]:
@@ -78,14 +81,15 @@ def age_at_start(window: Window) -> int:
 
 
 def play(policy: Policy, window: Window, terms: Terms, left: float, work: float, money: float = math.inf) -> Outcome:
-    """The job of so many seconds of work, with so many until its date."""
+    """Play a job that needs `work` seconds and has `left` seconds until its deadline."""
     return play_regions(policy, (window,), terms, left, work, money)
 
 
 def play_regions(
     policy: Policy, windows: Sequence[Window], terms: Terms, left: float, work: float, money: float = math.inf
 ) -> Outcome:
-    """The same with several pools. Where its own takes the node, the next is of the one that has had some longest."""
+    """Play the same job with several pools. When the job's pool takes the node away, the next node comes from the
+    pool that has had nodes longest."""
     holds, starting, dollars, here = NodeChoice.NONE, 0.0, 0.0, 0
     ages = [age_at_start(window) for window in windows]
     for number in range(len(windows[0].steps)):
@@ -120,6 +124,6 @@ def price(terms: Terms, chosen: NodeChoice, used: float, starting: float) -> flo
 
 
 def bound(window: Window, terms: Terms, left: float, work: float) -> float:
-    """The least dollars that anybody could pay who knows the future and changes nodes for nothing."""
+    """Return the least possible cost in dollars: with full knowledge of the future, and with free changes of nodes."""
     low = min(work, sum(window.steps[: int(left // terms.step)]) * terms.step)
     return (low * terms.low + (work - low) * terms.dedicated) / HOUR

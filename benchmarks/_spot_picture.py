@@ -1,4 +1,4 @@
-"""Pictures of a job with a date: the nodes that it held, its progress against its line, and the dollars."""
+"""Charts of a job with a deadline: its nodes, its progress against the minimum line, and the dollars paid."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BLUE, GREY = "#0969da", "#57606a"
 
 @dataclass(frozen=True)
 class Moment:
-    """What a run had after so many seconds: nodes at work of each tier, the share that is done, and dollars paid."""
+    """A run's state after some seconds: working nodes of each tier, the share of work done, and dollars paid."""
 
     seconds: float
     low: int
@@ -37,7 +37,8 @@ class Moment:
 
 
 def draw(policy: Policy, window: Window, terms: Terms, left: float, work: float, path: Path) -> None:
-    """Play the window and draw it. The line is the least progress from which dedicated nodes alone keep the date."""
+    """Play the window and draw it. The line is the least progress from which dedicated nodes alone meet the
+    deadline."""
     seen: list[tuple[WorkLeft, NodeChoice]] = []
 
     def watched(now: WorkLeft) -> NodeChoice:
@@ -69,8 +70,8 @@ def draw(policy: Policy, window: Window, terms: Terms, left: float, work: float,
 
 
 def draw_moments(seen: Sequence[Moment], left: float, work: float, dedicated: float, path: Path) -> None:
-    """Draw what was seen of a run of so many seconds of work, with `left` until its date; `dedicated`: dollars an hour
-    of all its nodes there."""
+    """Draw the observed moments of a run with `work` seconds of work and `left` seconds until its deadline.
+    `dedicated` is the price in dollars an hour of all its nodes as dedicated ones."""
     at = [moment.seconds for moment in seen]
     figure, (nodes, progress, dollars) = _three(max(left, at[-1]))
     low, sure = [moment.low for moment in seen], [moment.dedicated for moment in seen]

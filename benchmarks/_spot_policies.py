@@ -1,5 +1,6 @@
-"""What others do with a job that has a date: dedicated nodes alone, low-priority ones until the last moment, and
-Uniform Progress of Wu et al., Can't Be Late (NSDI 2024), section 5.2.2. All with the same safety net as ours."""
+"""Policies of others for a job with a deadline: dedicated nodes alone, low-priority nodes until the last moment,
+and Uniform Progress of Wu et al., Can't Be Late (NSDI 2024), section 5.2.2. All have the same safety net as our
+policy."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ def dedicated_only(_: WorkLeft) -> NodeChoice:
 
 
 def until_the_last_moment(terms: Terms) -> Policy:
-    """Low-priority nodes whenever there are some, else none; dedicated ones once nothing else meets the date."""
+    """Use low-priority nodes when available, otherwise none. Use dedicated nodes once nothing else meets the
+    deadline."""
 
     def policy(now: WorkLeft) -> NodeChoice:
         wish = (
@@ -29,10 +31,10 @@ def until_the_last_moment(terms: Terms) -> Policy:
 
 
 def uniform_progress(terms: Terms, left: float, work: float, hysteresis: bool = True) -> Policy:
-    """Keep to the straight line from the start to the date. With the third rule, hysteresis, as published; or plain.
+    """Follow the straight line from the start to the deadline. `hysteresis` adds the third rule, as published.
 
-    Idle and behind the line: dedicated nodes. Low-priority nodes: until they are taken. Dedicated nodes: until the job
-    is ahead of the line by two changes.
+    Idle and behind the line: take dedicated nodes. Low-priority nodes: keep them until they are taken away. Dedicated
+    nodes: keep them until the job is ahead of the line by two changes.
     """
 
     def policy(now: WorkLeft) -> NodeChoice:

@@ -1,4 +1,4 @@
-"""One job on one node that may come from any of several pools, as from low-priority clusters in several regions."""
+"""One job on one node from any of several pools, such as low-priority clusters in several regions."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from shared.deadlines.pool import Pool
 
 
 def together(windows: Sequence[Window]) -> Window:
-    """The pool that has a node whenever one of these has."""
+    """Return a pool that has a node whenever at least one of these pools has a node."""
     return Window("any", 0, [any(states) for states in zip(*(each.steps for each in windows), strict=True)], ())
 
 
 def over_the_least(
     pools: Sequence[Sequence[Window]], terms: Terms, left: float, work: float
 ) -> list[tuple[float, float]]:
-    """For each window that all pools have: what a job pays that may use any of them, and the mean of jobs that may use
-    one each, both over the least for any of them."""
+    """Return two cost ratios for each window that all pools share: the cost of a job that may use any pool, and the
+    mean cost of jobs that may use one pool each. Both are divided by the least possible cost with any pool."""
     policy = partial(choose, Plan(terms, Pool(), left, left - work))
     ratios = []
     for windows in zip(*pools, strict=False):

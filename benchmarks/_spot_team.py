@@ -1,8 +1,9 @@
-"""Four nodes that train together, each on a pool of its own: members that stay beside a team that restarts.
+"""Four nodes that train together, each on its own pool: members that stay, compared with a team that restarts.
 
-Members that stay: a node that comes or goes costs the change of that node alone, and the others work on. Each decides
-as for a fourth of the work that is left to all. A team that restarts has four low-priority nodes, four dedicated ones
-or none, as section 5.5 of Wu et al. (NSDI 2024) has it, and decides as we do for one node that all four pools have.
+Members that stay: when a node joins or leaves, only that node pays for the change, and the others work on. Each member
+decides as for a quarter of the remaining work. A team that restarts has four low-priority nodes, four dedicated nodes
+or none, as in section 5.5 of Wu et al. (NSDI 2024). The team decides as our policy does for one node that all four
+pools have.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class _Member:
     starting: float = 0.0
 
     def step(self, number: int, policy: Policy, left: float, work: float, terms: Terms) -> tuple[float, float]:
-        """Decide for a step: the seconds of work that it brings, and its dollars."""
+        """Decide for one step. Return the step's seconds of work and its dollars."""
         available = self.window.steps[number]
         self.age = self.age + 1 if not number or available is self.window.steps[number - 1] else 1
         if not available and self.holds in LOST:
@@ -43,7 +44,7 @@ class _Member:
 
 
 def play_members(policy: Policy, windows: Sequence[Window], terms: Terms, left: float, work: float) -> Outcome:
-    """The members' job of `work` seconds on all of them, with so many seconds until its date."""
+    """Play a job that needs `work` seconds on all members and has `left` seconds until its deadline."""
     members = [_Member(window, age_at_start(window)) for window in windows]
     dollars, rest = 0.0, work * len(members)
     for number in range(len(windows[0].steps)):
@@ -58,7 +59,8 @@ def play_members(policy: Policy, windows: Sequence[Window], terms: Terms, left: 
 
 
 def restart_over_stay(pools: Sequence[Sequence[Window]], terms: Terms, left: float, work: float) -> list[float]:
-    """What a team that restarts pays over what members that stay pay, for each window that all four pools have."""
+    """Return, for each window that all four pools share, the cost of a restarting team divided by the cost of
+    staying members."""
     alone = replace(terms, overlaps=False)
     staying, restarting = (partial(choose, Plan(each, Pool(), left, left - work)) for each in (terms, alone))
     ratios = []

@@ -1,8 +1,8 @@
-"""Families of problems for `bench sweeps`: what each configuration of a training would tell after each epoch.
+"""Families of problems for `bench sweeps`: the value that a training with each configuration reports after each epoch.
 
 Surrogate: any surrogate of yahpo_data (https://github.com/slds-lmu/yahpo_data). MfHartmann: the functions of
 mf-prior-bench (https://github.com/automl/mf-prior-bench), by their formula. Synthetic: curves whose early values have a
-chosen rank correlation with the final ones; no part of the sampler was developed on them.
+chosen rank correlation with the final values; no part of the sampler was developed on them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import numpy as np
 from shared.jobs.search import CHOICE, Drawn, Parameter, Sweep
 
 AT_ONCE = 4
-STEPS = 33  # of a fidelity that is a share of the data: 3 % of them each
-# The columns of yahpo_data's models, in their order, which only yahpo_gym/benchmarks/*.py say. It is the same in all
-# surrogates; those of several learners have them one after the other, under names with a prefix.
+STEPS = 33  # of a fidelity that is a share of the data: 3 % each
+# The columns of yahpo_data's models, in an order that only yahpo_gym/benchmarks/*.py states. The order is the same in
+# all surrogates. Surrogates of several learners have one group of columns per learner, under names with a prefix.
 ORDER = """
 task_id OpenML_task_id task instance_id learner_id learner kernel activation_fn_1 activation_fn_2 lr_schedule replace
 respect.unordered.factors splitrule distance booster num.impute.selected.cpo
@@ -45,15 +45,15 @@ class Family(Protocol):
     epochs: int
 
     def sweep(self, task: str) -> Sweep:
-        """What a sweep over a task asks for: random search over its space."""
+        """Return the sweep document of a task: random search over the task's space."""
 
     def curve(self, task: str, configuration: dict[str, Drawn]) -> list[float]:
-        """What a configuration tells after each epoch; with the sign that makes higher better."""
+        """Return the value that a configuration reports after each epoch, with the sign that makes higher better."""
 
 
 @dataclass
 class Surrogate:
-    """A folder with config_space.json, encoding.json and model.onnx. `index` is the output that is played."""
+    """A folder with config_space.json, encoding.json and model.onnx. `index` selects the output that is played."""
 
     folder: Path
     fidelity: str = ""
@@ -122,13 +122,13 @@ class Surrogate:
         return int(codes[str(value)])
 
     def _is_active(self, name: str, row: dict[str, Drawn]) -> bool:
-        """Whether all conditions of a parameter hold. Values of others count as missing, as in yahpo_gym."""
+        """Return whether all conditions of a parameter hold. Inactive parameters count as missing, as in yahpo_gym."""
         its = [each for each in self._conditions if each["child"] == name]
         return all(row.get(each["parent"]) in each.get("values", [each.get("value")]) for each in its)
 
 
 def _place(name: str, learners: Sequence[str]) -> tuple[int, int, str]:
-    """The place of a parameter among the columns of a model: by its learner, then as in COLUMNS."""
+    """Return a parameter's place among the columns of a model: by its learner, then in the order of COLUMNS."""
     learner, _, rest = name.partition(".")
     if learner in learners and rest in COLUMNS:
         return learners.index(learner), COLUMNS.index(rest), name
@@ -139,7 +139,7 @@ def _place(name: str, learners: Sequence[str]) -> tuple[int, int, str]:
 
 
 def _padded(name: str) -> str:
-    """The name with its last number as two digits: nb301 has its columns in the order of their numbers."""
+    """Return the name with its last number as two digits, because nb301 orders its columns by number."""
     head, _, number = name.rpartition("_")
     return f"{head}_{int(number):02}" if number.isdecimal() else name
 
@@ -197,7 +197,7 @@ class MfHartmann:
 
 
 class Synthetic:
-    """Curves on a plain of quadratic hills: at the start, the rank correlation with the final value is about `rho`.
+    """Curves on a plain of quadratic hills. Early values have a rank correlation of about `rho` with final values.
 
     The value at the share s of a training is q f + sqrt(1 - q^2) g, rising to its end, where f is the final hill, g
     another one, and q goes from rho to 1 with s. A task is 'rho number'.
@@ -225,7 +225,7 @@ class Synthetic:
         return told
 
     def _hill(self, dice: random.Random, values: Sequence[float]) -> float:
-        """About 0 on average, with a standard deviation near 1."""
+        """Return a value with a mean of about 0 and a standard deviation near 1."""
         *numbers, kind = values
         tops = [(dice.random(), dice.uniform(1, 6)) for _ in numbers]
         kinds = [dice.uniform(-0.7, 0.7) for _ in range(4)]

@@ -1,6 +1,7 @@
 """Players for `bench sweeps`: the app's own sweep, random search, Optuna, and Syne Tune where it is installed.
 
-Each player gets a task and a number of epochs. Four trials run at once; every running trial tells one value in turn.
+Each player gets a task and a number of epochs. Four trials run at once, and every running trial reports one value in
+turn.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from shared.sweeps.trust import rungs
 
 @dataclass
 class Course:
-    """The best value after so many epochs, ascending."""
+    """The best value after each number of epochs, in ascending order."""
 
     points: list[tuple[int, float]] = field(default_factory=list)
 
@@ -33,23 +34,24 @@ class Course:
             self.points.append((epochs, best))
 
     def at(self, epochs: Sequence[int]) -> np.ndarray[Any, Any]:
-        """The best after each of these numbers of epochs; -inf before the first."""
+        """Return the best value after each of these numbers of epochs; -inf before the first value."""
         places = np.searchsorted([at for at, _ in self.points], epochs, side="right")
         return np.array([-math.inf, *(best for _, best in self.points)])[places]
 
 
 class Player(Protocol):
-    """Draws configurations, and hears their values."""
+    """Draws configurations, and receives their values."""
 
     def draw(self) -> dict[str, Drawn]:
-        """The next configuration."""
+        """Return the next configuration."""
 
     def hear(self, number: int, value: float, is_last: bool) -> bool:
-        """One value of the trial with this number, in the order of the draws. Return whether the trial goes on."""
+        """Receive one value of trial `number` (counted in the order of the draws). Return whether the trial
+        continues."""
 
 
 def play(player: Player, family: Family, task: str, epochs: int, only_ends: bool) -> Course:
-    """A course of so many epochs. With `only_ends`, only the values of whole trainings count."""
+    """Play this many epochs and return the course. With `only_ends`, only the values of whole trainings count."""
     course, used, begun = Course(), 0, 0
     running: dict[int, Iterator[tuple[float, bool]]] = {}
     while used < epochs:
@@ -72,7 +74,7 @@ def play(player: Player, family: Family, task: str, epochs: int, only_ends: bool
 
 
 class Ours:
-    """The app's sweep, with its own decisions."""
+    """The app's sweep, with the app's own decisions."""
 
     def __init__(self, sweep: Sweep, seed: int) -> None:
         self._sweep, self._name = sweep, f"seed {seed}"
@@ -91,7 +93,7 @@ class Ours:
         return True
 
     def stopped(self) -> list[int]:
-        """The trials that the sweep stops, after all running ones have told a value."""
+        """Return the trials that the sweep stops after all running trials have reported a value."""
         stopping = self._sweep.stopping
         live = [trial for trial in self._trials if trial.is_live]
         if stopping is None or not any(len(t.told) in rungs(stopping, len(t.told)) for t in live):
@@ -173,7 +175,7 @@ def player(name: str, sweep: Sweep, seed: int, epochs: int) -> Player:
 
 
 def names() -> list[str]:
-    """The players that can play here."""
+    """Return the players that can play on this machine."""
     others = {"optuna": "optuna", "syne_tune": "syne-tune"}
     missing = [package for name, package in others.items() if not find_spec(name)]
     if missing:

@@ -2,10 +2,11 @@
 
     python3 trainyard.py bench agent_search [--quick] [--write] [--json]
 
-Somebody trains with a rate of 0.005. The agent starts `trainyard mcp` with the token of the grant, and has nothing but
-its eight tools. It repeats that training as a baseline, tries other rates, cancels what can no longer win, and promotes
-the best run, whose proof it checks. --write puts the conversation into docs/agent-search.md. The cloud is local; the
-trainings are real. It fails unless the agent found a better rate and the proof holds.
+A person trains with a learning rate of 0.005. The agent starts `trainyard mcp` with the token of the grant, and has
+only the eight tools of that server. The agent repeats the training as a baseline, tries other rates, cancels runs that
+can no longer win, promotes the best run, and checks the proof of that run. --write puts the conversation into
+docs/agent-search.md. The cloud is local; the trainings are real. The benchmark fails unless the agent found a better
+rate and the proof holds.
 """
 
 from __future__ import annotations
@@ -31,12 +32,10 @@ PAGE = ROOT / "docs" / "agent-search.md"
 BUDGET, SECONDS = 1.0, 600  # dollars, and seconds of the local clock
 DATA, METRIC, MODEL = "drops/mnist/digits-1", "test_accuracy", "digits"
 EPOCHS = 2
-START, OTHERS = 0.005, (0.015, 0.05, 0.15)  # learning rates: the one that somebody uses, and what the agent tries
-SHOWN, SHOWN_WHOLE = (
-    700,
-    ("compare", "inspect"),
-)  # characters of an answer on the page; the tools whose answers are whole
-LOSING = 0.15  # a run that is so far behind the best after as many epochs is canceled
+START, OTHERS = 0.005, (0.015, 0.05, 0.15)  # learning rates: the person's, and those that the agent tries
+SHOWN = 700  # characters of an answer on the page
+SHOWN_WHOLE = ("compare", "inspect")  # the tools whose answers are shown whole
+LOSING = 0.15  # a run this far behind the best after as many epochs is canceled
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientInfo": {"name": "scripted-agent", "version": "1"},
@@ -53,13 +52,13 @@ learning rate of 0.005. The program looks for a better one, with a grant of $1 a
 
 @dataclass
 class Tools:
-    """The agent's side of `trainyard mcp`. `spoken` has each call with its answer."""
+    """The agent's side of `trainyard mcp`. `spoken` holds each call with its answer."""
 
     server: subprocess.Popen[str]
     spoken: list[tuple[str, dict[str, Any], str]] = field(default_factory=list)
 
     def __call__(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """Call a tool. Raises RuntimeError with the sentence of an error."""
+        """Call a tool. Raises RuntimeError with the tool's error message."""
         assert self.server.stdin
         assert self.server.stdout
         params = {"name": tool, "arguments": arguments, "_meta": META}
@@ -89,7 +88,7 @@ def tools_of(desk: Desk, token: str) -> Iterator[Tools]:
 
 @dataclass
 class Search:
-    """The agent: what it has tried, by run, and what became of it."""
+    """The agent's search: the rates it has tried, by run, and their results."""
 
     tools: Tools
     until: float
@@ -106,7 +105,7 @@ class Search:
         self.rates[self.tools("submit", plan=planned["plan"])["run"]] = rate
 
     def follow(self, runs: Sequence[str], sleep: Callable[[float], None] = time.sleep) -> None:
-        """Wait for these runs. Cancel one whose metric lies far behind that of another after as many epochs."""
+        """Wait for these runs. Cancel a run whose metric is far behind that of another run after as many epochs."""
         while True:
             told = self.tools("wait", runs=list(runs))
             if told["all_ended"] or time.monotonic() > self.until:
@@ -117,7 +116,7 @@ class Search:
             sleep(min(told["ask_again_in_seconds"], max(self.until - time.monotonic(), 0)))
 
     def best(self) -> str:
-        """Return the run whose saved model is best."""
+        """Return the run with the best saved model."""
         found = self.tools("compare", runs=list(self.rates))
         return str(found["from_outside"]["metrics"][METRIC]["best"])
 
@@ -130,7 +129,7 @@ class Search:
 
 
 def losing(told: dict[str, Any]) -> list[str]:
-    """Return the running runs whose newest metric is LOSING behind the best of those with as many epochs."""
+    """Return the running runs whose newest metric is LOSING behind the best run after as many epochs."""
     values: dict[str, tuple[float, float]] = {}
     for run in told["runs"]:
         last = told.get("from_outside", {}).get(run["run"], {}).get("metrics_last", {})
@@ -145,7 +144,7 @@ def losing(told: dict[str, Any]) -> list[str]:
 
 
 def searched(desk: Desk, quick: bool) -> tuple[dict[str, Any], Tools]:
-    """Run the agent. Return what it found, and the conversation."""
+    """Run the agent. Return its findings and the conversation."""
     create = ("grant", "create", "--for", "search a learning rate", "--budget", str(BUDGET), "--until", "10m")
     limits = ("--may", "read,submit,cancel,promote", "--routes", "mnist", "--clusters", "cpu-cluster")
     own = ("--models", MODEL, "--shares", DATA, "--runs", "8", "--at-once", "2")
@@ -172,7 +171,7 @@ def searched(desk: Desk, quick: bool) -> tuple[dict[str, Any], Tools]:
 
 
 def page(found: dict[str, Any], tools: Tools) -> str:
-    """Return the page: what was found, and the conversation."""
+    """Return the page with the findings and the conversation."""
     told = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in found.items())
     rows = [f"> {tool} {json.dumps(arguments)}\n{shortened(tool, text)}" for tool, arguments, text in tools.spoken]
     spoken = "\n\n".join(rows)
@@ -205,7 +204,7 @@ def main(argv: list[str]) -> None:
 
 
 def _upload(desk: Desk) -> None:
-    """Upload the data, whose own run is canceled: the agent makes its own."""
+    """Upload the data, and cancel the run that the upload starts, because the agent starts its own runs."""
     run = desk.ask("drop", "digits", "mnist/digits-1")["run"]
     desk.type("cancel", run)
 

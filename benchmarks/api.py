@@ -1,13 +1,14 @@
-"""The HTTP API on the local host: a submission's 202, and lists and reports among 200 and 10,000 runs and 100 drops.
+"""The HTTP API on the local host: the 202 of a submission, and lists and reports over 200 and 10,000 runs and 100
+drops.
 
     python3 trainyard.py bench api [--quick] [--json]
 
-Targets: a warm 202 at p95 under 100 ms; the newest 100 runs in 30 ms and 40 kB, with a constant number of requests to
-the tables, which are counted in the storage part's access log; costs and status in 50 ms (medians). `details` is the
-same list with all fields. The jobs do nothing, and no node ever starts.
+Targets: a warm 202 at p95 under 100 ms; the newest 100 runs in 30 ms and 40 kB, with a constant number of table
+requests (counted in the access log of the storage part); costs and status in 50 ms (medians). `details` is the same
+list with all fields. The jobs do nothing, and no node ever starts.
 
-`warm_202` waits before each submission until the last one's job is at Azure ML. `burst_202` doesn't: then the app's
-one process puts jobs to Azure ML, which is CPU time of the SDK, while it answers.
+`warm_202` waits before each submission until the previous job is at Azure ML. `burst_202` does not wait: the app's
+single process then sends jobs to Azure ML, which takes CPU time of the SDK, while it answers.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from tests.fakes.parts import changed
 
 @dataclass(frozen=True)
 class Size:
-    """How many submissions, runs in the table (first some, then many), and answers of each kind."""
+    """Number of submissions, of runs in the table (first a few, then many), and of answers of each kind."""
 
     submissions: int = 100
     some: int = 200
@@ -54,7 +55,7 @@ class Size:
 
 
 QUICK = Size(10, 50, 500, 5)
-WRITERS = 8  # of runs at the same time
+WRITERS = 8  # threads that write runs at the same time
 ROUTES = "routes: {noop: {template: noop.yaml, cluster: cpu-cluster}}\n"
 TEMPLATE = """
 command: python -c "print('done')"
@@ -78,7 +79,7 @@ ASKED: dict[str, tuple[str, dict[str, str]]] = {
 def timed(
     call: Callable[[], httpx.Response], times: int, after: Callable[[httpx.Response], object] = lambda _: None
 ) -> list[float]:
-    """Milliseconds of each call, which must succeed; `after` each comes something that is not counted."""
+    """Return the milliseconds of each call, which must succeed. `after` runs after each call and is not timed."""
     samples = []
     for _ in range(times):
         began = time.perf_counter()
@@ -94,7 +95,7 @@ def spread(samples: list[float]) -> dict[str, float]:
 
 
 def fill(connection_string: str, numbers: range) -> None:
-    """Write these runs as the app does, with their index rows. One in a thousand failed."""
+    """Write these runs with their index rows, as the app does. One run in a thousand is failed."""
     clients = account.clients(Storage(connection_string=connection_string))
     with closing(clients.table), closing(clients.blob), closing(clients.queue):
         runs = TableRuns(clients.table)
@@ -103,7 +104,7 @@ def fill(connection_string: str, numbers: range) -> None:
 
 
 def fill_drops(connection_string: str) -> None:
-    """Write these drops as the app does, closed, with the job of a drop of their own."""
+    """Write these drops as the app does: closed, and each with its own job."""
     clients = account.clients(Storage(connection_string=connection_string))
     job = JobSpec(command=Command(("x" * 2000,)))
     with closing(clients.table), closing(clients.blob), closing(clients.queue):
@@ -143,7 +144,7 @@ def finished_run(number: int) -> Run:
 
 
 def table_requests(cloud: Cloud) -> int:
-    """How many queries of the table of runs have been answered so far."""
+    """Return how many queries of the runs table have been answered so far."""
     assert cloud.options.storage_log is not None
     lines = cloud.options.storage_log.read_text().splitlines()
     return sum(line.startswith("GET") and line.split()[1].endswith(("/runs()", "/runs")) for line in lines)
@@ -180,7 +181,7 @@ def measure(home: Path, size: Size) -> dict[str, Any]:
 
 
 def answers(cloud: Cloud, api: httpx.Client, path: str, query: dict[str, str], times: int) -> dict[str, float]:
-    """How long the answers take, how long they are, and how many queries of the table of runs each needs."""
+    """Measure the time and the size of the answers, and how many queries of the runs table each answer needs."""
     length = len(api.get(path, params=query, headers={"Accept-Encoding": "identity"}).content)
     before = table_requests(cloud)
     samples = timed(lambda: api.get(path, params=query), times)

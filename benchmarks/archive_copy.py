@@ -1,9 +1,9 @@
-"""Archive copies: 1,000 small blobs, the same again when all are there, and one blob of 1 GiB. Target: memory flat.
+"""Archive copies: 1,000 small blobs, the same blobs again when all exist, and one blob of 1 GiB. Target: flat memory.
 
     python3 trainyard.py bench archive_copy [--quick] [--json]
 
-The copies are made by the storage service (here Azurite) at the request of a process of its own, whose memory is taken
-before the first copy and at its peak.
+The storage service (here Azurite) makes the copies, at the request of a separate process. The memory of that process is
+measured before the first copy and at its peak.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def in_own_process(connection: str, folder: str) -> dict[str, Any]:
 
 
 def copy(connection: str, folder: str) -> dict[str, Any]:
-    """Copy the folder and measure."""
+    """Copy the folder and return the measurements."""
     blobs = StorageBlobs(account.clients(Storage(connection_string=connection)).blob)
     blobs.check()
     before, began = peak_mib(), time.perf_counter()
@@ -87,11 +87,11 @@ def copy(connection: str, folder: str) -> dict[str, Any]:
 
 
 def peak_mib() -> float:
-    """The most memory that this process ever held, in MiB."""
+    """Return this process's peak memory in MiB."""
     status = Path("/proc/self/status")
     if status.exists() and (found := re.search(r"VmHWM:\s+(\d+) kB", status.read_text())):
         return int(found[1]) / 1024
-    import resource  # not on Windows, where this benchmark has no way to tell
+    import resource  # not available on Windows
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # macOS gives bytes
 

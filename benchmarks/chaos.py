@@ -1,16 +1,16 @@
-"""Drops under random kills of every part of the local cloud, judged by an oracle of its own.
+"""Drops under random kills of every part of the local cloud, judged by an independent oracle.
 
     python3 trainyard.py bench chaos [--drops N] [--seed S] [--parts storage,host] [--kinds command,elastic]
                                      [--clock 2026-01-31T23:58:00Z] [--quick] [--azure] [--json]
 
-Clients upload drops and repeat what was not acknowledged, overwrite a file of some while their runs wait, and remove
-others and upload to them again at once; callers submit jobs, pipelines, sweeps, jobs that log to MLflow and elastic
-runs under keys, each twice. Meanwhile parts are killed (SIGKILL) at random moments, alone or two at once, and started
-again by the supervisor, as in `up`, or hang for some seconds (SIGSTOP); and events of jobs that begin are stolen. Then
-all is left alone until every drop has come to an end. The oracle reads blobs, manifests and the job list directly. What
-the storage itself loses in its last seconds is counted by itself, and such a drop is judged by what is left of it.
-Poison messages that still matter are counted too: a message is tried five times, and kills may take all five. Ends with
-1 if anything else is wrong.
+Clients upload drops and repeat uploads that were not acknowledged. They overwrite a file of some drops while the runs
+wait, and remove other drops and upload to them again at once. Callers submit jobs, pipelines, sweeps, jobs that log to
+MLflow, and elastic runs under keys, each twice. Meanwhile parts are killed (SIGKILL) at random moments, alone or two at
+once, and restarted by the supervisor, as in `up`; or they hang for some seconds (SIGSTOP). Events of starting jobs are
+stolen. Then the benchmark waits until every drop has ended. The oracle reads blobs, manifests and the job list
+directly. Files that the storage itself loses in its last seconds are counted separately, and such a drop is judged by
+its remaining files. Poison messages that still matter are counted too: a message is tried five times, and kills may use
+up all five. Exits with 1 if anything else is wrong.
 
 With --clock, the clocks of all parts begin at this time, for example just before the end of a month. This needs Linux
 and a C compiler.
@@ -49,10 +49,10 @@ from local.cloud import Cloud, Options
 
 PARTS = ("storage", "eventgrid", "azureml", "host")
 QUIET_SECONDS = 6  # after which a drop without a marker closes
-STEADY_SECONDS = 7.0  # all has ended when nothing changed for so long: a closed drop is looked at once more after 5
-PATIENCE_SECONDS = 180.0  # for everything to come to an end after the last kill
-AZURE_SECONDS = 720.0  # more, where a killed host's message is hidden for ten minutes and its timers for two
-BACK_SECONDS = 90.0  # for a part that was killed
+STEADY_SECONDS = 7.0  # without a change until everything counts as ended: a closed drop is checked again after 5
+PATIENCE_SECONDS = 180.0  # for everything to end after the last kill
+AZURE_SECONDS = 720.0  # additional: a killed host's message is hidden for ten minutes, and its timers for two
+BACK_SECONDS = 90.0  # for the restart of a killed part
 BAD = (
     "lost",
     "double",
@@ -89,13 +89,13 @@ ROUTES = (
 
 @dataclass
 class Clients:
-    """Uploads drops, one after the other, and keeps what the storage acknowledged."""
+    """Uploads drops one after another, and remembers what the storage acknowledged."""
 
     connection_string: str
     drops: int
     random: random.Random
     acknowledged: dict[str, Files] = field(default_factory=dict)
-    written: dict[str, bytes] = field(default_factory=dict)  # all contents ever, by their MD5
+    written: dict[str, bytes] = field(default_factory=dict)  # all contents ever written, by MD5
     api: str = ""
     overwritten: int = 0
     removed: int = 0
@@ -123,11 +123,11 @@ class Clients:
             self._remove_and_upload(drops, name)
 
     def _remove_and_upload(self, drops: ContainerClient, name: str) -> None:
-        """Ask for the removal of the drop as soon as it is possible, and upload other files at once."""
+        """Remove the drop as soon as the API allows it, and upload other files at once."""
         for _ in range(REMOVAL_TRIES):
             try:
                 post(self.api, f"drops/{ROUTE}/{name}/remove", {})
-            except (OSError, ValueError):  # the run has not ended, or a part is away
+            except (OSError, ValueError):  # the run has not ended, or a part is unreachable
                 if self.stop.wait(1.0):
                     return
                 continue
@@ -153,7 +153,7 @@ class Clients:
 
 @dataclass
 class Thief:
-    """Takes events of jobs that begin off their queue before the app sees them; the others go back at once."""
+    """Steals events of starting jobs from their queue before the app reads them, and returns other events at once."""
 
     connection_string: str
     stolen: int = 0
@@ -170,7 +170,7 @@ class Thief:
                         else:
                             queue.update_message(message, visibility_timeout=0)
                 except AzureError:
-                    continue  # the storage is away, or the queue not there yet
+                    continue  # the storage is unreachable, or the queue does not exist yet
 
     def _tells_of_a_start(self, text: str) -> bool:
         event = text if text.lstrip().startswith(("{", "[")) else base64.b64decode(text).decode()
@@ -179,7 +179,7 @@ class Thief:
 
 @dataclass
 class Chaos:
-    """Kills parts of its own cloud and lets the supervisor start them again, or lets them hang."""
+    """Kills parts of the local cloud, which the supervisor then restarts, or makes parts hang."""
 
     cloud: Cloud
     random: random.Random
@@ -191,7 +191,7 @@ class Chaos:
     last_kill: float = 0.0
 
     def strike(self) -> None:
-        """Kill one part or two, and return when all run again."""
+        """Kill one or two parts, and return when all parts run again."""
         if self.random.random() < HUNG:
             self._hang(self.random.choice(self.parts))
             return
@@ -210,7 +210,7 @@ class Chaos:
         self.healing.append(time.monotonic() - self.last_kill)
 
     def _hang(self, part: str) -> None:
-        """Stop it for some seconds; its connections stay."""
+        """Stop the part for some seconds; its connections stay open."""
         pid, until = self.cloud.record.parts[part], time.monotonic() + self.random.uniform(*HANG_SECONDS)
         self.hangs += 1
         os.kill(pid, signal.SIGSTOP)
@@ -230,7 +230,7 @@ class Chaos:
 def run(asked: argparse.Namespace, home: Path) -> tuple[Verdict, dict[str, float]]:
     (home / "routes.yaml").write_text(ROUTES)
     (home / "job.json").write_text(json.dumps(TEMPLATE))
-    local.cloud.RESTARTS = sys.maxsize  # parts die more often here than the supervisor's patience allows
+    local.cloud.RESTARTS = sys.maxsize  # parts die more often here than the supervisor would tolerate
     made, began = random.Random(asked.seed), time.monotonic()
     settings = Options(
         routes=home / "routes.yaml", node_start_seconds=0.2, retry_time_scale=0.1, waits_as_azure=asked.azure
@@ -274,7 +274,8 @@ def _patience(asked: argparse.Namespace) -> float:
 
 
 def settle(oracle: Oracle, cloud: Cloud, names: list[str], last_kill: float, patience: float) -> tuple[Look, float]:
-    """Wait until everything has ended and stays so, or patience ends. Returns the last look and the seconds it took."""
+    """Wait until everything has ended and stays unchanged, or until patience runs out. Return the last snapshot and
+    the seconds since the last kill."""
     ended: float | None = None
     seen, before = None, None
     while True:

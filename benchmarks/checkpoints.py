@@ -1,13 +1,13 @@
-"""For how long an asynchronous checkpoint holds the training, as a share of what a plain save takes.
+"""How long an asynchronous checkpoint holds up the training, as a share of the time of a plain save.
 
     python3 trainyard.py bench checkpoints [--quick] [--mib 300] [--saves 9] [--folder DIR] [--json]
 
-held      a save's call, and the time for which the next step of the optimizer waits for the copy
-plain     the same state written while the training waits: a checkpoint's call and its completion
-slower    how much longer the steps take while the thread writes, as a share of usual steps
+held      the call of `save`, plus the time for which the next optimizer step waits for the copy
+plain     the same state written while the training waits: from the call of `save` until the checkpoint is complete
+slower    how much longer a step takes while the thread writes, as a share of a usual step
 
-One process, layers of 1,024 x 1,024 with AdamW; saves of the two kinds in turn. The first of each is left out: its
-memory is new.
+One process trains layers of 1,024 x 1,024 with AdamW, and makes saves of the two kinds in turn. The first save of each
+kind is left out, because its memory is new.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from checkpoint import Checkpoints  # noqa: E402
 
 WIDTH = 1024
 LAYER_MIB = 3 * WIDTH * WIDTH * 4 / 2**20  # parameters, and two numbers of AdamW for each
-STEPS = 12  # to know a usual step
+STEPS = 12  # to measure a usual step
 
 
 class Learner:
@@ -48,7 +48,7 @@ class Learner:
         self._before = time.perf_counter()
 
     def listen(self) -> None:
-        """From now on `waited` holds the seconds that the hooks between the first and this one took in the last
+        """From the next step on, store in `waited` the seconds that the hooks before this one took in the last
         step."""
 
         def note(*_: Any) -> None:
@@ -61,7 +61,7 @@ class Learner:
         return {"model": self.net, "optimizer": self.optimizer}
 
     def step(self) -> float:
-        """Make a step, and give its seconds."""
+        """Make one step, and return its seconds."""
         began = time.perf_counter()
         self.net(self.inputs).square().mean().backward()
         self.optimizer.step()
@@ -83,7 +83,7 @@ def measure(folder: Path, place: dist.Place, mib: int, saves: int) -> dict[str, 
             continue
         called = time.perf_counter() - began
         if not number:
-            learner.listen()  # behind the hook of the first save
+            learner.listen()  # after the hook of the first save
         learner.step()
         held.append(called + learner.waited)
         meanwhile = []

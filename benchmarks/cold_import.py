@@ -1,9 +1,9 @@
-"""Cold import of function_app, compiled: what a cold start pays before the first function is indexed.
+"""Cold import of function_app, compiled: the import time of a cold start before the first function is indexed.
 
 python3 trainyard.py bench cold_import [--quick] [--json]
 
-Beside it azure.functions alone, which every Python app pays; target: at most 1.6 times that. The two take turns, so
-that whatever else the machine does falls on both.
+The import of azure.functions alone, which every Python app pays, is measured too; target: at most 1.6 times that. The
+two imports alternate, so that other load on the machine affects both.
 """
 
 from __future__ import annotations

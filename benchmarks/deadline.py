@@ -1,12 +1,12 @@
-"""Done by a date at the least cost: what our decision pays on traces of spot nodes, beside what others do.
+"""The cost of meeting a deadline: our policy on traces of spot nodes, compared with the policies of others.
 
 python3 trainyard.py bench deadline [--quick] [--traces FILE ...] [--every N] [--png FILE] [--json]
 
-One job of 48 hours on one node, dates of 52 and 70 hours, changes of nodes that take 3 and 12 minutes, and the app's
-reserve of two changes and one look. Costs are multiples of what somebody pays who knows the future and changes nodes
-for nothing: the mean over all windows, and 95 % of them. Ours knows what a pool did before the window began, read anew
-every fourth day. In the column "one at a time" it may, as the others, never hold two nodes at once, and knows nothing
-of the pool. At the end: the memory and the CPU seconds that a plan of 72 hours takes.
+One job needs 48 hours on one node. Its deadline is 52 or 70 hours away, a change of nodes takes 3 or 12 minutes, and
+the app reserves two changes and one check. Costs are multiples of the least possible cost, which assumes full knowledge
+of the future and free changes of nodes: the mean over all windows, and the 95th percentile. Our policy knows the pool's
+history before the window, read again every fourth day. In the column "one at a time", our policy never holds two nodes
+at once, like the others, and knows nothing of the pool. At the end: the memory and CPU seconds of a plan of 72 hours.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TRACES = ROOT.parent / "shared" / "data" / "traces" / "spot-us-west-2a.json.gz"
 WORK = 48 * HOUR
 LOW, DEDICATED = 0.97, 3.06  # dollars an hour
-READ_ANEW = 96 * HOUR  # what is known of a pool
+READ_ANEW = 96 * HOUR  # how often the knowledge of a pool is updated
 TARGETS = {"52/0.05": 1.08, "52/0.2": 1.22, "70/0.05": 1.10, "70/0.2": 1.22}
 POLICIES = ("dedicated only", "last moment", "UP (NSDI 24)", "UP, plain", "one at a time", "ours")
 OURS = POLICIES[-1]
@@ -46,7 +46,7 @@ OURS = POLICIES[-1]
 
 @dataclass(frozen=True)
 class Setting:
-    """Until the date, and for a change of nodes, in hours."""
+    """Hours until the deadline, and hours for a change of nodes."""
 
     left: float
     change: float
@@ -64,7 +64,7 @@ SETTINGS = tuple(Setting(left, change) for left in (52, 70) for change in (0.05,
 
 @dataclass(frozen=True)
 class Result:
-    """The costs of one policy, over the bound, and how many of its windows were late."""
+    """The costs of one policy divided by the bound, and the number of windows that missed the deadline."""
 
     ratios: list[float]
     late: int
@@ -75,7 +75,7 @@ class Result:
 
     @property
     def high(self) -> float:
-        """95 % of the windows cost at most this."""
+        """The 95th percentile of the ratios."""
         return quantiles(self.ratios, n=20)[-1] if len(self.ratios) > 1 else self.ratios[0]
 
 
@@ -85,12 +85,12 @@ def our_policy(pool: Pool, terms: Terms, setting: Setting) -> Policy:
 
 
 def known(window: Window, step: float) -> int:
-    """How many steps of its pool's trace a decision in this window knows of."""
+    """Return how many steps of the pool's trace a decision in this window knows."""
     return int(len(window.before) * step // READ_ANEW * READ_ANEW / step)
 
 
 def costs_of_pool(windows: list[Window], step: float, setting: Setting) -> dict[str, list[tuple[Outcome, float]]]:
-    """What each policy pays in each window, and the bound."""
+    """Return, for each policy, its outcome and the bound in each window."""
     terms, left = setting.terms(step), setting.left * HOUR
     alone = replace(terms, overlaps=False)
     others = {
@@ -115,7 +115,7 @@ def costs_of_pool(windows: list[Window], step: float, setting: Setting) -> dict[
 def measure(
     traces: list[tuple[float, list[Window]]], map_all: Callable[..., Iterator[dict[str, list[tuple[Outcome, float]]]]]
 ) -> dict[str, dict[str, Result]]:
-    """By setting and policy."""
+    """Return the results by setting and policy."""
     results: dict[str, dict[str, Result]] = {}
     tasks = [(windows, step, setting) for setting in SETTINGS for step, windows in traces]
     played = map_all(costs_of_pool, *zip(*tasks, strict=True))
@@ -140,20 +140,21 @@ def table(results: dict[str, dict[str, Result]]) -> str:
 
 
 def elasticity(step: float, pools: list[list[Window]], setting: Setting) -> str:
-    """How many times as much a team of four that restarts pays as members that stay."""
+    """Return the mean cost of a restarting team of four, divided by the cost of staying members."""
     ratios = restart_over_stay(pools, setting.terms(step), setting.left * HOUR, WORK)
     return f"{setting.name}: {fmean(ratios):.2f}"
 
 
 def regions(step: float, pools: list[list[Window]], setting: Setting) -> str:
-    """What a job pays that may use any of the pools, and one that has one of them, over the least for any."""
+    """Return two mean costs, divided by the least cost with any pool: of a job that may use any pool, and of a job
+    that may use one."""
     ratios = over_the_least(pools, setting.terms(step), setting.left * HOUR, WORK)
     used, alone = (fmean(each) for each in zip(*ratios, strict=True))
     return f"{setting.name}: {used:.3f} ({alone:.2f})"
 
 
 def picture(files: list[tuple[float, dict[str, list[Window]]]], path: Path) -> None:
-    """The 52 hours of a window in which the pool has nodes for about half of the time."""
+    """Draw 52 hours of a window in which the pool has nodes for about half of the time."""
     step, pools = files[0]
     setting = SETTINGS[1]
     steps = int(setting.left * HOUR / step)
@@ -167,7 +168,8 @@ def picture(files: list[tuple[float, dict[str, list[Window]]]], path: Path) -> N
 
 
 def cost_of_a_plan(hours: int = 72) -> tuple[float, float]:
-    """The MiB and CPU seconds that a plan of so many hours takes in the app's own terms, a third of them slack."""
+    """Return the MiB and the CPU seconds of a plan of `hours` in the app's own terms, where a third of the time is
+    slack."""
     left = hours * HOUR
     terms = terms_of(LOW, DEDICATED, 300.0, left, overlaps=True)
     began = time.process_time()
@@ -191,7 +193,7 @@ def main(argv: list[str] | None = None) -> None:
         asked.every = 400
     for path in asked.traces:
         if not path.is_file():
-            code = 0 if path == TRACES else 2  # a clone may come without the traces
+            code = 0 if path == TRACES else 2  # a clone may lack the traces
             parser.exit(code, f"There is no {path}. Give files of windows with --traces.\n")
     files = [read_windows(path) for path in asked.traces]
     if asked.png:

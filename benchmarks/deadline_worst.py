@@ -1,10 +1,10 @@
-"""What a job with a date costs at worst: pools that come and go against it, and the cost that was announced.
+"""The worst cost of a job with a deadline: pools that work against the job, compared with the announced cost.
 
 python3 trainyard.py bench deadline_worst [--quick] [--json] [--jobs N] [--seed N]
 
-Each job, of 1 to 24 hours in the app's own terms, is played on 200 pools. A pool repeats a pattern, comes and goes at
-random, or reacts to the job: it takes the nodes some looks after they were chosen, and has others some looks later.
-Fails if a job is late, or costs more than was announced.
+Each job, of 1 to 24 hours in the app's own terms, is played on 200 pools. A pool repeats a pattern, gains and loses
+nodes at random, or reacts to the job: it takes the nodes away some checks after they were chosen, and offers others
+some checks later. The benchmark fails if a job misses its deadline or costs more than announced.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ POOLS = 200
 
 @dataclass(frozen=True)
 class Job:
-    """A job of `work` seconds that must be done in `left` seconds, and its plan."""
+    """A job that needs `work` seconds and has `left` seconds until its deadline, with its plan."""
 
     left: float
     work: float
@@ -53,7 +53,7 @@ class Job:
 
     @property
     def alone(self) -> float:
-        """What dedicated nodes alone cost, with one change of nodes, in dollars."""
+        """Cost in dollars of dedicated nodes alone, with one change of nodes."""
         return self.plan.terms.dedicated * (self.work + self.plan.terms.change) / HOUR
 
     @property
@@ -70,7 +70,8 @@ def repeats(looks: int, up: int, down: int) -> list[bool]:
 
 
 def spite(plan: Plan, states: list[bool], works: int, away: int) -> Policy:
-    """The plan's policy, on a pool that takes nodes `works` looks after they were chosen, for `away` looks."""
+    """Return the plan's policy, coupled with a pool that takes nodes away `works` checks after they were chosen,
+    for `away` checks."""
     look = held = gone = 0
 
     def policy(now: WorkLeft) -> NodeChoice:

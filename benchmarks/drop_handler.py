@@ -1,9 +1,9 @@
-"""Events per second through the drop handler, and what each costs besides waiting for storage. Target: own p99 < 50 ms.
+"""Events per second through the drop handler, and the handler's own time per event. Target: own p99 < 50 ms.
 
     python3 trainyard.py bench drop_handler [--quick] [--json]
 
-One drop's events go through decode and note_upload, one after the other, against Table Storage on Azurite. Own work is
-the handler's time less the time inside its calls to storage.
+The events of one drop go through decode and note_upload one after another, against Table Storage on Azurite. The
+handler's own time is its total time minus the time inside its calls to storage.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ EVENTS, QUICK = 2000, 200
 
 
 class Timed:
-    """A port whose calls are timed. `spent` is the sum, in seconds."""
+    """A port whose calls are timed. `spent` is the sum in seconds."""
 
     def __init__(self, target: Any) -> None:
         self.target, self.spent = target, 0.0

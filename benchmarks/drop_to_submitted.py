@@ -2,8 +2,8 @@
 
     python3 trainyard.py bench drop_to_submitted [--quick] [--json]
 
-Each drop is two small files and _SUCCESS, and its job does nothing. Drops come one after the other; the first one pays
-for the import of azure-ai-ml and is shown apart.
+Each drop is two small files and _SUCCESS, and its job does nothing. Drops follow one another. The first drop pays for
+the import of azure-ai-ml and is reported separately.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ def get(url: str) -> Any:
 
 
 def submitted_run(api: str, drop: str) -> Any:
-    """The run of the drop once its job is at Azure ML, else None."""
+    """Return the run of the drop once its job is at Azure ML; until then None."""
     runs = (run for run in get(f"{api}/runs?limit=5&details=true")["runs"] if run["drop"] == drop)
     return next((run for run in runs if any(m["state"] != "received" for m in run["history"])), None)
 
 
 def drop_one(cloud: Cloud, container: ContainerClient, number: int) -> tuple[float, float]:
-    """Seconds from the marker's upload, and from the sealing, to the job's acceptance."""
+    """Return the seconds from the marker's upload, and from the sealing, until the job is accepted."""
     name = f"noop/{number:03}"
     for file in ("1.bin", "2.bin"):
         container.upload_blob(f"{name}/{file}", file.encode())

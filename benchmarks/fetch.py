@@ -1,8 +1,8 @@
-"""Fetching a run of many files: `fetch` of the command line, which checks each against the manifest, and other ways.
+"""Fetching a run of many files: the `fetch` command, which checks each file against the manifest, and other ways.
 
     python3 trainyard.py bench fetch [--quick] [--json]
 
-The other ways read the storage account directly, without any check: a plain loop of the SDK, and azcopy where it is on
+The other ways read the storage account directly, without any check: a plain loop with the SDK, and azcopy if it is on
 the PATH.
 """
 
@@ -46,7 +46,7 @@ def trainyard(cloud: Cloud, *argv: str) -> Any:
 
 
 def plain_loop(cloud: Cloud, folder: str, to: Path) -> None:
-    """One blob after the other, as a script of five lines does it."""
+    """Download one blob after another, as a five-line script does."""
     with ContainerClient.from_connection_string(cloud.connection_string, "output") as output:
         for name in output.list_blob_names(name_starts_with=f"{folder}/models/"):
             target = to / name

@@ -1,14 +1,16 @@
-"""Hops of a drop: how long it waits, warm and from zero, until its job is accepted and its run archived.
+"""The hops of a drop: its wait until its job is accepted and its run archived, warm and from zero.
 
     python3 trainyard.py bench hops [--quick] [--json]
 
-Warm: one host runs every function and polls as host.json says. Drops of one file and a marker come at random moments,
-while every queue is polled as seldom as ever. Target: a median of 3 s from the marker to the accepted job, with at most
-100 storage requests a minute while nothing happens; those of the timers' functions are another question (bench idle).
+Warm: one host runs every function and polls as host.json configures. Drops of one file and a marker arrive at random
+moments, while every queue is polled at its longest interval. Target: a median of 3 s from the marker to the accepted
+job, with at most 100 storage requests a minute while nothing happens. The requests of the timers' functions are
+measured by `bench idle`.
 
-From zero: Flex Consumption gives each queue's function instances of its own, which begin when its queue has a message.
-Here a host of the local cloud serves HTTP alone, and we play the platform: a host for a function's group starts at its
-first message. Target: one start to the accepted job, two to the archive; the others are those that nobody waits for.
+From zero: Flex Consumption gives each queue's function its own instances, which start when the queue has a message.
+Here a host of the local cloud serves only HTTP, and the benchmark acts as the platform: a host for a function's group
+starts at the first message. Target: one start before the accepted job, two before the archive; no user waits for the
+other starts.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ LOOK_SECONDS = 0.1
 
 @dataclass
 class Platform:
-    """Starts a host for each group that has a message, and keeps it."""
+    """Starts a host for each group that has a message, and keeps the host running."""
 
     cloud: ScaleCloud
     queues: Queues
@@ -75,7 +77,7 @@ class Platform:
 
 
 def from_zero(home: Path) -> dict[str, Any]:
-    """Return for each step of one drop when it was done, and which functions had started by then."""
+    """Return, for each step of one drop, its time in seconds and the functions that had started by then."""
     with running(home, Plan(life=LIFE, app_env=FLEX)) as cloud:
         platform = Platform(cloud, cloud.system().queues)
         try:
@@ -106,7 +108,9 @@ def warm(home: Path, drops: int, counted_seconds: float) -> dict[str, float]:
     with running(home, plan) as cloud:
         waited = []
         for number in range(drops):
-            time.sleep(SETTLED_SECONDS + interval * random.uniform(2.5, 3.5))  # all are polled as seldom as ever
+            time.sleep(
+                SETTLED_SECONDS + interval * random.uniform(2.5, 3.5)
+            )  # all queues are polled at their longest interval
             waited.append(_accepted_after(cloud, f"warm-{number}"))
         time.sleep(interval * 5)
         before = len(log.read_text().splitlines())
@@ -131,7 +135,7 @@ def _accepted_after(cloud: ScaleCloud, name: str) -> float:
 
 
 def _upload(cloud: ScaleCloud, name: str) -> float:
-    """Upload a drop, and return when its marker was sent."""
+    """Upload a drop, and return the time at which its marker was sent."""
     with ContainerClient.from_connection_string(cloud.connection_string, places.DROPS_CONTAINER) as container:
         container.upload_blob(f"noop/{name}/1.bin", name.encode())
         began = time.monotonic()

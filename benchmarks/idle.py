@@ -1,12 +1,12 @@
-"""What nothing costs: the storage requests of one pair of timers, reconcile and sweep, while nobody uses the system.
+"""The cost of idling: the storage requests of one pair of timers, reconcile and sweep, while the system is unused.
 
     python3 trainyard.py bench idle [--quick] [--json]
 
-The local cloud's host serves HTTP alone, and the timers' functions run in this process, with telemetry and without, on
-an account that was never used, on one where every route has a drop, and on one where a run ended an hour ago, too.
-Routes and empty queues are asked by turns, so many pairs are counted, and the greatest and the mean are told. The
-first pair of a process asks all of them: it is told by itself. Target: at most 25, with telemetry, a drop in each
-route, and a run that ended.
+The local cloud's host serves only HTTP, and the timers' functions run in this process, with and without telemetry. The
+accounts: one that was never used, one in which every route has a drop, and one in which, in addition, a run ended an
+hour ago. The timers check routes and empty queues in turns, so many pairs are counted, and the maximum and the mean are
+reported. The first pair of a process checks all routes and queues, and is reported separately. Target: at most 25, with
+telemetry, a drop in each route, and a run that ended.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from tests.fakes.parts import changed
 
 FLEX = {"WEBSITE_SKU": "FlexConsumption", "FUNCTIONS_TARGET_GROUP": "http"}
 LIST_BLOBS = "GET /devstoreaccount1/drops 200"
-NOWHERE = "http://127.0.0.1:9"  # a collector that is away; what is sent to it is no request to storage
-PAIRS, QUICK = 12, 4  # PAIRS: in which each turn of the routes meets each of the queues
+NOWHERE = "http://127.0.0.1:9"  # an unreachable collector; requests to it do not count as storage requests
+PAIRS, QUICK = 12, 4  # in PAIRS, each turn of the routes meets each turn of the queues
 
 
 @dataclass
 class Requests:
-    """What the pairs asked of storage, each in its shape."""
+    """The storage requests of the pairs, counted by shape."""
 
     first: Counter[str]
     later: list[Counter[str]]
@@ -79,10 +79,10 @@ def measure(home: Path, pairs: int) -> dict[str, Requests]:
 
 
 def _pairs(log: Path, count: int) -> Requests:
-    """Those of a process that has just begun, as far as its turns go, and what follows."""
+    """Count the requests of a new process: of its first pair, and of the following pairs."""
     bootstrap.system.cache_clear()
     first = _pair(log)
-    _pair(log)  # what the first found is looked at again
+    _pair(log)  # checks the first pair's findings again
     return Requests(first, [_pair(log) for _ in range(count)])
 
 
@@ -95,7 +95,7 @@ def _pair(log: Path) -> Counter[str]:
 
 
 def _shape(line: str) -> str:
-    """The request without what is different each time."""
+    """Return the request without the parts that differ each time."""
     return re.sub(r"\d{8}T?\d*|'[^']*'", "*", line)
 
 
@@ -111,14 +111,15 @@ def _use_every_route(connection_string: str) -> None:
 
 
 def _run_ended(system: System) -> None:
-    """A run of one node began two hours ago, ended an hour later, and is archived; its cluster had the node then."""
+    """Insert a run of one node that began two hours ago, ended an hour later, and is archived. Its cluster had the
+    node during that time."""
     now = datetime.now(UTC)
     began, ended = now - timedelta(hours=2), now - timedelta(hours=1)
     moments = ((RunState.RECEIVED, began), (RunState.RUNNING, began), (RunState.COMPLETED, ended))
     history = tuple(Moment(state, at, "") for state, at in moments)
     run = replace(finished_run(1), created_at=began)
     system.runs.insert(changed(run, state=RunState.COMPLETED, history=history, archived_at=ended))
-    for hour in system.runs.hours():  # the hour's check has found that no run of it is unfinished
+    for hour in system.runs.hours():  # as after the hour's check found no unfinished run
         system.runs.claim_hour(hour, now, 0)
         system.runs.drop_hour(hour)
     cluster = system.clusters.list()[0]

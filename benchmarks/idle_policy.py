@@ -1,10 +1,10 @@
-"""Idle times on a trace of jobs: what `idle: auto` costs beside fixed times, as a multiple of the best in hindsight.
+"""Idle times on a trace of jobs: the cost of `idle: auto` and of fixed times, as a multiple of the best in hindsight.
 
 python3 trainyard.py bench idle_policy [--quick] [CSV] [--png FILE] [--json]
 
-CSV has the columns start (a time, or seconds), duration (seconds), nodes, and may have cluster. Without one it is
-Microsoft's Philly trace (8 GPUs a node). Of a cluster's nodes the one that was freed last is used first. A node's gap
-is from the end of a job to its next one, a pool's gap from its last job's end to its next job.
+CSV has the columns start (a time, or seconds), duration (seconds), nodes, and optionally cluster. The default is
+Microsoft's Philly trace (8 GPUs a node). A job takes the most recently freed nodes of its cluster first. A node's gap
+runs from the end of one job to the node's next job; a pool's gap runs from the end of its last job to its next job.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ class Job:
 
 @dataclass(frozen=True)
 class Score:
-    """What a policy cost, as a multiple of the best in hindsight, and the mean seconds that a job waits for a start."""
+    """A policy's cost as a multiple of the best in hindsight, and the mean seconds that a job waits for a start."""
 
     ratio: float
     waiting: float
 
 
-Gaps = list[list[float]]  # of each cluster, in the order in which they ended
+Gaps = list[list[float]]  # the gaps of each cluster, in the order of their ends
 Scores = dict[str, dict[float, dict[str, Score]]]
 
 
 def read_jobs(path: Path) -> list[Job]:
-    """The jobs of a CSV, in order of their start. Raises ValueError naming the line that can't be read."""
+    """Read the jobs of a CSV in the order of their start. Raises ValueError naming a line that can't be read."""
     jobs = []
     with path.open(encoding="utf-8", newline="") as file:
         for number, row in enumerate(csv.DictReader(file), 2):
@@ -91,7 +91,8 @@ def by_cluster(jobs: list[Job]) -> Iterator[list[Job]]:
 
 
 def node_gaps(jobs: list[Job]) -> list[float]:
-    """The gaps of each node of one cluster. A job takes the nodes that were freed last, and new ones if too few."""
+    """Return the gaps of each node of one cluster. A job takes the most recently freed nodes, and new nodes if too
+    few are free."""
     gaps: list[float] = []
     busy: list[float] = []
     free: list[float] = []
@@ -106,7 +107,7 @@ def node_gaps(jobs: list[Job]) -> list[float]:
 
 
 def pool_gaps(jobs: list[Job]) -> list[float]:
-    """The times in which no job of one cluster ran at all."""
+    """Return the times in which no job of one cluster ran."""
     gaps: list[float] = []
     end = jobs[0].start if jobs else 0.0
     for job in jobs:
@@ -117,7 +118,7 @@ def pool_gaps(jobs: list[Job]) -> list[float]:
 
 
 def scores(gaps: Gaps, start: float) -> dict[str, Score]:
-    """Each policy's score where a start costs so many seconds of node time."""
+    """Return each policy's score if a start costs this many seconds of node time."""
     fixed = {name: _score(gaps, start, timeout(start)) for name, timeout in FIXED.items()}
     return {"auto": _score(gaps, start, None), **fixed}
 
@@ -155,7 +156,7 @@ def table(found: Scores) -> str:
 
 
 def draw(found: Scores, path: Path) -> None:
-    """Cost against waiting time: a policy's place for each B, one panel for each kind of gap."""
+    """Draw cost against waiting time: a point for each policy and each B, one panel for each kind of gap."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 4.6), dpi=110, layout="constrained")
@@ -178,7 +179,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--png", type=Path, help="write the plot here")
     asked = parser.parse_args(argv)
     if not asked.csv.is_file():
-        code = 0 if asked.csv == PHILLY else 2  # a clone may come without the trace
+        code = 0 if asked.csv == PHILLY else 2  # a clone may lack the trace
         parser.exit(code, f"There is no {asked.csv}. Give a CSV with the columns start, duration, nodes.\n")
     found = measure(read_jobs(asked.csv)[: QUICK if asked.quick else None])
     print(table(found))

@@ -2,10 +2,11 @@
 
     python3 trainyard.py bench mcp_conformance [--url URL] [--quick] [--json]
 
-The package @modelcontextprotocol/conformance plays a client of revision 2026-07-28, and its older version one of
-2025-11-25. Every scenario runs. benchmarks/node/not_offered_*.yaml lists the checks of what a server of tools alone
-does not offer, with the reasons; any other failure fails the benchmark, and so does a listed check that passes. Without
---url, the app's own function answers, on a fake workspace. It needs npm; with a Node.js before 22, npm fetches one.
+The package @modelcontextprotocol/conformance plays a client of revision 2026-07-28, and its older version a client of
+2025-11-25. Every scenario runs. benchmarks/node/not_offered_*.yaml lists the checks of features that a tools-only
+server does not offer, with reasons. Any other failure fails the benchmark, and so does a listed check that passes.
+Without --url, the app's own function answers, on a fake workspace. The benchmark needs npm; with a Node.js before 22,
+npm fetches a newer one.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ REVISIONS = (Revision("2026-07-28", "@modelcontextprotocol/conformance"), Revisi
 
 
 def install() -> None:
-    """Install the pinned packages, unless they are there."""
+    """Install the pinned packages if they are missing."""
     lock = TOOLS / "package-lock.json"
     if lock.exists() and lock.read_bytes() == (PINNED / lock.name).read_bytes() and (TOOLS / "node_modules").exists():
         return
@@ -63,7 +64,8 @@ def node() -> list[str]:
 
 
 def measure(revision: Revision, url: str) -> dict[str, Any]:
-    """Run every scenario. Return how many checks ended how; `unexpected` lists what is not in the list."""
+    """Run every scenario. Return the number of checks by result; `unexpected` lists failures that are not in the
+    list."""
     script = TOOLS / "node_modules" / revision.package / "dist" / "index.js"
     with tempfile.TemporaryDirectory() as folder:
         ran = subprocess.run(
@@ -80,7 +82,7 @@ def measure(revision: Revision, url: str) -> dict[str, Any]:
 
 
 def _unexpected(text: str) -> list[str]:
-    """Return what the program says about failures that it did not expect."""
+    """Return the program's report about unexpected failures."""
     told = re.sub(r"\x1b\[[0-9;]*m", "", text).partition("Expected failures (in baseline):")[2]
     return [line.strip() for line in told.splitlines() if line.strip() and not line.strip().startswith("~")] or [told]
 

@@ -2,8 +2,8 @@
 
 python3 trainyard.py bench money_month [--quick] [--json] [--seeds N] [--first SEED] [--seconds S]
 
-Stops at the first month whose books are not the simulator's bill, or whose budget is passed by more than its bound.
-Without --first, each call draws seeds of its own, and prints the first one.
+Stops at the first month whose books differ from the simulator's bill, or whose budget is exceeded by more than its
+bound. Without --first, each call draws its own seeds, and prints the first seed.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Notices to an endpoint that fails half of the time: each event once, none lost.
+"""Notices to an endpoint that fails half of the time: each event arrives, and only a lost answer causes a duplicate.
 
 python3 trainyard.py bench notices                     1,000 events
 python3 trainyard.py bench notices --events 10000 --seed 7
 
-The app's own handlers and its own sender post to a real web server on this machine. Of the requests a quarter is
-answered 503, a fifth is cut off unread, and a twentieth is taken and its answer lost; the rest is taken. Records,
-queues and the clock are those of the tests, so that a delivery's 14 hours pass at once.
+The app's own handlers and its own sender post to a real web server on this machine. The server answers a quarter of the
+requests with 503, cuts off a fifth unread, and accepts a twentieth without sending the answer; it accepts the rest.
+Records, queues and the clock are the fakes of the tests, so a delivery's 14 hours pass at once.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from shared.notices.model import DeliveryState, Notice, NoticeKind
 from shared.notices.subscribe import SubscriptionSpec, subscribe
 from tests.fakes.world import World, trainers_folder
 
-REFUSED, CUT, UNHEARD = 0.25, 0.45, 0.50  # bounds of the lot that is drawn for each request
+REFUSED, CUT, UNHEARD = 0.25, 0.45, 0.50  # upper bounds of the random number that decides each request
 
 
 @dataclass
 class Endpoint:
-    """What arrived: how often each id was accepted, and how often its answer was lost."""
+    """The deliveries that arrived: how often each id was accepted, and how often its answer was lost."""
 
     luck: random.Random
     taken: Counter[str] = field(default_factory=Counter)
@@ -83,7 +83,7 @@ def measure(events: int, seed: int) -> dict[str, Any]:
 
 
 def _deliver(world: World) -> None:
-    """Let time pass until no delivery waits for its next try."""
+    """Advance the clock until no delivery waits for its next try."""
     while waiting := world.queues.messages.get("background", []):
         world.clock.now = max(world.clock.now, min(message.visible_at for message in waiting))
         world.run_until_idle()
@@ -114,7 +114,7 @@ def _served(endpoint: Endpoint) -> Iterator[str]:
             self.end_headers()
 
         def log_message(self, *_: Any) -> None:
-            """Quiet."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))

@@ -1,8 +1,8 @@
-"""The deployed package: its size, and the cold import of what it unpacks to, in an environment of its own.
+"""The deployed package: its size, and the cold import of its unpacked content, in a separate environment.
 
-The environment has requirements.txt and nothing else, once with compiled modules and once without; the package lies
-unpacked and read-only, as Azure mounts it. Nothing is compiled while it is measured. It fails if the dependencies have
-more than MOST_COMPILED bytes, since every instance that starts fetches them.
+The environment has only requirements.txt, once with compiled modules and once without. The package is unpacked and
+read-only, as Azure mounts it. Nothing is compiled during the measurement. The benchmark fails if the dependencies have
+more than MOST_COMPILED bytes, because every starting instance fetches them.
 
 python3 trainyard.py bench package [--quick] [--json]
 """
@@ -36,7 +36,7 @@ MODULES = {name: name for name in ("function_app", "azure.ai.ml", "azure.monitor
 
 
 def environment(folder: Path, compiled: bool) -> Path:
-    """A virtual environment with the pinned requirements; its interpreter."""
+    """Create a virtual environment with the pinned requirements, and return its interpreter."""
     python = folder / "bin" / "python"
     uv = [str(Path(sys.executable).with_name("uv"))]
     subprocess.run([*uv, "venv", "--quiet", "--python", sys.executable, str(folder)], check=True)
@@ -58,11 +58,11 @@ def unpack(archive: Path, folder: Path, python: Path, compiled: bool) -> None:
 
 
 def measure(python: Path, folder: Path, module: str, runs: int) -> dict[str, Any]:
-    """Medians over fresh processes."""
+    """Return medians over fresh processes."""
     env = {"PATH": "", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(folder), "HOME": os.environ.get("HOME", "/")}
     argv = [str(python), "-P", "-s", "-c", PROBE.format(module=module)]
     told = [subprocess.run(argv, cwd="/", env=env, capture_output=True, check=True).stdout for _ in range(runs + 1)]
-    samples = [json.loads(text) for text in told[1:]]  # the first one fills the disk cache
+    samples = [json.loads(text) for text in told[1:]]  # the first sample fills the disk cache
     return {key: round(statistics.median(sample[key] for sample in samples)) for key in samples[0]}
 
 

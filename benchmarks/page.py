@@ -1,9 +1,9 @@
-"""The page in headless Chromium on a local cloud, and MLflow's own page beside it with the same curves.
+"""The page in headless Chromium on a local cloud, compared with MLflow's own page with the same curves.
 
     python3 trainyard.py bench page [--quick] [--mlflow PYTHON] [--json]
 
-`--mlflow` names a Python that has mlflow (`uv venv --seed X && X/bin/pip install mlflow`); without it the page is
-measured alone. Both run at the same time, and take turns, so that the load of the machine meets both.
+`--mlflow` names a Python that has mlflow (`uv venv --seed X && X/bin/pip install mlflow`); without it only our page is
+measured. Both pages run at the same time and are measured in turn, so that the machine's load affects both.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from local.cloud import Cloud, Options
 from tests.page.lab import BROWSERS, NOW, Lab, a_run
 
 TURNS, BESIDE = 7, 3
-RUNS, POINTS = 10, 10_000  # of each curve that both show
+RUNS, POINTS = 10, 10_000  # of each curve that both pages show
 FOLLOWED = 20.0  # seconds
 LOG_LINES, LIST = 1_000_000, 10_000
 VIEWS = (
@@ -102,7 +102,7 @@ def digits_of(home: Path) -> Path:
 
 
 def weight() -> dict[str, int]:
-    """Bytes of the first view's files, and of all files that a browser may ever load, as they travel."""
+    """Return the transferred bytes of the first view's files, and of all files that a browser may ever load."""
     index = files._file(files.INDEX)[0].decode()
     scripts, left = set[str](), {"page.js"}
     while left:
@@ -117,7 +117,7 @@ def weight() -> dict[str, int]:
 
 
 def fill(lab: Lab) -> None:
-    """The same curves that MLflow has, a long log, and a long list."""
+    """Add the same curves as in MLflow, a long log, and a long list."""
     import math
 
     for r in range(RUNS):
@@ -144,7 +144,7 @@ def requests_of(lab: Lab, views: Sequence[str]) -> dict[str, Any]:
 
 
 def usable(lab: Lab, address: str, sign: str) -> float:
-    """Seconds from the address to the first row that can be clicked, in a browser that has never been there."""
+    """Return the seconds from the address to the first clickable row, in a browser with an empty cache."""
     with lab.context() as context:
         page = context.new_page()
         began = time.perf_counter()
@@ -154,7 +154,8 @@ def usable(lab: Lab, address: str, sign: str) -> float:
 
 
 def requests(lab: Lab, view: str) -> tuple[int, int]:
-    """API requests that a view makes before it rests, and the most in one refresh: within 300 ms of each other."""
+    """Return the API requests of a view until it rests, and the most requests in one refresh (within 300 ms of each
+    other)."""
     with lab.context() as context:
         page, asked = context.new_page(), list[float]()
 
@@ -172,7 +173,7 @@ def requests(lab: Lab, view: str) -> tuple[int, int]:
 
 
 def following(lab: Lab) -> float:
-    """CPU of all of Chromium's processes over a while on the page of a run that trains, less that of an empty tab."""
+    """Return the CPU use of Chromium on the page of a running training, minus the CPU use of an empty tab."""
     lab.archived(a_run("warm"), {})
     lab_upload(lab)
     body = {"trainer": "mnist", "data": "drops/mnist/digits", "parameters": {"epochs": 1000}}
@@ -197,7 +198,7 @@ def lab_upload(lab: Lab) -> None:
 
 
 def cpu(seconds: float) -> float:
-    """The part of one core that this process's Chromium took over so many seconds."""
+    """Return the share of one core that this process's Chromium used over some seconds."""
 
     def used() -> float:
         total = 0.0
@@ -266,7 +267,7 @@ def long_list(lab: Lab) -> dict[str, Any]:
         a_run(f"many-{i:05}", experiment="many", created_at=NOW - timedelta(days=1, minutes=i)) for i in range(LIST)
     ]
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda run: lab.archived(run, {}), rows))  # ended: nobody looks after them
+        list(pool.map(lambda run: lab.archived(run, {}), rows))  # ended runs, which the app does not check
     with lab.context() as context:
         page = context.new_page()
         page.goto(f"{lab.cloud.api}/page#/runs")
@@ -287,7 +288,8 @@ def long_list(lab: Lab) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def peer(python: Path | None, home: Path) -> Iterator[tuple[str, list[str]] | None]:
-    """MLflow's server with the same curves, and the ids of its runs; None without a Python that has it."""
+    """Yield the address of MLflow's server with the same curves and the ids of its runs; None without a Python that
+    has mlflow."""
     if python is None:
         yield None
         return
@@ -315,7 +317,8 @@ def answers(address: str) -> bool:
 
 
 def theirs(lab: Lab, mlflow: tuple[str, list[str]]) -> dict[str, Any]:
-    """Both pages in turn, in the same minutes: the list of runs, the drawing of the same curves, idling, bytes."""
+    """Measure both pages in turn, in the same minutes: the list of runs, the drawing of the same curves, idling,
+    bytes."""
     address, runs = mlflow
     listing = f"{address}/#/experiments/0/runs"
     names = json.dumps(runs)
@@ -341,7 +344,7 @@ def both(pairs: list[tuple[float, float]]) -> str:
 
 
 def idling(lab: Lab, address: str, sign: str) -> tuple[int, float]:
-    """kB that came until the view rests, and the part of a core that it takes then."""
+    """Return the kB loaded until the view rests, and the share of a core that the resting view uses."""
     with lab.context() as context:
         page, sizes = context.new_page(), list[int]()
         page.on("requestfinished", lambda request: sizes.append(request.sizes()["responseBodySize"]))

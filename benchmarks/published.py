@@ -1,13 +1,13 @@
-"""Other people's job files on the local cloud: which could start, which complete, and who refuses the others, and why?
+"""Published job files on the local cloud: which files could start, which complete, and why others are refused.
 
     python3 trainyard.py bench published DIR [--run] [--quick] [--json]
 
-DIR is a checkout of any repository. Each YAML file in DIR that says it is a job (its `$schema` or `type`, or a
-`command` with an `environment`) is submitted as the command line does, unchanged: first with --dry-run, and with --run
-for real, until its end. The limit of a refusal is the file's (a mistake, or something that is not beside it), the
-workspace's (an asset that nobody registered), this machine's (the network, or anything but Python packages), or
-Trainyard's. A run that is created and can't start counts as `broken_promises`. --quick takes the first three files;
-without DIR, the corpus of the tests.
+DIR is a checkout of any repository. Each YAML file in DIR that declares a job (by its `$schema` or `type`, or by a
+`command` with an `environment`) is submitted unchanged, as the command line does: first with --dry-run, and with --run
+for real, until its end. A refusal is attributed to the file (a mistake, or a file that is not beside it), to the
+workspace (an asset that is not registered), to this machine (the network, or anything except Python packages), or to
+Trainyard. A run that is created and can't start counts as `broken_promises`. --quick takes the first three files;
+without DIR, the corpus of the tests is used.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from local.cloud import Cloud, Options
 CORPUS = Path(__file__).resolve().parent.parent / "tests" / "e2e" / "corpus"
 CLUSTER, QUICK, AT_ONCE, WORDS = "cpu-cluster", 3, 2, 300
 PATIENCE, LOOK_SECONDS = 900.0, 1.0
-_ONE_AT_A_TIME = threading.Lock()  # files of one folder upload the same code, which may be created only once
+_ONE_AT_A_TIME = threading.Lock()  # files of one folder upload the same code, which can be created only once
 SCHEMAS = re.compile(
     r"/(commandJob|sweepJob|pipelineJob|parallelJob|sparkJob|autoMLJob\w*)\.schema\.json", re.IGNORECASE
 )
 KINDS = ("command", "sweep", "pipeline", "spark", "automl")
-# Whose limit a refusal states, by its words; the first that fits counts. Trainyard's own if none does.
+# The part responsible for a refusal, by its words. The first match counts; without a match it is Trainyard.
 WHOSE = (
     (
         "the workspace",
@@ -59,8 +59,8 @@ WHOSE = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one file: `state` is refused, could start, completed, failed or unfinished; `why` and `whose` are
-    the reason and the limit of any other end than the wanted one."""
+    """The result of one file. `state` is refused, could start, completed, failed or unfinished; `why` and `whose`
+    give the reason for an unwanted state, and the part that is responsible."""
 
     file: str
     state: str
@@ -79,14 +79,16 @@ class Outcome:
 
 
 def job_files(folder: Path) -> Iterator[Path]:
-    """The YAML files below the folder that are jobs, in order of their paths; components and assets are none."""
+    """Yield the YAML files below the folder that are jobs, in order of their paths. Components and assets are not
+    jobs."""
     for file in sorted(each for pattern in ("*.yml", "*.yaml") for each in folder.rglob(pattern)):
         if file.is_file() and is_job(file.read_text("utf-8", "replace")):
             yield file
 
 
 def is_job(text: str) -> bool:
-    """Whether the text of a YAML file describes a job. A text that is no YAML is a job if its `$schema` says so."""
+    """Return whether the text of a YAML file describes a job. A text that is not valid YAML is a job if it names a
+    job's `$schema`."""
     if SCHEMAS.search(text):
         return True
     try:
@@ -100,12 +102,12 @@ def is_job(text: str) -> bool:
 
 
 def whose_limit(why: str) -> str:
-    """Whose limit a refusal states: this machine's, the file's, or Trainyard's."""
+    """Return the part responsible for a refusal: the workspace, the file, this machine, or Trainyard."""
     return next((whose for whose, words in WHOSE if re.search(words, why, re.IGNORECASE)), "Trainyard")
 
 
 def tried(api: Api, folder: Path, file: Path, really: bool) -> Outcome:
-    """The outcome of the file: of a dry run, and then, if `really`, of its run."""
+    """Return the outcome of the file: of a dry run, and then, if `really`, of its run."""
     name = file.relative_to(folder).as_posix()
     try:
         with _ONE_AT_A_TIME:
@@ -126,7 +128,7 @@ def _refused(name: str, why: str) -> Outcome:
 
 
 def ended(api: Api, name: str, run: str) -> Outcome:
-    """The end of a run, for which the benchmark waits PATIENCE seconds before it cancels the run."""
+    """Return the outcome of a run. The benchmark waits PATIENCE seconds before it cancels the run."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         found: dict[str, Any] = api.get("runs", run)
@@ -140,7 +142,7 @@ def ended(api: Api, name: str, run: str) -> Outcome:
 
 
 def figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """The counts of a table: the files, those that could start and that completed, and the refused by whose limit."""
+    """Return the counts: files, files that could start, completed files, and refused files by responsible part."""
     return {
         "files": len(outcomes),
         "could_start": sum(each.could_start for each in outcomes),
@@ -151,7 +153,7 @@ def figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 
 def measure(folder: Path, files: Sequence[Path], really: bool) -> list[Outcome]:
-    """The outcome of each file on a cloud of its own, as it is shipped: its routes and its limits."""
+    """Return the outcome of each file on a new cloud with the default routes and limits."""
     outcomes = []
     with (
         tempfile.TemporaryDirectory() as home,

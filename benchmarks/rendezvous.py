@@ -1,25 +1,25 @@
-"""What a change of members costs an elastic run: joining, dying, outages, and the goodput of a whole trace.
+"""The cost of membership changes in an elastic run: joining, dying, outages, and the goodput of a whole trace.
 
     python3 trainyard.py bench rendezvous [--quick] [--only PART ...] [--torchft PYTHON] [--json] [--table FILE]
 
-join      seconds from the call of next_rendezvous in all nodes until it returned in the last, median, c10d and the
-          table in turn, calm and beside four processes that compute; requests of each node
-work      requests to the table for each node and second while nobody comes or goes; adds to one number a second by 8
-          threads; 100 nodes (threads of one process), for the number of requests
-kill      kill -9 of the first of the team and of the last to come, in turn, until an agent knows and until the last
-          survivor made a step; beside it torchft, with a Python that has it (--torchft); a SIGTERM
-outage    a minute without the table (refused, then silent); nodes that are stopped, until an agent knows and until the
-          last of the others made a step; a node that is stopped for a minute
-partition networks that are cut while the table is reached and all live, four nodes: seconds without a team that makes
-          steps, rounds, steps made again, seconds until all are back once it has healed, and the longest pause then;
-          beside c10d, and torchft (--torchft). Needs Linux and root
-trouble   kills, sleepers, a meeting point that is away, all killed: whether the training goes on, restarts, hangs or
-          fails; three nodes, in place, with torchrun, with c10d, and torchft (--torchft)
+join      median seconds from the call of next_rendezvous in all nodes until it has returned in the last node, c10d and
+          the table in turn, calm and beside four processes that compute; requests of each node
+work      requests to the table for each node and second without a membership change; additions a second to one number
+          by 8 threads; 100 nodes (threads of one process), for the number of requests
+kill      kill -9 of the first node of the team and of the newest node, in turn, until an agent knows and until the last
+          survivor made a step; torchft for comparison, with a Python that has torchft (--torchft); a SIGTERM
+outage    a minute without the table (refused, then silent); stopped nodes, until an agent knows and until the last of
+          the others made a step; a node that is stopped for a minute
+partition networks that are cut while every node lives and reaches the table, four nodes: seconds without a team that
+          makes steps, rounds, repeated steps, seconds until all nodes are back after the healing, and the longest pause
+          then; c10d and torchft (--torchft) for comparison. Needs Linux and root
+trouble   kills, sleeping nodes, a missing meeting point, all nodes killed: whether the training goes on, restarts,
+          hangs or fails; three nodes, in place, with torchrun, with c10d, and torchft (--torchft)
 goodput   examples/preemptions.json, or --trace FILE, faster by --speed: the share of wall time that ends in kept steps,
-          beside plain torchrun with c10d and restarts from the newest checkpoint
+          compared with plain torchrun with c10d, which restarts from the newest checkpoint
 
-The end is a table in Markdown. Without trouble it takes about 80 minutes on 2 cores. --timeline FILE.png draws one
-kill and measures nothing; --synthetic SEED prints a trace.
+The result is a table in Markdown. Without `trouble` the benchmark takes about 80 minutes on 2 cores. --timeline
+FILE.png draws one kill and measures nothing; --synthetic SEED prints a trace.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ TRACE = ROOT / "examples" / "preemptions.json"
 
 @dataclass(frozen=True)
 class Size:
-    """How much of everything. `trace` is in seconds of the trace."""
+    """The extent of every part. `trace` is in seconds of the trace."""
 
     join_nodes: tuple[int, ...] = (2, 4, 8, 16)
     rounds: int = 5
@@ -66,7 +66,7 @@ QUICK_PARTS = ("join", "work", "kill")
 
 @dataclass(frozen=True)
 class Given:
-    """What a part needs to know."""
+    """The inputs of a part."""
 
     account: azurite.Azurite
     size: Size
@@ -124,7 +124,7 @@ PARTS: dict[str, Callable[[Given], Iterator[Row]]] = {
 
 
 def markdown(found: dict[str, list[Row]]) -> str:
-    """A table for each part and each kind of its rows."""
+    """Return a Markdown table for each part and each kind of its rows."""
     parts = []
     for part, rows in found.items():
         for columns in dict.fromkeys(tuple(row) for row in rows):
@@ -151,7 +151,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def measured(given: Given, parts: Sequence[str], as_json: bool) -> dict[str, list[Row]]:
-    """The rows of each part; each is printed as soon as it is there."""
+    """Return the rows of each part; print each row as soon as it is measured."""
     found: dict[str, list[Row]] = {}
     for part in parts:
         began = time.monotonic()

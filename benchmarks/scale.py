@@ -1,10 +1,10 @@
-"""Ten thousand live runs, a thousand drops a minute, a million blobs, a million rows: how far one machine goes.
+"""Ten thousand live runs, a thousand drops a minute, a million blobs, a million rows: the scale of one machine.
 
     python3 trainyard.py bench scale [--quick] [--json] [--only PART ...] [--azurite]
 
 Everything runs in the local cloud's own parts, with Resource Manager's limits on the workspace (250 reads at once, 25 a
 second). The last line is one JSON object with the figures; with --json nothing else goes to standard output.
-`--azurite` sends the drops over Azurite's blobs, queues and tables instead of ours.
+`--azurite` sends the drops through Azurite's blobs, queues and tables instead of ours.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ Found = dict[str, Any]
 
 @dataclass(frozen=True)
 class Size:
-    """How much of everything; `drops` a minute, for so many `minutes`."""
+    """The extent of every part; `drops` a minute, for this many `minutes`."""
 
     live_runs: int = 10_000
-    hours: float = 4  # over which they were made
+    hours: float = 4  # in which the runs were made
     drops: int = 1_000
     minutes: float = 10
     blobs: int = 1_000_000
@@ -51,7 +51,7 @@ PARTS: dict[str, Callable[[Path, Size, bool], Found]] = {
 
 
 def figures(found: dict[str, Found]) -> Found:
-    """The figures by which versions are compared; null for a part that was not measured."""
+    """Return the figures for comparing versions; null for a part that was not measured."""
 
     def of(part: str, key: str) -> Any:
         return found.get(part, {}).get(key)

@@ -1,4 +1,4 @@
-"""Play schedule after schedule of tests/simulation, each from its own seed, and stop at the first that breaks a rule.
+"""Play random schedules of tests/simulation, each from its own seed, and stop at the first that breaks a rule.
 
 python3 trainyard.py bench schedules --seconds 600              as many as that time allows
 python3 trainyard.py bench schedules --seed 70000               beginning with this seed
@@ -36,7 +36,7 @@ def main(argv: list[str]) -> int:
     arguments = parser.parse_args(argv)
     if arguments.quick:
         arguments.seconds = 10.0
-    logging.disable(logging.CRITICAL)  # the app warns of every fault that is made here
+    logging.disable(logging.CRITICAL)  # the app would warn of every simulated fault
     with tempfile.TemporaryDirectory() as folder:
         trainers = trainers_folder(Path(folder))
         if arguments.replay is not None:

@@ -1,8 +1,8 @@
-"""What a storage account forgets when it is killed: blobs and rows that a client had a 201 for, and the oldest's age.
+"""What a killed storage account forgets: acknowledged (201) blobs and rows, and the age of the oldest lost one.
 
     python3 trainyard.py bench storage_kill [--quick] [--side azurite|ours|both] [--trials N] [--json]
 
-A client writes a blob and a row in turn; at a random moment the account gets SIGKILL and is started again on its data.
+A client writes a blob and a row in turn. At a random moment the account gets SIGKILL, and is restarted on its data.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from benchmarks._options import options
 from emulators.storage import services
 from emulators.testing import azurite
 
-LEAST_SECONDS, MOST_SECONDS = 6.0, 13.0  # of writing before the kill; Azurite saves every five
+LEAST_SECONDS, MOST_SECONDS = 6.0, 13.0  # seconds of writing before the kill; Azurite saves every five seconds
 PAUSE_SECONDS = 0.02
-Written = list[tuple[float, str]]  # when it was acknowledged, and its name
+Written = list[tuple[float, str]]  # the time of the acknowledgement, and the name
 
 
 class Account(Protocol):
@@ -45,7 +45,7 @@ SIDES: dict[str, Start] = {"azurite": azurite.start, "ours": services.start}
 
 
 def trial(start: Start, home: Path, seconds: float) -> dict[str, float]:
-    """Write for so long, kill, start again, and count what is missing."""
+    """Write for `seconds`, kill the account, start it again, and count the missing blobs and rows."""
     with start(home) as account:
         written = write(account, time.monotonic() + seconds)
         killed = time.monotonic()
@@ -76,7 +76,7 @@ def write(account: Account, until: float) -> Written:
 
 
 def there(account: Account) -> tuple[set[str], set[str]]:
-    """The names of the blobs and rows that are there; none if even container or table is gone."""
+    """Return the names of the existing blobs and rows; none if even the container or the table is gone."""
     blobs: set[str] = set()
     rows: set[str] = set()
     with (

@@ -1,9 +1,10 @@
-"""What one operation of the storage account costs: wall time, and processor time of the service and of its client.
+"""The cost of one operation of the storage account: wall time, and processor time of the service and of its client.
 
     python3 trainyard.py bench storage_services [--quick] [--side azurite|ours|both] [--queue N,N] ... [--json]
 
-Each operation is done by one client after the other: `raw` (http.client on one connection, under a shared access
-signature) and `sdk` (Microsoft's packages). The number after the operation is how much was there already.
+Each operation is done by two clients in turn: `raw` (http.client on one connection, under a shared access signature)
+and `sdk` (Microsoft's packages). The number after the operation is the number of messages, rows or blobs that already
+existed.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Server(Protocol):
 
 @dataclass(frozen=True)
 class Cost:
-    """Milliseconds of one operation; `there` is how many messages, rows or blobs there were."""
+    """Milliseconds of one operation; `there` is the number of messages, rows or blobs that already existed."""
 
     side: str
     operation: str
@@ -60,7 +61,7 @@ class Cost:
 
 
 class Raw:
-    """Requests to one service, on one connection, signed once."""
+    """Requests to one service on one connection, with one signature."""
 
     def __init__(self, endpoint: str, sas: str) -> None:
         url = urlsplit(endpoint)
@@ -72,7 +73,7 @@ class Raw:
         target = f"{self._path}/{path}{'&' if '?' in path else '?'}{self._sas}"
         try:
             answer = self._ask(method, target, body, headers or VERSION)
-        except ConnectionError:  # Azurite closes what was idle for 5 seconds
+        except ConnectionError:  # Azurite closes connections after 5 idle seconds
             self._connection.close()
             answer = self._ask(method, target, body, headers or VERSION)
         content = answer.read()
@@ -91,7 +92,7 @@ def raw(server: Server, service: str) -> Raw:
 
 
 def sas(name: str, key: str) -> str:
-    """An account's shared access signature for all three services and everything in them."""
+    """Return an account's shared access signature for all three services and everything in them."""
     lines = [name, "rwdlacup", "bqt", "sco", "", "2099-01-01T00:00:00Z", "", "http,https", "2021-12-02", "", ""]
     digest = hmac.digest(base64.b64decode(key), "\n".join(lines).encode(), "sha256")
     text = "sv=2021-12-02&ss=bqt&srt=sco&sp=rwdlacup&se=2099-01-01T00%3A00%3A00Z&spr=http%2Chttps"
@@ -99,7 +100,7 @@ def sas(name: str, key: str) -> str:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Processor seconds that a process has used so far, all its threads together."""
+    """Return the processor seconds that all threads of a process have used so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICK
 
@@ -111,7 +112,7 @@ class Meter:
     costs: list[Cost]
 
     def __call__(self, operation: str, there: int, client: str, work: Callable[[int], object], rounds: int) -> None:
-        """Do `work` some times and note what one time cost."""
+        """Do `work` several times, and record the mean cost of one time."""
         work(-1)
         wall, mine, theirs = time.perf_counter(), time.process_time(), cpu_seconds(self.server.pid)
         for number in range(rounds):
@@ -167,7 +168,7 @@ def tables(meter: Meter, sizes: list[int], rounds: int) -> None:
             while there < size:
                 if meter.side == "ours":
                     send("POST", "$batch", transaction(range(there, there + 100)), BATCH)
-                else:  # Azurite reads a transaction only as the package writes it
+                else:  # Azurite accepts a transaction only in the package's format
                     client.submit_transaction([("upsert", row(there + number)) for number in range(100)])
                 there += 100
             newest = "PartitionKey eq 'run' and RowKey ge 't!' and RowKey lt 't\"'"
@@ -196,7 +197,7 @@ def row(number: int, prefix: str = "t") -> dict[str, str]:
 
 
 def transaction(numbers: range) -> str:
-    """A change set that inserts these rows; the package would take ten times as long."""
+    """Return a change set that inserts these rows, because the package would take ten times as long."""
     head = "--changeset_1\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"
     head += "POST http://localhost/devstoreaccount1/bench HTTP/1.1\r\nContent-Type: application/json\r\n"
     head += "Accept: application/json;odata=minimalmetadata\r\nDataServiceVersion: 3.0\r\n\r\n"

@@ -1,17 +1,16 @@
-"""How good a sweep is after so many epochs, on problems of several families, beside other people's programs.
+"""The quality of a sweep after a number of epochs, on problems of several families, compared with other programs.
 
 python3 trainyard.py bench sweeps [--quick] [--surrogate FOLDER] [--seeds N] [--tasks N] [--json]
 
-A family says what each configuration would have told after each epoch. The players are the app's own sweep (bayesian,
-asha), random search, Optuna's TPE with Hyperband, and Syne Tune's ASHA (`pip install syne-tune`, if you want it). The
-regret is 0 for the best value that is known of a task, and 1 for the middle one of KNOWN random configurations. All
+A family gives the value that each configuration would have reported after each epoch. The players are the app's own
+sweep (bayesian, asha), random search, Optuna's TPE with Hyperband, and optionally Syne Tune's ASHA (`pip install
+syne-tune`). The regret is 0 for a task's best known value, and 1 for the median of KNOWN random configurations. All
 figures are means over tasks and seeds after a tenth, a quarter and two fifths of the epochs of random search, which has
-TRIALS whole trainings. `epochs_ratio` is the part of these epochs after which the sweep is as good as random search is
+TRIALS whole trainings. `epochs_ratio` is the share of these epochs after which the sweep is as good as random search is
 at its end, by the mean over the families.
 
-Three families are played: two surrogates of yahpo_data, where they lie in ../shared/data, and the functions of
-MF-Hartmann; then curves with chosen rank correlations, on which nothing was developed. --surrogate plays one or more
-other surrogates instead.
+The families: two surrogates of yahpo_data, if they are in ../shared/data; the functions of MF-Hartmann; and curves with
+chosen rank correlations, on which nothing was developed. --surrogate plays one or more other surrogates instead.
 """
 
 from __future__ import annotations
@@ -44,14 +43,14 @@ ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"
 TRIALS = 50  # of random search
 KNOWN = 300  # random configurations
-SHARES = (0.1, 0.25, 0.4)  # of random search's epochs; longer than that only random search is followed
+SHARES = (0.1, 0.25, 0.4)  # of random search's epochs; after the last share only random search continues
 MANY = 1000
 FEWER_MS = 50.0
-POINTS = 500  # at which a course is compared
+POINTS = 500  # numbers of epochs at which courses are compared
 
 
 def regrets(family: Family, players: Sequence[str], task: str, seeds: int, only_ends: bool) -> dict[str, Any]:
-    """For a task the regret of each player at POINTS numbers of epochs, one row for each seed."""
+    """Return, for a task, the regret of each player at POINTS numbers of epochs, one row for each seed."""
     whole = TRIALS * family.epochs
     sweep = family.sweep(task)
     known = np.array([family.curve(task, _configuration(family, task, number)) for number in range(KNOWN)])
@@ -78,7 +77,7 @@ def _configuration(family: Family, task: str, number: int) -> dict[str, Any]:
 
 
 def measure(family: Family, players: Sequence[str], seeds: int, pool: ProcessPoolExecutor, only_ends: bool) -> Any:
-    """The mean regret of each player at POINTS numbers of epochs, and its standard error at SHARES."""
+    """Return the mean regret of each player at POINTS numbers of epochs."""
     count = len(family.tasks)
     columns = ([family] * count, [players] * count, family.tasks, [seeds] * count, [only_ends] * count)
     of_tasks = list(pool.map(regrets, *columns))
@@ -90,14 +89,15 @@ def at_shares(course: np.ndarray[Any, Any]) -> list[float]:
 
 
 def ratio(means: Sequence[dict[str, Any]]) -> float:
-    """After which part of random search's epochs the mean of the families is as good; infinite if never."""
+    """Return the share of random search's epochs after which the mean of the families is as good; infinite if
+    never."""
     ours, random = (np.mean([family[name] for family in means], axis=0) for name in ("ours", "random"))
     there = np.flatnonzero(ours[: round(SHARES[-1] * POINTS)] <= random[-1])
     return float(there[0] + 1) / POINTS if len(there) else math.inf
 
 
 def families(folders: Sequence[Path], fidelity: str, index: int | None, maximize: bool) -> list[Family]:
-    """The families to play; those whose data is absent are named and left out."""
+    """Return the families to play; a family without its data is named in a message and left out."""
     if folders:
         return [Surrogate(folder, fidelity, index or 0, maximize) for folder in folders]
     found: list[Family] = []
@@ -110,7 +110,7 @@ def families(folders: Sequence[Path], fidelity: str, index: int | None, maximize
 
 
 def deciding(family: Family, times: int) -> dict[str, float]:
-    """How many milliseconds of a core one look decides, with many trials."""
+    """Return the milliseconds of CPU time that one check takes to decide, with many trials."""
     task = family.tasks[0]
     sweep = replace(family.sweep(task), sampling=BAYESIAN, stopping=Stopping(ASHA))
     drawn = [sampling._at_random(sweep, number) for number in range(MANY)]
@@ -133,7 +133,7 @@ def deciding(family: Family, times: int) -> dict[str, float]:
 
 
 def looking(times: int) -> dict[str, float]:
-    """How many milliseconds of a core one whole look at a sweep of as many trials takes, on stores in memory."""
+    """Return the milliseconds of CPU time of one whole check of a sweep with as many trials, on stores in memory."""
     took = []
     with tempfile.TemporaryDirectory() as folder:
         world = lab.new_world(Path(folder))
@@ -195,7 +195,7 @@ def show(title: str, means: dict[str, Any]) -> None:
 
 
 def summary(means: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The figures for --json. The best other is, at each share, the best of the programs of others."""
+    """Return the figures for --json. At each share, `best_other` is the smallest regret of the other programs."""
     parts = {}
     for name, family in means.items():
         others = [at_shares(course) for player_name, course in family.items() if player_name not in ("ours", "random")]

@@ -1,12 +1,12 @@
-"""What is exported to Application Insights: records, spans, metrics and bytes of a start, a drop and an idle hour.
+"""The export to Application Insights: records, spans, metrics and bytes of a start, a drop and an idle hour.
 
     python3 trainyard.py bench telemetry [--quick] [--json]
 
-The local cloud's host and worker log and export what Microsoft's do (emulators/host/exporting.py says what they leave
-out), to a local ingestion endpoint. The idle hour is extrapolated: twelve pairs of the timers' calls, the mean of the
-measured pairs, and sixty times the measured idle minute. The pairs are called by /admin, not by the clock; metrics
-are exported every five seconds instead of once a minute, with at least two exports between two pairs, so a pair has as
-many as in Azure. Bytes are those of the items as JSON, which Azure bills.
+The local cloud's host and worker log and export what Microsoft's host and worker do (emulators/host/exporting.py lists
+the omissions), to a local ingestion endpoint. The idle hour is extrapolated: twelve pairs of the timers' calls, the
+mean of the measured pairs, and sixty times the measured idle minute. The pairs are called through /admin, not by the
+clock. Metrics are exported every five seconds instead of once a minute, with at least two exports between two pairs, so
+a pair has as many as in Azure. Bytes are those of the items as JSON, which Azure bills.
 
 Targets: at most 20 records and spans for a start, 40 for a drop, 100 for an idle hour.
 """
@@ -34,13 +34,13 @@ from shared.runs.ports import RunFilter
 NEVER = "0 0 0 1 1 *"
 PAIRS, QUICK_PAIRS = 6, 2
 IDLE_SECONDS, QUICK_SECONDS = 120.0, 20.0
-EXPORTED_SECONDS = 16.0  # until everything was exported: batches of spans and records wait five seconds
+EXPORTED_SECONDS = 16.0  # until everything is exported: batches of spans and records wait five seconds
 TIMERS = ("reconcile_timer", "scaling_timer")
 PAIRS_AN_HOUR = 12
 PATIENCE = 90.0
 SETTINGS = {
     "PYTHON_ENABLE_OPENTELEMETRY": "false",
-    "APPLICATIONINSIGHTS_STATSBEAT_DISABLED_ALL": "true",  # goes to Microsoft, and not into the account's own data
+    "APPLICATIONINSIGHTS_STATSBEAT_DISABLED_ALL": "true",  # sent to Microsoft, and not part of the account's data
     "OTEL_METRIC_EXPORT_INTERVAL": "5000",
     "AzureFunctionsJobHost__extensions__queues__maxPollingInterval": "00:00:04",
 }
@@ -54,7 +54,7 @@ def measure(home: Path, pairs: int, idle_seconds: float, settings: dict[str, str
         with running(
             home, Plan({"queued_seconds": 0.0, "running_seconds": 2.0}, reconcile=NEVER, app_env=env)
         ) as cloud:
-            _drop(cloud, "before")  # the assets are registered, and everything was imported once
+            _drop(cloud, "before")  # registers the assets, and imports everything once
             _call_timers(cloud)
             found = {
                 "start": _counted(taken, lambda: _start(cloud)),
@@ -70,7 +70,7 @@ def measure(home: Path, pairs: int, idle_seconds: float, settings: dict[str, str
 
 
 def _counted(taken: Ingestion, act: Any) -> Counter[str]:
-    """What is exported because of `act`."""
+    """Return the counts of the items that are exported because of `act`."""
     time.sleep(EXPORTED_SECONDS)
     before = len(taken.items)
     act()
@@ -79,13 +79,13 @@ def _counted(taken: Ingestion, act: Any) -> Counter[str]:
 
 
 def _start(cloud: ScaleCloud) -> None:
-    """A host starts, and answers its first request."""
+    """Restart the host, and wait for its first answer."""
     cloud.restart_host()
     urllib.request.urlopen(f"{cloud.api}/health", timeout=30).read()
 
 
 def _drop(cloud: ScaleCloud, name: str) -> None:
-    """A drop of one file and a marker becomes a run, which is archived."""
+    """Upload a drop of one file and a marker, and wait until its run is archived."""
     with ContainerClient.from_connection_string(cloud.connection_string, places.DROPS_CONTAINER) as container:
         container.upload_blob(f"noop/{name}/1.bin", name.encode())
         container.upload_blob(f"noop/{name}/_SUCCESS", b"")

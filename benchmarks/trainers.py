@@ -1,15 +1,14 @@
-"""Our trainers next to the well-known script for the same job, in turn: speed, and time to a goal, as ratios.
+"""Our trainers compared with the well-known script for the same job: ratios of speed, and of time to a goal.
 
     python3 trainyard.py bench trainers [--quick] [--pairs N] [--json] [--where] [NAME ...]
 
-Target: at least 1.0 everywhere. The peers are in benchmarks/peers/. Both get the same data, model, batch size,
-optimiser, rates, seed, number of processes, and one thread each without loader workers. A pair is our run and then the
-peer's; a ratio is the median over the pairs, and above 1 where ours is faster.
+Target: at least 1.0 everywhere. The peers are in benchmarks/peers/. Both sides get the same data, model, batch size,
+optimiser, rates, seed and number of processes, with one thread each and without loader workers. A pair is our run and
+then the peer's; a ratio is the median over the pairs, and above 1 where ours is faster.
 
-Speed is that between rows of metrics.jsonl in one epoch, without the first fifth; time to the goal is that from the
-start of the command. Each is taken by the clock on the wall, and by the CPU time of the processes (on Linux), which is
-what the former would be if nothing else ran on the machine. --where shows instead what ten steps of each spend their
-time on.
+Speed is measured between rows of metrics.jsonl in one epoch, without the first fifth; time to the goal is measured from
+the start of the command. Both are measured by wall time and by the CPU time of the processes (on Linux). The CPU time
+equals the wall time of an otherwise idle machine. --where instead shows how ten steps of each side spend their time.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ tokenizer.save(str(folder / text.TOKENIZER))
 class Case:
     """One comparison. `goal` is a metric and the value to reach, or None for the end, with all its tests.
 
-    `both`, `ours` and `peer` are options of the trainer and its peer.
+    `both` holds the options of both programs, `ours` those of the trainer, and `peer` those of its peer.
     """
 
     trainer: str
@@ -83,7 +82,7 @@ CASES = (
         trainer="transfer",
         data="hymenoptera_data",
         both="--epochs 3 --batch-size 32 --lr 0.02 --backbone resnet18 --image-size 96 --log-interval 2",
-        goal=None,  # from new weights, little is learned of 245 images in three epochs
+        goal=None,  # from new weights, a model learns little from 245 images in three epochs
         per_step=32,
         ours="--weights none --no-export --input-dir DATA",
     ),
@@ -91,7 +90,7 @@ CASES = (
         trainer="detection",
         data="coco-tiny",
         both="--epochs 3 --batch-size 4 --backbone resnet18 --min-size 128 --max-size 160 --log-interval 2",
-        goal=None,  # nor of 32
+        goal=None,  # nor from 32 images
         per_step=4,
         ours="--optimizer adamw --lr 6e-4 --clip-norm 0 --test-every 9 --no-script --data DATA",  # --lr for 16 images
         peer="--lr 3e-4 --data DATA",
@@ -111,7 +110,7 @@ QUICK = ["detection"]  # the shortest
 
 
 def prepare(case: Case, home: Path) -> Path:
-    """The data that both sides read; theirs for MNIST is unpacked, as torchvision keeps it."""
+    """Return the data that both sides read. MNIST is unpacked for the peer, in torchvision's layout."""
     folder = home / case.trainer
     if case.trainer == "mnist" and not folder.exists():
         raw = folder / "MNIST" / "raw"
@@ -128,13 +127,14 @@ def prepare(case: Case, home: Path) -> Path:
 
 
 def environment() -> dict[str, str]:
-    """One thread per process; processes of this machine find each other without its name."""
+    """Return an environment with one thread per process, in which processes find each other without the machine's
+    name."""
     path = os.pathsep.join([str(ROOT), str(ROOT / "trainers")])
     return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
 
 
 def command(case: Case, ours: bool, data: Path, folder: Path, seed: int) -> list[str]:
-    """Module and arguments of one side."""
+    """Return the module and the arguments of one side."""
     module = f"{case.trainer}.train" if ours else f"benchmarks.peers.{case.trainer}"
     words = f"{case.both} {case.ours if ours else case.peer}".split()
     filled = [str(data) if word == "DATA" else word for word in words]
@@ -142,7 +142,7 @@ def command(case: Case, ours: bool, data: Path, folder: Path, seed: int) -> list
 
 
 def run(case: Case, ours: bool, data: Path, folder: Path, seed: int) -> dict[str, Any]:
-    """Train once and measure. A goal that was not reached is None."""
+    """Train once and measure. The figure of a goal that was not reached is None."""
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(case.processes)]
     argv = [sys.executable, *(launch if case.processes > 1 else []), "-m", *command(case, ours, data, folder, seed)]
     rows: list[dict[str, float]] = []
@@ -165,24 +165,24 @@ def run(case: Case, ours: bool, data: Path, folder: Path, seed: int) -> dict[str
 
 
 def new_rows(path: Path, known: int, pid: int) -> list[dict[str, float]]:
-    """The rows that came since the last look, with the CPU seconds that the processes have taken by now."""
+    """Return the rows written since the last call, with the CPU seconds that the processes have used so far."""
     lines = path.read_text().splitlines(keepends=True)[known:] if path.exists() else []
     return [{**json.loads(line), "cpu": cpu_seconds(pid)} for line in lines if line.endswith("\n")]
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time of a process and its children, also of ended ones, as far as Linux tells: 0 elsewhere."""
+    """Return the CPU time of a process and its children, including ended children. Linux only; 0 elsewhere."""
     children = Path(f"/proc/{pid}/task/{pid}/children")
     if not children.exists():
         return 0.0
     stats = (Path(f"/proc/{each}/stat").read_text() for each in (pid, *children.read_text().split()))
-    # man 5 proc: utime, stime, and the two of children that were waited for
+    # man 5 proc: utime, stime, cutime and cstime (the last two: of ended children)
     ticks = sum(sum(map(int, stat.rpartition(")")[2].split()[11:15])) for stat in stats)
     return round(ticks / os.sysconf("SC_CLK_TCK"), 2)
 
 
 def speed(case: Case, trained: list[dict[str, float]], clock: str) -> float | None:
-    """Images or tokens a second by that clock, in the stretches between two rows of training in one epoch."""
+    """Return images or tokens a second by this clock, measured between consecutive training rows of one epoch."""
     pairs = [(a, b) for a, b in itertools.pairwise(trained) if a["epoch"] == b["epoch"]]
     pairs = pairs[len(pairs) // 5 :]
     seconds = sum(b[clock] - a[clock] for a, b in pairs)
@@ -190,7 +190,7 @@ def speed(case: Case, trained: list[dict[str, float]], clock: str) -> float | No
 
 
 def goal_row(case: Case, rows: list[dict[str, float]]) -> dict[str, float] | None:
-    """The first row at which the goal is reached: a loss falls to it, anything else rises."""
+    """Return the first row that reaches the goal: a loss falls to the goal, any other metric rises to it."""
     if not case.goal:
         return rows[-1]
     metric, limit = case.goal
@@ -199,7 +199,7 @@ def goal_row(case: Case, rows: list[dict[str, float]]) -> dict[str, float] | Non
 
 
 def compare(case: Case, home: Path, pairs: int) -> dict[str, Any]:
-    """Ours and theirs in turn; the seed of the n-th pair is n."""
+    """Run our trainer and the peer in turn; the seed of the n-th pair is n."""
     data, sides = prepare(case, home), ("ours", "peer")
     runs: dict[str, list[dict[str, Any]]] = {side: [] for side in sides}
     for seed in range(1, pairs + 1):
@@ -219,13 +219,13 @@ def compare(case: Case, home: Path, pairs: int) -> dict[str, Any]:
 
 
 def ratio(above: list[dict[str, Any]], below: list[dict[str, Any]], name: str) -> float | None:
-    """The median of the pairs' ratios; None where a pair has no number."""
+    """Return the median of the pairs' ratios, or None if a pair lacks a number."""
     pairs = [(a[name], b[name]) for a, b in zip(above, below, strict=True)]
     return round(statistics.median(a / b for a, b in pairs), 2) if all(a and b for a, b in pairs) else None
 
 
 def where(case: Case, home: Path) -> dict[str, Any]:
-    """How the steps of both sides spend their time."""
+    """Return how the steps of both sides spend their time."""
     if case.processes > 1:
         return {"skipped": "profiles are of one process"}
     data, shares = prepare(case, home), {}
@@ -240,7 +240,7 @@ def where(case: Case, home: Path) -> dict[str, Any]:
 
 
 def table(results: dict[str, Any]) -> str:
-    """A line per trainer: ratios by the clock on the wall and by CPU time, and the medians behind the latter."""
+    """Return a line per trainer: ratios by wall time and by CPU time, and the medians of the latter."""
     lines = [f"{'ours : peer':15}{'speed':>6}{'by CPU':>8}{'goal':>7}{'by CPU':>8}  medians by CPU time"]
     for name, result in results.items():
         if "ours" not in result:
@@ -254,7 +254,7 @@ def table(results: dict[str, Any]) -> str:
 
 
 def middle(result: dict[str, Any], key: str) -> str:
-    """The medians of ours and the peer."""
+    """Return the medians of our runs and of the peer's runs."""
     numbers = [[run[key] for run in result[side] if run[key]] for side in ("ours", "peer")]
     return " : ".join(f"{statistics.median(values):,.0f}" if values else "-" for values in numbers)
 
@@ -285,7 +285,7 @@ def main(argv: list[str]) -> int:
 
 
 def measure(case: Case, home: Path, pairs: int) -> dict[str, Any]:
-    """Compare so many pairs, or profile for 0. Says why if it can't."""
+    """Compare this many pairs; 0 makes a profile instead. Returns the reason if the data is missing."""
     if not (DATA / case.data).exists():
         return {"skipped": f"{DATA / case.data} is not there"}
     return compare(case, home, pairs) if pairs else where(case, home)

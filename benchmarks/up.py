@@ -1,7 +1,7 @@
-"""How long the emulators alone, and the whole local cloud, take until they are ready: on a new folder, and again on it.
+"""Start times of the emulators alone and of the whole local cloud, on a new folder and again on the same folder.
 
-Cold is a folder without state or certificates; the machine's file cache is as it is. `cpu` is what all their processes
-had used by then, which other work on the machine changes less than the time.
+Cold means a folder without state or certificates; the machine's file cache is unchanged. `cpu` is the CPU time of all
+processes until ready, which depends less on other load than the wall time.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def median(measured: tuple[tuple[float, float], ...]) -> tuple[float, float]:
 
 
 def both(command: list[str]) -> tuple[tuple[float, float], tuple[float, float]]:
-    """A start on a new folder, and one on the state that it left: seconds, and CPU seconds of all processes."""
+    """Start on a new folder, and again on the resulting state. Returns the seconds, and the CPU seconds of all
+    processes."""
     with tempfile.TemporaryDirectory(prefix="bench-up-") as home:
         return ready(command, home), ready(command, home)
 

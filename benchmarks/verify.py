@@ -1,10 +1,11 @@
-"""How fast `verify` reads a signed model: GB/s of processor time and of the clock, beside OpenSSF's own program.
+"""How fast `verify` reads a signed model: GB/s of processor time and of wall time, compared with OpenSSF's own program.
 
 $ python3 trainyard.py bench verify
 $ python3 trainyard.py bench verify --mib 2048 --folder /mnt/disk
 
-It signs a folder of random weights (one large file, and as much in 16 smaller ones), reads it once so that the disk's
-cache holds it, then verifies it. A core's speed is bytes by processor seconds. --json prints one object.
+The benchmark signs a folder of random weights (one large file, and as many bytes in 16 smaller files), reads the folder
+once so that the disk cache holds it, and then verifies it. A core's speed is bytes divided by processor seconds. --json
+prints one object.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def main(argv: list[str]) -> int:
 
 
 def measure(home: Path, size: int) -> dict[str, Any]:
-    """Both programs on the same folder, each the best of three; theirs with the start of its process."""
+    """Measure both programs on the same folder, each as the best of three; the other program's time includes its
+    process start."""
     folder, signer = home / "model", signer_of(str(own_key(home)))
     write(folder / "models", size)
     digests = {p.relative_to(folder).as_posix(): digest(p) for p in folder.rglob("*") if p.is_file()}
@@ -83,7 +85,7 @@ def timed(folder: Path, key: bytes) -> dict[str, float]:
 
 
 def write(folder: Path, size: int) -> None:
-    """Half of it in one file, half in sixteen."""
+    """Write half of the bytes into one file, and half into sixteen files."""
     folder.mkdir(parents=True)
     block = os.urandom(1 << 20)
     for name, part in [("large", size // 2), *((f"part-{n:02}", size // 32) for n in range(16))]:

@@ -1,14 +1,14 @@
-"""Start one process of a Batch AI job on a node of Azure ML, with every variable that Batch AI gave to it.
+"""Start one process of a Batch AI job on a node of Azure ML, with every variable that Batch AI set.
 
     python batchai_launch.py scripts=PATH mounts=PATH ...       # where the job's inputs and outputs are
 
-Azure ML starts this once for each process. What to do comes as JSON in TRAINYARD_BATCHAI, written by
+Azure ML starts this script once for each process. The instructions are JSON in TRAINYARD_BATCHAI, written by
 shared/jobs/batchai/translate.py. The first process of a node lays out the mount roots and runs the job preparation,
-once; then each runs its old command line in a shell. The images of 2018 have Python 2.7, 3.5 or 3.6 as `python`: all of
-these run this file, so its types are comments, and nothing newer is used.
+once; then each process runs its original command line in a shell. The images of 2018 have Python 2.7, 3.5 or 3.6 as
+`python`. This file runs on all of these, so its types are comments, and it uses no newer feature.
 
-It stays one file: a job's command names it alone, so whoever takes the printed job to `az ml job create` with code of
-their own lays this one file beside it.
+The script is a single file because a job's command names this file alone. A user who submits the printed job with
+`az ml job create` only has to put this one file beside the code.
 """
 
 from __future__ import print_function
@@ -28,15 +28,15 @@ import time
 
 try:
     from typing import Any, Dict, Iterator, List, Optional
-except ImportError:  # Python 2.7, where comments are all that these are for
+except ImportError:  # Python 2.7, where only comments use these names
     pass
 
 SPEC = "TRAINYARD_BATCHAI"
-ROOT = ".batchai"  # in the working directory, which is the node's own
+ROOT = ".batchai"  # in the working directory, which belongs to the node
 MEETING_SECONDS = 3600.0  # the other nodes may still run their preparation
 POLL_SECONDS = 0.1
 SHOWN_DELETED = 10  # names of files
-PORT = 6105  # of the first node, where Azure ML names none: the one that it names for PyTorch
+PORT = 6105  # of the first node if Azure ML names no port: the port that Azure ML uses for PyTorch
 VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 NO_HOROVOD = """\
 import importlib, os, sys
@@ -54,8 +54,8 @@ except ImportError:
     )
 """
 
-# PyTorch's threads do not always survive the interpreter's end (torch 2.13, gloo): a script that has done its work then
-# dies of SIGABRT. A Python that comes to its end without an exception says so in a file of its process's number.
+# PyTorch's threads do not always survive the interpreter's shutdown (torch 2.13, gloo): a script that has done its work
+# then dies of SIGABRT. So a Python that ends without an exception writes a file named after its process id.
 AT_THE_END = """\
 import atexit, os, sys
 _here, _pid = os.path.dirname(os.path.abspath(__file__)), os.getpid()
@@ -70,7 +70,7 @@ def _over():
         open(os.path.join(os.path.dirname(_here), "over-{}".format(_pid)), "w").close()
 atexit.register(_over)
 """
-# On the local cloud all nodes are this one machine, which is somebody's own: what installs packages is shown, not run.
+# On the local cloud all nodes are this one machine, which belongs to its user: installers are shown, not run.
 LOCAL = "TRAINYARD_LOCAL_NODES"
 INSTALLERS = ("apt", "apt-get", "yum", "conda", "pip", "pip2", "pip3", "easy_install")
 SHOWN = """#!/bin/sh
@@ -117,7 +117,8 @@ def main(arguments):
 
 def native(value):
     # type: (Any) -> Any
-    """The value with texts as this Python's environment has them: Python 2.7 reads JSON as another type."""
+    """Return the value with its texts in this Python's own type, because Python 2.7 reads JSON texts as another
+    type."""
     if isinstance(value, dict):
         return {native(name): native(each) for name, each in value.items()}
     if isinstance(value, list):
@@ -144,7 +145,7 @@ def make(folder):
 
 def fixed_variables(spec, paths, root, process):
     # type: (Dict[str, Any], Dict[str, str], str, Process) -> Dict[str, str]
-    """The variables independent of the other nodes."""
+    """Return the variables that do not depend on the other nodes."""
     temp = os.path.join(root, "temp")
     gpus = str(len(glob.glob("/dev/nvidia[0-9]*")))
     found = {
@@ -175,15 +176,14 @@ def fixed_variables(spec, paths, root, process):
 
 def expanded(text, known):
     # type: (str, Dict[str, str]) -> str
-    """The text with known variables filled in; any other $ is left to the shell."""
+    """Return the text with known variables filled in; any other $ is left to the shell."""
     return VARIABLE.sub(lambda match: known.get(match.group(1) or match.group(2), match.group(0)), text)
 
 
 def host_variables(spec, process, everyone):
     # type: (Dict[str, Any], Process, List[Dict[str, Any]]) -> Dict[str, str]
-    """Variables about every node: hosts, a TensorFlow cluster, and the ranks in the names of torch and MPI's
-    programs.
-    """
+    """Return the variables about every node: hosts, a TensorFlow cluster, and the ranks under the names that torch
+    and MPI programs use."""
     hosts = [everyone[node * process.per_node]["host"] for node in range(process.nodes)]
     ranks = {
         ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"): process.rank,
@@ -205,13 +205,13 @@ def host_variables(spec, process, everyone):
 
 def worker_rank(number, process):
     # type: (int, Process) -> int
-    """Workers go round the nodes: no node has two workers before each has one."""
+    """Return a worker's rank. Ranks go round the nodes: no node has two workers before each node has one."""
     return number % process.nodes * process.per_node + number // process.nodes
 
 
 def tensorflow(variables, role, index):
     # type: (Dict[str, str], str, int) -> Dict[str, str]
-    """TF_CONFIG in Batch AI's form: worker 0 is told to be the master."""
+    """Return TF_CONFIG in Batch AI's form, in which worker 0 is the master."""
     cluster = {"worker": variables["AZ_BATCHAI_WORKER_HOSTS"].split(",")}
     if variables["AZ_BATCHAI_PS_HOSTS"]:
         cluster["ps"] = variables["AZ_BATCHAI_PS_HOSTS"].split(",")
@@ -231,7 +231,7 @@ def write_host_file(path, process, everyone):
 
 def prepared(spec, paths, root, process, variables):
     # type: (Dict[str, Any], Dict[str, str], str, Process, Dict[str, str]) -> None
-    """Lay out the node and run the job preparation, in the node's first process; the others wait."""
+    """Lay out the node and run the job preparation in the node's first process; the other processes wait."""
     if process.local:
         wait_for_note(root)
         return
@@ -259,7 +259,7 @@ def prepared(spec, paths, root, process, variables):
 
 def local_path(root):
     # type: (str) -> Dict[str, str]
-    """A PATH with stand-ins for installers at the begin."""
+    """Return a PATH that begins with stand-ins for installers."""
     folder = os.path.join(root, "installers")
     make(folder)
     programs = dict({name: SHOWN.replace("{name}", name) for name in INSTALLERS}, sudo=UNELEVATED)
@@ -272,7 +272,7 @@ def local_path(root):
 
 def lay_out(mount, paths, variables):
     # type: (Dict[str, Any], Dict[str, str], Dict[str, str]) -> None
-    """Make the folder of a mount: links to existing files, links to the run's own place for new files."""
+    """Make the folder of a mount: links to existing files, and links to the run's own folder for new files."""
     top = mount_folder(mount, variables)
     make(top)
     own = [path.split("/") for path in list(mount["writes"]) + list(mount["files"])]
@@ -293,9 +293,8 @@ def lay_out(mount, paths, variables):
 
 def link(source, folder, own):
     # type: (str, str, List[List[str]]) -> None
-    """Show the content of `source` in the folder, except for the run's own paths. Folders are made here, so that the
-    job's new files are seen, and kept; files are links.
-    """
+    """Show the content of `source` in the folder, except for the run's own paths. Folders are created, so that the
+    job's new files are found and kept; files are links."""
     make(folder)
     for entry in os.listdir(source):
         below = [path[1:] for path in own if path[0] == entry]
@@ -310,7 +309,7 @@ def link(source, folder, own):
 
 def links_in(top):
     # type: (str) -> List[str]
-    """The links below a folder: what a mount held when the job began."""
+    """Return the links below a folder: the files that a mount held when the job began."""
     paths = (os.path.join(folder, name) for folder, folders, names in os.walk(top) for name in folders + names)
     return sorted(os.path.relpath(path, top) for path in paths if os.path.islink(path))
 
@@ -322,7 +321,7 @@ def mount_folder(mount, variables):
 
 def keep_strays(spec, paths, root):
     # type: (Dict[str, Any], Dict[str, str], str) -> None
-    """Copy what was written into a mount outside of the known output folders."""
+    """Copy files that were written into a mount outside of the known output folders."""
     roots = {"AZ_BATCHAI_MOUNT_ROOT": os.path.join(root, "mounts")}
     roots["AZ_BATCHAI_JOB_MOUNT_ROOT"] = os.path.join(root, "job-mounts")
     with open(os.path.join(root, "links")) as listed:
@@ -370,10 +369,10 @@ def wait_for_note(root):
 
 
 class Meeting(object):
-    """Every process tells its address to the first process, at MASTER_ADDR:MASTER_PORT, before the training uses the
-    address.
+    """Exchanges the processes' addresses: every process sends its address to the first process, at
+    MASTER_ADDR:MASTER_PORT, before the training uses that address.
 
-    `everyone` has them by rank. `wait_for_all` returns when every process has come to its end, or is gone.
+    `everyone` holds the addresses by rank. `wait_for_all` returns when every process has ended or is gone.
     """
 
     def __init__(self, process):
@@ -407,7 +406,7 @@ class Meeting(object):
         everyone = [found[rank] for rank in range(self._process.world)]
         for connection in connections:
             connection.sendall((json.dumps(everyone) + "\n").encode())
-        for connection in connections:  # the other side closes first, so that the port is free at once
+        for connection in connections:  # the other side closes first, so the port is free at once
             connection.makefile("r").read()
             connection.close()
         return everyone
@@ -475,7 +474,7 @@ def run_role(spec, process, meeting, variables):
         status = watched(shell(lines[role], dict(variables, **tensorflow(variables, role, number))), root)
     if spec["servers"] and not status:
         meeting.wait_for_all()
-    if server:  # it serves for ever
+    if server:  # a server runs forever
         server.terminate()
         server.wait()
     return status
@@ -483,7 +482,7 @@ def run_role(spec, process, meeting, variables):
 
 def shell(line, variables, folder=None):
     # type: (str, Dict[str, str], Optional[str]) -> subprocess.Popen[bytes]
-    """Start the line in bash, which the old lines were written for, or in sh where there is none."""
+    """Start the line in bash, for which the old command lines were written, or in sh without bash."""
     root = os.path.dirname(variables["AZ_BATCHAI_MOUNT_ROOT"])
     places = [os.path.join(root, "shims"), os.environ.get("PYTHONPATH", "")]
     environ = dict(os.environ, **variables)
@@ -499,7 +498,7 @@ def bash():
 
 def watched(child, root):
     # type: (subprocess.Popen[bytes], str) -> int
-    """Wait for the child's end; a signal for this process ends the child."""
+    """Wait until the child ends; a signal for this process ends the child."""
     with passing_on(child):
         status = child.wait()
     if status == -signal.SIGABRT and os.path.exists(os.path.join(root, "over-{}".format(child.pid))):

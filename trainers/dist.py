@@ -78,7 +78,7 @@ def run(train: Train, place: Place) -> int:
     except KeyboardInterrupt:
         return last_line(place.rank, INTERRUPTED, "interrupted")
     except Exception as error:  # noqa: BLE001 (the outermost frame: whatever it was becomes the last line)
-        if stop.received:  # the others stopped first, and an exchange with them failed
+        if stop.received:  # the others stopped first, so an exchange with them failed
             return last_line(place.rank, STOPPED, "stopped: got SIGTERM")
         sys.stdout.flush()
         traceback.print_exc()
@@ -101,7 +101,7 @@ def run_in_rounds(train: TrainInRounds, place: Place) -> int:
     from elastic.worker import RunOver, Team
 
     end_with_the_launcher(os.environ)
-    node_facts.write(os.environ)  # each member is a job of its own
+    node_facts.write(os.environ)  # each member is a separate job
     team = Team.of(os.environ)
     assert team
     stop = StopRequest(team)
@@ -133,7 +133,7 @@ def _next_place(team: Team, place: Place, stop: StopRequest) -> Place:
 
     if stop.received:
         raise Stopped("got SIGTERM")
-    signal.signal(signal.SIGTERM, leave)  # nobody waits for this process, so it need not wait for a step
+    signal.signal(signal.SIGTERM, leave)  # no other process waits for this one, so it need not wait for a step
     try:
         at = team.meet(place.patience)
     finally:
@@ -147,7 +147,7 @@ def _one_round(train: TrainInRounds, here: Place, stop: StopRequest) -> str:
     try:
         return train(here, device_of(here), stop)
     except Exception as error:
-        traceback.clear_frames(error.__traceback__)  # they hold the model's wrapper, and with it the group
+        traceback.clear_frames(error.__traceback__)  # the frames hold the model's wrapper, and thereby the group
         if not here.team.lost_peer(error):
             raise
         if stop.received:
@@ -162,8 +162,9 @@ def _one_round(train: TrainInRounds, here: Place, stop: StopRequest) -> str:
 def _together(train: Train, place: Place, stop: StopRequest) -> str:
     """Train inside the process group, and leave the group after every object of the training is gone.
 
-    The order matters. DistributedDataParallel holds the group; if it is the last to let go, the group's destructor
-    joins gloo's threads while it keeps the interpreter's lock, which such a thread may wait for: the process hangs.
+    The order matters. DistributedDataParallel holds the group. If it is the last to release the group, the group's
+    destructor joins gloo's threads while it holds the interpreter's lock. Such a thread may wait for this lock, and
+    then the process hangs.
     """
     try:
         device = join(place)
@@ -171,7 +172,7 @@ def _together(train: Train, place: Place, stop: StopRequest) -> str:
         stop.watch(os.environ)
         return train(device, stop)
     except BaseException as error:
-        traceback.clear_frames(error.__traceback__)  # an error keeps the locals of `train`, and with them the model
+        traceback.clear_frames(error.__traceback__)  # an error keeps the locals of `train`, and thereby the model
         raise
     finally:
         stop.end()

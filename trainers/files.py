@@ -27,7 +27,7 @@ from data_checks.source import ARCHIVES, MARKERS, is_hidden
 MAX_BYTES = 4 * 2**30
 MAX_MEMBERS = 1_000_000
 CHUNK = 2**20
-# What a broken archive makes its reader raise; the last three are names that are both a file and a folder.
+# The errors that broken archives raise; the last three mean that a name is both a file and a folder.
 BROKEN = (
     *(tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError, NotImplementedError),
     *(FileExistsError, NotADirectoryError, IsADirectoryError),
@@ -36,10 +36,10 @@ BROKEN = (
 
 @contextmanager
 def opened(data: Path, max_bytes: int = MAX_BYTES) -> Iterator[Path]:
-    """Return a folder with the data set: `data` itself, or a temporary folder with its unpacked archive.
+    """Yield a folder with the data set: `data` itself, or a temporary folder with its unpacked archive.
 
-    An archive is given by its path or is the only file of the folder, markers aside. Each process unpacks for
-    itself. Raises DataError for a path that does not exist and for an archive that is broken or not safe to unpack.
+    An archive is given by its path, or is the only file of the folder apart from markers. Each process unpacks for
+    itself. Raises DataError for a path that does not exist, and for an archive that is broken or unsafe to unpack.
     """
     if not data.exists():
         raise DataError(f"{data}: expected a folder or an archive, found nothing")
@@ -83,8 +83,8 @@ class _Member:
 def unpack(archive: Path, folder: Path, max_bytes: int = MAX_BYTES) -> None:
     """Unpack a .zip, .tar, .tar.gz or .tgz into `folder`.
 
-    Raises DataError, before anything is written outside `folder` or beyond `max_bytes`, for names that lead out,
-    for links and devices, for passwords, for more than MAX_MEMBERS entries, and for a broken archive.
+    Raises DataError, before anything is written outside `folder` or beyond `max_bytes`, for names that lead out of the
+    folder, for links and devices, for passwords, for more than MAX_MEMBERS entries, and for a broken archive.
     """
     if not archive.name.lower().endswith(ARCHIVES):
         raise DataError(
@@ -156,7 +156,7 @@ def _inside(archive: Path, name: str, folder: Path) -> Path:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Return a temporary path beside `path`; the file replaces `path` when the block ends without an error."""
+    """Yield a temporary path beside `path`; the file replaces `path` when the block ends without an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:

@@ -1,8 +1,8 @@
 """The GPUs of this node: their expected number, their driver, and the reason why PyTorch can't use them.
 
 Azure ML's GPU nodes have NVIDIA's driver 535 (https://github.com/rapidsai/deployment/issues/719). A PyTorch built for a
-CUDA version that needs a newer driver finds no GPU there and gives no error: it would train on the processor, at the
-price of a GPU.
+CUDA version that needs a newer driver finds no GPU there and raises no error: the training would run on the processor,
+at the price of a GPU.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ from pathlib import Path
 
 import torch
 
-GPUS = "TRAINYARD_GPUS"  # how many a node of this job's VM size has; the app sets it
-LOCAL = (
-    "TRAINYARD_LOCAL_NODES"  # set on the nodes of the local cloud, which have this machine's GPUs whatever their size
-)
+GPUS = "TRAINYARD_GPUS"  # the number of GPUs of this job's VM size; set by the app
+LOCAL = "TRAINYARD_LOCAL_NODES"  # set on the nodes of the local cloud, which have this machine's GPUs
 NVIDIA = Path("/proc/driver/nvidia")
 # https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html
 LEAST_DRIVER = {11: 450, 12: 525, 13: 580}
@@ -34,13 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def choose(device: str, environ: Mapping[str, str], nvidia: Path = NVIDIA) -> None:
     """Hide the GPUs from PyTorch if `device` is cpu. Raises ValueError if the node has a GPU that PyTorch can't use."""
     if device == "cpu":
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # before the first question to CUDA, which reads it once
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # before the first call of CUDA, which reads it once
     elif (count := expected(environ, nvidia)) and not torch.cuda.is_available():
         raise ValueError(why_unused(count, driver(nvidia), torch.__version__, torch.version.cuda))
 
 
 def expected(environ: Mapping[str, str], nvidia: Path = NVIDIA) -> int:
-    """Return the number of GPUs of this node by the VM size or else by the driver; 0 outside Azure ML."""
+    """Return the number of GPUs of this node from the VM size, or else from the driver; 0 outside Azure ML."""
     if environ.get(LOCAL) or not environ.get("AZUREML_RUN_ID"):
         return 0
     told = environ.get(GPUS, "")

@@ -25,7 +25,7 @@ class Images:
 class Batch:
     """This process's share of a batch, on the device. `whole` is the size of the batch over all processes."""
 
-    pixels: Tensor  # float32 (N, channels, height, width); N may be 0 where there are more processes than images
+    pixels: Tensor  # float32 (N, channels, height, width); N may be 0 if there are more processes than images
     labels: Tensor  # int64 (N,)
     whole: int
     waited: float  # seconds until it was ready

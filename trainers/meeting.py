@@ -22,9 +22,9 @@ from ending import end_with_the_launcher
 if TYPE_CHECKING:
     from elastic.worker import Team
 
-# How long a process waits for the others, to meet and in every exchange after that. Nodes of a cluster start
-# minutes apart; a peer that is silent for longer than this is taken for dead. A process that is killed closes its
-# connections, which its peers see at once; only a node that loses its power or its network is silent.
+# How long a process waits for the others, at the meeting and in every later exchange. Nodes of a cluster start minutes
+# apart; a peer that is silent for longer counts as dead. A killed process closes its connections, which its peers
+# notice at once; only a node that loses its power or its network is silent.
 PATIENCE = timedelta(minutes=30)
 
 
@@ -39,7 +39,7 @@ class Place:
     backend: str
     patience: timedelta = PATIENCE
     round: int = 0  # counts the teams of an elastic run
-    team: Team | None = None  # the way to the agent, where this process outlives the teams it works in
+    team: Team | None = None  # the connection to the agent, if this process outlives its teams
 
     def new_group(self) -> dist.ProcessGroup:
         """Return a second gloo group of all processes, for use by a separate thread."""
@@ -52,7 +52,7 @@ class Place:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add --world-size, --rank, --dist-url, --dist-backend, --dist-timeout and --device.
 
-    torchrun and Azure ML need none of them.
+    torchrun and Azure ML need none of these flags.
     """
     gpu.add_arguments(parser)
     group = parser.add_argument_group("distributed", "by default from the environment that torchrun and Azure ML set")
@@ -70,10 +70,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def place(args: argparse.Namespace, environ: Mapping[str, str]) -> Place:
-    """Return the place of this process, from arguments and environment. Raises ValueError, with flag and variable, for
-    a contradiction.
+    """Return the place of this process, from arguments and environment. Raises ValueError, naming the flag and the
+    variable, for a contradiction.
 
-    It raises ValueError too if this node has a GPU that PyTorch can't use, unless the processor is asked for.
+    It also raises ValueError if this node has a GPU that PyTorch can't use, unless `--device cpu` is given.
     """
     gpu.choose(args.device, environ)
     world_size = args.world_size if args.world_size is not None else _number(environ, "WORLD_SIZE", 1)
@@ -111,7 +111,7 @@ def join(place: Place) -> torch.device:
         node_facts.write(os.environ)
     if _meeting_host(place) in ("127.0.0.1", "localhost"):
         _stay_on_loopback()
-    # NCCL cannot move CPU tensors: the stop flag and the host names travel over gloo, and never wait for a GPU.
+    # NCCL cannot move CPU tensors, so the stop flag and the host names use gloo, and never wait for a GPU.
     backend = "cpu:gloo,cuda:nccl" if place.backend == "nccl" else place.backend
     rank, world_size, patience = place.rank, place.world_size, place.patience
     if world_size == 1:
@@ -127,9 +127,9 @@ def join(place: Place) -> torch.device:
 def _store_of_torchrun(place: Place, environ: Mapping[str, str]) -> dist.Store:
     """Return the store of torchrun's agent, under a prefix agreed on by only these processes.
 
-    torchrun 2.13 keeps one store over all restarts and adds no prefix of its own, so workers that were started again
-    would find the addresses of those that died, and wait for them until `patience` ends. No variable that torchrun
-    sets tells one start from the next in all agents alike: a change of members doesn't count as a restart.
+    torchrun 2.13 keeps one store over all restarts and adds no prefix of its own. Restarted workers would find the
+    addresses of dead workers, and wait for them until `patience` ends. No variable of torchrun distinguishes two starts
+    in all agents alike, because a change of members does not count as a restart.
     """
     host, port = environ["MASTER_ADDR"], int(environ["MASTER_PORT"])
     store = dist.TCPStore(host, port, is_master=False, timeout=place.patience)
@@ -144,7 +144,7 @@ def _store_of_torchrun(place: Place, environ: Mapping[str, str]) -> dist.Store:
         if time.monotonic() > deadline:
             raise TimeoutError(f"ranks {sorted(missing)} did not come within {place.patience.total_seconds():.0f} s")
         for rank in [rank for rank in missing if store.check([f"hello/{rank}"])]:
-            store.set(f"prefix-for/{store.get(f'hello/{rank}').decode()}", mine)  # may still answer one that died
+            store.set(f"prefix-for/{store.get(f'hello/{rank}').decode()}", mine)  # may still answer a dead process
         missing -= {rank for rank in missing if store.check([f"{mine}/has/{rank}"])}
         time.sleep(0.01)
     return dist.PrefixStore(mine, store)
@@ -165,8 +165,8 @@ def _stay_on_loopback() -> None:
 def device_of(place: Place) -> torch.device:
     """Return this process's device: one GPU of this host, or a fair share of the host's cores.
 
-    PyTorch takes all cores in every process. Two processes of one host then run twice as many threads as there
-    are cores, and each step takes several times as long. OMP_NUM_THREADS takes precedence.
+    By default PyTorch uses all cores in every process. Two processes of one host then run twice as many threads as
+    there are cores, and each step takes several times as long. OMP_NUM_THREADS takes precedence.
     """
     hosts: list[str] = [""] * place.world_size
     dist.all_gather_object(hosts, socket.gethostname())

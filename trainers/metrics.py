@@ -22,11 +22,11 @@ import dist
 import torch
 from files import replacing
 
-# How long the end of a training waits for rows on their way to MLflow. After a failure or a stop others wait for it to
-# be gone.
+# Seconds for which the end of a training waits for rows on their way to MLflow. After a failure or a stop the wait is
+# shorter, because other processes wait for this process to end.
 LAST_ROWS_SECONDS, LAST_ROWS_SECONDS_AFTER_ERROR = 20.0, 2.0
 
-# A row has some 300 bytes. So many are enough for an epoch's log lines, and for a disk that is full for a while.
+# A row has about 300 bytes. This number covers an epoch's log lines, and a disk that is full for a while.
 ROWS_IN_MEMORY = 1000
 
 
@@ -65,13 +65,13 @@ class Metrics:
         self._mlflow = MLflow(environ) if writes and _wants_mlflow(environ) else None
         self._rows = self._step = 0
         self._recent: deque[str] = deque(maxlen=ROWS_IN_MEMORY)  # the lines of the newest rows
-        self._in_file: int | None = 0  # rows; None if what is there has to be looked at first
+        self._in_file: int | None = 0  # rows; None if the file must be read first
         self._failing = False
 
     def write(self, step: int, epoch: int, **values: float) -> None:
         """Add one row. A value of nan or infinity raises ValueError in every process.
 
-        A row that can't be written is reported, and written with a later one.
+        If a row can't be written to the file, the problem is logged, and the row is written with a later one.
         """
         if unfit := [name for name, value in values.items() if not math.isfinite(value)]:
             raise ValueError(f"{unfit[0]} is {values[unfit[0]]} at step {step}")
@@ -133,8 +133,7 @@ class Metrics:
         return self._file
 
     def _board(self) -> Any:
-        """Return TensorBoard's writer, which hides older events of repeated steps, or None if TensorBoard isn't
-        installed."""
+        """Return TensorBoard's writer, which hides older events of repeated steps, or None without TensorBoard."""
         if not self._tensorboard:
             try:
                 tensorboard = importlib.import_module("torch.utils.tensorboard")
@@ -149,7 +148,7 @@ class Metrics:
     def state_dict(self) -> dict[str, int]:
         """Return the number of rows and the step of the last row."""
         self._put_down()
-        self._close_file()  # a mounted container gets a file when it is closed
+        self._close_file()  # a mounted container receives a file on close
         return {"rows": self._rows, "step": self._step}
 
     def live_state_dict(self) -> dict[str, Any]:
@@ -175,7 +174,7 @@ class Metrics:
             return
         try:
             self._file.close()
-        except OSError:  # told when the next row is written
+        except OSError:  # reported when the next row is written
             self._in_file = None
         self._file = None
 
@@ -215,7 +214,7 @@ class MLflow:
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        self._given = "MLFLOW_RUN_ID" in environ  # then whoever made the run also ends it
+        self._given = "MLFLOW_RUN_ID" in environ  # then the creator of the run also ends it
         self._rows: queue.Queue[tuple[dict[str, float], int] | str] = queue.Queue()
         self._thread = threading.Thread(target=self._send, name="mlflow", daemon=True)
         self._thread.start()
@@ -235,7 +234,7 @@ class MLflow:
         try:
             mlflow = importlib.import_module("mlflow")
         except ImportError:
-            if not self._given:  # Azure ML sets the address for every job; its user asked for nothing
+            if not self._given:  # Azure ML sets the address for every job; the user did not ask for MLflow
                 _note("MLFLOW_TRACKING_URI is set, but mlflow is not installed: metrics are not sent there")
             return
         try:

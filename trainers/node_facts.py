@@ -34,8 +34,8 @@ def write(environ: Mapping[str, str]) -> None:
 
 
 def facts() -> dict[str, Any]:
-    """Return Python, system, processor, GPUs with driver and CUDA version, and of every installed package its version,
-    its licence as the package states it, and the SHA-256 of its list of files (RECORD)."""
+    """Return Python, system, processor, GPUs with driver and CUDA version, and for every installed package its
+    version, its licence as the package states it, and the SHA-256 of its list of files (RECORD)."""
     installed = sorted(
         ((each.metadata["Name"], each) for each in metadata.distributions() if each.metadata["Name"]),
         key=lambda pair: pair[0].lower(),
@@ -60,7 +60,8 @@ def facts() -> dict[str, Any]:
 
 
 def licence(about: Any) -> str:
-    """Return a package's licence: its SPDX expression, else its classifiers, else the first line of its own words."""
+    """Return a package's licence: its SPDX expression, else its classifiers, else the first line of its licence
+    text."""
     if expression := about.get("License-Expression"):
         return str(expression)[:200]
     classifiers = [str(each) for each in about.get_all("Classifier") or [] if str(each).startswith("License ::")]

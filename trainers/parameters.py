@@ -1,7 +1,7 @@
 """The flags of a trainer, from the trainer's parameters.json.
 
 parameters.json is a JSON Schema. It is the only place that declares each parameter's type, range, default and help
-text: Trainyard checks job files and requests against it before a job starts, and the web page makes a form from it.
+text. Trainyard checks job files and requests against it before a job starts, and the web page builds a form from it.
 `batch_size` becomes the flag --batch-size. A parameter with the pattern ^auto$ may be left to the trainer; its setting
 is then None.
 """

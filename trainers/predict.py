@@ -4,11 +4,11 @@
     $ python predict.py MODELS sentences.txt
     $ python predict.py MODELS --picture out.png *.jpg
 
-MODELS is the output folder of a training (model.json and what it names), of any of the trainers here. Images for mnist,
-cifar_elastic, transfer and detection; for bert text files whose [MASK] is to be guessed, a sentence on each line. One
-line of JSON for each file, or [MASK]: `{"file", "guesses": [{"label", "score", "box"}]}`, the likeliest first. A folder
-stands for the files in it; those that are no images, or texts, are named on standard error and skipped.
---picture draws the images too, with their class or their boxes.
+MODELS is the output folder of a training (model.json and the files that it names), of any of the trainers here. mnist,
+cifar_elastic, transfer and detection take images; bert takes text files with a sentence on each line, and guesses each
+[MASK]. The output is one line of JSON for each file or [MASK]: `{"file", "guesses": [{"label", "score", "box"}]}`, the
+likeliest guess first. A folder stands for the files in it; files that are not images, or not text, are named on
+standard error and skipped. --picture also draws the images, with their class or their boxes.
 
 Exit codes: 0 done, 2 a file or the model can't be used.
 """
@@ -41,7 +41,7 @@ Predict = Callable[
 TRAINERS = ("mnist", "cifar_elastic", "transfer", "detection", "bert")
 MOST = 3  # guesses of one picture
 MOST_BOXES = 20
-SKIPPED = "skipped: "  # before what is said of a file of a folder that can't be read
+SKIPPED = "skipped: "  # prefix of a message about an unreadable file of a folder
 SURE = 0.3  # boxes with a lower score are left out
 
 
@@ -79,7 +79,7 @@ def _mnist(folder: Path, facts: dict[str, Any]) -> Predict:
     def guess(file: Path) -> Iterator[tuple[str, list[Guess]]]:
         with _image(file) as image:
             pixels = pil_to_tensor(image.convert("L").resize((idx.SIDE, idx.SIDE)))
-        if pixels[:, [0, -1], :].float().mean() > 127:  # digits are bright on dark; paper is the other way round
+        if pixels[:, [0, -1], :].float().mean() > 127:  # digits are bright on dark; paper is dark on bright
             pixels = 255 - pixels
         yield str(file), _classes(net.eval()(normalise(pixels[None], *scale)), facts["classes"])
 
@@ -90,7 +90,7 @@ def _cifar(folder: Path, facts: dict[str, Any]) -> Predict:
     from cifar_elastic.pixels import Normalised
     from cifar_elastic.resnet import ResNet18
 
-    # Not the exported program: whoever wrote that decides what loading it runs here.
+    # Not the exported program, because loading it runs code that its author chose.
     normalised = Normalised(torch.zeros(3), torch.ones(3))
     net = nn.Sequential(normalised, ResNet18(len(facts["classes"]), facts["training"]["width"]))
     net.load_state_dict(warm_start.weights(folder))
@@ -163,7 +163,7 @@ def _bert(folder: Path) -> Predict:
                 raise DataError(
                     f"{file}: expected {tokenizer.mask_token} in the first {most} tokens of {line[:60]!r}, found none"
                 )
-            for shares in net(read).logits[0, gaps].softmax(1):  # a row for each [MASK] of the line
+            for shares in net(read).logits[0, gaps].softmax(1):  # one row for each [MASK] of the line
                 best = shares.topk(MOST)
                 guesses = zip(best.indices.tolist(), best.values.tolist(), strict=True)
                 yield line, [{"label": tokenizer.decode([token]), "score": share} for token, share in guesses]

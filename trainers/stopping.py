@@ -40,7 +40,7 @@ class StopRequest:
 
     def __init__(self, team: Team | None = None) -> None:
         self.received = False
-        self._save_soon = False  # in all processes alike: a node is to go
+        self._save_soon = False  # equal in all processes: a node will be removed
         self._team = team
         self._announced = False
         self._watch: EvictionWatch | None = None
@@ -50,14 +50,14 @@ class StopRequest:
         signal.signal(signal.SIGTERM, self._note)
 
     def watch(self, environ: Mapping[str, str]) -> None:
-        """Start asking for announced evictions, in one process of each node."""
+        """Start polling for announced evictions, in one process of each node."""
         if environ.get("LOCAL_RANK", "0") == "0":
             from elastic import eviction
 
             self._watch = eviction.watch(environ, self._hear)
 
     def end(self) -> None:
-        """Stop asking for announced evictions."""
+        """Stop polling for announced evictions."""
         if self._watch:
             self._watch.stop()
 
@@ -68,14 +68,15 @@ class StopRequest:
         self.received = True
 
     def check(self, step: int) -> None:
-        """Raise Stopped in every process if any process has received SIGTERM. Every process must call this method
-        at every step.
+        """Raise Stopped in every process if any process has received SIGTERM. Every process must call this method at
+        every step.
 
-        In a team those that got none raise RoundEnded then, and all do when members come or go.
+        In a team, processes without a SIGTERM raise RoundEnded instead, and all processes raise RoundEnded when members
+        join or leave.
         """
         if self._team:
             return self._check_team(self._team, step)
-        # Two numbers per step: 0.2 ms between two processes of one machine. On the CPU even where training is on a GPU.
+        # Two numbers per step: 0.2 ms between two processes of one machine. On the CPU even if the training uses a GPU.
         me, announced = dist.get_rank() + 1, self._announced
         flags = torch.tensor([me if self.received else 0, me if announced else 0])
         dist.all_reduce(flags, op=dist.ReduceOp.MAX)
@@ -83,7 +84,7 @@ class StopRequest:
         if by:
             raise Stopped(f"rank {by - 1} got SIGTERM; {step} steps were done")
         if announced:
-            self._announced = False  # all know it now
+            self._announced = False  # all processes know it now
         if going == me:
             write_line(
                 f"rank {me - 1}: Azure takes this node away soon; a checkpoint is due at step {step}", sys.stdout

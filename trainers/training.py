@@ -95,7 +95,7 @@ def read(parser: argparse.ArgumentParser, kind: type[S], argv: Sequence[str] | N
     with exit code 2."""
     args = parser.parse_args(argv)
     try:
-        place = dist.place(args, os.environ)  # first: it decides which GPUs there are
+        place = dist.place(args, os.environ)  # first, because it decides which GPUs are visible
         return kind.of(args), place
     except ValueError as error:
         parser.error(str(error))
@@ -105,7 +105,7 @@ def read(parser: argparse.ArgumentParser, kind: type[S], argv: Sequence[str] | N
 class Training:
     """The state of one training. Everything except `place` and `device` is equal in every process.
 
-    `state` is what a checkpoint holds, beside `position`, which says how far the training is.
+    `state` is the content of a checkpoint, together with `position`, the position of the training.
     """
 
     settings: Settings
@@ -119,7 +119,7 @@ class Training:
     position: Position = field(default_factory=Position)
     saved: float = 0.0  # seconds that checkpoints took since the last row
     last_row_at: float = field(default_factory=time.perf_counter)
-    last_row_step: int | None = None  # None before the first row, which may be one after a checkpoint
+    last_row_step: int | None = None  # None before the first row, which may follow a checkpoint
 
     def say(self, text: str) -> None:
         """Write one line to the log, from rank 0 only."""
@@ -135,9 +135,9 @@ class Training:
     def row(self, seconds: float, waited: float, step: int | None = None, **values: float) -> None:
         """Write one row of metrics for a step (by default the last step): `values`, and the columns of every trainer.
 
-        `seconds` passed since the row before, of which `waited` went by until data were there. If checkpoints were
-        made since then, the row also has the share of the time that they took. With several processes, it has the
-        share in which this process waited for the others' gradients.
+        `seconds` is the time since the previous row, of which the training waited `waited` seconds for data. If
+        checkpoints were made since then, the row also has the share of time that they took. With several processes, the
+        row has the share of time in which this process waited for the others' gradients.
         """
         now = time.perf_counter()
         share = {"save_share": min(1.0, self.saved / (now - self.last_row_at))} if self.saved else {}
@@ -171,7 +171,7 @@ class Training:
         try:
             yield
         except dist.Stopped as stopped:
-            if stopped.all_go:  # otherwise others go on with the same state
+            if stopped.all_go:  # otherwise other processes continue with the same state
                 self.save()
                 self.checkpoints.finish()
             raise
@@ -179,12 +179,14 @@ class Training:
 
 
 def waited_for_others(model: object) -> float | None:
-    """Return the seconds in which one step's gradients of this process were ready and waited for those of the others.
+    """Return the seconds in one step for which this process's gradients were ready and waited for the others'
+    gradients.
 
-    The exchange itself is part of it. DistributedDataParallel measures one step in MEASURED_EACH
-    (torch/csrc/distributed/c10d/logger.cpp). None: the model is none, or no step was measured yet.
+    The exchange itself is included. DistributedDataParallel measures one step in MEASURED_EACH
+    (torch/csrc/distributed/c10d/logger.cpp). None: the model is not a DistributedDataParallel model, or no step was
+    measured yet.
     """
-    model = getattr(model, "_orig_mod", model)  # of torch.compile
+    model = getattr(model, "_orig_mod", model)  # unwraps torch.compile
     if not isinstance(model, DistributedDataParallel):
         return None
     found: dict[str, int] = model._get_ddp_logging_data()  # type: ignore[no-untyped-call]

@@ -59,9 +59,9 @@ def read(file: Path) -> dict[str, Tensor]:
 
 
 def only_tests(epochs: int, folder: Path | None, classes: Sequence[str] = ()) -> Path | None:
-    """Return the folder of the model if it is only tested (0 epochs); None for a training.
+    """Return the folder of the model if it is only tested (0 epochs), or None for a training.
 
-    Raises DataError without a model, or for one of other classes than these.
+    Raises DataError without a model, or for a model of other classes than these.
     """
     if epochs:
         return None
@@ -79,11 +79,11 @@ def _few(names: Sequence[str]) -> str:
 
 def put(net: nn.Module, folder: Path, prefix: str = "", whole: bool = False) -> str:
     """Copy the matching weights of the folder's model into `net`, and return a description of how many matched.
-    `prefix` stands before the weights' names in the folder.
+    `prefix` precedes the weights' names in the folder.
 
     All processes call this function. DDP sends rank 0's weights to the others, but each process reads the file, because
     the folder is mounted on all nodes. Raises DataError if no weight matches, or, for a `whole` model, if any weight
-    doesn't.
+    does not match.
     """
     theirs = {name.removeprefix(prefix): value for name, value in weights(folder).items()}
     own = net.state_dict()

@@ -17,7 +17,7 @@ def write(folder: Path, weights: Mapping[str, Tensor], about: Mapping[str, str] 
     """Write model.safetensors with these entries in the header. The file is written whole or not at all."""
     content = save({name: value.cpu().contiguous() for name, value in weights.items()}, dict(about) if about else None)
     with files.replacing(folder / NAME) as path:
-        path.write_bytes(_ordered(content) if about else content)  # not save_file: its owner alone could read it
+        path.write_bytes(_ordered(content) if about else content)  # not save_file, whose files only the owner can read
 
 
 def describe(folder: Path, facts: Mapping[str, object]) -> None:

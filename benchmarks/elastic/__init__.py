@@ -1,1 +1,1 @@
-"""What a change of members costs an elastic run: the parts of `bench rendezvous`."""
+"""The cost of membership changes in an elastic run: the parts of `bench rendezvous`."""

@@ -1,4 +1,4 @@
-"""Processes that train together, and the steps that they logged."""
+"""Processes that train together, and the steps that they log."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def free_port() -> int:
 
 
 def lines(file: Path) -> list[Line]:
-    """The lines logged so far, without a last one that is still being written."""
+    """Return the lines logged so far, without a last line that is still being written."""
     return [json.loads(line) for line in file.read_text().split("\n")[:-1]] if file.exists() else []
 
 
 class Crowd:
-    """Processes at work on one file of steps. `{number}` in `argv` is the number of the process."""
+    """Processes that log their steps in one file. `{number}` in `argv` is replaced by the process's number."""
 
     def __init__(self, folder: Path, argv: Sequence[str], env: Mapping[str, str], count: int) -> None:
         self.file, self.events = folder / "steps", folder / "events"
@@ -47,7 +47,7 @@ class Crowd:
             self.add()
 
     def add(self) -> None:
-        """Start one more."""
+        """Start one more process."""
         argv = [part.replace("{number}", str(len(self.processes))) for part in self._argv]
         place = {"cwd": ROOT / "trainers", "env": self._env}
         self.processes.append(subprocess.Popen(argv, stdout=self._log, stderr=subprocess.STDOUT, **place))  # type: ignore[call-overload]
@@ -56,11 +56,12 @@ class Crowd:
         return [process for process in self.processes if process.poll() is None]
 
     def said(self) -> str:
-        """The last lines that all of them printed."""
+        """Return the end of the processes' common output."""
         return Path(self._log.name).read_text(errors="replace")[-3000:]
 
     def wait(self, world: int, after: float = 0.0, seconds: float = START_SECONDS) -> None:
-        """Wait until so many work together. Raises RuntimeError where fewer are left, and TimeoutError."""
+        """Wait until `world` processes work together. Raises RuntimeError if fewer processes are alive, and
+        TimeoutError."""
 
         def there() -> bool:
             if len(self.alive()) < world:
@@ -71,7 +72,7 @@ class Crowd:
         wait_for(there, seconds, f"{world} at work", every=0.1)
 
     def again(self, world: int, began: float) -> float:
-        """Seconds until each of so many processes has made its first step together."""
+        """Return the seconds until each of `world` processes has made its first common step."""
         first: dict[int, float] = {}
         for line in lines(self.file):
             if line["world"] == world and line["time"] > began:
@@ -79,7 +80,7 @@ class Crowd:
         return max(first.values()) - began
 
     def by_rank(self) -> list[subprocess.Popen[bytes]]:
-        """The living processes in the order of their ranks, as far as they logged them."""
+        """Return the living processes in the order of their logged ranks."""
         ranks = {e["process"]: e["rank"] for e in lines(self.events) if e["what"] == "node joined"}
         return sorted(self.alive(), key=lambda process: ranks.get(process.pid, 0))
 
@@ -99,7 +100,7 @@ class Crowd:
 
 
 def installed(folder: Path) -> dict[str, str]:
-    """The environment in which torchrun finds our backend, as that of an installed package."""
+    """Return the environment in which torchrun finds our backend like that of an installed package."""
     package = folder / "elastic-0.dist-info"
     package.mkdir()
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: elastic\nVersion: 0\n")
@@ -108,7 +109,7 @@ def installed(folder: Path) -> dict[str, str]:
 
 
 def in_place(folder: Path, url: str, count: int, script: Path = PEERS / "elastic_steps.py", most: int = 0) -> Crowd:
-    """So many agents of one run, whose workers stay."""
+    """Start `count` agents of one run whose workers keep running through changes."""
     env = {"PET_RDZV_ENDPOINT": url, "PET_RDZV_ID": uuid.uuid4().hex, "PET_NNODES": f"1:{most or count}"}
     env |= {"PET_LOCAL_ADDR": "127.0.0.1"}
     argv = [sys.executable, "-m", "elastic.launch", "--in-place", str(script), str(folder / "steps")]

@@ -1,12 +1,11 @@
-"""Goodput: the share of wall time that ends in kept steps, while nodes go and come as a trace says.
+"""Goodput: the share of wall time that ends in kept steps, while nodes leave and join according to a trace.
 
-The same trainer, victims and trace, in turn, under our launcher with its workers that stay, and under plain torchrun
-with c10d, which starts the workers again from the newest checkpoint. A node goes by kill -9 of its agent, and comes as
-a new process. c10d's store is kept by this benchmark, on a node that nobody takes: else the first loss could end it.
+The same trainer, victims and trace run in turn under our launcher, whose workers keep running, and under plain torchrun
+with c10d, which restarts the workers from the newest checkpoint. A node leaves by kill -9 of its agent, and joins as a
+new process. This benchmark hosts c10d's store outside the nodes, because otherwise the first loss could end it.
 
-A step's time counts if the step was not made again later. Whatever lies between two steps is lost: meeting again,
-starting processes, reading a checkpoint, and writing one. The window goes from the first step of all nodes to the end
-of the trace.
+A step's time counts if the step was not repeated later. All time between two steps is lost: rendezvous, process start,
+and reading and writing checkpoints. The window runs from the first step of all nodes to the end of the trace.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ LOOK_SECONDS = 0.2
 
 
 def with_c10d(folder: Path, port: int, count: int, most: int) -> Crowd:
-    """So many of torchrun's own agents, with its own defaults."""
+    """Start `count` agents of torchrun itself, with torchrun's defaults."""
     argv = [sys.executable, "-m", "torch.distributed.run", "--nnodes", f"1:{most}", "--rdzv-backend", "c10d"]
     argv += ["--rdzv-endpoint", f"127.0.0.1:{port}", "--rdzv-conf", "is_host=false", "--rdzv-id", uuid.uuid4().hex]
     argv += ["--max-restarts", "1000", "--local-addr", "127.0.0.1", str(SCRIPT), str(folder / "steps")]
@@ -40,7 +39,7 @@ def with_c10d(folder: Path, port: int, count: int, most: int) -> Crowd:
 
 
 def replay(crowd: Crowd, moments: Sequence[Moment], speed: float, seed: int = 1) -> Span:
-    """Take nodes away and back as the trace says; gives the window. An agent that ended by itself is started again."""
+    """Remove and add nodes as the trace says, and return the window. An agent that exits by itself is restarted."""
     dice = random.Random(seed)
     crowd.wait(moments[0].nodes)
     began = time.time()
@@ -56,7 +55,7 @@ def replay(crowd: Crowd, moments: Sequence[Moment], speed: float, seed: int = 1)
 
 
 def judged(steps: Sequence[dict[str, Any]], moments: Sequence[Moment], speed: float, window: Span) -> dict[str, float]:
-    """The figures of a replay, from the steps that all processes logged."""
+    """Return the figures of a replay, computed from the steps that all processes logged."""
     kept = kept_steps(steps)
     spans = [(line["began"], line["time"]) for line in kept.values()]
     seconds, useful = window[1] - window[0], covered(spans, window)
@@ -74,7 +73,7 @@ def judged(steps: Sequence[dict[str, Any]], moments: Sequence[Moment], speed: fl
 
 
 def measure(url: str, moments: Sequence[Moment], speed: float, beside: bool = True) -> list[dict[str, Any]]:
-    """A row for our launcher, and one for torchrun with c10d."""
+    """Return one row for our launcher, and one for torchrun with c10d."""
     most, first = max(moment.nodes for moment in moments), moments[0].nodes
     rows = [_row("trainyard", lambda folder: in_place(folder, url, first, SCRIPT, most), moments, speed)]
     if beside:

@@ -1,7 +1,7 @@
-"""Nodes that meet: PyTorch's c10d backend and the Azure table on Azurite, in turn.
+"""Rendezvous times: PyTorch's c10d backend and the Azure table on Azurite, in turn.
 
-A node is a process that has imported torch before; its own entry point is at the end. The busy rounds run beside four
-processes that do nothing but compute.
+A node is a process that has already imported torch; its entry point is at the end of this module. The busy rounds run
+beside four processes that only compute.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from trainers.elastic.client import connect
 from trainers.elastic.handler import NAME, AzureTableRendezvous, create
 from trainers.elastic.store import AzureTableStore
 
-STEADY_SECONDS = 18  # six heartbeats, two looks
+STEADY_SECONDS = 18  # six heartbeats, two reads of the table
 # Microsoft's price of 10,000 transactions of Table Storage (LRS, US regions), in dollars.
 DOLLARS = 0.00036
 
 
 def node() -> None:
-    """Be a node: for each line of standard input join that run, print the seconds and requests, and leave."""
+    """Act as a node: for each line of standard input join that run, print the seconds and requests, and leave."""
     print("ready", flush=True)
     for line in sys.stdin:
         config = json.loads(line)
@@ -69,7 +69,7 @@ class Nodes:
         return [process.stdout.readline() for process in self._nodes if process.stdout]
 
     def join(self, backend: str, endpoint: str) -> tuple[float, float]:
-        """Seconds until the last has joined, and requests of each."""
+        """Return the seconds until the last node has joined, and the mean number of requests of a node."""
         run = {"backend": backend, "endpoint": endpoint, "run": uuid.uuid4().hex, "nodes": len(self._nodes)}
         hosting = [{"is_host": str(not rank)} if backend == "c10d" else {} for rank in range(len(self._nodes))]
         self._tell(*(json.dumps({**run, **extra}) for extra in hosting))
@@ -88,7 +88,7 @@ BUSY = 4
 
 @contextlib.contextmanager
 def busy(count: int) -> Iterator[None]:
-    """So many processes that compute and nothing else."""
+    """Run `count` processes that only compute."""
     processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
     try:
         yield
@@ -118,7 +118,7 @@ def joins(count: int, rounds: int, url: str) -> dict[str, float]:
 
 
 def at_work(url: str, count: int) -> float:
-    """Requests for each node and second while a team of so many is at work."""
+    """Return the requests for each node and second while a team of `count` nodes works."""
     handlers, _ = team(url, count)
     before, began = _requests(handlers), time.monotonic()
     time.sleep(STEADY_SECONDS)
@@ -129,7 +129,7 @@ def at_work(url: str, count: int) -> float:
 
 
 def adders(url: str, threads: int = 8, each: int = 25) -> dict[str, float]:
-    """Adds a second to one number, and how many of them arrived."""
+    """Return the additions to one number for each second, and the share of additions that arrived."""
     stores = [AzureTableStore(connect(url, {}), "adders") for _ in range(threads)]
     stores[0].set("sum", "0")
     began = time.monotonic()
@@ -140,7 +140,7 @@ def adders(url: str, threads: int = 8, each: int = 25) -> dict[str, float]:
 
 
 def team(url: str, count: int) -> tuple[list[AzureTableRendezvous], float]:
-    """So many nodes in one team, as threads of this process, and the seconds that it took them to meet."""
+    """Start a team of `count` nodes as threads of this process. Return the nodes and the seconds until they met."""
     run = uuid.uuid4().hex
     handlers = [create(RendezvousParameters(NAME, url, run, count, count, "127.0.0.1")) for _ in range(count)]
     threads = [threading.Thread(target=handler.next_rendezvous) for handler in handlers]
@@ -153,7 +153,7 @@ def team(url: str, count: int) -> tuple[list[AzureTableRendezvous], float]:
 
 
 def hundred(url: str, count: int = 100) -> dict[str, float]:
-    """Requests of many nodes, which are threads of this process."""
+    """Count the requests of many nodes, which are threads of this process."""
     handlers, joined = team(url, count)
     requests = _requests(handlers)
     began = time.monotonic()

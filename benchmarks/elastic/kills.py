@@ -1,7 +1,7 @@
-"""kill -9, and back at work: our teams and torchft in turn, with the same model, the same pace and the same kill.
+"""Recovery after kill -9: our teams and torchft in turn, with the same model, the same pace and the same kills.
 
-A victim is replaced, and the next is killed once all work together again: the first of the team and the last to come,
-in turn. So one crowd gives many kills.
+A victim is replaced. The next victim is killed once all nodes work together again: in turn the first of the team and
+the newest node. So one crowd gives many kills.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from benchmarks.elastic.crowd import PEERS, Crowd, free_port, in_place, lines
 
 SCRIPT = PEERS / "elastic_steps.py"
 KILL_SECONDS = 90
-SETTLE_SECONDS = 1.0  # of undisturbed steps before each kill
+SETTLE_SECONDS = 1.0  # seconds of undisturbed steps before each kill
 
 
 @contextmanager
 def torchft(folder: Path, python: str, count: int) -> Iterator[Crowd]:
-    """torchft's lighthouse and managers, with the settings of its own example."""
+    """Start torchft's lighthouse and managers, with the settings of torchft's own example."""
     port = free_port()
     argv = [str(Path(python).parent / "torchft_lighthouse"), "--bind", f"127.0.0.1:{port}", "--min_replicas", "1"]
     argv += ["--quorum_tick_ms", "100", "--join_timeout_ms", "10000"]
@@ -41,7 +41,7 @@ def torchft(folder: Path, python: str, count: int) -> Iterator[Crowd]:
 
 
 def killed(crowd: Crowd, count: int, first: bool) -> dict[str, float]:
-    """Kill one of the crowd, wait for the others, and put another in its place."""
+    """Kill one process of the crowd, wait for the others, and start a replacement."""
     crowd.wait(count, time.time())
     time.sleep(SETTLE_SECONDS)
     victim = crowd.by_rank()[0] if first else crowd.alive()[-1]
@@ -57,7 +57,7 @@ def killed(crowd: Crowd, count: int, first: bool) -> dict[str, float]:
 
 
 def told(crowd: Crowd, count: int) -> float:
-    """Send SIGTERM to the first; returns the longest pause between two steps of the others."""
+    """Send SIGTERM to the first process. Return the longest pause between two steps of the others."""
     crowd.wait(count, time.time())
     began = time.time()
     crowd.by_rank()[0].terminate()
@@ -68,12 +68,12 @@ def told(crowd: Crowd, count: int) -> float:
 
 
 def p95(values: Sequence[float]) -> float:
-    """The 95th percentile as the nearest measured value; of fewer than 20 the worst."""
+    """Return the 95th percentile as the nearest measured value; with fewer than 20 values, the worst."""
     return sorted(values)[math.ceil(0.95 * len(values)) - 1]
 
 
 def measure(count: int, kills: int, url: str, python: str) -> dict[str, Any]:
-    """So many kills of `count` nodes, and the same of torchft if there is a Python that has it."""
+    """Kill processes of `count` nodes `kills` times; do the same with torchft if a Python with torchft is given."""
     again: list[float] = []
     known: list[float] = []
     theirs: list[float] = []
@@ -85,7 +85,7 @@ def measure(count: int, kills: int, url: str, python: str) -> dict[str, Any]:
         announced = told(crowd, count)
     row: dict[str, Any] = {"nodes": count, "kills": kills, "told": announced}
     row |= {"again": statistics.median(again), "again p95": p95(again), "again worst": max(again)}
-    if known:  # the others knew first by a look at the table
+    if known:  # missing if the others noticed first by reading the table
         row |= {"known": statistics.median(known), "known p95": p95(known), "known at": len(known)}
     failed = 0
     while python and len(theirs) < kills and failed < 3:
@@ -93,7 +93,7 @@ def measure(count: int, kills: int, url: str, python: str) -> dict[str, Any]:
             try:
                 while len(theirs) < kills:
                     theirs.append(killed(crowd, count, first=len(theirs) % 2 == 0)["again"])
-            except (RuntimeError, TimeoutError):  # a survivor of the kill failed, too
+            except (RuntimeError, TimeoutError):  # a survivor of the kill failed too
                 failed += 1
     if theirs:
         row |= {"torchft": statistics.median(theirs), "torchft p95": p95(theirs), "torchft kills": len(theirs)}
@@ -102,7 +102,7 @@ def measure(count: int, kills: int, url: str, python: str) -> dict[str, Any]:
 
 
 def timeline(url: str, file: Path) -> None:
-    """Draw who knew what when around one kill of the first of four, and print it."""
+    """Draw and print what each process learned and did around one kill of the first of four."""
     with tempfile.TemporaryDirectory() as folder, in_place(Path(folder), url, 4) as crowd:
         crowd.wait(4)
         time.sleep(2)

@@ -1,7 +1,8 @@
-"""A minute without the table, and nodes that are stopped: what the training does meanwhile.
+"""A minute without the table, and stopped nodes: how the training fares meanwhile.
 
-The table goes away twice: as a server that refuses connections, and as one that takes them and says nothing. The last
-of the team and its first are stopped in turn, until the others go on; then one is stopped for a minute.
+The table fails twice: as a server that refuses connections, and as a server that accepts connections but never answers.
+The last and the first node of the team are stopped in turn until the others continue; then one node is stopped for a
+minute.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from typing import Any
 from benchmarks.elastic.crowd import Crowd, in_place, lines
 from emulators.testing.azurite import Azurite
 
-# Heartbeats and looks of a team that has just met come at the same time; later no longer, and so it is found.
+# In a team that has just met, heartbeats and reads coincide. After this time they no longer do, as in a usual run.
 SETTLE_SECONDS = 12
 KNOWN = "node sees a change"
 
 
 def measure(account: Azurite, nodes: int, seconds: float, stops: int) -> list[dict[str, Any]]:
-    """A row for each of the four outages, on one set of processes."""
+    """Return a row for each of the four outages, on one set of processes."""
     with tempfile.TemporaryDirectory() as folder, in_place(Path(folder), account.table_url, nodes) as crowd:
         crowd.wait(nodes)
         usual = _pace(crowd, nodes, 5)
@@ -49,7 +50,7 @@ def _refusing(account: Azurite) -> Iterator[None]:
 
 @contextmanager
 def _silent(account: Azurite) -> Iterator[None]:
-    """The kernel takes connections for a stopped process, and nobody answers."""
+    """Stop the server process: the kernel still accepts connections, but nothing answers."""
     os.kill(account.pid, signal.SIGSTOP)
     try:
         yield
@@ -58,7 +59,7 @@ def _silent(account: Azurite) -> Iterator[None]:
 
 
 def _pace(crowd: Crowd, nodes: int, seconds: float) -> float:
-    """Steps a second that all processes make together."""
+    """Return the steps a second that all processes make together."""
     began = time.time()
     time.sleep(seconds)
     steps = {line["step"] for line in lines(crowd.file) if line["world"] == nodes and line["time"] > began}
@@ -70,7 +71,7 @@ def _table_away(crowd: Crowd, nodes: int, seconds: float, usual: float, how: str
         meanwhile = _pace(crowd, nodes, seconds)
     back = time.time()
     crowd.wait(nodes, back)
-    time.sleep(15)  # what heartbeats and looks find out afterwards
+    time.sleep(15)  # so that heartbeats and reads notice the outage
     worlds = {line["world"] for line in lines(crowd.file) if line["time"] > back}
     row = {"what": f"the table {how} for {seconds:.0f} s", "steps a second, before": usual, "meanwhile": meanwhile}
     return {**row, "agents that live": len(crowd.alive()), "all in one team after": worlds == {nodes}}
@@ -83,7 +84,7 @@ def _family(process: subprocess.Popen[bytes]) -> list[int]:
 
 @contextmanager
 def stopped(victim: subprocess.Popen[bytes]) -> Iterator[float]:
-    """Stop all processes of a node; returns when."""
+    """Stop all processes of a node, and yield the time of the stop."""
     pids, began = _family(victim), time.time()
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
@@ -99,7 +100,7 @@ def _nodesstopped(crowd: Crowd, nodes: int, stops: int) -> Any:
     dice = random.Random(1)
     for turn in range(stops):
         crowd.wait(nodes, time.time())
-        time.sleep(SETTLE_SECONDS + dice.uniform(0, 9))  # nodes at work look every 9 s
+        time.sleep(SETTLE_SECONDS + dice.uniform(0, 9))  # nodes at work read the table every 9 s
         with stopped(crowd.by_rank()[-1 if turn % 2 == 0 else 0]) as began:
             crowd.wait(nodes - 1, began)
             again.append(crowd.again(nodes - 1, began))

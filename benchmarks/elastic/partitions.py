@@ -1,9 +1,9 @@
-"""Nodes that reach the table but not each other: how long no team makes steps, with networks that are really cut.
-And how soon all are back after the links have healed, and how long nobody makes a step meanwhile.
+"""Nodes that reach the table but not each other: how long no team makes steps while the network is really cut. Also how
+soon all nodes are back after the links have healed, and how long no node makes a step meanwhile.
 
-Four nodes, each in a network of its own; all stay alive. Beside our agents torchrun with our table, torchrun with c10d,
-whose store is on a host that nobody is cut off from, and torchft where there is a Python that has it, whose lighthouse
-is there too.
+Four nodes, each in its own network; all stay alive. Our agents are compared with torchrun with our table, with torchrun
+with c10d, whose store is on a host that every node reaches, and with torchft if a Python with torchft is given, whose
+lighthouse is on that host too.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from tests.elastic import hosts
 from tests.elastic.hosts import GATEWAY, Host, Quality
 
 NODES = 4
-# A pause that is shorter belongs to a step.
+# A shorter pause is part of a step.
 STEP_SECONDS = 1.0
 FLAP_SECONDS = 5.0
 BACK_SECONDS = 60.0
-# Between two cuts, so that each is the first: a link that was lost a moment ago has to prove itself for longer.
+# Seconds between two cuts, so that each counts as the first: a recently lost link has to answer for longer.
 APART_SECONDS = 16.0
-# For so long after all nodes are back, pauses of the healing count.
+# Seconds after the return of all nodes in which pauses still count for the healing.
 AFTER_SECONDS = 3.0
-# Between two links that are refused one after another.
+# Seconds between two links that are refused in turn.
 LINK_SECONDS = 1.0
-# Crowds in a row that fail before a cut is given up.
+# Number of failing crowds in a row before a cut is abandoned.
 TRIES = 2
 STORE = """
 import sys, time
@@ -61,7 +61,7 @@ def the_first(wires: Quality, made: Sequence[Host]) -> None:
 
 
 def the_first_by_links(wires: Quality, made: Sequence[Host]) -> None:
-    """Its links are refused one after another: each time, the nodes that still reach each other are others."""
+    """Refuse the links of the first node one after another, so that each time other nodes still reach each other."""
     for other in made[1:]:
         wires.cut([made[0]], [other], refuse=True)
         time.sleep(LINK_SECONDS)
@@ -73,11 +73,12 @@ def three_ways(wires: Quality, made: Sequence[Host]) -> None:
 
 
 def one_way(wires: Quality, made: Sequence[Host]) -> None:
-    """To two of three: a ring is broken, whatever the order of ranks. Two that exchange nothing lose nothing."""
+    """Cut one node's traffic to two of the three others. This breaks a ring for every order of ranks; a cut between
+    two nodes that exchange nothing would break none."""
     wires.cut([made[1]], [*made[2:]], one_way=True)
 
 
-# What is cut, and whether it comes and goes.
+# The cut, and whether it alternates with healing.
 CUTS: dict[str, tuple[Change, bool]] = {
     "halves, dropped": (halves, False),
     "halves, refused": (halves_refused, False),
@@ -90,7 +91,7 @@ CUTS: dict[str, tuple[Change, bool]] = {
 
 
 class Hosts(Crowd):
-    """A crowd of which each process has a host of its own."""
+    """A crowd in which each process runs on its own host."""
 
     def __init__(self, folder: Path, argv: Sequence[str], env: dict[str, str], made: Sequence[Host]) -> None:
         self._hosts = made
@@ -101,20 +102,20 @@ class Hosts(Crowd):
 
 
 def ours(folder: Path, account: Azurite, made: Sequence[Host], port: int) -> Crowd:
-    """Our agents, whose workers stay."""
+    """Start our agents, whose workers keep running."""
     env = {"PET_RDZV_ID": uuid.uuid4().hex, "PET_NNODES": f"1:{NODES}", **_table(account, port)}
     argv = [sys.executable, "-m", "elastic.launch", "--in-place", "--local-addr", "{address}"]
     return Hosts(folder, [*argv, str(PEERS / "elastic_steps.py"), str(folder / "steps")], env, made)
 
 
 def _table(account: Azurite, port: int) -> dict[str, str]:
-    """Where the hosts find the table."""
+    """Return the environment in which the hosts find the table."""
     connection = account.connection_string.replace(account.table_url, f"http://{GATEWAY}:{port}/{ACCOUNT}")
     return {"AZURE_STORAGE_CONNECTION_STRING": connection}
 
 
 def torchrun(folder: Path, made: Sequence[Host], options: Sequence[str], env: dict[str, str]) -> Crowd:
-    """torchrun's own agents, with its defaults, that start from the newest checkpoint."""
+    """Start torchrun's own agents with their defaults, which restart from the newest checkpoint."""
     argv = [sys.executable, "-m", "torch.distributed.run", "--nnodes", f"1:{NODES}", "--rdzv-id", uuid.uuid4().hex]
     argv += [*options, "--max-restarts", "1000", "--local-addr", "{address}", str(PEERS / "elastic_trainer.py")]
     return Hosts(folder, [*argv, str(folder / "steps")], env, made)
@@ -129,7 +130,7 @@ def c10d(folder: Path, made: Sequence[Host]) -> Iterator[Crowd]:
 
 @contextmanager
 def torchft(folder: Path, python: str, made: Sequence[Host]) -> Iterator[Crowd]:
-    """torchft's lighthouse and managers, with the settings of its own example."""
+    """Start torchft's lighthouse and managers, with the settings of torchft's own example."""
     lighthouse = [str(Path(python).parent / "torchft_lighthouse"), "--bind", f"{GATEWAY}:29510"]
     lighthouse += ["--min_replicas", "1", "--quorum_tick_ms", "100", "--join_timeout_ms", "10000"]
     env = {"LIGHTHOUSE": f"http://{GATEWAY}:29510"}
@@ -140,7 +141,7 @@ def torchft(folder: Path, python: str, made: Sequence[Host]) -> Iterator[Crowd]:
 
 @contextmanager
 def _beside(argv: Sequence[str]) -> Iterator[None]:
-    """A process on the host that nobody is cut off from."""
+    """Run a process on the host that every node reaches."""
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     process = subprocess.Popen([*hosts.hub().prefix, *argv], **quiet)
     try:
@@ -151,13 +152,13 @@ def _beside(argv: Sequence[str]) -> Iterator[None]:
 
 
 def without_a_team(times: Sequence[float], window: tuple[float, float]) -> float:
-    """Seconds of the window in which nobody made a step: the pauses that are longer than a step may be."""
+    """Return the seconds of the window in pauses longer than STEP_SECONDS, in which no process made a step."""
     inside = [window[0], *sorted(at for at in times if window[0] < at < window[1]), window[1]]
     return sum(after - before for before, after in pairwise(inside) if after - before > STEP_SECONDS)
 
 
 def one_cut(crowd: Crowd, wires: Quality, made: Sequence[Host], name: str, seconds: float) -> Row:
-    """Cut, wait, and say what was made meanwhile; then everything is open again."""
+    """Cut the network, wait, heal the network, and return a row of what happened meanwhile."""
     change, flaps = CUTS[name]
     crowd.wait(NODES, time.time(), BACK_SECONDS)
     time.sleep(APART_SECONDS)
@@ -182,7 +183,8 @@ def one_cut(crowd: Crowd, wires: Quality, made: Sequence[Host], name: str, secon
 
 
 def _healing(crowd: Crowd, healed_at: float) -> Row:
-    """Seconds until all make steps together after the links have healed, and the longest time without a step."""
+    """Return the seconds from the healing of the links until all nodes step together, and the longest pause without
+    a step."""
     before = len(lines(crowd.file))
     whole: list[float] = []
     while not whole and time.time() < healed_at + BACK_SECONDS:
@@ -196,7 +198,7 @@ def _healing(crowd: Crowd, healed_at: float) -> Row:
 
 
 def measure(account: Azurite, seconds: float, python: str) -> Iterator[Row]:
-    """A row for each cut and launcher. A crowd that is not whole again within a minute is replaced."""
+    """Yield a row for each cut and launcher. A crowd that is not whole again within a minute is replaced."""
     wires = Quality()
     with hosts.hosts(NODES, wires) as made, hosts.forwarded(account.ports.table) as port:
         kinds: dict[str, Callable[[Path], Any]] = {
@@ -224,7 +226,7 @@ def _rows(start: Callable[[Path], Any], wires: Quality, made: Sequence[Host], se
                     yield one_cut(crowd, wires, made, left[0], seconds)
                     left.pop(0)
                     failed = 0
-            except (RuntimeError, TimeoutError) as error:  # some ended, or do not come together, or not again
+            except (RuntimeError, TimeoutError) as error:  # some processes ended, or did not meet (again)
                 wires.heal()
                 failed += 1
                 if failed == TRIES:

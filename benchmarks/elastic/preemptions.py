@@ -1,4 +1,4 @@
-"""Traces of preemptions, and the share of wall time that ends in kept steps. Pure."""
+"""Traces of preemptions, and the share of wall time that ends in kept steps. Pure functions."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Moment:
 
 
 def synthetic(seed: int, nodes: int = 8, seconds: int = 7200, pause: int = 720, away: int = 300) -> list[Moment]:
-    """A trace: losses come at random every `pause` seconds, now and then of several nodes at once, as where a provider
-    needs the room; each node comes back after `away` seconds on average. One node always stays.
-    """
+    """Return a synthetic trace. Losses come at random, every `pause` seconds on average; some losses take several
+    nodes at once, as when a provider needs the capacity. Each node returns after `away` seconds on average. One
+    node always stays."""
     dice = random.Random(seed)
     changes: list[tuple[float, int]] = []
     at = dice.expovariate(1 / pause)
@@ -42,19 +42,19 @@ def synthetic(seed: int, nodes: int = 8, seconds: int = 7200, pause: int = 720, 
 
 
 def read(path: Path) -> list[Moment]:
-    """A trace from JSON: [{"time": seconds, "nodes": N}, ...]."""
+    """Read a trace from JSON: [{"time": seconds, "nodes": N}, ...]."""
     entries = json.loads(path.read_text())
     return sorted((Moment(float(e["time"]), int(e["nodes"])) for e in entries), key=lambda moment: moment.time)
 
 
 def written(moments: Iterable[Moment]) -> str:
-    """A trace as JSON, a line for each moment."""
+    """Return a trace as JSON, one line for each moment."""
     entries = [f'  {{"time": {moment.time:g}, "nodes": {moment.nodes}}}' for moment in moments]
     return "[\n" + ",\n".join(entries) + "\n]\n"
 
 
 def first_part(moments: Sequence[Moment], seconds: float) -> list[Moment]:
-    """The trace up to this time."""
+    """Return the trace up to this time."""
     if seconds >= moments[-1].time:
         return list(moments)
     kept = [moment for moment in moments if moment.time < seconds]
@@ -62,12 +62,13 @@ def first_part(moments: Sequence[Moment], seconds: float) -> list[Moment]:
 
 
 def node_seconds(moments: Sequence[Moment]) -> float:
-    """How long the nodes of a trace are there, all together."""
+    """Return the total seconds that the nodes of a trace are present."""
     return sum(a.nodes * (b.time - a.time) for a, b in pairwise(moments))
 
 
 def kept_steps(lines: Iterable[dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    """The last time that each step was made; earlier times, before a checkpoint was resumed, do not count."""
+    """Return the last record of each step. Earlier records of the same step, from before a resumed checkpoint, do
+    not count."""
     kept: dict[int, dict[str, Any]] = {}
     for line in sorted(lines, key=lambda line: line["time"]):
         kept[line["step"]] = line
@@ -75,7 +76,7 @@ def kept_steps(lines: Iterable[dict[str, Any]]) -> dict[int, dict[str, Any]]:
 
 
 def covered(spans: Iterable[Span], window: Span) -> float:
-    """Seconds of the window that any of the spans cover."""
+    """Return the seconds of the window that at least one span covers."""
     done, total = window[0], 0.0
     for begin, end in sorted(spans):
         begin, end = max(begin, done), min(end, window[1])

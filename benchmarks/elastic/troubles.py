@@ -1,13 +1,13 @@
-"""What trouble does to a training under each launcher: whether it goes on, restarts, hangs or fails, and for how long.
+"""The effect of failures on a training under each launcher: goes on, restarts, hangs or fails, and for how long.
 
-Three nodes on this machine, in four ways: our agents whose workers stay, torchrun with our table, torchrun with c10d,
-and torchft where there is a Python that has it. All but torchft, which has no checkpoints, run one trainer. What they
-meet at is a process of its own: the table, c10d's store, torchft's lighthouse.
+Three nodes on this machine run in four ways: our agents whose workers keep running, torchrun with our table, torchrun
+with c10d, and torchft if a Python with torchft is given. All except torchft, which has no checkpoints, run the same
+trainer. The meeting point is a separate process: the table, c10d's store, or torchft's lighthouse.
 
     goes on    a process that worked before works afterwards
     restarts   only new processes work afterwards
-    hangs      the nodes live, and make no step together for LIMIT seconds
-    fails      nodes ended that nobody had touched
+    hangs      the nodes live, but make no common step for LIMIT seconds
+    fails      nodes that the benchmark did not touch have ended
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from emulators.testing.azurite import Azurite
 
 NODES = 3
 LIMIT = 120.0
-# Of undisturbed steps before each trouble, and of steps after it that show that it is over.
+# Seconds of undisturbed steps before each trouble, and of steps after it that prove its end.
 STEADY = 3.0
 TRAINER = PEERS / "elastic_trainer.py"
 STORE = """
@@ -46,7 +46,7 @@ Row = dict[str, Any]
 
 
 class Point:
-    """A process at which nodes meet."""
+    """A process at which the nodes meet."""
 
     def __init__(self, argv: Sequence[str]) -> None:
         self._argv = argv
@@ -70,7 +70,7 @@ class Point:
 
 @dataclass
 class Site:
-    """A crowd at work, and where it meets."""
+    """A working crowd, and its meeting point."""
 
     crowd: Crowd
     point: Point | Azurite
@@ -100,7 +100,7 @@ def ours(folder: Path, account: Azurite) -> AbstractContextManager[Site]:
 
 
 def torchrun(folder: Path, account: Azurite) -> AbstractContextManager[Site]:
-    """PyTorch's own command, with our table."""
+    """Start PyTorch's own command, with our table."""
     options = ["--rdzv-backend", "azure-table", "--rdzv-endpoint", account.table_url]
     return _at_work(_torchrun(folder, options, installed(folder)), account)
 
@@ -178,7 +178,7 @@ def point_gone(site: Site, seconds: float) -> Iterator[int]:
 
 
 Trouble = Callable[[Site, float], AbstractContextManager[int]]
-# What happens, and for how many seconds; each gives how many nodes should be at work meanwhile.
+# The trouble, and its seconds; each trouble yields the number of nodes that should be at work meanwhile.
 ANEW = "all are killed"
 TROUBLES: dict[str, tuple[Trouble, float]] = {
     "the first is killed": (first_killed, 0),
@@ -193,7 +193,7 @@ LONGEST = {"one is stopped for 300 s": (asleep, 300.0)}
 
 
 def one(site: Site, name: str, trouble: Trouble, seconds: float) -> Row:
-    """Make this trouble, and say what became of the training meanwhile, and once all could be back."""
+    """Cause this trouble. Return the outcome of the training during the trouble, and after all nodes could be back."""
     crowd = site.crowd
     crowd.wait(NODES, time.time())
     time.sleep(STEADY)
@@ -210,7 +210,8 @@ def one(site: Site, name: str, trouble: Trouble, seconds: float) -> Row:
 
 
 def _became(crowd: Crowd, count: int, began: float, after: float, limit: float) -> Row:
-    """The outcome, the longest time without a step since it began, and how many steps were made again."""
+    """Return the outcome, the longest time without a step since the trouble began, and the number of repeated
+    steps."""
     outcome = ""
     try:
         crowd.wait(count, after, limit)
@@ -231,7 +232,7 @@ def _became(crowd: Crowd, count: int, began: float, after: float, limit: float) 
 
 
 def measure(account: Azurite, python: str, quick: bool) -> Iterator[Row]:
-    """A row for each trouble and launcher. A crowd that did not come together again is replaced."""
+    """Yield a row for each trouble and launcher. A crowd that did not come together again is replaced."""
     starts: dict[str, Start] = {
         "in place": lambda folder: ours(folder, account),
         "torchrun": lambda folder: torchrun(folder, account),

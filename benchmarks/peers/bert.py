@@ -1,9 +1,10 @@
 """The peer of trainers/bert: huggingface/transformers, examples/pytorch/language-modeling/run_mlm_no_trainer.py.
 
-From there: all texts tokenised first, joined and cut into rows; transformers' collator, which masks each batch; the
-model's own loss, whose head runs at every position; a loop with one `step()` each of optimiser and scheduler; the
-perplexity after each epoch. From our trainer: tokenizer, held-out texts, sizes, AdamW, its rates, clipping (that of
-run_mlm.py). `datasets` and `accelerate` are left out: lists and plain PyTorch do the same in one process.
+Taken from that script: all texts are tokenised first, joined and cut into rows; transformers' collator masks each
+batch; the model's own loss runs its head at every position; the loop calls `step()` of the optimiser and of the
+scheduler; the perplexity is computed after each epoch. Taken from our trainer: tokenizer, held-out texts, sizes, AdamW,
+its rates, clipping (as in run_mlm.py). `datasets` and `accelerate` are left out: lists and plain PyTorch do the same in
+one process.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for out in (False, True)
     )
     torch.manual_seed(args.seed)
-    rows: Any = (train_rows, val_rows)  # lists, which torch takes for data sets
+    rows: Any = (train_rows, val_rows)  # lists, which torch accepts as data sets
     train_loader: DataLoader[Any] = DataLoader(rows[0], args.batch_size, shuffle=True, collate_fn=collate)
     val_loader: DataLoader[Any] = DataLoader(rows[1], args.batch_size, collate_fn=collate)
     pad = int(tokenizer.pad_token_id)
@@ -80,7 +81,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def grouped(tokenizer: Any, pieces: list[str], length: int) -> list[dict[str, list[int]]]:
-    """tokenize_function and group_texts: the tokens of all texts in rows of `length`, the last few left out."""
+    """Do what tokenize_function and group_texts do: return the tokens of all texts in rows of `length`, without the
+    last few."""
     tokenised = tokenizer(pieces, return_special_tokens_mask=True)
     joined = {key: list(chain(*tokenised[key])) for key in tokenised}
     whole = len(joined["input_ids"]) // length * length
@@ -89,7 +91,7 @@ def grouped(tokenizer: Any, pieces: list[str], length: int) -> list[dict[str, li
 
 
 def groups(model: nn.Module) -> list[dict[str, Any]]:
-    """Biases and LayerNorm's weights do not decay."""
+    """Return the parameter groups: biases and LayerNorm weights do not decay."""
     parts: tuple[list[nn.Parameter], list[nn.Parameter]] = ([], [])
     for name, weights in model.named_parameters():
         parts[any(kind in name for kind in ("bias", "LayerNorm.weight"))].append(weights)
@@ -97,7 +99,7 @@ def groups(model: nn.Module) -> list[dict[str, Any]]:
 
 
 def evaluate(model: nn.Module, loader: DataLoader[Any]) -> float:
-    """Mean loss of the held-out rows."""
+    """Return the mean loss of the held-out rows."""
     model.eval()
     losses = Meter()
     with torch.no_grad():

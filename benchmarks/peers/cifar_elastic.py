@@ -1,9 +1,9 @@
 """The peer of trainers/cifar_elastic: pytorch/examples, imagenet/main.py, with torchvision's CIFAR10.
 
-From there: a PIL image and its transforms for each image, a loop that meters time, data, loss and two accuracies at
-each step, a validation after each epoch. The transforms are the usual ones for CIFAR-10: shift by up to 4 pixels and
-mirror. torchvision's class refuses all but the published files, so its few lines are repeated. From our trainer: the
-network, SGD in one cycle.
+Taken from that script: a PIL image and its transforms for each image, a loop that meters time, data, loss and two
+accuracies at each step, a validation after each epoch. The transforms are the usual ones for CIFAR-10: shift by up to 4
+pixels and mirror. torchvision's class accepts only the published files, so its few lines are repeated here. Taken from
+our trainer: the network, SGD in one cycle.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NORMALIZE = transforms.Normalize(mean=[0.4914, 0.4822, 0.4465], std=[0.2470, 0.2
 
 
 class Cifar(Dataset[tuple[Tensor, int]]):
-    """torchvision.datasets.CIFAR10."""
+    """A copy of torchvision.datasets.CIFAR10."""
 
     def __init__(self, paths: list[Path], transform: Callable[[Any], Tensor]) -> None:
         batches = [pickle.loads(path.read_bytes(), encoding="bytes") for path in paths]
@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def validate(model: nn.Module, loader: DataLoader[Any]) -> float:
-    """Share of right guesses."""
+    """Return the share of correct guesses."""
     model.eval()
     top1 = Meter()
     with torch.no_grad():

@@ -1,7 +1,7 @@
-"""What the peers share: their command line, and rows of numbers like those of our trainers.
+"""The common parts of the peers: their command line, and rows of numbers like those of our trainers.
 
-A peer is a well-known training script, rewritten in its shortest form with its own way to load data, to loop and to
-log. Model, data, batch size, optimiser, its rates and the weights' seed are those of our trainer for the same job.
+A peer is a well-known training script in its shortest form, with its own way to load data, to loop and to log. The
+model, data, batch size, optimiser, learning rates and the weights' seed are those of our trainer for the same job.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RANK, WORLD_SIZE = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_S
 
 
 def arguments(description: str) -> argparse.ArgumentParser:
-    """The options that all peers have. `--batch-size` is that of all processes together."""
+    """Return a parser with the options of all peers. `--batch-size` is the size over all processes."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--data", type=Path, required=True)
@@ -38,13 +38,13 @@ def arguments(description: str) -> argparse.ArgumentParser:
 
 
 def join() -> None:
-    """Meet the others, where there are others."""
+    """Join the process group if there are several processes."""
     if WORLD_SIZE > 1:
         dist.init_process_group("gloo")
 
 
 class Journal:
-    """metrics.jsonl with the names that our trainers use, and how long the loop waited for data."""
+    """Writes metrics.jsonl with the names that our trainers use, and measures how long the loop waited for data."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -52,7 +52,7 @@ class Journal:
         self._waited, self._since = 0.0, time.perf_counter()
 
     def watched(self, loader: Iterable[Any]) -> Iterator[Any]:
-        """The batches of a loader."""
+        """Yield the batches of a loader, and measure the waits."""
         self._waited, self._since = 0.0, time.perf_counter()
         asked = self._since
         for batch in loader:
@@ -61,20 +61,20 @@ class Journal:
             asked = time.perf_counter()
 
     def trained(self, step: int, epoch: int, train_loss: float) -> None:
-        """A row of training; its data_wait_share is that since the last one."""
+        """Write a row of training. Its data_wait_share covers the time since the last such row."""
         now = time.perf_counter()
         self.write(step, epoch, train_loss=train_loss, data_wait_share=self._waited / (now - self._since))
         self._waited, self._since = 0.0, now
 
     def write(self, step: int, epoch: int, **values: float) -> None:
-        """Any row."""
+        """Write any row."""
         if self._file:
             self._file.write(json.dumps({"time": round(time.time(), 3), "step": step, "epoch": epoch, **values}) + "\n")
             self._file.flush()
 
 
 class Meter:
-    """A value, its median of late and its mean: AverageMeter of pytorch/examples, SmoothedValue of pytorch/vision."""
+    """A value, its recent median and its mean: AverageMeter of pytorch/examples, SmoothedValue of pytorch/vision."""
 
     def __init__(self) -> None:
         self.late: deque[float] = deque(maxlen=20)
@@ -94,7 +94,8 @@ class Meter:
 
 
 def accuracy(output: Tensor, target: Tensor, topk: tuple[int, ...]) -> list[Tensor]:
-    """Per cent of right answers within the first k guesses, for each k; both repositories compute it at each step."""
+    """Return the percentage of correct answers within the first k guesses, for each k. Both repositories compute it
+    at each step."""
     with torch.no_grad():
         hits = output.topk(max(topk), 1).indices.t() == target[None]  # (k, N)
         return [hits[:k].flatten().float().sum() * 100 / len(target) for k in topk]

@@ -1,8 +1,8 @@
 """The peer of trainers/detection: pytorch/vision, references/detection/train.py, engine.py and coco_utils.py.
 
-From there: CocoDetection with a target made from the annotations of each image anew, images in groups of like aspect
-ratio, a loop that takes every loss by `item()` into a MetricLogger and checks that their sum is finite, an evaluation
-by pycocotools one image at a time. From our trainer: the network, AdamW and its rates by step.
+Taken from there: CocoDetection with a target made anew from the annotations of each image, images in groups of similar
+aspect ratio, a loop that reads every loss by `item()` into a MetricLogger and checks that their sum is finite, an
+evaluation by pycocotools one image at a time. Taken from our trainer: the network, AdamW and its rates by step.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from benchmarks.peers.common import Journal, Meter, arguments
 
 
 class Coco(CocoDetection):  # type: ignore[misc]  # torchvision has no types
-    """coco_utils.py: crowds and boxes without area are left out; labels count from 1."""
+    """The data set of coco_utils.py: crowds and boxes without area are left out; labels count from 1."""
 
     def __init__(self, data: Any, part: str, mirror: bool) -> None:
         super().__init__(str(data / f"{part}2017"), str(data / "annotations" / f"instances_{part}2017.json"))
@@ -50,7 +50,8 @@ class Coco(CocoDetection):  # type: ignore[misc]  # torchvision has no types
 
 
 class Grouped(Sampler[list[int]]):
-    """group_by_aspect_ratio.py: a batch is of wide or of high images. What fills none comes last, mixed."""
+    """The sampler of group_by_aspect_ratio.py: a batch has only wide or only high images. The remaining images come
+    last, mixed."""
 
     def __init__(self, data: Coco, size: int) -> None:
         images = data.coco.loadImgs(data.ids)
@@ -119,13 +120,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def rate(step: int, steps: int) -> float:
-    """Up in a tenth of the steps, a tenth after 2/3 of them, and again after 8/9."""
+    """Return the share of the learning rate: a rise in a tenth of the steps, then falls to a tenth after 2/3 and
+    after 8/9 of them."""
     return min(1.0, (step + 1) / (steps / 10)) * 0.1 ** (sum(step >= steps * part for part in (2 / 3, 8 / 9)))
 
 
 @torch.inference_mode()
 def evaluate(model: nn.Module, data: Coco) -> list[float]:
-    """COCO's twelve numbers."""
+    """Return COCO's twelve numbers."""
     model.eval()
     ids = {number: category for category, number in data.numbers.items()}
     rows = []

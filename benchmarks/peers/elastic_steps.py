@@ -1,9 +1,9 @@
-"""The same small training twice, to be killed: in our teams, and with torchft (after its own train_ddp.py).
+"""One small training in two versions for kill tests: in our teams, and with torchft (after torchft's train_ddp.py).
 
     python -m elastic.launch --in-place elastic_steps.py FILE
     LIGHTHOUSE=http://HOST:PORT python elastic_steps.py FILE --torchft NUMBER
 
-Each process notes its steps in FILE: the time, the step, how many take part, its process id. FILE.end ends it.
+Each process logs its steps in FILE: the time, the step, the number of processes, its process id. FILE.end ends it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-PACE = 0.05  # seconds of a step besides the model's own
+PACE = 0.05  # seconds of a step in addition to the model's time
 
 
 def note(file: Path, step: int, world: int) -> None:
@@ -114,7 +114,7 @@ def in_place(file: Path) -> None:
 
 
 def shared(net: nn.Module, inner: torch.optim.Optimizer, step: int) -> int:
-    """The state of the process that is furthest, from its memory."""
+    """Return the state of the most advanced process, from its memory."""
     steps: list[int] = [0] * dist.get_world_size()
     dist.all_gather_object(steps, step)
     box: list[Any] = [None]

@@ -1,10 +1,11 @@
-"""A small training under any launcher, with this repository's checkpoints: the same lines in our teams and in torchrun.
+"""A small training for any launcher, with this repository's checkpoints: the same code in our teams and under
+torchrun.
 
     python -m elastic.launch --in-place elastic_trainer.py FILE
     torchrun --rdzv-backend c10d --rdzv-endpoint HOST:PORT elastic_trainer.py FILE
 
-Each process notes its steps in FILE: when each began and was done, its number, how many took part, the process.
-Checkpoints lie beside it.
+Each process logs its steps in FILE: the begin and the end of each step, its number, the number of processes, the
+process. Checkpoints are beside FILE.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-PACE = 0.1  # seconds of a step besides the model's own
+PACE = 0.1  # seconds of a step in addition to the model's time
 EVERY = 50  # steps between two checkpoints
 
 
 class Learner:
-    """What a process keeps from one team to the next."""
+    """The state that a process keeps from one team to the next."""
 
     def __init__(self) -> None:
         torch.manual_seed(1)

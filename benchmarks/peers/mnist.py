@@ -1,8 +1,9 @@
 """The peer of trainers/mnist: pytorch/examples, mnist/main.py.
 
-From there: torchvision's MNIST with ToTensor and Normalize for each image, a loader without workers (as it has on a
-CPU), a loop that logs `loss.item()` every so many steps, a test after each epoch. From our trainer: the network, SGD
-in one cycle. The script knows one process only; for several, the sampler and DDP of imagenet/main.py are added.
+Taken from that script: torchvision's MNIST with ToTensor and Normalize for each image, a loader without workers (as it
+has on a CPU), a loop that logs `loss.item()` at regular steps, a test after each epoch. Taken from our trainer: the
+network, SGD in one cycle. The script supports one process only; for several, the sampler and DDP of imagenet/main.py
+are added.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def test(model: nn.Module, loader: DataLoader[object]) -> tuple[float, float]:
-    """Mean loss and share of right guesses; on rank 0 alone, as the script knows no other."""
+    """Return the mean loss and the share of correct guesses. Runs on rank 0 alone, because the script knows no
+    other rank."""
     model.eval()
     loss, correct, count = 0.0, 0, 0
     with torch.no_grad():

@@ -2,8 +2,8 @@
 
     python -m benchmarks.peers.profiled MODULE ARGUMENT ...
 
-MODULE is one of our trainers (mnist.train) or a peer (benchmarks.peers.mnist). It is stopped once it was measured. The
-profiler itself takes time, most of all in Python and in small operations.
+MODULE is one of our trainers (mnist.train) or a peer (benchmarks.peers.mnist). The training is stopped after the
+measurement. The profiler itself takes time, most of all in Python and in small operations.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile, schedule
 
 BEFORE, WARM, MEASURED = 5, 1, 10  # steps
-# What the topmost operations of a step begin with. The backward pass runs in the same thread on a CPU.
+# Prefixes of the topmost operations of a step. On a CPU, the backward pass runs in the same thread.
 KINDS = {
     "enumerate(DataLoader)": "data",
     "autograd::": "backward",
@@ -31,7 +31,7 @@ KINDS = {
 
 
 def report(profiler: Any) -> None:
-    """Print the shares, and leave: what follows is not of interest."""
+    """Print the shares, and end the process, because the rest of the training is not needed."""
     spent: Counter[str] = Counter(dict.fromkeys(KINDS.values(), 0.0))
     for event in profiler.events():
         kind = next((kind for start, kind in KINDS.items() if event.name.startswith(start)), "forward and loss")

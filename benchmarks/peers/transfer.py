@@ -1,8 +1,8 @@
 """The peer of trainers/transfer: pytorch/vision, references/classification/train.py, presets.py and utils.py.
 
-From there: ImageFolder with the presets' transforms on each PIL image, a loop that takes `loss.item()` and two
-accuracies at each step into a MetricLogger, an evaluation after each epoch. From our trainer: torchvision's network
-from new weights, SGD and its rates by step.
+Taken from there: ImageFolder with the presets' transforms on each PIL image, a loop that reads `loss.item()` and two
+accuracies at each step into a MetricLogger, an evaluation after each epoch. Taken from our trainer: torchvision's
+network with new weights, SGD and its rates by step.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def loaders(data: Any, batch_size: int, size: int) -> tuple[DataLoader[Any], DataLoader[Any]]:
-    """presets.py: ClassificationPresetTrain and ClassificationPresetEval. No workers, as in our trainer on a CPU."""
+    """Return loaders with ClassificationPresetTrain and ClassificationPresetEval of presets.py. Without workers,
+    like our trainer on a CPU."""
     tail = [T.PILToTensor(), T.ConvertImageDtype(torch.float), T.Normalize(MEAN, STD)]
     augment = T.Compose([T.RandomResizedCrop(size), T.RandomHorizontalFlip(), *tail])
     plain = T.Compose([T.Resize(round(size * 256 / 224)), T.CenterCrop(size), *tail])
@@ -74,13 +75,13 @@ def loaders(data: Any, batch_size: int, size: int) -> tuple[DataLoader[Any], Dat
 
 
 def rate(step: int, steps: int) -> float:
-    """Up in a tenth of the steps, then half a cosine down to 0."""
+    """Return the share of the learning rate: a rise in a tenth of the steps, then half a cosine down to 0."""
     warm = max(1, steps // 10)
     return (step + 1) / warm if step < warm else (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm))) / 2
 
 
 def evaluate(model: nn.Module, criterion: nn.Module, loader: DataLoader[Any]) -> tuple[float, float]:
-    """Mean loss and share of right guesses."""
+    """Return the mean loss and the share of correct guesses."""
     model.eval()
     losses, top1 = Meter(), Meter()
     with torch.inference_mode():

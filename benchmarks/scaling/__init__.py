@@ -1,1 +1,1 @@
-"""The parts of `bench scale`, one question a module."""
+"""The parts of `bench scale`, one module for each question."""

@@ -1,7 +1,7 @@
-"""A server that answers List Blobs for as many names as are asked for: `python -m benchmarks.scaling.blob_pages`.
+"""A server that answers List Blobs with any number of names: `python -m benchmarks.scaling.blob_pages`.
 
-Azurite would need an hour and gigabytes for a million real blobs. The XML is that of
-Azure's answer to the same request.
+Azurite would need an hour and gigabytes for a million real blobs. The XML is the same as in Azure's answer to this
+request.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def page(begin: int, end: int, more: bool) -> str:
 
 
 async def listed(request: web.Request) -> web.Response:
-    """The container's name says how many blobs it has: b1000."""
+    """Answer with one page of blob names. The container's name states the number of blobs: b1000."""
     count = int(request.match_info["container"][1:])
     begin = int(request.query.get("marker") or 0)
     end = min(begin + PAGE, count)

@@ -1,6 +1,6 @@
-"""One drop of a million blobs: the app's one pass over its listing, its time and memory.
+"""One drop of a million blobs: the time and the memory of the app's single pass over the listing.
 
-`python -m benchmarks.scaling.blobs URL COUNT` makes one pass in a process of its own and prints what it took.
+`python -m benchmarks.scaling.blobs URL COUNT` makes one pass in a separate process and prints its time and memory.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def one_pass(url: str, count: int) -> dict[str, Any]:
 
 
 def _made(count: int) -> Iterator[Blob]:
-    """The same blobs without any listing."""
+    """Yield the same blobs without any listing."""
     for index in range(count):
         yield Blob(
             f"noop/big/part-{index // 10_000:03}/{index:08}.bin", f"0x8DE{index:012X}", index, "0" * 32, None, {}

@@ -1,4 +1,4 @@
-"""The local cloud with a simulated cluster and Resource Manager's limits, and what each part of it costs."""
+"""The local cloud with a simulated cluster and Resource Manager's limits, and the CPU time and memory of each part."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ outputs: {models: {type: uri_folder}}
 """
 _SETTINGS = {
     "AzureFunctionsJobHost__extensions__queues__maxPollingInterval": "00:00:01",
-    "TRAINYARD_SCALING_SCHEDULE": "0 0 0 1 1 *",  # the scaling of clusters is another question
+    "TRAINYARD_SCALING_SCHEDULE": "0 0 0 1 1 *",  # cluster scaling is not measured here
 }
 
 
 @dataclass(frozen=True)
 class Plan:
-    """`life` of the simulated jobs, see emulators.azureml.kernel.config.Life; `writes` is the other bucket.
+    """The settings of a ScaleCloud. `life` describes the simulated jobs, see emulators.azureml.kernel.config.Life;
+    `writes` is the bucket for writes.
 
     `storage_log` gets a line for each request to storage. With `waits_as_azure` locks are held as long as in Azure.
     """
@@ -50,14 +51,14 @@ class Plan:
 
 
 class ScaleCloud(cloud.Cloud):
-    """`start(home, options, plan)` of the class attribute `plan`."""
+    """A local cloud that runs the class attribute `plan`."""
 
     plan = Plan()
 
     _azurite: azurite.Azurite | None = None
 
     def _start_storage(self) -> None:
-        super()._start_storage()  # elastic runs reach its tables by their identity
+        super()._start_storage()  # elastic runs reach its tables with their identity
         if self.plan.azurite:
             self._azurite = azurite.start(self.home / "azurite", key=self.storage_key)
 
@@ -85,7 +86,7 @@ class ScaleCloud(cloud.Cloud):
         return self._azurite.connection_string if self._azurite else super().connection_string
 
     def restart_host(self) -> None:
-        """A new process of the app, with nothing imported yet."""
+        """Start a new process of the app, with nothing imported yet."""
         self._parts["host"].part.stop()
         self._parts["host"].restarts = 0
         self._restart("host")
@@ -94,13 +95,13 @@ class ScaleCloud(cloud.Cloud):
         return self.record.parts | ({"azurite": self._azurite.pid} if self._azurite else {})
 
     def system(self) -> System:
-        """The app's own parts, in this process."""
+        """Return the app's own parts, in this process."""
         env = self._parts["host"].env
         os.environ.update(self._parts["azureml"].part.info["env"])
         return wiring.build(Settings.from_env(env))
 
     def ask(self, url: str, body: Any = None) -> Any:
-        """Ask one of the parts' own control routes."""
+        """Send a request to a control route of one of the parts."""
         data = None if body is None else json.dumps(body).encode()
         context = ssl.create_default_context(cafile=str(self.certs)) if url.startswith("https") else None
         request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
@@ -109,7 +110,7 @@ class ScaleCloud(cloud.Cloud):
         return json.loads(text) if text else None
 
     def reads(self) -> int:
-        """Reads that Resource Manager was asked for, of the latest that it remembers."""
+        """Return the number of reads among the latest requests that Resource Manager remembers."""
         return sum(r["method"] == "GET" and r["path"].startswith("/subscriptions") for r in self.arm_requests())
 
     def arm_requests(self) -> list[dict[str, Any]]:
@@ -140,7 +141,7 @@ def running(home: Path, plan: Plan) -> Iterator[ScaleCloud]:
 
 
 def cpu_seconds(pids: dict[str, int]) -> dict[str, float]:
-    """What each part has used so far, user and system: its process, and those that it started."""
+    """Return the CPU seconds (user and system) of each part so far: of its process and of its child processes."""
     return {name: sum(_cpu_seconds(each) for each in _family(pid)) for name, pid in pids.items()}
 
 
@@ -150,13 +151,13 @@ def _cpu_seconds(pid: int) -> float:
 
 
 def _family(pid: int) -> list[int]:
-    """The process and its children: the host has a worker."""
+    """Return the process and its children, because the host has a worker process."""
     children = (path.read_text().split() for path in Path(f"/proc/{pid}/task").glob("*/children"))
     return [pid, *(int(child) for each in children for child in each)]
 
 
 def memory_mib(pid: int, key: str = "VmRSS") -> float:
-    """VmRSS is the memory now, VmHWM the most it ever was; of the process and its children."""
+    """Return the memory of the process and its children: VmRSS is the present memory, VmHWM the peak."""
     return sum(_memory_mib(each, key) for each in _family(pid))
 
 

@@ -1,4 +1,4 @@
-"""The first job of a new process of the app: from the sealing of its drop to Azure ML's acceptance."""
+"""The first job of a new app process: from the sealing of its drop until Azure ML accepts the job."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from shared.runs.ports import RunFilter
 
 
 def measure(home: Path, starts: int) -> dict[str, Any]:
-    """The very first job of a new workspace registers the environment too, and is reported separately."""
+    """Measure first jobs. The very first job of a new workspace also registers the environment, and is reported
+    separately."""
     with running(home, Plan(life={"queued_seconds": 0.0})) as cloud:
         new = _first_job(cloud, "new")
         found = []
@@ -33,7 +34,7 @@ def measure(home: Path, starts: int) -> dict[str, Any]:
 
 
 def _first_job(cloud: ScaleCloud, name: str) -> tuple[float, float]:
-    """Seconds from the sealing to the acceptance, and the CPU seconds of the host since its start."""
+    """Return the seconds from the sealing to the acceptance, and the CPU seconds of the host since its start."""
     asyncio.run(upload(cloud, name, 1, 60))
     run = process.wait_for(lambda: _sent(cloud, name), 120, f"the job of {name}")
     sealed, accepted = (moment.at for moment in run.progress.history[:2])

@@ -1,4 +1,4 @@
-"""Drops by the minute: three files each, through the whole local cloud to their archives."""
+"""Drops at a fixed rate, three files each, through the whole local cloud to their archives."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOOK_SECONDS = 5.0
 
 
 def measure(home: Path, a_minute: int, minutes: float, azurite: bool = False) -> dict[str, Any]:
-    """Upload at this rate, wait for the last archive, then look at every run."""
+    """Upload at this rate, wait for the last archive, then read every run."""
     plan = Plan(life=LIFE, reconcile="*/30 * * * * *", azurite=azurite)
     with running(home, plan) as cloud:
         asyncio.run(upload(cloud, "warm", 3, 600))
@@ -65,7 +65,7 @@ def _told(runs: list[Run], count: int) -> dict[str, Any]:
 
 
 def _rate(runs: list[Run]) -> int:
-    """Archived a minute, from the first archive to the last."""
+    """Return the archives a minute, from the first archive to the last."""
     ends = sorted(run.archive.at for run in runs if run.archive.at is not None)
     seconds = (ends[-1] - ends[0]).total_seconds() if len(ends) > 1 else 0.0
     return round(60 * (len(ends) - 1) / seconds) if seconds else 0
@@ -76,7 +76,7 @@ def _archived(runs: list[Run]) -> int:
 
 
 class _Memory:
-    """The host's memory while the drops come."""
+    """The host's memory while the drops arrive."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -93,12 +93,12 @@ class _Memory:
         self._seen.append(memory_mib(self._pid))
 
     def samples(self) -> list[int]:
-        """At the begin, after each quarter, and at the end."""
+        """Return the memory at the beginning, after each quarter, and at the end."""
         return [round(self._seen[(len(self._seen) - 1) * part // 4]) for part in range(5)]
 
 
 async def upload(cloud: ScaleCloud, name: str, count: int, a_minute: int, look: Any = lambda: None) -> None:
-    """Begin one drop after the other, so many a minute, whatever becomes of those before."""
+    """Start `a_minute` drops a minute, without waiting for earlier drops to finish."""
     until, write = datetime.now(UTC) + timedelta(hours=2), ContainerSasPermissions(write=True, create=True)
     sas = generate_container_sas(ACCOUNT, "drops", account_key=cloud.storage_key, permission=write, expiry=until)
     url = f"{cloud.record.blob_url}/drops/noop"
@@ -123,7 +123,7 @@ async def _drop(session: aiohttp.ClientSession, url: str, sas: str) -> None:
 
 
 def _wait_for(cloud: ScaleCloud, count: int, seconds: float, look: Any = lambda: None) -> bool:
-    """Whether so many runs are archived within that time."""
+    """Return whether `count` runs are archived within `seconds`."""
     runs, deadline = cloud.system().runs, time.monotonic() + seconds
     while time.monotonic() < deadline:
         look()

@@ -1,4 +1,4 @@
-"""An elastic run of a hundred members: what each event of a member costs Resource Manager."""
+"""An elastic run of a hundred members: the cost of each member's event in Resource Manager reads."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from shared.runs.progress.workloads import workload
 from shared.system import System
 from tests.fakes.parts import changed
 
-FATES = ((10, "Failed"), (20, "Completed"))  # up to which of the members, and how their jobs end
+FATES = ((10, "Failed"), (20, "Completed"))  # up to this member, jobs end with this status
 
 
 def measure(home: Path, members: int) -> dict[str, Any]:
     plan = Plan(life={"queued_seconds": 0.0}, writes=(1_000_000, 1_000), reconcile="0 0 0 1 1 *")
     with running(home, plan) as cloud:
-        cloud.lose_events(1.0)  # the events come from here, one at a time
+        cloud.lose_events(1.0)  # the benchmark handles the events itself, one at a time
         system, run = cloud.system(), _run(members)
         system.runs.insert(run)
         submit_run(system, SubmitRun(run.name))
@@ -47,7 +47,7 @@ def measure(home: Path, members: int) -> dict[str, Any]:
 
 
 def _event(cloud: ScaleCloud, system: System, job: str) -> int:
-    """Handle an event of this job; how many reads that cost."""
+    """Handle an event of this job, and return the number of reads."""
     before = cloud.reads()
     follow_job(system, JobEvent(job))
     return cloud.reads() - before

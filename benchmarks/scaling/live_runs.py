@@ -1,8 +1,8 @@
 """Ten thousand live runs: one reconciling round within Resource Manager's limits, and events meanwhile.
 
-The runs are rows of the table service, their jobs live in the workspace on a simulated cluster. While the jobs are put
-there no event is delivered. Then some end, their events are lost too, and the round has to find them. Beside it other
-jobs end whose events do arrive.
+The runs are rows of the table service; their jobs are in the workspace on a simulated cluster. While the jobs are
+created, no event is delivered. Then some jobs end, their events are lost too, and the round has to find these jobs.
+Meanwhile other jobs end whose events do arrive.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _longest_look(cloud: ScaleCloud) -> float:
 
 
 def _events(cloud: ScaleCloud, system: System, runs: list[Run], stop: threading.Event, waited: list[float]) -> None:
-    """End one job after the other; how long until its row says so."""
+    """End one job after another, and record the seconds until the job's row shows the end."""
     for run in runs:
         if stop.is_set():
             return
@@ -118,7 +118,7 @@ def _end(cloud: ScaleCloud, run: Run) -> None:
 
 
 def _settle(cloud: ScaleCloud) -> None:
-    """Wait until the events so far are out of Event Grid, where they are lost."""
+    """Wait until all earlier events have left Event Grid, where they are lost."""
     before = -1
     while (now := cloud.ask(f"{cloud.eventgrid}/control/counts")["received"]) != before:
         before = now

@@ -1,7 +1,7 @@
 """A table of a million runs: the newest hundred, and filters.
 
-Two hundred runs are inserted by the app's own adapter; the others are these, copied row by row inside the service's
-file under other names and times. Over HTTP a million inserts would take two hours.
+The app's own adapter inserts two hundred runs. The other rows are copies of these runs under other names and times,
+made inside the service's file, because a million inserts over HTTP would take two hours.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def measure(home: Path, runs: int) -> dict[str, Any]:
         "rows": rows,
         "loaded_seconds": round(loaded, 1),
         "asked": asked,
-        "by_one_value": {key: slowest[key] for key in ("p50_ms", "p95_ms", "requests")},  # of the slowest of them
+        "by_one_value": {key: slowest[key] for key in ("p50_ms", "p95_ms", "requests")},  # of the slowest filter
     }
 
 
@@ -74,7 +74,7 @@ def _service(running: services.Services) -> TableServiceClient:
 
 
 def _ask(table: TableRuns, wanted: RunFilter, log: Path) -> dict[str, Any]:
-    """Ask for the newest 100 some times: milliseconds, and the requests of one page."""
+    """Request the newest 100 runs several times, and return the milliseconds and the requests of one page."""
     taken, requests, found = [], Counter[int](), 0
     for _ in range(ROUNDS):
         before, began = len(log.read_bytes().splitlines()), time.perf_counter()
@@ -110,14 +110,14 @@ def _name(number: int) -> str:
 
 
 def _multiply(file: Path, runs: int) -> int:
-    """Copy the pattern's rows until there are so many runs, and return how many rows there are."""
+    """Copy the pattern's rows until there are `runs` runs, and return the number of rows."""
     with closing(sqlite3.connect(file, timeout=60)) as db:
         db.execute("PRAGMA synchronous = OFF")
         db.execute("PRAGMA cache_size = -400000")
         patterns = db.execute("SELECT tbl, partition, row, body FROM entities WHERE row NOT LIKE 'h!%'").fetchall()
         patterns.sort(key=lambda row: _number_in(row[3] + row[2]))
         by_run = [list(rows) for _, rows in groupby(patterns, key=lambda row: _number_in(row[3] + row[2]))]
-        # The index ranges are filled one after the other: in the order of their keys, that is from the newest run on.
+        # The index ranges are filled one after another, in the order of their keys, which begins with the newest run.
         for kind in sorted({re.sub(r"\d{14}-.*|noop-.*", "", row[2]) for row in patterns}):
             with db:
                 db.executemany("INSERT OR IGNORE INTO entities VALUES (?, ?, ?, ?, ?)", _copies(by_run, kind, runs))

@@ -1,4 +1,4 @@
-"""A small data set in CIFAR-10's layout that a few steps can learn: ten plain colours under noise."""
+"""A small data set in CIFAR-10's layout that is learned in a few steps: ten plain colours under noise."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 
 
 def write(folder: Path, per_batch: int, test: int, protocol: int = 2) -> Path:
-    """Write five batches of `per_batch` images, one of `test`, and batches.meta; the same bytes each time."""
+    """Write five batches of `per_batch` images, one batch of `test` images, and batches.meta; always the same
+    bytes."""
     folder.mkdir(parents=True, exist_ok=True)
     dice = np.random.default_rng(1)
     colours = dice.integers(0, 256, (10, 3))

@@ -1,4 +1,4 @@
-"""What the tests of the trainers share."""
+"""The shared fixtures of the trainers' tests."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ def digits_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Lets a test call the trainer in this process: no ranks in the environment, and SIGTERM as it was afterwards.
+    """Prepare a test to call the trainer in this process: no rank in the environment, and SIGTERM's handler is restored
+    afterwards.
 
-    One thread: several threads that share too few cores with other processes take ten times as long.
+    Uses one thread, because several threads that share too few cores with other processes take ten times as long.
     """
     import torch
 
@@ -43,12 +44,12 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Disk:
-    """A disk of its own of 1 MiB, mounted at `path`."""
+    """A separate disk of 1 MiB, mounted at `path`."""
 
     path: Path
 
     def fill(self) -> None:
-        """Leave no room."""
+        """Fill the disk."""
         try:
             with (self.path / "filler").open("wb", buffering=0) as file:
                 while file.write(bytes(4096)):
@@ -57,11 +58,11 @@ class Disk:
             pass
 
     def empty(self) -> None:
-        """Give the room back."""
+        """Free the disk's space."""
         (self.path / "filler").unlink()
 
     def remount(self, how: str) -> None:
-        """`ro` or `rw`."""
+        """Remount the disk as `ro` or `rw`."""
         subprocess.run(["mount", "-o", f"remount,{how}", str(self.path)], check=True)
 
 

@@ -1,4 +1,5 @@
-"""A training of no use but to be stopped, killed and resumed: each row of its metrics says which samples it saw."""
+"""A minimal training for tests that stop, kill and resume it: each row of its metrics lists the samples of the
+step."""
 
 from __future__ import annotations
 

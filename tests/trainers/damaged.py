@@ -1,4 +1,4 @@
-"""Small data sets, ways to damage them, and what a check says of them."""
+"""Small data sets, ways to damage them, and the findings of a check."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Programs as processes that need not import PyTorch again: forks of a server that has.
+"""Programs as processes that need not import PyTorch again: forks of a server that has imported it.
 
-A fork has its own pid, environment, folder and output, and runs its program as `python PROGRAM` does. What it starts
-itself are processes as ever.
+A fork has its own pid, environment, folder and output, and runs its program as `python PROGRAM` does. Processes that
+the program itself starts are ordinary processes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _context.set_forkserver_preload([PRELOADED])
 
 @dataclass(frozen=True)
 class Program:
-    """What follows `python` on a command line, where it runs, and the files of its output; `err` None: with `out`."""
+    """The arguments after `python`, the working folder, and the output files; `err` None: standard error goes to
+    `out`."""
 
     arguments: Sequence[str]
     env: Mapping[str, str]
@@ -34,7 +35,7 @@ class Program:
 
 
 class Process:
-    """A started program, with those of Popen's words that tests use."""
+    """A started program, with the parts of Popen's interface that tests use."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -71,14 +72,14 @@ class Process:
 
 
 def fork(target: Callable[..., None], *arguments: object) -> multiprocessing.process.BaseProcess:
-    """Call a module's function in a fork; it may be given sockets."""
+    """Call a module's function in a fork, optionally with sockets."""
     process = _context.Process(target=target, args=arguments, daemon=True)
     process.start()
     return process
 
 
 def _run(program: Program) -> None:
-    """In the fork: become the program. Ends the process."""
+    """Run the program in the fork, and end the process."""
     multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]  # it may start others
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     for number, path in ((0, Path(os.devnull)), (1, program.out), (2, program.err or program.out)):

@@ -1,4 +1,4 @@
-"""Start a trainer in this process, in several, or under torchrun, and read back what it left."""
+"""Start a trainer in this process, in several processes, or under torchrun, and read its output."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEADLINE_SECONDS = 300  # a loaded machine is slow; a hanging test is worse
 
 @dataclass
 class Result:
-    """An ended process: exit code and the lines of its standard output and standard error."""
+    """An ended process: the exit code, and the lines of standard output and standard error."""
 
     code: int
     out: list[str]
@@ -32,7 +32,7 @@ class Result:
 
 
 def environment(**extra: str) -> dict[str, str]:
-    """This process's environment without anything that tells a rank, with one thread each."""
+    """Return this process's environment without variables that name a rank, with one thread per process."""
     ranks = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
     return {**{k: v for k, v in os.environ.items() if k not in ranks}, "OMP_NUM_THREADS": "1", **extra}
 
@@ -49,7 +49,7 @@ def start(args: list[str], env: dict[str, str], cwd: Path = TRAINERS) -> subproc
 
 
 def fork(args: list[str], env: dict[str, str], cwd: Path = TRAINERS) -> forked.Process:
-    """The same as `start`, by a fork of a process that has imported PyTorch."""
+    """Do the same as `start`, by a fork of a process that has imported PyTorch."""
     folder = Path(tempfile.mkdtemp(prefix="forked"))
     return forked.Process(forked.Program(args, env, cwd, folder / "out", folder / "err"))
 
@@ -63,7 +63,7 @@ def finish(process: Started) -> Result:
 
 
 def start_ranks(args: list[str], count: int, script: str = "mnist/train.py", by: Starter = fork) -> Sequence[Started]:
-    """Start `count` processes of a trainer with the environment that Azure ML gives them."""
+    """Start `count` processes of a trainer with the environment that Azure ML sets."""
     shared = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     return [by([script, *args], environment(**shared, RANK=str(rank))) for rank in range(count)]
 
@@ -75,7 +75,7 @@ def start_torchrun(
     options: Sequence[str] = (),
     by: Starter = start,
 ) -> Started:
-    """Start a trainer under torchrun, as a README reader would. `options` are torchrun's own."""
+    """Start a trainer under torchrun, as in the README. `options` are torchrun's own options."""
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes), *options]
     return by([*launcher, script, *args], environment())
 
@@ -92,7 +92,7 @@ def torchrun(
 
 
 def children(pid: int) -> list[int]:
-    """The processes that this one started and that still run, oldest first. Linux only."""
+    """Return the running child processes of this process, oldest first. Linux only."""
     found = Path(f"/proc/{pid}/task").glob("*/children")
     return sorted(int(child) for path in found for child in path.read_text().split())
 

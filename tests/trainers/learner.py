@@ -1,4 +1,4 @@
-"""A small model with all that a checkpoint holds, saved and restored in a process group of one."""
+"""A small model with every part of a checkpoint, saved and restored in a process group of one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ALONE = dist.Place(rank=0, world_size=1, url="env://", backend="gloo")
 
 
 class Learner:
-    """A model with all that belongs to it. Each `step` changes every part."""
+    """A model with every part of a training's state. Each `step` changes every part."""
 
     def __init__(self) -> None:
         self.model = nn.Linear(3, 2)
@@ -39,7 +39,7 @@ class Learner:
 
 
 def inside(what: Callable[[], Any]) -> Any:
-    """Call `what` inside the process group of one, and give its result or raise its error."""
+    """Call `what` inside a process group of one, and return its result or raise its error."""
     outcome: list[Any] = []
 
     def train(_device: torch.device, _stop: dist.StopRequest) -> str:
@@ -56,7 +56,7 @@ def inside(what: Callable[[], Any]) -> Any:
 
 
 def saved(folder: Path, count: int = 1, keep: int = 2) -> list[list[Any]]:
-    """Save after each of `count` steps of a new learner; give its numbers after each."""
+    """Save after each of `count` steps of a new learner; return its numbers after each step."""
 
     def save() -> list[list[Any]]:
         learner, numbers = Learner(), []
@@ -72,7 +72,7 @@ def saved(folder: Path, count: int = 1, keep: int = 2) -> list[list[Any]]:
 
 
 def restored(folder: Path) -> tuple[dict[str, Any] | None, list[Any] | None]:
-    """Facts and numbers that a new learner gets."""
+    """Return the facts and the numbers that a new learner restores."""
 
     def restore() -> tuple[dict[str, Any] | None, list[Any] | None]:
         learner = Learner()

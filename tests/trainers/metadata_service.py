@@ -1,4 +1,5 @@
-"""A machine's metadata service (IMDS), as far as Scheduled Events go: documents with an incarnation, and its name."""
+"""A machine's metadata service (IMDS), limited to Scheduled Events: documents with an incarnation, and the
+machine's name."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ EVENT = {"ResourceType": "VirtualMachine", "EventStatus": "Scheduled", "NotBefor
 
 
 class Service:
-    """Answers at `url`. `events` is what its document holds; `asked` the paths of good requests."""
+    """A service that answers at `url`. `events` is the content of its document; `asked` lists the paths of valid
+    requests."""
 
     def __init__(self, url: str) -> None:
         self.url = url

@@ -1,4 +1,5 @@
-"""What the server of tests/trainers/forked.py has imported, so that its forks need not. One thread: it is forked."""
+"""The imports of the server of tests/trainers/forked.py, which its forks need not repeat. One thread, because the
+server forks."""
 
 from __future__ import annotations
 

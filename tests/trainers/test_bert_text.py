@@ -25,7 +25,7 @@ def tokens_of(folder: Path, tokenizer: Tokenizer, paths: list[Path], every: int)
 
 @pytest.fixture(scope="module")
 def drop(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Forty documents in all the forms that a drop may bring."""
+    """Forty documents in all the formats that a drop may contain."""
     folder = tmp_path_factory.mktemp("drop")
     (folder / "deep" / "er").mkdir(parents=True)
     for number in range(38):
@@ -40,7 +40,7 @@ def drop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 16, 17, 1000])
 def test_an_order_has_every_row_once(count: int) -> None:
-    """The order is a permutation for any number of rows, another one for another seed; any part can be had alone."""
+    """The order is a permutation for any number of rows, and differs by seed; any part can be computed alone."""
     whole = order.shuffled(np.arange(count), count, order.key("order", 1, 1))
     assert sorted(whole) == list(range(count))
     assert [order.shuffled(np.arange(i, i + 1), count, order.key("order", 1, 1))[0] for i in range(count)] == [*whole]
@@ -48,7 +48,7 @@ def test_an_order_has_every_row_once(count: int) -> None:
 
 
 def test_a_place_in_a_vast_order_costs_nothing() -> None:
-    """A batch of an epoch with a hundred billion rows needs no list of them, and has no row twice."""
+    """A batch of an epoch with a hundred billion rows needs no list of the rows, and contains no row twice."""
     count = 10**11
     rows = order.shuffled(np.arange(count - 500, count), count, 7)
     assert len(set(rows)) == 500
@@ -57,7 +57,7 @@ def test_a_place_in_a_vast_order_costs_nothing() -> None:
 
 
 def test_an_order_is_as_random_as_a_generators() -> None:
-    """Places and rows are not correlated, nor are neighbours: within four standard deviations of 1 / sqrt(N)."""
+    """Positions and rows are uncorrelated, and so are neighbours: within four standard deviations of 1 / sqrt(N)."""
     rows = order.shuffled(np.arange(50_000), 50_000, 3).astype(float)
     for a, b in ((np.arange(50_000.0), rows), (rows[1:], rows[:-1])):
         assert abs(np.corrcoef(a, b)[0, 1]) < 4 / 50_000**0.5
@@ -71,7 +71,8 @@ def masked() -> tuple[np.ndarray, order.Masked]:
 
 
 def test_masks_are_those_of_the_paper(masked: tuple[np.ndarray, order.Masked]) -> None:
-    """15 % of each row are to be guessed, never [CLS] or [SEP]; of these 80 % are [MASK], 10 % random, 10 % kept."""
+    """15 % of each row are predicted, never [CLS] or [SEP]. Of these, 80 % become [MASK], 10 % are random, 10 %
+    stay."""
     tokens, m = masked
     assert m.positions.shape == m.targets.shape == (500, 19)  # 0.15 * 128 = 19.2
     assert (np.diff(m.positions) > 0).all()
@@ -87,7 +88,7 @@ def test_masks_are_those_of_the_paper(masked: tuple[np.ndarray, order.Masked]) -
 
 
 def test_a_mask_depends_on_the_row_alone(masked: tuple[np.ndarray, order.Masked]) -> None:
-    """However rows are batched, each has the same masks; another seed gives others."""
+    """A row has the same masks in every batching; another seed gives other masks."""
     tokens, m = masked
     rows = np.array([321, 7])
     again, other = (order.mask(tokens[rows], rows, seed, 8000, 4, [0, 2, 3]) for seed in (1, 2))
@@ -97,14 +98,14 @@ def test_a_mask_depends_on_the_row_alone(masked: tuple[np.ndarray, order.Masked]
 
 
 def test_every_text_file_is_read(drop: Path) -> None:
-    """Nested, gzipped or with a byte order mark, each file is a document; markers and hidden files are not."""
+    """Nested files, gzip files and files with a byte order mark are documents; markers and hidden files are not."""
     read = list(text.pieces(text.text_files(drop)))
     assert sorted(int(piece.split()[1][:-1]) for piece in read) == list(range(40))
     assert all(piece.startswith("Document") and piece.endswith(SENTENCE) for piece in read)
 
 
 def test_a_long_file_is_cut_at_ends_of_lines(tmp_path: Path) -> None:
-    """Pieces of a long file end with a line where they can, are never longer than twice PIECE, and lose nothing."""
+    """Pieces of a long file end with a line if possible, are at most twice PIECE long, and lose no text."""
     lines = "".join(f"{number} {SENTENCE}" for number in range(2000))
     spaced, unbroken = "word " * 20_000, "x" * 100_000
     (tmp_path / "long.txt").write_text(lines + spaced + unbroken, encoding="utf-8")
@@ -129,14 +130,14 @@ def test_a_long_file_is_cut_at_ends_of_lines(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_text_is_refused(tmp_path: Path, name: str, content: bytes, message: str) -> None:
-    """A file in another encoding or a broken one ends the reading with its name and what was found there."""
+    """A file in another encoding or a broken file ends the reading; the message has its name and the found content."""
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError, match=message):
         list(text.pieces(text.text_files(tmp_path)))
 
 
 def test_a_drop_without_text_is_refused(tmp_path: Path) -> None:
-    """Markers and empty files are no text."""
+    """Markers and empty files do not count as text."""
     (tmp_path / "_SUCCESS").touch()
     (tmp_path / "empty.txt").touch()
     with pytest.raises(DataError, match=r"expected files with text in UTF-8.*found none"):
@@ -144,7 +145,7 @@ def test_a_drop_without_text_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_tokenizer_knows_every_text(drop: Path) -> None:
-    """The same text gives the same tokenizer, and decoding gives back any text, also what it was not trained on."""
+    """The same text gives the same tokenizer, and any text, even an untrained one, survives encoding and decoding."""
     one, two = (text.train_tokenizer(text.text_files(drop), text.Held(20), 400) for _ in range(2))
     assert one.to_str() == two.to_str()
     assert one.get_vocab_size() <= 400
@@ -156,7 +157,8 @@ def test_a_tokenizer_knows_every_text(drop: Path) -> None:
 
 
 def test_held_out_text_is_in_neither_tokenizer_nor_training(tmp_path: Path) -> None:
-    """The first of every so many documents is held out: its words shape no token, and its tokens train nothing."""
+    """The first of every ten documents is held out: its words do not shape the tokenizer, and its tokens are not
+    trained on."""
     (tmp_path / "drop").mkdir()
     for number in range(20):
         words = "quetzalcoatl " if number % 10 == 0 else "locomotive "
@@ -171,7 +173,8 @@ def test_held_out_text_is_in_neither_tokenizer_nor_training(tmp_path: Path) -> N
 
 
 def test_rows_are_the_text_without_gaps(drop: Path, tmp_path: Path) -> None:
-    """[SEP] ends each document; rows put [CLS] and [SEP] around slices that together are the text, but for a rest."""
+    """[SEP] ends each document. Rows put [CLS] and [SEP] around slices that together are the whole text, except a
+    rest."""
     paths = text.text_files(drop)
     tokenizer = text.train_tokenizer(paths, text.Held(20), 400)
     ids = text.Specials.of(tokenizer)
@@ -209,7 +212,7 @@ def test_a_large_vocabulary_gets_larger_numbers(tmp_path: Path) -> None:
     ],
 )
 def test_a_tokenizer_that_cannot_mask_is_refused(tmp_path: Path, content: str, message: str) -> None:
-    """A given tokenizer must be one, and have the tokens that masking needs, by BERT's or RoBERTa's names."""
+    """A given tokenizer must be valid, and must have the tokens for masking, under BERT's or RoBERTa's names."""
     (tmp_path / "tokenizer.json").write_text(content)
     with pytest.raises(DataError, match=message):
         text.load_tokenizer(tmp_path / "tokenizer.json")

@@ -1,4 +1,4 @@
-"""bert/train.py as a whole: real processes that meet over gloo and learn to guess words of real text."""
+"""bert/train.py as a whole: real processes that meet over gloo and learn to predict words of real text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def docs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def batch_size(docs: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """One that leaves a single row for the last batch of an epoch."""
+    """A batch size that leaves a single row for the last batch of an epoch."""
     folder, paths, held = tmp_path_factory.mktemp("tokens"), text.text_files(docs), text.Held(10)
     tokenizer = text.train_tokenizer(paths, held, 600)
     for _ in text.tokenise(paths, held, tokenizer, folder):
@@ -52,7 +52,7 @@ def here(*args: object) -> int:
 
 
 def values(folder: Path, name: str) -> dict[int, float]:
-    """A metric by step; no step has two rows with it."""
+    """Return a metric by step. No step has two rows with this metric."""
     rows = [row for row in run.metrics(folder) if name in row]
     assert len({row["step"] for row in rows}) == len(rows)
     return {row["step"]: row[name] for row in rows}
@@ -83,10 +83,10 @@ def one(docs: Path, batch_size: str, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def test_one_process_trains_as_two_do(one: Path, docs: Path, batch_size: str, tmp_path: Path) -> None:
-    """With equal batch size two processes have the losses of one: the mean over all masked tokens of the whole batch.
+    """With equal batch size, two processes have the losses of one: the mean over all masked tokens of the whole batch.
 
-    Each computes its share in two parts, from a .zip that one of them unpacks, and the last batch has a single row,
-    which leaves the second process and the second part nothing.
+    Each process computes its share in two parts, from a .zip that one process unpacks. The last batch has a single row,
+    so the second process and the second part have none.
     """
     data = shutil.make_archive(str(tmp_path / "docs"), "zip", docs)
     args = [*QUICK, "--data", data, "--batch-size", batch_size, "--accumulate", 2, "--metrics-dir", tmp_path]
@@ -100,7 +100,7 @@ def test_one_process_trains_as_two_do(one: Path, docs: Path, batch_size: str, tm
 
 @pytest.fixture
 def stopped(docs: Path, batch_size: str, tmp_path: Path) -> Path:
-    """The folder of a training in two processes with FSDP2, of which one got SIGTERM in the first epoch."""
+    """The folder of a training in two processes with FSDP2, one of which got SIGTERM in the first epoch."""
     args = [*QUICK, "--data", docs, "--batch-size", batch_size, "--parallel", "fsdp2", "--log-interval", 1]
     args += ["--metrics-dir", tmp_path, "--checkpoint-dir", tmp_path / "checkpoints"]
     processes = run.start_ranks([str(arg) for arg in args], 2, SCRIPT)
@@ -121,9 +121,10 @@ def stopped(docs: Path, batch_size: str, tmp_path: Path) -> Path:
 def test_a_stopped_training_goes_on_in_another_shape(
     alone: None, stopped: Path, one: Path, docs: Path, batch_size: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Two processes with FSDP2 that got SIGTERM, and one that goes on with DDP, have the losses of one undisturbed.
+    """Two FSDP2 processes that got SIGTERM, and one DDP process that continues, have the losses of an undisturbed
+    training.
 
-    Each step is there once: neither row nor masked token was repeated or left out.
+    Each step occurs once: no row and no masked token was repeated or left out.
     """
     steps = len(values(stopped, "train_loss"))
     args = [*QUICK, "--data", docs, "--batch-size", batch_size, "--log-interval", 1]
@@ -139,7 +140,7 @@ def test_a_stopped_training_goes_on_in_another_shape(
 def test_fsdp2_validates_and_saves_what_ddp_does(
     alone: None, one: Path, docs: Path, batch_size: str, tmp_path: Path
 ) -> None:
-    """With FSDP2 the losses are DDP's, and the model that is saved has whole weights under the same names."""
+    """With FSDP2 the losses equal DDP's, and the saved model has whole weights under the same names."""
     args = [*QUICK, "--data", docs, "--batch-size", batch_size, "--parallel", "fsdp2", "--metrics-dir", tmp_path]
     assert here(*args, "--model-dir", tmp_path) == 0
     assert values(tmp_path, "val_loss") == pytest.approx(values(one, "val_loss"), rel=2e-3)
@@ -151,7 +152,7 @@ def test_fsdp2_validates_and_saves_what_ddp_does(
 def test_another_training_does_not_go_on_from_a_checkpoint(
     alone: None, docs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With another text or other settings that matter, a checkpoint is refused with exit code 2."""
+    """A checkpoint of another text or of other relevant settings is refused with exit code 2."""
     args = [*QUICK, "--epochs", 1, "--batch-size", 512, "--checkpoint-dir", tmp_path / "checkpoints"]
     other = shutil.copytree(docs, tmp_path / "other")
     (other / "more.txt").write_text("One document more. " * 100)
@@ -166,7 +167,7 @@ def test_another_training_does_not_go_on_from_a_checkpoint(
 
 
 def test_every_row_says_how_it_went(one: Path) -> None:
-    """A row of training has loss, rate, norm, speed, waiting, memory and world size; each validation has its own."""
+    """A training row has loss, rate, norm, speed, waiting, memory and world size; each validation has its own row."""
     rows = run.metrics(one)
     kinds = {frozenset(row) - {"time", "step", "epoch", "save_share"} for row in rows}
     training = {"train_loss", "learning_rate", "gradient_norm", "tokens_per_second", "data_wait_share"}
@@ -179,7 +180,7 @@ def test_every_row_says_how_it_went(one: Path) -> None:
 
 
 def test_transformers_reads_the_model(one: Path) -> None:
-    """from_pretrained loads model and tokenizer without a network; its own loss on the masks is that of training."""
+    """from_pretrained loads model and tokenizer without a network; its own loss on the masks equals the training's."""
     folder = one / "model"
     assert sorted(path.name for path in folder.iterdir()) == [
         *("config.json", "model.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
@@ -195,7 +196,7 @@ def test_transformers_reads_the_model(one: Path) -> None:
 
 
 def test_predict_fills_each_gap(alone: None, one: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """predict.py has guesses for each [MASK] of each line, and says which line has none; a picture is refused."""
+    """predict.py guesses each [MASK] of each line, and names a line without one; a picture is refused."""
     sentences = tmp_path / "sentences.txt"
     sentences.write_text("The [MASK] statement is [MASK]\n\nAn [MASK] is\n", "utf-8")
     assert predict.main([str(one / "model"), str(sentences)]) == 0
@@ -210,7 +211,7 @@ def test_predict_fills_each_gap(alone: None, one: Path, tmp_path: Path, capsys: 
 
 
 def test_the_loss_is_that_of_transformers(one: Path) -> None:
-    """The loss at the masked positions alone is what BertForMaskedLM gives for labels of -100 everywhere else."""
+    """The loss at the masked positions alone equals BertForMaskedLM's with labels of -100 everywhere else."""
     config = AutoModelForMaskedLM.from_pretrained(one / "model").config
     torch.manual_seed(3)
     ours = model.MaskedLanguage(config)
@@ -223,9 +224,9 @@ def test_the_loss_is_that_of_transformers(one: Path) -> None:
 
 
 def test_tiny_learns_to_use_the_words_around(alone: None, tmp_path: Path) -> None:
-    """Where only the neighbours tell the word, perplexity falls from the seven words' 7 to below 1.5, offline.
+    """If only the neighbours determine a word, perplexity falls from the seven words' 7 to below 1.5, offline.
 
-    A model that knows how frequent the words are, and nothing of their order, stays at 7.
+    A model that knows only the frequency of the words, and not their order, stays at 7.
     """
     days = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
     for number in range(40):
@@ -236,7 +237,7 @@ def test_tiny_learns_to_use_the_words_around(alone: None, tmp_path: Path) -> Non
 
 
 def test_a_seed_fixes_the_result(alone: None, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same seed gives the same losses to the last bit, with dropout too; and nobody is called over a network."""
+    """The same seed gives bit-identical losses, with dropout too, and no network connection is made."""
     called: list[object] = []
     monkeypatch.setattr(socket.socket, "connect", lambda _self, address: called.append(address))
     losses = []
@@ -263,7 +264,7 @@ def test_a_seed_fixes_the_result(alone: None, docs: Path, tmp_path: Path, monkey
 
 
 def test_validation_may_come_more_often(alone: None, docs: Path, tmp_path: Path) -> None:
-    """--val-interval adds validations within an epoch, which change nothing of the training; bfloat16 learns alike."""
+    """--val-interval adds validations within an epoch, which do not change the training; bfloat16 learns alike."""
     base = [*QUICK, "--data", docs, "--epochs", 1]
     assert here(*base, "--metrics-dir", tmp_path / "plain") == 0
     assert here(*base, "--metrics-dir", tmp_path / "often", "--val-interval", 4, "--val-rows", 20) == 0
@@ -277,7 +278,8 @@ def test_validation_may_come_more_often(alone: None, docs: Path, tmp_path: Path)
 
 
 def test_the_rate_rises_and_falls() -> None:
-    """A straight line up over the warm-up, then half a cosine; the last step is small and none is 0."""
+    """The rate rises linearly over the warm-up, then falls along half a cosine; the last step is small and none is
+    0."""
     rates = [train.rate(step, 100, 0.1) for step in range(1, 101)]
     assert rates[:10] == pytest.approx([0.1 * step for step in range(1, 11)])
     assert rates[54] == pytest.approx(0.5, abs=0.02)
@@ -287,7 +289,8 @@ def test_the_rate_rises_and_falls() -> None:
 
 
 def test_sizes_are_the_published_ones() -> None:
-    """With BERT's 30,522 tokens and 512 positions, base has its 110 million weights, tiny 4.4; heads are 64 wide."""
+    """With BERT's 30,522 tokens and 512 positions, base has the published 110 million weights, tiny 4.4 million;
+    heads are 64 wide."""
     with torch.device("meta"):
         counts = {
             name: sum(p.numel() for p in model.MaskedLanguage(model.config(size, 30_522, 512, 0, 0.1)).parameters())
@@ -299,7 +302,8 @@ def test_sizes_are_the_published_ones() -> None:
 
 
 def test_bad_text_ends_both_processes_with_its_name(docs: Path, tmp_path: Path) -> None:
-    """One process of a node reads the text; what is wrong with it is the last line, and the exit code 2, of all."""
+    """One process of a node reads the text. A problem in the text is the last line of all processes, with exit code
+    2."""
     data = shutil.copytree(docs, tmp_path / "data")
     (data / "z.txt").write_bytes(b"\xff")
     script = (
@@ -337,14 +341,14 @@ def test_arguments_that_make_no_sense_are_refused(
 
 
 def test_too_little_text_is_refused(alone: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A text that leaves nothing to train on after a piece was held out says so, with exit code 2."""
+    """A text with nothing left to train on after the held-out piece is refused with a message and exit code 2."""
     (tmp_path / "short.txt").write_text("A few words.\n" * 20)
     assert here("--data", tmp_path) == 2
     assert "expected at least 126 tokens to train on, found 0" in capsys.readouterr().err
 
 
 def test_the_documentation_of_python_is_text_at_hand(tmp_path: Path) -> None:
-    """Docstrings of module, classes and functions are written, code is not; what does not parse gives nothing."""
+    """Docstrings of modules, classes and functions are written, code is not; an unparsable module gives no text."""
     (tmp_path / "a.py").write_text(
         '"""One."""\nclass A:\n    """Two."""\n    def f(self):\n        """Three."""\nx = 4\n'
     )

@@ -1,4 +1,4 @@
-"""Checkpoints: whole or not there, found after any crash, and read by any number of processes."""
+"""Checkpoints: complete or absent, found after any crash, and readable by any number of processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.trainers.learner import ALONE, Learner, inside, names, restored, save
 
 
 def test_everything_comes_back(alone: None, tmp_path: Path) -> None:
-    """Weights, momentum, schedule and the trainer's facts are as they were saved, with the world size added."""
+    """Weights, momentum, schedule and the trainer's facts are restored as saved, with the world size added."""
     numbers = saved(tmp_path / "new")
     facts, again = restored(tmp_path / "new")
     assert again == numbers[0]
@@ -30,7 +30,7 @@ def test_everything_comes_back(alone: None, tmp_path: Path) -> None:
 
 
 def test_random_numbers_go_on(alone: None, tmp_path: Path) -> None:
-    """After a restore PyTorch's random numbers continue where they were at the save."""
+    """After a restore, PyTorch's random numbers continue from the moment of the save."""
     saved(tmp_path)
     expected = torch.rand(3)
     torch.manual_seed(99)
@@ -43,7 +43,7 @@ def test_random_numbers_go_on(alone: None, tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_is_a_copy(alone: None, tmp_path: Path) -> None:
-    """Steps taken while the thread still writes do not get into the checkpoint."""
+    """Steps made while the thread still writes do not change the checkpoint."""
 
     def save() -> list[Any]:
         learner = Learner()
@@ -60,8 +60,9 @@ def test_a_checkpoint_is_a_copy(alone: None, tmp_path: Path) -> None:
 
 
 def test_the_next_step_waits_for_the_copy(alone: None, tmp_path: Path) -> None:
-    """A copy that the thread has not begun yet still gets the state of the save: the optimizer's next step waits, a
-    later team's `restore` does, and batch normalisation's statistics, which forward changes, are copied at once."""
+    """A copy that the thread has not begun yet still gets the state of the save: the optimizer's next step waits,
+    and so does a later team's `restore`. Batch normalisation's statistics, which forward changes, are copied at
+    once."""
     at_work, go = threading.Event(), threading.Event()
 
     def save() -> tuple[list[Any], list[Any]]:
@@ -92,7 +93,7 @@ def test_the_next_step_waits_for_the_copy(alone: None, tmp_path: Path) -> None:
 
 
 def test_old_ones_are_pruned(alone: None, tmp_path: Path) -> None:
-    """The newest `keep` complete ones stay; older ones, and what a crash left before them, are removed."""
+    """The newest `keep` complete checkpoints stay; older ones, and older remains of a crash, are removed."""
     (tmp_path / "000001-step-99").mkdir(parents=True)
     (tmp_path / "notes").mkdir()
     saved(tmp_path, 1)
@@ -114,7 +115,7 @@ def test_old_ones_are_pruned(alone: None, tmp_path: Path) -> None:
 
 
 def test_a_later_team_is_newer(alone: None, tmp_path: Path) -> None:
-    """What a node writes that was left behind is older than what the team after it wrote, whatever its number."""
+    """A checkpoint of a node that was left behind is older than one of the next team, whatever its number."""
 
     def save(number: int, team: int, step: int) -> None:
         checkpoints = Checkpoints(tmp_path, replace(ALONE, round=team))
@@ -130,7 +131,7 @@ def test_a_later_team_is_newer(alone: None, tmp_path: Path) -> None:
 
 
 def test_another_model_is_an_error(alone: None, tmp_path: Path) -> None:
-    """A checkpoint of a model of another shape is not loaded, and the message has the reason."""
+    """A checkpoint of a model with another shape is not loaded, and the message gives the reason."""
     saved(tmp_path)
 
     def restore() -> None:
@@ -141,7 +142,7 @@ def test_another_model_is_an_error(alone: None, tmp_path: Path) -> None:
 
 
 def test_other_settings_are_refused(alone: None, tmp_path: Path) -> None:
-    """A checkpoint made with another value of a fixed setting is refused; the error names both, and the way out."""
+    """A checkpoint with another value of a fixed setting is refused; the error names both values, and the remedy."""
 
     def save() -> None:
         checkpoints = Checkpoints(tmp_path, ALONE, fixed={"batch_size": 64, "lr": 0.1})
@@ -158,7 +159,7 @@ def test_other_settings_are_refused(alone: None, tmp_path: Path) -> None:
 
 
 def test_without_a_folder_nothing_happens(alone: None, tmp_path: Path) -> None:
-    """Without --checkpoint-dir each method may be called and does nothing; before the first step nothing is saved."""
+    """Without --checkpoint-dir every method is a no-op; before the first step nothing is saved."""
 
     def call(folder: Path | None, step: int) -> dict[str, Any] | None:
         checkpoints = Checkpoints(folder, ALONE, every=1)
@@ -174,7 +175,7 @@ def test_without_a_folder_nothing_happens(alone: None, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("text", "steps"), [("epoch", 0), ("25", 25), ("0", None), ("often", None)])
 def test_the_interval_is_steps_or_epoch(text: str, steps: int | None, capsys: pytest.CaptureFixture[str]) -> None:
-    """--checkpoint-every takes a number of steps from 1, or `epoch`; anything else is refused by name."""
+    """--checkpoint-every takes a number of steps from 1, or `epoch`; other values are refused by name."""
     parser = argparse.ArgumentParser()
     checkpoint.add_arguments(parser)
     if steps is None:
@@ -186,7 +187,7 @@ def test_the_interval_is_steps_or_epoch(text: str, steps: int | None, capsys: py
 
 
 def test_dice_are_fixed_by_their_numbers() -> None:
-    """The same numbers throw the same; one that differs, also in its place, throws something else."""
+    """The same numbers give the same random values; another number or another order gives other values."""
     throws = [torch.randperm(1000, generator=checkpoint.dice(*n)).tolist() for n in ((1, 2), (1, 2), (2, 1), (12,))]
     assert throws[0] == throws[1]
     assert throws[1] != throws[2] != throws[3] != throws[0]

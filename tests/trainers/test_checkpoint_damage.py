@@ -1,4 +1,4 @@
-"""Checkpoints that are damaged, and disks that are full: what is passed over, and what is told."""
+"""Damaged checkpoints and full disks: which checkpoints are skipped, and what the log reports."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def hole(path: Path) -> None:
 def test_a_broken_one_is_passed_over(
     alone: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: Callable[[Path], None], says: str
 ) -> None:
-    """Where the newest is half written or has one wrong bit, the log says what is wrong with it, and the one before is
-    taken; the next save is newer than both."""
+    """If the newest checkpoint is incomplete or has one wrong bit, the log gives the reason, and the previous one
+    is loaded; the next save is newer than both."""
     numbers = saved(tmp_path, 2)
     damage(tmp_path / "000002-step-2")
     facts, again = restored(tmp_path)
@@ -80,7 +80,7 @@ def test_a_broken_one_is_passed_over(
 
 
 def old_view(path: Path) -> None:
-    """As a mount shows it that saw the file when it was half written, and looks at neither again."""
+    """Make the folder look as on a mount that saw the file when it was half written, and that does not look again."""
     cut(path / "__0_0.distcp")
     (path.parent / checkpoint.NEWEST).unlink()
 
@@ -89,7 +89,7 @@ def old_view(path: Path) -> None:
     "damage", [lambda path: flip(path / "__0_0.distcp"), lambda path: (path / "complete.json").unlink(), old_view]
 )
 def test_none_that_loads_is_an_error(alone: None, tmp_path: Path, damage: Callable[[Path], None]) -> None:
-    """Where a checkpoint was complete once and none can be read the training ends; it never starts over in silence."""
+    """If a complete checkpoint existed and none can be read, the training ends; it never starts over silently."""
     saved(tmp_path)
     damage(tmp_path / "000001-step-1")
     with pytest.raises(checkpoint.CheckpointError, match="no complete checkpoint could be loaded; the newest: 000001-"):
@@ -99,7 +99,7 @@ def test_none_that_loads_is_an_error(alone: None, tmp_path: Path, damage: Callab
 def test_a_first_save_that_was_never_finished_is_told(
     alone: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where no checkpoint was ever complete the training starts at its first step, and says so."""
+    """If no checkpoint was ever complete, the training starts at its first step, and logs this."""
     (tmp_path / "000001-step-1").mkdir()
     assert restored(tmp_path) == (None, None)
     assert "none of 1 checkpoints was ever complete; the training starts at its first step" in capsys.readouterr().out
@@ -108,8 +108,8 @@ def test_a_first_save_that_was_never_finished_is_told(
 def test_a_disk_that_is_full_or_read_only_is_told(
     alone: None, small_disk: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A save for which there is no room, or that may not be written, is told with that reason, and leaves nothing
-    behind; the training goes on, and what can be written again is."""
+    """A save without disk space or permission is logged with this reason, and leaves no file behind; the training
+    continues, and later saves succeed again."""
     folder = small_disk.path / "checkpoints"
 
     def save() -> None:
@@ -139,7 +139,7 @@ def test_a_disk_that_is_full_or_read_only_is_told(
 
 
 def test_a_limit_on_files_is_told(alone: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A quota that the system enforces (here: how large a file may become) is told, and the training goes on."""
+    """An enforced quota (here: the maximum file size) is logged, and the training continues."""
 
     def save() -> None:
         model = nn.Linear(1024, 512)
@@ -165,7 +165,7 @@ def test_a_limit_on_files_is_told(alone: None, tmp_path: Path, capsys: pytest.Ca
 def test_a_failed_save_is_told_and_the_training_goes_on(
     alone: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each save that fails is a line in the log, the last one too; once one works again, that is told."""
+    """Each failed save is a line in the log, even the last one; the next successful save is logged too."""
     folder = tmp_path / "checkpoints"
     folder.touch()  # a file where a folder should be
 

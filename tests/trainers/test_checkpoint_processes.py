@@ -1,4 +1,4 @@
-"""Checkpoints of several processes: another number of them goes on, and what a kill leaves is enough."""
+"""Checkpoints of several processes: another number of processes can continue, and a kill leaves enough."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STEPS = 8  # an epoch of counting.py: 30 samples, 4 a step
 
 
 def seen(folder: Path) -> list[tuple[int, int, list[int]]]:
-    """(step, epoch, samples) of each row that counting.py wrote."""
+    """Return (step, epoch, samples) of each row that counting.py wrote."""
     rows = []
     for row in run.metrics(folder):
         digits = str(row["seen"])[1:]
@@ -25,7 +25,7 @@ def seen(folder: Path) -> list[tuple[int, int, list[int]]]:
 
 
 def assert_each_sample_once(folder: Path, epochs: int) -> None:
-    """Each step has one row, and each epoch each of the 30 samples once."""
+    """Check that each step has one row, and that each epoch has each of the 30 samples once."""
     rows = seen(folder)
     assert [step for step, _, _ in rows] == list(range(1, STEPS * epochs + 1))
     for epoch in range(1, epochs + 1):
@@ -34,7 +34,7 @@ def assert_each_sample_once(folder: Path, epochs: int) -> None:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Four epochs in one process."""
+    """Four epochs in one process, without interruption."""
     folder = tmp_path_factory.mktemp("undisturbed")
     result = run.finish(run.fork([COUNTING, "--epochs", "4", "--checkpoint-dir", str(folder)], run.environment()))
     assert result.code == 0, result
@@ -46,7 +46,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_another_number_of_processes_goes_on(
     tmp_path: Path, undisturbed: Path, kind: list[str], counts: tuple[int, int]
 ) -> None:
-    """More or fewer processes that go on from others' checkpoint see the same samples and end with the same weights."""
+    """More or fewer processes that continue from a checkpoint see the same samples and end with the same weights."""
     args = [*kind, "--checkpoint-dir", str(tmp_path)]
     for epochs, count in zip((1, 4), counts, strict=True):
         processes = run.start_ranks([*args, "--epochs", str(epochs)], count, COUNTING, by=run.fork)
@@ -61,7 +61,7 @@ def test_another_number_of_processes_goes_on(
 
 
 def test_after_kill_9_nothing_is_lost_or_done_twice(tmp_path: Path, undisturbed: Path) -> None:
-    """A rank killed in an epoch under torchrun: the others end at once, saying so, all start again from the last
+    """After a rank is killed under torchrun, the others end at once with a message, all restart from the last
     checkpoint, and the rows are those of the undisturbed training, each once."""
     args = ["--epochs", "4", "--checkpoint-dir", str(tmp_path), "--checkpoint-every", "3", "--kill-at", "13"]
     result = run.torchrun(args, 2, COUNTING, ["--max-restarts", "1"], by=run.fork)
@@ -77,7 +77,7 @@ def test_after_kill_9_nothing_is_lost_or_done_twice(tmp_path: Path, undisturbed:
 
 
 def test_sigterm_makes_a_last_checkpoint(tmp_path: Path) -> None:
-    """SIGTERM to torchrun reaches each rank; all stop at the same step, and a checkpoint of that step is there."""
+    """SIGTERM to torchrun reaches each rank; all stop at the same step, and save a checkpoint of this step."""
     folder = tmp_path / "checkpoints"
     process = run.start_torchrun(["--epochs", "100000", "--checkpoint-dir", str(folder)], 2, COUNTING, by=run.fork)
     try:
@@ -97,7 +97,7 @@ def test_sigterm_makes_a_last_checkpoint(tmp_path: Path) -> None:
 
 
 def test_workers_end_with_their_launcher(tmp_path: Path) -> None:
-    """When torchrun is killed, the kernel ends its workers, so that none stays behind in a group of the past."""
+    """When torchrun is killed, the kernel ends its workers, so that none remains in an outdated group."""
     process = run.start_torchrun(["--epochs", "100000", "--checkpoint-dir", str(tmp_path)], 1, COUNTING, by=run.fork)
     try:
         metrics = tmp_path / "metrics.jsonl"

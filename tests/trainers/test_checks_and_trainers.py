@@ -1,6 +1,6 @@
-"""What passes a check can't fail in its trainer: each damage of `bench data_checks`, read whole by both.
+"""Data that passes a check can't fail in its trainer: each damage of `bench data_checks`, read whole by both.
 
-A trainer reads here all that it reads of its data before and during a training: every file, with every picture decoded.
+A trainer reads here everything that it reads before and during a training: every file, with every picture decoded.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def failure(data: Path, read: Callable[[Path], Any]) -> str:
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_passes_a_check_does_not_fail_in_the_trainer(tmp_path: Path, name: str) -> None:
-    """For each damage: the check refuses it, or the trainer reads all of it."""
+    """For each damage, the check refuses the data, or the trainer can read all of it."""
     kind, make, read, damages, file = CASES[name]
     whole = tmp_path / file
     make(whole)

@@ -1,4 +1,4 @@
-"""CIFAR-10's pickled batches: what is read from them, and what is refused with which words."""
+"""CIFAR-10's pickled batches: what is read from them, and the messages that refuse others."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_published_archive_is_read() -> None:
-    """A .tar.gz in the published layout gives images, labels and classes; pixels are those that numpy's reader sees."""
+    """A .tar.gz in the published layout gives images, labels and classes; the pixels equal those of numpy's reader."""
     if not REAL.is_file():
         pytest.skip(f"the small CIFAR-10 is not at {REAL}")
     with opened(REAL) as folder:
@@ -46,7 +46,8 @@ def test_the_published_archive_is_read() -> None:
 
 @pytest.mark.parametrize("protocol", [0, 1, 2, 4, 5])
 def test_any_pickle_protocol_is_read(tmp_path: Path, protocol: int) -> None:
-    """Whichever protocol wrote the batches, the images are the same. Python 2 wrote the published ones with 2."""
+    """The images are the same for every pickle protocol. The published batches were written by Python 2 with
+    protocol 2."""
     train, test, _ = batches.read(write(tmp_path / "a", per_batch=4, test=6, protocol=protocol))
     again, _, _ = batches.read(write(tmp_path / "b", per_batch=4, test=6, protocol=2))
     assert torch.equal(train.pixels, again.pixels)
@@ -54,7 +55,7 @@ def test_any_pickle_protocol_is_read(tmp_path: Path, protocol: int) -> None:
 
 
 class Call:
-    """Pickles as a call of `function` with `args`."""
+    """An object whose pickle is a call of `function` with `args`."""
 
     def __init__(self, function: Any, *args: Any) -> None:
         self.call = (function, args)
@@ -74,7 +75,7 @@ class Call:
     ],
 )
 def test_a_pickle_calls_nothing(folder: Path, tmp_path: Path, call: Any, words: str) -> None:
-    """A file that would run a program, open a file or take all memory is refused by name, and nothing happens."""
+    """A file that would run a program, open a file or exhaust the memory is refused by name, without any effect."""
     mark = tmp_path / "mark"
     if isinstance(call, Call):
         call.call = (call.call[0], tuple(a.format(mark=mark) if isinstance(a, str) else a for a in call.call[1]))
@@ -86,7 +87,7 @@ def test_a_pickle_calls_nothing(folder: Path, tmp_path: Path, call: Any, words: 
 
 
 def test_only_known_names_are_in_the_published_files(folder: Path) -> None:
-    """What numpy writes for an array needs no name but those that the reader knows."""
+    """numpy's form of an array needs only names that the reader knows."""
     content = (folder / "test_batch").read_bytes()
     names = {tuple(str(a).split()) for op, a, _ in pickletools.genops(content) if op.name == "GLOBAL"}
     assert names
@@ -113,7 +114,7 @@ IMAGE = np.zeros((2, 3072), np.uint8)
     ],
 )
 def test_a_wrong_batch_is_named(folder: Path, batch: Any, words: str) -> None:
-    """The error names the file, what was expected in it and what was found."""
+    """The error names the file, the expected content and the found content."""
     (folder / "data_batch_2").write_bytes(pickle.dumps(batch, protocol=2))
     with pytest.raises(DataError) as error:
         batches.read(folder)
@@ -123,21 +124,21 @@ def test_a_wrong_batch_is_named(folder: Path, batch: Any, words: str) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"no pickle", b"\x80\x02}q\x00("])
 def test_a_broken_file_is_named(folder: Path, content: bytes) -> None:
-    """An empty, cut or other file is refused by name."""
+    """An empty file, an incomplete file and a file of another kind are refused by name."""
     (folder / "test_batch").write_bytes(content)
     with pytest.raises(DataError, match="test_batch: expected a pickled batch of CIFAR-10, found "):
         batches.read(folder)
 
 
 def test_a_missing_batch_is_named(folder: Path) -> None:
-    """The error names the batch that is not there."""
+    """The error names the missing batch."""
     (folder / "data_batch_4").unlink()
     with pytest.raises(DataError, match=r"found no data_batch_4$"):
         batches.read(folder)
 
 
 def test_pixels_are_normalised_by_colour() -> None:
-    """Mean 0 and deviation 1 in each colour, over all images; a plain colour doesn't divide by zero."""
+    """Each colour has mean 0 and deviation 1 over all images; a plain colour causes no division by zero."""
     pixels = torch.randint(0, 256, (50, 3, 32, 32), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
     pixels[:, 2] = 7
     normal = Normalised.like(pixels)(pixels)
@@ -146,7 +147,8 @@ def test_pixels_are_normalised_by_colour() -> None:
 
 
 def test_each_image_is_shifted_and_mirrored_as_drawn() -> None:
-    """An image moves by its own rows and columns, black comes in, and only those drawn are mirrored."""
+    """An image moves by its own rows and columns, the uncovered border is black, and only drawn images are
+    mirrored."""
     image = torch.arange(1, 1 + 3 * 32 * 32).view(3, 32, 32) % 255 + 1
     pixels = image.to(torch.uint8).expand(4, 3, 32, 32)
     by = torch.tensor([[0, 0], [PAD, 0], [0, -PAD], [0, 0]])

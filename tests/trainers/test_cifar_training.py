@@ -1,4 +1,5 @@
-"""cifar_elastic/train.py as a whole: learns, survives a kill, and gives the same whatever the number of processes."""
+"""cifar_elastic/train.py as a whole: it learns, survives a kill, and gives the same result with any number of
+processes."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass(frozen=True)
 class Trained:
-    """What a training left in `folder`."""
+    """A finished training, with its files in `folder`."""
 
     folder: Path
 
@@ -66,7 +67,7 @@ def places(folder: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def one(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Trained:
-    """One process that nobody disturbed."""
+    """A training in one process, without interruption."""
     folder = tmp_path_factory.mktemp("one")
     process = run.start([SCRIPT, "--data", str(data), *SETTINGS, *places(folder)], run.environment())
     result = run.finish(process)
@@ -75,13 +76,13 @@ def one(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Trained:
 
 
 def test_it_learns(one: Trained) -> None:
-    """Six epochs tell ten colours apart, also in images that were not trained on."""
+    """Six epochs are enough to distinguish ten colours, also in images that were not trained on."""
     assert one.values("test_accuracy")[-1] >= 0.9
 
 
 def test_killed_in_the_middle_it_ends_as_if_nothing_had_been(data: Path, one: Trained, tmp_path: Path) -> None:
     """After kill -9 of a rank under torchrun, each step has its rows once, each epoch has each image once, the last
-    loss is that of the undisturbed training; and two processes have given what one gives."""
+    loss equals that of the undisturbed training, and two processes give the result of one."""
     args = ["--data", str(data), *SETTINGS, *places(tmp_path), "--checkpoint-every", "3"]
     process = run.start_torchrun(args, 2, SCRIPT, ["--max-restarts", "1"])
     try:
@@ -108,14 +109,15 @@ def test_killed_in_the_middle_it_ends_as_if_nothing_had_been(data: Path, one: Tr
 
 
 def last_taken(folder: Path) -> list[tuple[int, int]]:
-    """(step, image) as each step was taken for the last time: the model has forgotten what came before."""
+    """Return the (step, image) pairs of the last time that each step was made, because the model has forgotten
+    earlier times."""
     rows = [json.loads(line) for path in folder.iterdir() for line in path.read_text().splitlines()]
     last = {row["step"]: max(r["restart"] for r in rows if r["step"] == row["step"]) for row in rows}
     return [(row["step"], image) for row in rows if row["restart"] == last[row["step"]] for image in row["images"]]
 
 
 def test_the_model_predicts_as_it_was_tested(data: Path, one: Trained) -> None:
-    """model.pt2 without our code, and model.safetensors with it, give the accuracy that the training reported."""
+    """model.pt2 without our code, and model.safetensors with our code, give the reported accuracy."""
     folder = one.folder.parent / "models"
     facts = json.loads((folder / "model.json").read_text())
     _, test_set, classes = batches.read(data)
@@ -134,7 +136,7 @@ def test_the_model_predicts_as_it_was_tested(data: Path, one: Trained) -> None:
 
 
 def test_no_epochs_only_test_a_model(alone: None, data: Path, one: Trained, tmp_path: Path) -> None:
-    """With --epochs 0 the model of --from-model is measured as it was."""
+    """With --epochs 0 the model of --from-model is tested unchanged."""
     args = ["--data", data, "--epochs", 0, "--width", 8, "--from-model", one.folder.parent / "models"]
     assert here(*args, "--metrics-dir", tmp_path) == 0
     assert Trained(tmp_path).values("test_loss") == pytest.approx(one.values("test_loss")[-1:])
@@ -143,7 +145,7 @@ def test_no_epochs_only_test_a_model(alone: None, data: Path, one: Trained, tmp_
 def test_predict_shows_what_was_tested(
     alone: None, data: Path, one: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """predict.py finds the classes of test images as the training did, from pictures in files, and draws them."""
+    """predict.py finds the same classes of test images as the training, from image files, and draws the images."""
     _, test_set, classes = batches.read(data)
     images = [tmp_path / f"{number}.png" for number in range(5)]
     for pixels, image in zip(test_set.pixels, images, strict=False):
@@ -165,7 +167,8 @@ def here(*args: object) -> int:
 def test_a_finished_training_only_saves_its_model(
     alone: None, data: Path, one: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Started again after its end, it trains nothing, adds no row, and leaves the model with the same accuracy."""
+    """A finished training that is started again trains nothing, adds no row, and saves a model of the same
+    accuracy."""
     before = len(one.rows)
     where = [place for place in places(one.folder.parent) if not place.startswith("--model-dir")]
     assert here("--data", data, *SETTINGS, *where, "--model-dir", tmp_path) == 0
@@ -175,7 +178,7 @@ def test_a_finished_training_only_saves_its_model(
 
 
 def test_a_seed_fixes_the_result(alone: None, data: Path, tmp_path: Path) -> None:
-    """The same seed gives the same losses to the last bit; another seed does not."""
+    """The same seed gives bit-identical losses; another seed does not."""
     losses = []
     for name, seed in (("a", 5), ("b", 5), ("c", 6)):
         args = ["--data", data, "--epochs", 1, "--width", 8, "--batch-size", 50, "--seed", seed]
@@ -196,7 +199,8 @@ def test_other_settings_do_not_go_on(
 
 
 def test_sigterm_before_the_test_ends_is_taken_up(alone: None, data: Path, tmp_path: Path) -> None:
-    """Stopped after an epoch's last step and before its test, it goes on with that test, and no row is there twice."""
+    """A training stopped between an epoch's last step and its test continues with the test, and no row occurs
+    twice."""
     base = ["--data", data, "--epochs", 2, "--width", 8, "--batch-size", 100, "--checkpoint-dir", tmp_path / "c"]
     args = [*base, "--metrics-dir", tmp_path / "m"]  # four steps in all
     evaluate = train.evaluate
@@ -217,7 +221,7 @@ def test_sigterm_before_the_test_ends_is_taken_up(alone: None, data: Path, tmp_p
 
 
 def test_bad_data_is_one_line(alone: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Data that cannot be used ends with exit code 2 and one line, without a traceback."""
+    """Unusable data ends the training with exit code 2 and one line, without a traceback."""
     (tmp_path / "notes.txt").touch()
     assert here("--data", tmp_path) == 2
     [line] = capsys.readouterr().err.splitlines()
@@ -226,7 +230,7 @@ def test_bad_data_is_one_line(alone: None, tmp_path: Path, capsys: pytest.Captur
 
 @pytest.mark.filterwarnings("ignore:.*(marshmallow|context. parameter).*", "ignore::DeprecationWarning")
 def test_azure_ml_accepts_the_job() -> None:
-    """Microsoft's client loads the job: one node that starts torchrun by itself, and three outputs."""
+    """Microsoft's client loads the job: one node that starts torchrun itself, and three outputs."""
     job = load_job(JOB)
     assert isinstance(job, Command)
     assert (job.resources.instance_count, job.distribution) == (1, None)
@@ -236,7 +240,7 @@ def test_azure_ml_accepts_the_job() -> None:
 
 
 def test_the_trainer_takes_what_the_job_passes() -> None:
-    """Every placeholder of the command is an input or output of the job, and every flag one of the trainer's."""
+    """Every placeholder of the command is an input or output of the job, and every flag is a flag of the trainer."""
     job = yaml.safe_load(JOB.read_text())
     given = {f"inputs.{name}": value for name, value in job["inputs"].items()}
     given |= {"inputs.data": "/in/data"} | {f"outputs.{name}": f"/out/{name}" for name in job["outputs"]}

@@ -1,4 +1,4 @@
-"""The checks of data: which damage they name, and that undamaged data passes."""
+"""The checks of data: they name damage, and undamaged data passes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_published_data_passes(kind: str, whole: bool) -> None:
 
 
 def test_noise_inside_a_jpeg_is_damage(tmp_path: Path) -> None:
-    """A block of 4 KiB in the pixels holds bytes that no JPEG has there; bytes after the end are no damage."""
+    """A block of 4 KiB with bytes that no JPEG has in its pixels is damage; bytes after the end are not."""
     content = picture(tmp_path / "a.jpg", size=(200, 200)).read_bytes()
     middle = len(content) // 2
     block = np.random.default_rng(1).bytes(4096)
@@ -60,7 +60,7 @@ def test_noise_inside_a_jpeg_is_damage(tmp_path: Path) -> None:
 
 
 def test_pictures_are_decoded_where_pillow_is(ants: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A TIFF without its last rows has a whole header; the card says how many pictures were not decoded."""
+    """A TIFF without its last rows has a complete header; the card counts the pictures that were not decoded."""
     damaged = picture(ants / "train" / "ant" / "scan.tif", size=(90, 90))
     cut(damaged, 0.7)
     told = [check(Folder(ants), Task({"kind": "image_folder"}, Settings(decode=on))) for on in (False, True)]
@@ -78,7 +78,7 @@ def test_pictures_are_decoded_where_pillow_is(ants: Path, monkeypatch: pytest.Mo
 
 @pytest.fixture
 def ants(tmp_path: Path) -> Path:
-    """train/ and val/ with two classes of 12 and 2 images."""
+    """Folders train/ and val/ with two classes of 12 and 2 images."""
     for split, count in (("train", 12), ("val", 2)):
         for name in ("ant", "bee"):
             for number in range(count):
@@ -146,7 +146,7 @@ def test_splits_and_classes_may_be_declared(ants: Path, declared: dict[str, Any]
 
 
 def test_splits_of_other_names_are_read_if_declared(ants: Path) -> None:
-    """Three splits with names of one's own: counted, compared for leakage, and their pictures are read."""
+    """Three splits with custom names are counted, compared for leakage, and their pictures are read."""
     for old, new in (("train", "fit"), ("val", "tune")):
         move(ants / old, ants / new)
     shutil.copytree(ants / "tune", ants / "hold")
@@ -158,7 +158,8 @@ def test_splits_of_other_names_are_read_if_declared(ants: Path) -> None:
 
 
 def test_few_broken_images_pass_as_the_trainer_says(ants: Path) -> None:
-    """One of 28 images is under the trainer's 5 %, so the drop is warned; two are over, so it is refused."""
+    """One broken image of 28 is below the trainer's 5 %, so the drop gets a warning; two are above, so it is
+    refused."""
     cut(ants / "train/ant/00.jpg")
     assert codes(checked(ants, "image_folder"))["broken"] is Severity.WARN
     cut(ants / "train/ant/01.jpg")
@@ -167,7 +168,8 @@ def test_few_broken_images_pass_as_the_trainer_says(ants: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "BMP", "WEBP", "PPM"])
 def test_what_pictures_say_is_what_pillow_reads(tmp_path: Path, kind: str) -> None:
-    """Size and mode agree with Pillow, whole and by header and end; a half of the file is broken both times."""
+    """Size and mode agree with Pillow, from the whole file and from header and end; half of the file is broken both
+    times."""
     for number, size in enumerate([(1, 1), (37, 5), (300, 200)]):
         path = tmp_path / f"{number}.{kind.lower()}"
         picture(path, number, size)
@@ -185,7 +187,7 @@ def test_what_pictures_say_is_what_pillow_reads(tmp_path: Path, kind: str) -> No
 @pytest.mark.parametrize("mode", ["L", "CMYK", "RGB"])
 @pytest.mark.parametrize("progressive", [True, False])
 def test_modes_of_jpegs(tmp_path: Path, mode: str, progressive: bool) -> None:
-    """The mode is that of the frame header, with metadata before it and bytes after the end."""
+    """The mode is that of the frame header, even with metadata before the header and bytes after the end."""
     path = tmp_path / "a.jpg"
     Image.new(mode, (50, 60)).save(path, progressive=progressive, exif=b"Exif\0\0" + bytes(5000))
     content = path.read_bytes() + b"after the end"
@@ -193,14 +195,15 @@ def test_modes_of_jpegs(tmp_path: Path, mode: str, progressive: bool) -> None:
 
 
 def test_a_png_is_checked_by_its_sums(tmp_path: Path) -> None:
-    """A changed byte in the pixels of a whole PNG is found."""
+    """A changed byte in the pixels of a whole PNG is found by its checksum."""
     content = bytearray(picture(tmp_path / "a.png").read_bytes())
     content[len(content) // 2] ^= 1
     assert "check sum of its part 'IDAT'" in pictures.inspect(bytes(content), b"", len(content)).broken
 
 
 def test_a_sample_says_what_it_may_have_missed() -> None:
-    """The limit is that of Clopper and Pearson (0 of 300: 1 - 0.05^(1/300) = 0.994 %), and falls with the sample."""
+    """The limit is that of Clopper and Pearson (0 of 300: 1 - 0.05^(1/300) = 0.994 %), and falls with the sample
+    size."""
     assert sample.at_most(0, 300) == pytest.approx(1 - 0.05 ** (1 / 300), rel=1e-6)
     assert sample.at_most(5, 100) == pytest.approx(0.10225, rel=1e-3)  # R: binom.test(5, 100, alternative = "less")
     assert sample.sentence(0, 300, 92_000).startswith("300 of 92,000 were read: fewer than 1.0 % are damaged, with 95")
@@ -209,7 +212,7 @@ def test_a_sample_says_what_it_may_have_missed() -> None:
 
 
 def test_a_long_check_goes_on(ants: Path) -> None:
-    """A check whose time is over says what it read; the next one reads the rest, and finds the same."""
+    """A check that runs out of time returns what it read; the next check reads the rest, and finds the same."""
     cut(ants / "train/ant/00.jpg")
     for number in range(100):
         picture(ants / "train" / "ant" / f"more{number}.jpg", number)
@@ -272,7 +275,7 @@ def test_damage_of_idx_files_is_named(digits: Path, name: str) -> None:
 
 
 def test_cifar_is_checked_in_its_archive(tmp_path: Path) -> None:
-    """A batch with too few labels, and one that calls a function, are named, in a folder and in an archive."""
+    """A batch with too few labels, and a batch that calls a function, are named, in a folder and in an archive."""
     folder = tmp_path / "cifar"
     folder.mkdir()
     noise = np.random.default_rng(1).integers(0, 255, (6, 20, 3072), np.uint8)
@@ -291,7 +294,8 @@ def test_cifar_is_checked_in_its_archive(tmp_path: Path) -> None:
 
 
 def test_text_is_utf8_or_refused(tmp_path: Path) -> None:
-    """A mark is a warning, since the trainer skips it; another encoding, zero bytes and a cut gzip are refused."""
+    """A byte order mark is a warning, because the trainer skips it; another encoding, zero bytes and an incomplete
+    gzip file are refused."""
     (tmp_path / "good.txt").write_text("Straße " * 9000, "utf-8")
     (tmp_path / "packed.txt.gz").write_bytes(gzip.compress(b"words " * 9000))
     assert not checked(tmp_path, "text").findings
@@ -310,13 +314,13 @@ def test_text_is_utf8_or_refused(tmp_path: Path) -> None:
 
 
 def test_little_text_is_refused(tmp_path: Path) -> None:
-    """Text that is not longer than one piece is all held out, so there is nothing to train on."""
+    """A text of only one piece is held out completely, so nothing is left to train on."""
     (tmp_path / "a.txt").write_text("words " * 100)
     assert "little_text" in codes(checked(tmp_path, "text"))
 
 
 def test_an_archive_is_looked_into(ants: Path, tmp_path: Path) -> None:
-    """A zip and a tar are checked like the folder; one inside another, a link and a name that leads out are named."""
+    """A zip and a tar are checked like a folder; a nested archive, a link and a name that leads out are named."""
     cut(ants / "train/ant/00.jpg")
     shutil.copy(ants / "train/ant/01.jpg", ants / "val/ant/00.jpg")
     for kind in ("zip", "gztar", "tar"):
@@ -340,7 +344,7 @@ def test_an_archive_is_looked_into(ants: Path, tmp_path: Path) -> None:
 
 
 def test_each_trainer_declares_its_data() -> None:
-    """data.json of each trainer names a kind; a wrong declaration is told with the choices."""
+    """data.json of each trainer names a kind; a wrong declaration is refused with the choices."""
     declared = {path.parent.name: declared_by(path.parent) for path in TRAINERS.glob("*/job.yaml")}
     assert {name: problem(each) for name, each in declared.items()} == dict.fromkeys(declared, "")
     assert {each["kind"] for each in declared.values()} <= KINDS.keys()
@@ -349,7 +353,7 @@ def test_each_trainer_declares_its_data() -> None:
 
 
 def test_a_card_tells_what_changed(ants: Path) -> None:
-    """The change between two cards names classes, splits and duplicates."""
+    """The difference between two cards names classes, splits and duplicates."""
     before = checked(ants, "image_folder").card
     shutil.copy(ants / "train/ant/00.jpg", ants / "val/bee/09.jpg")
     (ants / "train/bee/00.jpg").unlink()
@@ -362,7 +366,7 @@ def test_a_card_tells_what_changed(ants: Path) -> None:
 
 
 def test_many_files_are_named_by_the_first_ten(ants: Path) -> None:
-    """A finding names ten files and counts the rest, and names are printed without control characters."""
+    """A finding names ten files and counts the rest; names are printed without control characters."""
     for number in range(30):
         (ants / "train" / "ant" / f"{number}\x1b[31m.txt").write_text("x")
     (finding,) = checked(ants, "image_folder").of(Severity.WARN)[:1]
@@ -372,7 +376,7 @@ def test_many_files_are_named_by_the_first_ten(ants: Path) -> None:
 
 
 def test_a_crafted_png_is_no_work() -> None:
-    """A part that claims two gigabytes is cut off, and a picture of 100,000 x 100,000 pixels is too large."""
+    """A chunk that claims two gigabytes is cut off, and a picture of 100,000 x 100,000 pixels is too large."""
     head = b"IHDR" + struct.pack(">IIBBBBB", 100_000, 100_000, 8, 2, 0, 0, 0)
     content = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + head + struct.pack(">I", zlib.crc32(head))
     assert "cut off" in pictures.inspect(content + b"\x7f\xff\xff\xffIDAT", b"", len(content) + 8).broken
@@ -381,7 +385,7 @@ def test_a_crafted_png_is_no_work() -> None:
 
 
 def test_a_zip_bomb_is_not_unpacked(tmp_path: Path) -> None:
-    """A kilobyte of zip that says it holds gigabytes of pictures is read by its edges."""
+    """Of a one-kilobyte zip that claims gigabytes of pictures, only the edges are read."""
     with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as packed:
         for name in ("train/a/1.png", "train/a/2.png", "train/b/1.png", "train/b/2.png"):
             packed.writestr(name, bytes(50_000_000))

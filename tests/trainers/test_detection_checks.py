@@ -1,4 +1,4 @@
-"""The checks of detection data (COCO, Pascal VOC, CSV): which damage they name."""
+"""The checks of detection data (COCO, Pascal VOC, CSV): the damage that they name."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ BOXES: dict[str, tuple[Damage, str, str]] = {
 
 @pytest.mark.parametrize("name", BOXES)
 def test_damage_of_detection_data_is_named(tmp_path: Path, name: str) -> None:
-    """The undamaged data has no findings; each damage is found under its code, with the name of file or place."""
+    """The undamaged data has no findings; each damage is found under its code, with the name of the file or place."""
     damage, code, word = BOXES[name]
     assert not checked(coco(tmp_path), "detection").findings
     damage(tmp_path)
@@ -102,7 +102,8 @@ def voc(folder: Path) -> Path:
 
 
 def test_damage_of_voc_is_named(tmp_path: Path) -> None:
-    """A list with a mark, swapped annotations, a missing one and a broken one are named, and nothing else."""
+    """A list with a byte order mark, swapped annotations, a missing and a broken annotation are named, and nothing
+    else."""
     folder = voc(tmp_path)
     assert not checked(folder, "detection").findings
     first, second = folder / "Annotations/0.xml", folder / "Annotations/1.xml"
@@ -124,7 +125,7 @@ def test_damage_of_voc_is_named(tmp_path: Path) -> None:
 
 
 def test_boxes_in_csv_are_measured_by_their_pictures(tmp_path: Path) -> None:
-    """CSV does not say how large an image is; the picture does."""
+    """CSV does not state the size of an image, so the check reads it from the picture."""
     for number in range(4):
         picture(tmp_path / f"{number}.png", number)
     rows = [f"{number}.png,1,2,20,20,cat\n" for number in range(3)]

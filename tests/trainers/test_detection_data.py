@@ -1,4 +1,4 @@
-"""What the detection trainer reads, cuts into batches, and measures with."""
+"""The detection trainer's data: reading, batches, and metrics."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Box = tuple[int, int, int, int]
 
 
 def shapes(folder: Path, count: int = 6, parts: tuple[str, ...] = ("train2017", "val2017")) -> Path:
-    """Write a data set in COCO's layout: a red square and a blue disc in each image, wide and high ones in turn."""
+    """Write a data set in COCO's layout: a red square and a blue disc in each image, alternately wide and high."""
     for part in parts:
         images: list[dict[str, Any]] = []
         things: list[dict[str, Any]] = []
@@ -70,7 +70,7 @@ def change(folder: Path, edit: Callable[[dict[str, Any]], object], part: str = "
 
 
 def table(pictures: Pictures, boxes: torch.Tensor | None = None) -> torch.Tensor:
-    """Detections that are the true boxes, or `boxes` in their place, each with another score."""
+    """Return detections that are the true boxes, or `boxes` instead, each with another score."""
     images = torch.arange(len(pictures)).repeat_interleave(pictures.starts.diff())[:, None]
     scores = torch.linspace(0.9, 0.1, len(images), dtype=torch.float64)[:, None]
     found = pictures.boxes if boxes is None else boxes
@@ -79,7 +79,7 @@ def table(pictures: Pictures, boxes: torch.Tensor | None = None) -> torch.Tensor
 
 @needs_tiny
 def test_published_coco_is_read_as_it_is() -> None:
-    """80 categories whose ids run to 90, images of train2017/, and crowds that are not trained on."""
+    """80 categories whose ids go up to 90, images in train2017/, and crowds that are not trained on."""
     data = layouts.read(TINY)
     assert (data.layout, len(data.categories), data.categories[-1]) == ("COCO", 80, Category(90, "toothbrush"))
     assert (str(data.train), str(data.val)) == ("32 images with 284 objects", "24 images with 180 objects")
@@ -89,7 +89,7 @@ def test_published_coco_is_read_as_it_is() -> None:
 
 @needs_tiny
 def test_the_metrics_are_those_of_the_published_code() -> None:
-    """For boxes that are a little off, the twelve numbers equal pycocotools' own, fed with its own two files."""
+    """For slightly wrong boxes, the twelve numbers equal pycocotools' own, computed from its own two files."""
     pictures = layouts.read(TINY).val
     assert pictures
     categories = layouts.read(TINY).categories
@@ -115,7 +115,7 @@ def test_the_metrics_are_those_of_the_published_code() -> None:
 
 
 def test_perfect_and_no_boxes(tmp_path: Path) -> None:
-    """The true boxes have a map of 1, no boxes one of 0, and what can't be measured is left out."""
+    """The true boxes have a map of 1, no boxes have a map of 0, and numbers that can't be measured are left out."""
     data = layouts.read(shapes(tmp_path))
     perfect = coco.measure(data.train, data.categories, table(data.train))
     nothing = coco.measure(data.train, data.categories, table(data.train)[:0])
@@ -125,7 +125,7 @@ def test_perfect_and_no_boxes(tmp_path: Path) -> None:
 
 
 def test_a_crowd_counts_neither_for_nor_against(tmp_path: Path) -> None:
-    """A box in a crowd is no mistake, a crowd not found is no miss, and training does not see it."""
+    """A box in a crowd is not a mistake, a missed crowd is not a miss, and training ignores the crowd."""
     shapes(tmp_path, 2)
     crowd = {"id": 99, "image_id": 10, "category_id": 3, "bbox": [30, 20, 20, 20], "area": 400, "iscrowd": 1}
     change(tmp_path, lambda content: content["annotations"].append(crowd))
@@ -137,7 +137,7 @@ def test_a_crowd_counts_neither_for_nor_against(tmp_path: Path) -> None:
 
 
 def test_boxes_for_training_end_at_the_border(tmp_path: Path) -> None:
-    """A box that leaves the image is cut, one without area is left out, an image without boxes stays."""
+    """A box that leaves the image is cut, a box without area is left out, and an image without boxes stays."""
     shapes(tmp_path, 3)
 
     def edit(content: dict[str, Any]) -> None:
@@ -153,7 +153,7 @@ def test_boxes_for_training_end_at_the_border(tmp_path: Path) -> None:
 
 
 def test_a_mirrored_image_has_mirrored_boxes(tmp_path: Path) -> None:
-    """The pixels inside a box are the same ones, the other way round."""
+    """A mirrored box contains the same pixels, mirrored."""
     pictures = layouts.read(shapes(tmp_path)).train
     examples: Any = Examples(pictures)[[(0, False), (0, True)]]
     plain, mirrored = examples
@@ -193,7 +193,7 @@ BROKEN: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_what_coco_files_lack_is_told(tmp_path: Path, name: str) -> None:
-    """An annotation file that can't be used is a DataError with the file, the place and what was found there."""
+    """An unusable annotation file raises DataError with the file, the place and the found content."""
     edit, message = BROKEN[name]
     change(shapes(tmp_path), edit)
     with pytest.raises(DataError) as caught:
@@ -202,7 +202,8 @@ def test_what_coco_files_lack_is_told(tmp_path: Path, name: str) -> None:
 
 
 def test_what_does_not_fit_together_is_told(tmp_path: Path) -> None:
-    """No layout at all, no JSON, other categories in the two files, and nothing to test on: a DataError each."""
+    """A missing layout, invalid JSON, different categories in the two files, and an empty test part each raise
+    DataError."""
     with pytest.raises(DataError, match=r"expected annotations/instances_train.*, found none of them"):
         layouts.read(tmp_path)
     shapes(tmp_path)
@@ -218,7 +219,7 @@ def test_what_does_not_fit_together_is_told(tmp_path: Path) -> None:
 
 
 def test_broken_images_are_told(tmp_path: Path) -> None:
-    """A file that is no image, or one of another size than its annotation says, is a DataError with its name."""
+    """A file that is not an image, or has another size than its annotation, raises DataError with its name."""
     pictures = layouts.read(shapes(tmp_path)).train
     Path(pictures.paths[0]).write_bytes(b"\x89PNG no more")
     Image.new("RGB", (10, 10)).save(pictures.paths[1])
@@ -232,7 +233,7 @@ def test_broken_images_are_told(tmp_path: Path) -> None:
 
 
 def to_csv(source: Path, folder: Path, header: bool) -> Path:
-    """The same data set as keras-retinanet's .csv files, with an image without objects more."""
+    """Write the same data set as keras-retinanet's .csv files, with one more image without objects."""
     folder.mkdir()
     names = {category["id"]: category["name"] for category in CATEGORIES}
     for part, file in (("train2017", "annotations.csv"), ("val2017", "val_annotations.csv")):
@@ -252,7 +253,7 @@ def to_csv(source: Path, folder: Path, header: bool) -> Path:
 
 
 def to_voc(source: Path, folder: Path) -> Path:
-    """The same data set as Pascal VOC's files, with the first object of each part marked difficult."""
+    """Write the same data set as Pascal VOC's files, with the first object of each part marked difficult."""
     for name in ("Annotations", "ImageSets/Main", "JPEGImages"):
         (folder / "VOCdevkit" / "VOC2012" / name).mkdir(parents=True)
     root = folder / "VOCdevkit" / "VOC2012"
@@ -280,7 +281,8 @@ def to_voc(source: Path, folder: Path) -> Path:
 
 @pytest.mark.parametrize("header", [True, False])
 def test_csv_says_the_same(tmp_path: Path, header: bool) -> None:
-    """keras-retinanet's .csv give the same boxes and classes, with a header or not, and empty rows empty images."""
+    """keras-retinanet's .csv files give the same boxes and classes, with or without a header; empty rows give empty
+    images."""
     expected = layouts.read(shapes(tmp_path / "coco"))
     found = layouts.read(to_csv(tmp_path / "coco", tmp_path / "csv", header))
     assert (found.layout, found.categories) == ("CSV", [Category(0, "square"), Category(1, "disc")])
@@ -314,7 +316,7 @@ def test_voc_says_the_same(tmp_path: Path) -> None:
     ],
 )
 def test_what_csv_files_lack_is_told(tmp_path: Path, line: str, message: str) -> None:
-    """A row that can't be used is a DataError with its line."""
+    """An unusable row raises DataError with its line."""
     folder = to_csv(shapes(tmp_path / "coco"), tmp_path / "csv", header=False)
     with (folder / "annotations.csv").open("a") as file:
         file.write(line + "\n")
@@ -326,7 +328,8 @@ def test_what_csv_files_lack_is_told(tmp_path: Path, line: str, message: str) ->
 @settings(max_examples=100)
 @given(wide=st.lists(st.booleans(), min_size=1, max_size=40), size=st.integers(1, 9), seed=st.integers(0, 99))
 def test_batches_take_each_image_once(wide: list[bool], size: int, seed: int) -> None:
-    """Every image is in one batch; as few batches as can be; at most one has both wide and high images."""
+    """Every image is in one batch, the number of batches is minimal, and at most one batch has both wide and high
+    images."""
     order = torch.randperm(len(wide), generator=torch.Generator().manual_seed(seed)).tolist()
     batches = grouped(order, torch.tensor(wide), size)
     assert sorted(index for batch in batches for index in batch) == list(range(len(wide)))
@@ -341,9 +344,9 @@ def test_batches_take_each_image_once(wide: list[bool], size: int, seed: int) ->
     size=st.integers(1, 9),
 )
 def test_restarts_neither_repeat_nor_skip(wide: list[bool], stops: list[tuple[int, int]], size: int) -> None:
-    """An epoch that is stopped after some batches, again and again, and goes on with another batch size each time,
+    """An epoch that is stopped repeatedly and continues with another batch size each time takes each image once.
 
-    takes each image once; and with the same size it takes the same batches as without a stop.
+    With the same size it takes the same batches as without a stop.
     """
     groups, order = torch.tensor(wide), list(range(len(wide)))
     taken: list[int] = []
@@ -359,7 +362,8 @@ def test_restarts_neither_repeat_nor_skip(wide: list[bool], stops: list[tuple[in
 
 
 def test_the_learning_rate_follows_the_batch() -> None:
-    """Linear in the batch for SGD, with its root for AdamW; up in the warm-up, to a tenth at 2/3 and 8/9."""
+    """The rate is linear in the batch for SGD, and follows the batch's root for AdamW; it rises in the warm-up, and
+    falls to a tenth at 2/3 and 8/9."""
 
     def rate(batch: int, seen: int, *more: str) -> float:
         settings = Settings.of(arguments("").parse_args(["--data", "x", "--warmup-steps", "5", *more]))
@@ -372,7 +376,7 @@ def test_the_learning_rate_follows_the_batch() -> None:
 
 
 def test_flags_that_contradict_are_told() -> None:
-    """--backbone, --anchor and sizes go with the models that have them."""
+    """--backbone, --anchor and sizes are accepted only with models that support them."""
     for more, message in (
         (["--model", "ssd300_vgg16", "--min-size", "100"], "ssd300_vgg16, which has one size"),
         (["--model", "fcos_resnet50_fpn", "--anchor", "16"], "--anchor needs --model retinanet"),

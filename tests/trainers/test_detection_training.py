@@ -48,7 +48,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def learned(images: Path, tmp_path_factory: pytest.TempPathFactory) -> Training:
-    """Two processes that learn four images by heart."""
+    """Two processes that memorize four images."""
     folder = tmp_path_factory.mktemp("learned")
     where = ["--data", str(images), "--model-dir", str(folder), "--metrics-dir", str(folder)]
     args = [
@@ -74,14 +74,14 @@ def here(*args: object) -> int:
 
 
 def test_two_processes_learn_images_by_heart(learned: Training) -> None:
-    """Two gloo processes find nearly all shapes of four images that they have learned."""
+    """Two gloo processes find nearly all shapes of four memorized images."""
     assert [result.code for result in learned.results] == [0, 0], learned.results
     assert learned.each("train_map50")[-1] >= 0.9
     assert learned.each("train_map")[-1] >= 0.2
 
 
 def test_the_log_and_the_last_lines(learned: Training) -> None:
-    """Rank 0 alone logs steps and tests; each rank's last line says how it ended."""
+    """Only rank 0 logs steps and tests; each rank's last line states how it ended."""
     first, second = learned.results
     step = (
         r"epoch \d+/30 step 1/1  Loss [\d.]+ \(classification [\d.]+, bbox_regression [\d.]+\)  lr \S+  .* images/s.*"
@@ -94,7 +94,7 @@ def test_the_log_and_the_last_lines(learned: Training) -> None:
 
 
 def test_every_row_says_how_it_went(learned: Training) -> None:
-    """A row of training has losses, rate, speed, memory and world size; a row of a test has COCO's numbers."""
+    """A training row has losses, rate, speed, memory and world size; a test row has COCO's numbers."""
     rows = [row for row in learned.rows if "train_loss" in row]
     assert len(rows) == 30
     for row in rows:
@@ -112,7 +112,7 @@ def test_every_row_says_how_it_went(learned: Training) -> None:
 
 @pytest.mark.filterwarnings("ignore:.torch.jit.load. is deprecated", "ignore:RetinaNet always returns")
 def test_a_saved_model_finds_what_it_found(learned: Training, images: Path) -> None:
-    """model.safetensors with model.json, and model.ts without our code, find the boxes that gave the tested map."""
+    """model.safetensors with model.json, and model.ts without our code, find the boxes of the reported map."""
     net, facts = models.load(learned.folder)
     scripted = torch.jit.load(learned.folder / "model.ts")  # type: ignore[no-untyped-call]  # torch has no types for it
     pictures = layouts.read(images)
@@ -131,7 +131,7 @@ def test_a_saved_model_finds_what_it_found(learned: Training, images: Path) -> N
 
 
 def test_no_epochs_only_test_a_model(alone: None, learned: Training, images: Path, tmp_path: Path) -> None:
-    """With --epochs 0 the model of --from-model finds what it found, whatever sizes are asked for now."""
+    """With --epochs 0 the model of --from-model finds the same boxes, whatever sizes the flags ask for."""
     args = [
         "--data",
         images,
@@ -150,7 +150,8 @@ def test_no_epochs_only_test_a_model(alone: None, learned: Training, images: Pat
 
 
 def test_pictures_show_what_was_found(learned: Training, images: Path, tmp_path: Path) -> None:
-    """The first test images are there twice, side by side: left with a lime box for truth, right with red ones."""
+    """The first test images appear twice, side by side: left with the true boxes in lime, right with the found
+    boxes in red."""
     assert sorted(path.name for path in (learned.folder / "pictures").iterdir()) == ["1-0001.jpg", "2-0002.jpg"]
     pictures = layouts.read(images).train
     found = table(pictures)[:2]
@@ -171,10 +172,10 @@ def _close(pixel: Any, colour: tuple[int, int, int]) -> bool:
 def test_a_stopped_training_goes_on_as_one_process(
     alone: None, images: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """SIGTERM to one of two processes ends both with 143; one process goes on from their checkpoint to the same end.
+    """SIGTERM to one of two processes ends both with 143; one process continues from their checkpoint to the same end.
 
-    Three images a step, wide and high ones, are padded alike in both processes; every second step leaves the second
-    one without an image. The losses are those of one process that was not stopped.
+    Three wide and high images a step are padded alike in both processes; in every second step the second process has no
+    image. The losses are those of one undisturbed process.
     """
     args = ["--data", str(images), *SMALL, "--epochs", "4", "--batch-size", "3", "--test-every", "4", "--no-script"]
     where = ["--metrics-dir", str(tmp_path / "two"), "--checkpoint-dir", str(tmp_path / "checkpoints")]
@@ -197,7 +198,7 @@ def test_a_stopped_training_goes_on_as_one_process(
 
 
 def test_a_seed_fixes_the_result(alone: None, images: Path, tmp_path: Path) -> None:
-    """The same seed gives the same losses to the last bit, with processes that read images too; another does not."""
+    """The same seed gives bit-identical losses, also with reading processes; another seed does not."""
     losses = []
     for name, seed, workers in (("a", 5, 0), ("b", 5, 1), ("c", 6, 0)):
         args = ["--epochs", 1, "--batch-size", 2, "--seed", seed, "--workers", workers, "--mirror"]
@@ -208,7 +209,7 @@ def test_a_seed_fixes_the_result(alone: None, images: Path, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", ["fcos_resnet50_fpn", "fasterrcnn_resnet50_fpn"])
 def test_other_models_train_too(alone: None, images: Path, tmp_path: Path, name: str) -> None:
-    """Another model by its name trains, is tested and saved; its losses have torchvision's names."""
+    """Another model, selected by name, trains, is tested and saved; its losses have torchvision's names."""
     sizes = ["--backbone", "resnet18", "--min-size", 64, "--max-size", 64]
     where = ["--data", images, "--metrics-dir", tmp_path, "--model-dir", tmp_path, "--no-script"]
     assert here(*where, "--model", name, *sizes, "--epochs", 1, "--batch-per-process", 2) == 0
@@ -222,7 +223,7 @@ def settings_for(*args: str) -> Settings:
 
 
 def test_weights_of_a_backbone(tmp_path: Path) -> None:
-    """ImageNet's weights go below the pyramid with their statistics frozen, and the first stages stay as they are."""
+    """ImageNet weights go below the pyramid with frozen statistics, and the first stages stay unchanged."""
     torch.save(torchvision.models.resnet18(weights=None).state_dict(), tmp_path / "resnet18.pth")
     given = settings_for("--weights-backbone", "resnet18.pth")
     plan, net, notes = train.prepared(given, given.plan, tmp_path)
@@ -237,7 +238,7 @@ def test_weights_of_a_backbone(tmp_path: Path) -> None:
 
 
 def test_weights_of_another_data_set(learned: Training) -> None:
-    """A model of two classes starts one of five: everything but the last layer of the classifier is taken over."""
+    """A model of two classes initializes a model of five: everything except the classifier's last layer is copied."""
     given = settings_for("--weights", "model.safetensors", "--anchor", "16")
     plan, _, notes = train.prepared(given, models.Plan(**{**vars(given.plan), "classes": 5}), learned.folder)
     assert not plan.frozen_norm
@@ -247,7 +248,7 @@ def test_weights_of_another_data_set(learned: Training) -> None:
 
 
 def test_weights_that_do_not_fit_are_told(learned: Training, tmp_path: Path) -> None:
-    """No file of the name, a file without weights, and weights of something else: a DataError that says so."""
+    """A missing file, a file without weights, and weights of another model each raise DataError with the reason."""
     (tmp_path / "text.pt").write_text("hello")
     for flag, source, message in (
         (
@@ -268,7 +269,7 @@ def test_weights_that_do_not_fit_are_told(learned: Training, tmp_path: Path) -> 
 
 
 def test_bad_data_ends_with_2(alone: None, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Annotations without categories, and an image that breaks off, end the job with 2 and a line that says where."""
+    """Annotations without categories, and a truncated image, end the job with 2 and a line that names the place."""
     shapes(tmp_path, 2)
     path = tmp_path / "images" / "train2017" / "0001.png"
     path.write_bytes(path.read_bytes()[:60])

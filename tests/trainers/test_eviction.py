@@ -1,4 +1,4 @@
-"""A node that Azure says it will take: who asks, who is meant, and what a training does then."""
+"""The announced eviction of a node: which processes poll, which node is meant, and what the training does."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def service() -> Iterator[Service]:
     ],
 )
 def test_only_low_priority_nodes_ask(environ: dict[str, str], address: str | None) -> None:
-    """Nobody asks but a process on a low-priority node, or one that was told where; and only over HTTP."""
+    """Only a process on a low-priority node, or with a configured address, polls; and only over HTTP."""
     assert endpoint(environ) == address
 
 
 def test_only_the_node_that_is_meant_is_told(service: Service) -> None:
-    """Every machine of a scale set hears of all; the eviction of this one calls back, once, and nothing else does."""
+    """Every machine of a scale set sees all events; only this node's own eviction calls back, once."""
     service.announce("aks-pool_1")
     service.announce(NAME, kind="Freeze")
     called: list[int] = []
@@ -58,7 +58,7 @@ def test_only_the_node_that_is_meant_is_told(service: Service) -> None:
 
 
 def test_where_nothing_answers_it_ends_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a metadata service nobody waits, and the questions end."""
+    """Without a metadata service no process waits, and the polling ends."""
     monkeypatch.setattr(eviction, "TRIES_BEFORE_AN_ANSWER", 2)
     monkeypatch.setattr(eviction, "PAUSE_SECONDS", 0.01)
     watch = EvictionWatch("http://127.0.0.1:9", lambda: pytest.fail("nobody said so"))
@@ -74,7 +74,8 @@ def test_a_training_saves_when_its_node_is_to_go_and_goes_on(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """The node is announced in the midst of an epoch: a checkpoint is made at once, and the training ends as ever."""
+    """After an announcement in the middle of an epoch, a checkpoint is made at once, and the training ends as
+    usual."""
     monkeypatch.setenv("NODE_METADATA_ENDPOINT", service.url)
     batches = train.batches
 

@@ -1,4 +1,4 @@
-"""A node with a GPU that PyTorch can't use: the training ends at once, and says how to go on."""
+"""A node with a GPU that PyTorch can't use: the training ends at once, and the message gives the remedy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ JOB = {"AZUREML_RUN_ID": "r-1"}
 
 @pytest.fixture
 def node(tmp_path: Path) -> Path:
-    """What the driver of a node with two GPUs shows under /proc."""
+    """The driver's files under /proc on a node with two GPUs."""
     for bus in ("0001:00:00.0", "0002:00:00.0"):
         (tmp_path / "gpus" / bus).mkdir(parents=True)
     (tmp_path / "version").write_text(VERSION)
@@ -34,7 +34,7 @@ def blind(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_driver_is_read(node: Path, tmp_path: Path) -> None:
-    """Both kinds of NVIDIA's kernel module tell their version; a node without one has none."""
+    """Both kinds of NVIDIA's kernel module report their version; a node without a driver has none."""
     assert gpu.driver(node) == "535.183.01"
     (node / "version").write_text(OPEN)
     assert gpu.driver(node) == "580.65.06"
@@ -52,7 +52,7 @@ def test_the_driver_is_read(node: Path, tmp_path: Path) -> None:
     ],
 )
 def test_how_many_gpus_are_expected(node: Path, environ: dict[str, str], count: int) -> None:
-    """The VM size has the word, then the driver; outside of Azure ML's jobs nobody expects a GPU."""
+    """The VM size takes precedence, then the driver; outside of Azure ML's jobs no GPU is expected."""
     assert gpu.expected(environ, node) == count
 
 
@@ -77,7 +77,8 @@ def test_a_gpu_that_is_not_used_ends_the_training(node: Path, blind: None) -> No
     ],
 )
 def test_the_message_names_the_cause_and_the_cure(driver: str, cuda: str | None, says: str) -> None:
-    """It has the driver, the CUDA that PyTorch was built for, what to install, and how to train on the processor."""
+    """The message has the driver, PyTorch's CUDA version, the package to install, and how to train on the
+    processor."""
     told = gpu.why_unused(1, driver, "2.13.0", cuda)
     assert says in told
     assert told.startswith("this node has 1 GPU, ")
@@ -87,7 +88,7 @@ def test_the_message_names_the_cause_and_the_cure(driver: str, cuda: str | None,
 def test_the_processor_is_allowed_by_a_flag(
     node: Path, blind: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """--device cpu hides the GPUs from PyTorch, and the training takes place over gloo."""
+    """--device cpu hides the GPUs from PyTorch, and the training runs over gloo."""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setattr(gpu, "NVIDIA", node)
     parser = argparse.ArgumentParser()

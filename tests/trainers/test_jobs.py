@@ -1,7 +1,7 @@
-"""Every trainer's job.yaml, as Azure ML's own client and the trainer's own parser read it; and their environment.
+"""Every trainer's job.yaml, as read by Azure ML's own client and by the trainer's own parser; and their environment.
 
-cifar_elastic starts torchrun by itself, and has its own tests. Transformers and azure-ai-ml take seconds to import, so
-they are where they are used: every worker collects this file, and one runs it.
+cifar_elastic starts torchrun itself, and has its own tests. Transformers and azure-ai-ml take seconds to import, so the
+tests import them where needed: every worker collects this file, and only one runs it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def test_azure_ml_accepts_the_job(trainer: str) -> None:
 
 @pytest.mark.parametrize("trainer", TRAINED)
 def test_the_code_is_the_trainers_folder(trainer: str) -> None:
-    """The snapshot is trainers/ itself, so that the command's script and what it imports are in it."""
+    """The snapshot is trainers/ itself, so it contains the command's script and its imports."""
     job = yaml.safe_load((TRAINERS / trainer / "job.yaml").read_text())
     assert (TRAINERS / trainer / job["code"]).resolve() == TRAINERS
     assert shlex.split(job["command"])[:2] == ["python", f"{trainer}/train.py"]
@@ -66,7 +66,8 @@ def test_the_code_is_the_trainers_folder(trainer: str) -> None:
 
 @pytest.mark.parametrize("trainer", TRAINED)
 def test_the_trainer_takes_what_the_job_passes(trainer: str) -> None:
-    """Every placeholder of the command is an input or output of the job; what is passed are the trainer's defaults."""
+    """Every placeholder of the command is an input or output of the job; the passed values are the trainer's
+    defaults."""
     job = yaml.safe_load((TRAINERS / trainer / "job.yaml").read_text())
     given = {f"inputs.{name}": value for name, value in job["inputs"].items()}
     given |= {"inputs.data": "/in/data"} | {f"outputs.{name}": f"/out/{name}" for name in job["outputs"]}
@@ -84,7 +85,7 @@ def test_the_trainer_takes_what_the_job_passes(trainer: str) -> None:
 
 
 def _text(value: Any) -> str:
-    """As Azure ML puts it into a command."""
+    """Return a value as Azure ML puts it into a command."""
     return json.dumps(value) if isinstance(value, bool) else str(value)
 
 
@@ -101,7 +102,7 @@ def test_the_parameters_are_the_jobs_inputs(file: Path) -> None:
 
 
 def test_the_choices_are_what_the_libraries_have() -> None:
-    """The networks that a parameter may name are those that the trainer can build."""
+    """The networks that a parameter allows are those that the trainer can build."""
     assert _choices("transfer", "backbone") == import_module("transfer.backbone").BACKBONES
     assert _choices("detection", "model") == list(import_module("detection.model").NAMES)
     assert _choices("bert", "model") == list(import_module("bert.model").SIZES)
@@ -114,7 +115,7 @@ def _choices(trainer: str, name: str) -> list[str]:
 
 @pytest.mark.parametrize("trainer", TRAINED)
 def test_help_shows_the_launch_commands(trainer: str) -> None:
-    """--help gives a command line for each way to start it."""
+    """--help gives a command line for each way to start the trainer."""
     text = parser_of(trainer).format_help()
     for words in (f"$ python {trainer}/train.py", "$ torchrun", "az ml job create"):
         assert words in text
@@ -124,9 +125,9 @@ def test_help_shows_the_launch_commands(trainer: str) -> None:
     ("file", "build"), [("environment.yaml", "cpu"), ("environment-gpu.yaml", "cu126")], ids=["processors", "GPUs"]
 )
 def test_the_environments_are_what_the_requirements_say(file: str, build: str) -> None:
-    """Each conda file pins what requirements.txt pins for its Python, and MLflow; Azure ML's client loads it.
+    """Each conda file has the pins of requirements.txt for its Python, and MLflow; Azure ML's client loads it.
 
-    PyTorch comes in a build for processors, and in one for the CUDA that works with Azure ML's driver.
+    PyTorch comes in a build for processors, and in a build for the CUDA version that works with Azure ML's driver.
     """
     from azure.ai.ml import load_environment
 

@@ -1,4 +1,4 @@
-"""A long list is judged like a short one: what is in a temporary table, and what is in memory, lead to the same."""
+"""A long list is judged like a short one: a temporary table and a list in memory give the same findings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trainers.data_checks.source import File, Folder
 
 @dataclass(frozen=True)
 class Names:
-    """A source of which only the list is read."""
+    """A source of which only the file list is read."""
 
     files: Sequence[File]
     whole: bool = False
@@ -29,7 +29,7 @@ class Names:
 
 
 def made(seed: int, count: int = 700) -> list[File]:
-    """Return a list with all that a list can show: equal and empty files, twins, other types, missing classes."""
+    """Return a list that causes every kind of finding: equal and empty files, twins, other types, missing classes."""
     dice = random.Random(seed)
     names = set[str]()
     while len(names) < count:
@@ -82,7 +82,7 @@ def test_files_that_are_read_lead_to_the_same(
 
 
 def test_a_table_answers_like_a_list() -> None:
-    """Each question about names is answered the same, file by file."""
+    """A table and a list give the same answer to each question about names, file by file."""
     every = made(9)
     memory, table = Listed(every), Tabled(every)
     assert (memory.count, memory.bytes, memory.sizes()) == (table.count, table.bytes, table.sizes())

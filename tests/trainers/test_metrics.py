@@ -1,4 +1,4 @@
-"""Where rows of metrics go: a file that a resumed training continues, MLflow, TensorBoard."""
+"""The destinations of metrics rows: a file that a resumed training continues, MLflow, TensorBoard."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def steps(folder: Path) -> list[int]:
 
 
 def test_rows_after_the_checkpoint_go(tmp_path: Path) -> None:
-    """A restored object keeps the rows that the checkpoint knew, drops those after it, and goes on."""
+    """A restored object keeps the rows from before the checkpoint, drops later rows, and continues."""
     with Metrics(tmp_path, 0) as first:
         for step in (10, 20, 20):
             first.write(step, 1, train_loss=1.0)
@@ -45,7 +45,7 @@ def test_rows_after_the_checkpoint_go(tmp_path: Path) -> None:
 
 
 def test_without_a_checkpoint_an_older_file_is_replaced(tmp_path: Path) -> None:
-    """A training that starts anew starts a new file."""
+    """A training that starts from the beginning starts a new file."""
     for step in (10, 20):
         with Metrics(tmp_path, 0) as started:
             started.write(step, 1, train_loss=1.0)
@@ -53,7 +53,7 @@ def test_without_a_checkpoint_an_older_file_is_replaced(tmp_path: Path) -> None:
 
 
 def test_rows_that_are_lost_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where the file has fewer rows than the checkpoint knew, the log says how many, and the training goes on."""
+    """If the file has fewer rows than the checkpoint, the log gives the number, and the training continues."""
     with Metrics(tmp_path, 0) as rows:
         rows.write(10, 1, train_loss=1.0)
         rows.load_state_dict({"rows": 3, "step": 30})
@@ -63,7 +63,7 @@ def test_rows_that_are_lost_are_told(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_each_process_counts_and_one_writes(tmp_path: Path) -> None:
-    """All ranks have the same state, so that any of them can be rank 0 after a restart."""
+    """All ranks have the same state, so that any rank can be rank 0 after a restart."""
     for rank in (0, 1):
         with Metrics(tmp_path / str(rank), rank) as rows:
             rows.write(10, 1, train_loss=1.0)
@@ -72,8 +72,8 @@ def test_each_process_counts_and_one_writes(tmp_path: Path) -> None:
 
 
 def test_a_row_that_nobody_wrote_comes_with_the_next_writer(tmp_path: Path) -> None:
-    """Rank 0 dies after some rows: who is rank 0 then has those that are missing in its memory and puts them down, and
-    a row that was half written is whole."""
+    """If rank 0 dies before writing some rows, the next rank 0 writes the missing rows from its memory, and
+    completes a half-written row."""
     other, late = Metrics(tmp_path, 1), Metrics(tmp_path, 2)
     with Metrics(tmp_path, 0) as first:
         for step in (1, 2, 3):
@@ -90,7 +90,7 @@ def test_a_row_that_nobody_wrote_comes_with_the_next_writer(tmp_path: Path) -> N
 
 
 def test_a_row_whose_step_was_not_made_goes(tmp_path: Path) -> None:
-    """A row of a step that no survivor made is cut off, and comes again with the step."""
+    """A row of a step that no survivor made is removed, and written again with the step."""
     other = Metrics(tmp_path, 1)
     with Metrics(tmp_path, 0) as first:
         first.write(1, 1, loss=1.0)
@@ -104,8 +104,8 @@ def test_a_row_whose_step_was_not_made_goes(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_costs_no_row(small_disk: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """While there is no room, or the disk is read-only, one line says so and the training goes on; afterwards all rows
-    are there, each once and whole."""
+    """While the disk is full or read-only, one line reports it and the training continues; afterwards all rows are
+    in the file, each once and complete."""
     with Metrics(small_disk.path, 0) as rows:
         rows.write(1, 1, loss=1.0)
         small_disk.fill()
@@ -137,7 +137,7 @@ def tracking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 def test_rows_reach_mlflow(tracking: Path) -> None:
-    """With MLFLOW_TRACKING_URI set, each value of each row is in MLflow under its name and step."""
+    """With MLFLOW_TRACKING_URI, each value of each row is in MLflow under its name and step."""
     with Metrics(None, 0) as rows:
         rows.write(10, 1, train_loss=0.5)
         rows.write(20, 1, train_loss=0.25)
@@ -147,7 +147,7 @@ def test_rows_reach_mlflow(tracking: Path) -> None:
 
 
 def test_the_local_cloud_goes_without_mlflow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where TRAINYARD_MLFLOW is off, rows go to their file alone, and nothing is said of MLflow."""
+    """With TRAINYARD_MLFLOW off, rows go only to their file, and no message mentions MLflow."""
     with Metrics(
         tmp_path, 0, environ={"MLFLOW_TRACKING_URI": "https://127.0.0.1:1", "TRAINYARD_MLFLOW": "off"}
     ) as rows:
@@ -160,8 +160,8 @@ def test_the_local_cloud_goes_without_mlflow(tmp_path: Path, capsys: pytest.Capt
 def test_without_mlflow_a_line_says_so(
     tracking: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], given: bool
 ) -> None:
-    """Where mlflow is not installed, all else works, and one line says that metrics do not go there, unless it was
-    Azure ML that set the address, as it does for every job."""
+    """Without mlflow installed, everything else works, and one line says that metrics do not go to MLflow, unless
+    Azure ML set the address, as it does for every job."""
     monkeypatch.setitem(sys.modules, "mlflow", None)
     if given:
         monkeypatch.setenv("MLFLOW_RUN_ID", "run")
@@ -176,7 +176,7 @@ def test_without_mlflow_a_line_says_so(
 def test_a_silent_tracking_server_holds_nothing_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A server that accepts and never answers costs the rows, a line of log, and a bounded wait at the end."""
+    """A server that accepts but never answers costs the rows, a log line, and a bounded wait at the end."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{server.getsockname()[1]}")
         monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "2")
@@ -192,7 +192,7 @@ def test_a_silent_tracking_server_holds_nothing_up(
 
 
 def test_rows_reach_tensorboard(tmp_path: Path) -> None:
-    """TensorBoard's events hold each value under its name and step; those of steps that come again are hidden."""
+    """TensorBoard's events hold each value under its name and step; events of repeated steps are hidden."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     for restored in (None, {"rows": 1, "step": 10}):
@@ -210,7 +210,7 @@ def test_rows_reach_tensorboard(tmp_path: Path) -> None:
 def test_without_tensorboard_a_line_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where tensorboard is not installed, one line says that nothing is written there."""
+    """Without tensorboard installed, one line says that no events are written."""
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with Metrics(None, 0, tmp_path / "events") as rows:
         rows.write(10, 1, train_loss=0.5)
@@ -230,7 +230,7 @@ def speed(*args: str) -> Speed:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
 def test_without_a_gpu_only_the_order_of_memory_is_on() -> None:
-    """bfloat16 and torch.compile are on by default only where there is a GPU; each can be switched either way."""
+    """bfloat16 and torch.compile are on by default only with a GPU; each can be switched either way."""
     assert speed() == Speed(amp=False, compile=False, channels_last=True)
     assert speed("--amp", "--compile", "--no-channels-last") == Speed(amp=True, compile=True, channels_last=False)
     assert str(speed()) == "amp off, compile off, channels_last on"
@@ -238,7 +238,8 @@ def test_without_a_gpu_only_the_order_of_memory_is_on() -> None:
 
 @pytest.mark.parametrize("on", [True, False])
 def test_each_switch_does_what_it_says(on: bool) -> None:
-    """bfloat16 inside `autocast`, weights and images in channels_last: on or not at all; compiled only if asked for."""
+    """bfloat16 inside `autocast`, and channels_last weights and images, are on or off as chosen; compilation needs
+    the flag."""
     device, fast = torch.device("cpu"), Speed(amp=on, channels_last=on)
     net: Any = fast.prepare(torch.nn.Conv2d(3, 4, 3), device)
     images = fast.images(torch.zeros(2, 3, 8, 8))
@@ -257,7 +258,7 @@ def test_a_row_is_json(tmp_path: Path) -> None:
 
 
 def test_each_metric_that_the_app_reads_is_written() -> None:
-    """`show` says where the time went from these names; a name that no trainer writes says nothing."""
+    """`show` explains the time from these names, so each name must be written by a trainer."""
     read = {value for name, value in vars(usage_api).items() if name.isupper() and str(value).endswith("_share")}
     written = (Path(training.__file__)).read_text(encoding="utf-8")
     assert len(read) == 3
@@ -265,7 +266,8 @@ def test_each_metric_that_the_app_reads_is_written() -> None:
 
 
 def test_a_process_says_how_long_it_waits_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The exposed part of the exchange of one step, times the steps; nothing before the first row, or alone."""
+    """The wait is the exposed part of one step's exchange, times the steps. The first row and a single process
+    report none."""
     made, rows = object.__new__(DistributedDataParallel), []
     torch.nn.Module.__init__(made)
     found = {"backward_comm_time": 70_000_000, "backward_compute_comm_overlap_time": 20_000_000}

@@ -1,4 +1,4 @@
-"""The four IDX files: what is read from them, and what is refused with which words."""
+"""The four IDX files: what is read from them, and the messages that refuse others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ IMAGES, LABELS = "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"
 
 @pytest.fixture
 def folder(digits_folder: Path, tmp_path: Path) -> Path:
-    """A copy of the digits that a test may break."""
+    """A copy of the digits that a test may damage."""
     return Path(shutil.copytree(digits_folder, tmp_path / "drop"))
 
 
@@ -40,7 +40,7 @@ def same(one: tuple[Images, Images], other: tuple[Images, Images]) -> bool:
 
 
 def test_images_and_labels_are_read(digits_folder: Path) -> None:
-    """Images come as uint8 (N, 1, 28, 28) over the whole range, labels as int64, and both parts are there."""
+    """Images are uint8 (N, 1, 28, 28) over the whole range, labels are int64, and both parts exist."""
     train, test = read(digits_folder)
     assert (train.pixels.shape, test.pixels.shape) == ((1437, 1, 28, 28), (360, 1, 28, 28))
     assert (train.pixels.dtype, train.labels.dtype) == (torch.uint8, torch.int64)
@@ -49,7 +49,7 @@ def test_images_and_labels_are_read(digits_folder: Path) -> None:
 
 
 def test_files_may_be_unpacked_renamed_and_deep(folder: Path) -> None:
-    """Without .gz, with a dot in the name, in a sub-folder and beside other files, the data is the same."""
+    """The data is the same without .gz, with a dot in the name, in a sub-folder, and beside other files."""
     before = read(folder)
     deep = folder / "MNIST" / "raw"
     deep.mkdir(parents=True)
@@ -64,7 +64,8 @@ def test_files_may_be_unpacked_renamed_and_deep(folder: Path) -> None:
 @pytest.mark.parametrize("kind", ["zip", "tar", "gztar"])
 @pytest.mark.parametrize("given", ["file", "folder"])
 def test_an_archive_is_as_good_as_a_folder(folder: Path, tmp_path: Path, kind: str, given: str) -> None:
-    """A .zip, .tar or .tar.gz gives the same data, named itself or lying alone, markers aside, in the folder given."""
+    """A .zip, .tar or .tar.gz gives the same data, given by its path or as the only file of the folder apart from
+    markers."""
     drop = tmp_path / "packed"
     drop.mkdir()
     archive = Path(shutil.make_archive(str(drop / "digits"), kind, root_dir=tmp_path, base_dir="drop"))
@@ -73,7 +74,7 @@ def test_an_archive_is_as_good_as_a_folder(folder: Path, tmp_path: Path, kind: s
 
 
 def test_an_unpacked_archive_is_removed(folder: Path, tmp_path: Path) -> None:
-    """What an archive was unpacked to is gone after use."""
+    """The unpacked files of an archive are removed after use."""
     archive = Path(shutil.make_archive(str(tmp_path / "digits"), "zip", root_dir=folder))
     with opened(archive) as unpacked:
         assert (unpacked / IMAGES).exists()
@@ -81,7 +82,7 @@ def test_an_unpacked_archive_is_removed(folder: Path, tmp_path: Path) -> None:
 
 
 def header(*numbers: int) -> Callable[[bytes], bytes]:
-    """Put these big-endian numbers in place of a file's first ones."""
+    """Replace the first numbers of a file by these big-endian numbers."""
     return lambda content: struct.pack(f">{len(numbers)}I", *numbers) + content[4 * len(numbers) :]
 
 
@@ -106,7 +107,7 @@ def header(*numbers: int) -> Callable[[bytes], bytes]:
     ],
 )
 def test_a_broken_file_is_named(folder: Path, file: str, change: Callable[[bytes], bytes], message: str) -> None:
-    """The error names the file, what was expected in it and what was found."""
+    """The error names the file, the expected content and the found content."""
     edit(folder / file, change)
     with pytest.raises(DataError) as error:
         read(folder)
@@ -118,7 +119,7 @@ def test_a_broken_file_is_named(folder: Path, file: str, change: Callable[[bytes
     "change", [lambda c: c[: len(c) // 2], lambda c: b"no gzip at all", lambda c: c[:99] + b"!" + c[100:]]
 )
 def test_a_broken_gzip_is_named(folder: Path, change: Callable[[bytes], bytes]) -> None:
-    """A .gz that was cut, altered, or never was one, is refused by name."""
+    """A .gz that is truncated, altered, or not gzip at all is refused by name."""
     path = folder / IMAGES
     path.write_bytes(change(path.read_bytes()))
     with pytest.raises(DataError, match=r"train-images-idx3-ubyte\.gz: expected a complete gzip file"):
@@ -126,14 +127,14 @@ def test_a_broken_gzip_is_named(folder: Path, change: Callable[[bytes], bytes]) 
 
 
 def test_a_missing_file_is_named(folder: Path) -> None:
-    """The error lists the files of a data set and the one that is not there."""
+    """The error lists the files of a data set and the missing file."""
     (folder / LABELS).unlink()
     with pytest.raises(DataError, match=r"t10k-labels-idx1-ubyte, found no train-labels-idx1-ubyte$"):
         read(folder)
 
 
 def test_two_data_sets_are_one_too_many(folder: Path) -> None:
-    """Two complete sets in one folder are not guessed between."""
+    """Two complete sets in one folder are refused, not guessed between."""
     shutil.copytree(folder, folder.parent / "twice" / "a")
     shutil.copytree(folder, folder.parent / "twice" / "b")
     with pytest.raises(DataError, match=r"expected one data set, found 2: .*a, .*b"):
@@ -183,13 +184,13 @@ def test_names_that_lead_out_are_refused(tmp_path: Path, kind: str, name: str) -
     ],
 )
 def test_links_and_devices_are_refused(tmp_path: Path, entry: tarfile.TarInfo, words: str) -> None:
-    """An archive holds files and folders; anything else is named and refused."""
+    """An archive may hold only files and folders; any other entry is named and refused."""
     with pytest.raises(DataError, match=f"expected files and folders only, found 'a', which is {words}"):
         read(tar_with(tmp_path / "links.tar", entry))
 
 
 def test_a_link_in_a_zip_is_refused(tmp_path: Path) -> None:
-    """A symbolic link that a zip keeps in its mode bits is a link too."""
+    """A symbolic link that a zip stores in its mode bits counts as a link."""
     info = zipfile.ZipInfo("a")
     info.external_attr = 0o120777 << 16
     with zipfile.ZipFile(tmp_path / "links.zip", "w") as zipped:
@@ -199,7 +200,7 @@ def test_a_link_in_a_zip_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_archive_that_unfolds_too_far_is_stopped(tmp_path: Path) -> None:
-    """Unpacking ends at the limit, by what is really written and not by what the archive announces."""
+    """Unpacking stops at the limit, by the bytes actually written and not by the size that the archive states."""
     with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as zipped:
         zipped.writestr("zeros", bytes(50_000_000))
     with (
@@ -212,14 +213,14 @@ def test_an_archive_that_unfolds_too_far_is_stopped(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["digits.zip", "digits.tar", "digits.tar.gz"])
 @pytest.mark.parametrize("content", [b"", b"not an archive", b"\x1f\x8b\x08\x00 cut"])
 def test_a_broken_archive_is_named(tmp_path: Path, name: str, content: bytes) -> None:
-    """A file that is no archive, whatever it is called, is refused by name."""
+    """A file that is not an archive is refused by name, whatever its extension."""
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError, match=f"{name}: expected a readable archive"):
         read(tmp_path / name)
 
 
 def test_another_file_is_no_data_set(tmp_path: Path) -> None:
-    """A single file of another kind is refused with the kinds that serve."""
+    """A single file of another kind is refused with the supported kinds."""
     (tmp_path / "digits.rar").touch()
     with pytest.raises(DataError, match=r"expected a folder or an archive \(\.zip, \.tar, \.tar\.gz, \.tgz\)"):
         read(tmp_path / "digits.rar")

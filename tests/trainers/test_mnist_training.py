@@ -64,7 +64,7 @@ def test_two_processes_learn_the_digits(two: Training) -> None:
 
 
 def test_rank_0_alone_logs_and_all_say_how_it_ended(two: Training) -> None:
-    """The step lines carry Time, Data, Loss, Prec@1 and Prec@5 with their means; each rank ends with one."""
+    """The step lines contain Time, Data, Loss, Prec@1 and Prec@5 with their means; each rank has one last line."""
     first, second = two.results
     assert len([line for line in first.out if LINE.fullmatch(line)]) == 30  # 23 steps: 10, 20 and 23, ten times
     assert first.out[-1].startswith("rank 0: done: test accuracy 9")
@@ -72,7 +72,7 @@ def test_rank_0_alone_logs_and_all_say_how_it_ended(two: Training) -> None:
 
 
 def test_every_row_says_how_it_went(two: Training) -> None:
-    """A row of training has speed, share of waiting, memory and world size; one row an epoch has the test results."""
+    """A training row has speed, share of waiting, memory and world size; one row an epoch has the test results."""
     rows = [row for row in two.rows if "train_loss" in row]
     assert {row["world_size"] for row in rows} == {2}
     for row in rows:
@@ -87,7 +87,7 @@ def test_every_row_says_how_it_went(two: Training) -> None:
 
 
 def test_a_saved_model_predicts_as_it_was_tested(two: Training, digits_folder: Path) -> None:
-    """model.safetensors, fed as model.json says, it has the test accuracy that the training reported."""
+    """model.safetensors, fed as model.json describes, has the reported test accuracy."""
     facts = json.loads((two.folder / "model.json").read_text())
     net = train.Net()
     net.load_state_dict(load_file(two.folder / facts["weights"]))
@@ -102,7 +102,7 @@ def test_a_saved_model_predicts_as_it_was_tested(two: Training, digits_folder: P
 
 
 def test_no_epochs_only_test_a_model(alone: None, two: Training, digits_folder: Path, tmp_path: Path) -> None:
-    """With --epochs 0 the model of --from-model is measured on the data, with the mean and deviation of its own."""
+    """With --epochs 0 the model of --from-model is tested on the data, with the model's own mean and deviation."""
     others = shutil.copytree(digits_folder, tmp_path / "others")  # tested on the same, but of darker training images
     images = next(others.glob("train-images*"))
     read = gzip.decompress(images.read_bytes())
@@ -115,8 +115,8 @@ def test_no_epochs_only_test_a_model(alone: None, two: Training, digits_folder: 
 
 
 def test_uneven_shares_weigh_every_image_alike(alone: None, digits_folder: Path, tmp_path: Path) -> None:
-    """With equal batch size the number of processes changes rounding alone, also where a last batch of one image
-    leaves the second process nothing: the same losses in training and test.
+    """With equal batch size, the number of processes changes only rounding, even if a last batch of one image leaves
+    the second process without an image: the losses in training and test are the same.
 
     The processes meet by --world-size, --rank and --dist-url alone, and divide the cores of this machine.
     """
@@ -137,7 +137,7 @@ def test_uneven_shares_weigh_every_image_alike(alone: None, digits_folder: Path,
 
 
 def test_a_seed_fixes_the_result(alone: None, digits_folder: Path, tmp_path: Path) -> None:
-    """The same seed gives the same losses and weights, with helpers for the data too; another does not."""
+    """The same seed gives the same losses and weights, also with data workers; another seed does not."""
     losses = []
     for name, seed, workers in (("a", 5, 0), ("b", 5, 1), ("c", 6, 0)):
         folder = tmp_path / name
@@ -151,7 +151,7 @@ def test_a_seed_fixes_the_result(alone: None, digits_folder: Path, tmp_path: Pat
 
 @pytest.mark.parametrize("flag", ["--lr=0.01", "--momentum=0", "--weight-decay=0.1", "--batch-size=128", "--epochs=2"])
 def test_every_knob_turns_something(alone: None, digits_folder: Path, tmp_path: Path, flag: str) -> None:
-    """Each setting of the optimisation changes the losses."""
+    """Each optimisation setting changes the losses."""
     for folder, extra in (("plain", []), ("turned", [flag])):
         base = ["--data", digits_folder, "--epochs", 1, "--log-interval", 23, "--metrics-dir", tmp_path / folder]
         assert here(*base, *extra) == 0
@@ -160,7 +160,7 @@ def test_every_knob_turns_something(alone: None, digits_folder: Path, tmp_path: 
 
 
 def test_how_tests_are_batched_changes_nothing(alone: None, digits_folder: Path, tmp_path: Path) -> None:
-    """The test set counts exactly whatever --test-batch-size is, divisor of its size or not."""
+    """The test set is counted exactly with any --test-batch-size, even if the size is not a divisor."""
     accuracies = []
     for size in (7, 1000):
         base = ["--data", digits_folder, "--epochs", 1, "--metrics-dir", tmp_path / str(size)]
@@ -173,7 +173,8 @@ def test_how_tests_are_batched_changes_nothing(alone: None, digits_folder: Path,
 def test_stopped_and_resumed_it_ends_as_if_nothing_had_been(
     alone: None, digits_folder: Path, two: Training, tmp_path: Path
 ) -> None:
-    """One process that two epochs in is told to stop, and another that goes on, give the rows of an undisturbed one."""
+    """A process that is stopped two epochs in, and another that continues, give the rows of an undisturbed
+    training."""
     args = ["--data", digits_folder, "--metrics-dir", tmp_path / "m", "--checkpoint-dir", tmp_path / "c"]
     evaluate, tests = train.evaluate, []
 
@@ -197,7 +198,7 @@ def test_stopped_and_resumed_it_ends_as_if_nothing_had_been(
 
 
 def test_speed_is_switched_by_flags(alone: None, digits_folder: Path, tmp_path: Path) -> None:
-    """The order of images in memory changes the losses by float32's rounding alone, --amp by that of bfloat16."""
+    """The memory order of images changes the losses only by float32 rounding, --amp only by bfloat16 rounding."""
     losses = {}
     for name, flags in (("plain", ["--no-channels-last"]), ("channels_last", []), ("amp", ["--amp"])):
         assert here("--data", digits_folder, "--epochs", 1, "--metrics-dir", tmp_path / name, *flags) == 0
@@ -208,7 +209,7 @@ def test_speed_is_switched_by_flags(alone: None, digits_folder: Path, tmp_path: 
 
 
 def test_the_others_end_when_one_is_killed(digits_folder: Path, tmp_path: Path) -> None:
-    """A rank that vanishes does not leave the others waiting: they fail with exit code 1 and one last line."""
+    """When a rank is killed, the others do not wait: they fail with exit code 1 and one last line."""
     args = ["--data", str(digits_folder), "--epochs", "1000000", "--metrics-dir", str(tmp_path)]
     processes = run.start_ranks(args, 2)
     metrics = tmp_path / "metrics.jsonl"
@@ -236,7 +237,7 @@ def test_a_loss_that_is_no_number_ends_the_training(
 
 
 def test_bad_data_is_one_line(alone: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Data that cannot be used ends with exit code 2 and one line, without a traceback."""
+    """Unusable data ends the training with exit code 2 and one line, without a traceback."""
     assert here("--data", tmp_path / "nowhere") == 2
     err = capsys.readouterr().err.splitlines()
     assert err == [f"rank 0: bad data: {tmp_path / 'nowhere'}: expected a folder or an archive, found nothing"]
@@ -270,7 +271,7 @@ def test_arguments_that_make_no_sense_are_refused(
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
 def test_nccl_needs_a_gpu(alone: None, capsys: pytest.CaptureFixture[str]) -> None:
-    """--dist-backend nccl without a GPU is refused with the other choice."""
+    """--dist-backend nccl without a GPU is refused, and the message names the alternative."""
     with pytest.raises(SystemExit, match="2"):
         here("--data", "x", "--dist-backend", "nccl")
     assert "--dist-backend nccl needs a GPU, and there is none here; use gloo" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""predict.py with models as their trainers leave them. The weights are new: what is proved is the way to a guess."""
+"""predict.py with models as their trainers save them. The weights are new: the tests prove the path to a guess."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def look(models: Path, picture: Path, capsys: Any, *options: str) -> dict[str, A
 
 
 def test_classes_of_an_image(tmp_path: Path, picture: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A model of transfer gives each class its share, the likeliest first; the shares make one."""
+    """A model of transfer gives each class its probability, the likeliest first; the probabilities sum to one."""
     torch.manual_seed(1)
     view = backbone.view_for("squeezenet1_1", 64)
     facts = {
@@ -50,7 +50,7 @@ def test_classes_of_an_image(tmp_path: Path, picture: Path, capsys: pytest.Captu
 
 
 def test_a_folder_may_hold_other_files(tmp_path: Path, picture: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of a folder what can't be read, and folders within, are named and skipped; one asked for by name is refused."""
+    """Unreadable files of a folder, and sub-folders, are named and skipped; a file given by name is refused."""
     view = backbone.view_for("squeezenet1_1", 64)
     facts = {
         "backbone": "squeezenet1_1",
@@ -96,14 +96,14 @@ def test_boxes_in_an_image(tmp_path: Path, picture: Path, capsys: pytest.Capture
 def test_a_picture_that_can_not_be_is_refused(
     tmp_path: Path, picture: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A picture needs the name of a .png in a folder that exists; that is said before the model is loaded."""
+    """A picture needs the name of a .png in an existing folder; a wrong name is refused before the model is loaded."""
     for wrong, why in (("seen.pdf", "is written as .png"), ("nowhere/seen.png", "there is no folder")):
         assert predict.main([str(tmp_path), str(picture), f"--picture={tmp_path / wrong}"]) == 2
         assert why in capsys.readouterr().err
 
 
 def test_a_model_is_never_a_program(tmp_path: Path, picture: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of a model of cifar_elastic the weights alone are read; what else it names, here or elsewhere, is not loaded."""
+    """Only the weights of a cifar_elastic model are read; other files that the model names are not loaded."""
     net = nn.Sequential(Normalised(torch.zeros(3), torch.ones(3)), ResNet18(2, width=8))
     torch.save(net.state_dict(), tmp_path / "model.pt")
     facts = {
@@ -121,7 +121,8 @@ def test_a_model_is_never_a_program(tmp_path: Path, picture: Path, capsys: pytes
 
 
 def test_what_is_no_model_is_refused(tmp_path: Path, picture: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A folder without a model, or with one of another program, ends with 2 and says what was expected."""
+    """A folder without a model, or with a model of another program, ends with 2 and a message about what was
+    expected."""
     assert predict.main([str(tmp_path), str(picture)]) == 2
     assert "expected a model with its model.json" in capsys.readouterr().err
     (tmp_path / "model.json").write_text('{"architecture": "mine"}')

@@ -1,4 +1,4 @@
-"""The commands of the trainers' READMEs, as they stand there."""
+"""The commands of the trainers' READMEs, run verbatim."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NO_DATA = 2  # as every trainer ends where its data can't be used
 
 
 def launched() -> Iterator[tuple[list[str], list[str]]]:
-    """Of each command with a launcher, the launcher's words and the script's."""
+    """Return, for each command with a launcher, the launcher's words and the script's words."""
     for words in TYPED:
         for launcher in LAUNCHERS:
             if words[: len(launcher)] == launcher:
@@ -35,7 +35,7 @@ def launched() -> Iterator[tuple[list[str], list[str]]]:
 
 
 def scripts() -> list[list[str]]:
-    """The words of each script, once, however it is launched."""
+    """Return the words of each script, once, however it is launched."""
     alone = [words[1:] for words in TYPED if words[0] == "python" and words[1].endswith("train.py")]
     every = [*alone, *(script for _, script in launched() if script[0] != "train.py")]
     return [list(words) for words in dict.fromkeys(map(tuple, every))]
@@ -43,8 +43,8 @@ def scripts() -> list[list[str]]:
 
 @pytest.mark.parametrize("words", scripts(), ids=" ".join)
 def test_a_script_takes_the_words_of_its_readme(words: list[str], digits_folder: Path, tmp_path: Path) -> None:
-    """Typed in trainers/ with folders in place of the capitals, it does its work; where that needs data of another kind
-    than the digits, it says that the folder has none, and ends with 2."""
+    """Run in trainers/ with folders in place of the capitals, a command works; if it needs other data than the
+    digits, it reports that the folder has none, and ends with 2."""
     data = tmp_path / "data"
     is_digits = words[0] == "mnist/train.py" and "--epochs" in words
     data.mkdir()
@@ -57,7 +57,7 @@ def test_a_script_takes_the_words_of_its_readme(words: list[str], digits_folder:
 
 
 def test_text_to_try_a_training_with_is_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The script that writes Python's own documentation takes a folder; here of a library with one module."""
+    """The script that writes Python's own documentation takes a folder; here with a library of one module."""
     (words,) = [words[1:] for words in TYPED if words[0] == "python" and words[1].endswith("pythondocs.py")]
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "one.py").write_text('"""What one does."""\n')
@@ -68,7 +68,7 @@ def test_text_to_try_a_training_with_is_written(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_a_launcher_takes_the_words_of_its_readme() -> None:
-    """torchrun, and the launcher of elastic trainings, read their options and find the script behind them."""
+    """torchrun, and the launcher of elastic trainings, accept their options and find the script after them."""
     found = list(launched())
     assert len(found) >= 7
     for words, script in found:
@@ -77,7 +77,7 @@ def test_a_launcher_takes_the_words_of_its_readme() -> None:
 
 
 def test_what_is_installed_is_there() -> None:
-    """`pip install` of a folder of this repository names one that is a package."""
+    """`pip install` of a folder of this repository names a folder that is a package."""
     named = [word.partition("[")[0] for words in TYPED if words[:2] == ["pip", "install"] for word in words[2:]]
     folders = [name for name in named if name.startswith("./")]
     assert folders

@@ -25,7 +25,7 @@ AGE = {"age": {"type": "integer", "minimum": 0, "maximum": 130}}
 
 
 def test_tables_of_csv(tmp_path: Path) -> None:
-    """A declared column that is missing, rows of another length, a mark and another encoding are named."""
+    """A missing declared column, rows of another length, a byte order mark and another encoding are named."""
     (tmp_path / "train.csv").write_text("a,b\n1,2\n3,4\n")
     (tmp_path / "test.csv").write_text("a,b\n5,6\n")
     result = checked(tmp_path, "csv", columns=["a", "b"])
@@ -56,7 +56,7 @@ def test_tables_of_csv(tmp_path: Path) -> None:
 def test_values_are_those_of_the_schema(
     tmp_path: Path, schema: dict[str, Any], good: list[str], bad: list[str]
 ) -> None:
-    """Each good cell passes; each other cell is named with its line."""
+    """Each valid cell passes; each invalid cell is named with its line."""
     assert problem({"kind": "csv", "columns": {"x": schema}}) == ""
     lines = ["x,y", *(f'"{cell}",1' for cell in good)]
     (tmp_path / "train.csv").write_text("\n".join(lines))
@@ -92,7 +92,7 @@ def test_wrong_declarations_are_told_with_what_is_known(declared: dict[str, Any]
 
 
 def test_columns_may_be_optional_or_closed(tmp_path: Path) -> None:
-    """`required` names the columns that must be there, by default all; additionalProperties false allows no other."""
+    """`required` names the required columns, by default all; additionalProperties false allows no others."""
     (tmp_path / "train.csv").write_text("age,more\n1,2\n")
     columns = {**AGE, "city": {"type": "string"}}
     assert codes(checked(tmp_path, "csv", columns=columns)) == {"column": Severity.REFUSE}
@@ -102,7 +102,8 @@ def test_columns_may_be_optional_or_closed(tmp_path: Path) -> None:
 
 
 def test_a_packed_and_a_large_table(tmp_path: Path) -> None:
-    """A gzip file is read; of a file over the bound of a document, the first block; a cell without an end is named."""
+    """A gzip file is read; of a file over the document limit, the first block is read; a cell without an end is
+    named."""
     (tmp_path / "train.csv.gz").write_bytes(gzip.compress(b"age\n" + b"7\n" * 1000))
     assert checked(tmp_path, "csv", whole=False, columns=AGE).card.totals == {"train": 1000}
     cut(tmp_path / "train.csv.gz")
@@ -143,7 +144,7 @@ def write(path: Path, compression: str = "snappy", version: str = "2.6", **colum
 @pytest.mark.parametrize("compression", ["snappy", "gzip", "zstd", "none"])
 @pytest.mark.parametrize("version", ["1.0", "2.6"])
 def test_a_footer_says_what_pyarrow_reads(tmp_path: Path, compression: str, version: str) -> None:
-    """Columns, rows, chunks and statistics are those that pyarrow reads from the same file."""
+    """Columns, rows, chunks and statistics equal those that pyarrow reads from the same file."""
     path = write(tmp_path / "train.parquet", compression, version)
     content, known = path.read_bytes(), pq.read_metadata(path)
     size = parquet.footer_size("x", content[:4], content[-8:])
@@ -165,7 +166,7 @@ def test_a_footer_says_what_pyarrow_reads(tmp_path: Path, compression: str, vers
 
 
 def test_parquet_is_judged_by_its_footer(tmp_path: Path) -> None:
-    """Without reading values: types, bounds and missing values are compared with the declaration."""
+    """Without reading values, types, bounds and missing values are compared with the declaration."""
     path = write(tmp_path / "train.parquet")
     maybe = {name: {"type": [kind, "null"]} for name, kind in (("size", "number"), ("city", "string"))}
     good = {**AGE, **maybe, "good": {"type": "boolean"}}
@@ -190,7 +191,7 @@ def test_parquet_is_judged_by_its_footer(tmp_path: Path) -> None:
 
 
 def test_values_of_parquet_are_read_where_pyarrow_is(tmp_path: Path) -> None:
-    """`drop` on a machine with pyarrow finds a value that the statistics do not show, and a changed byte."""
+    """On a machine with pyarrow, `drop` finds a value that the statistics do not show, and a changed byte."""
     path = write(tmp_path / "train.parquet")
     columns = {"city": {"enum": ["Bern", "Thun", None]}}
     assert not checked(tmp_path, "parquet", whole=False, columns=columns).findings
@@ -205,7 +206,7 @@ def test_values_of_parquet_are_read_where_pyarrow_is(tmp_path: Path) -> None:
 
 
 def test_a_crafted_footer_is_no_work(tmp_path: Path) -> None:
-    """Every cut and every changed byte of a footer gives a footer or DataError, whatever it claims."""
+    """Every truncation and every changed byte of a footer gives a footer or DataError, whatever the footer claims."""
     content = write(tmp_path / "train.parquet").read_bytes()
     footer = content[-8 - parquet.footer_size("x", content[:4], content[-8:]) : -8]
     for at in range(0, len(footer), 7):

@@ -1,4 +1,4 @@
-"""How a process of a training ends: what it leaves in which order, and what its last line says."""
+"""How a process of a training ends: the order in which it releases its objects, and its last line."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ ALONE = dist.Place(rank=0, world_size=1, url="env://", backend="gloo")
 
 
 class Model:
-    """Stands for whatever holds the process group."""
+    """A stand-in for any object that holds the process group."""
 
 
 @pytest.mark.parametrize("error", [None, ValueError("no"), DataError("no"), dist.Stopped("no"), KeyboardInterrupt()])
 def test_the_model_is_gone_before_the_group(
     alone: None, monkeypatch: pytest.MonkeyPatch, error: BaseException | None
 ) -> None:
-    """However a training ends, nothing of it is alive when the process group is destroyed.
+    """However a training ends, none of its objects is alive when the process group is destroyed.
 
-    The other order hangs now and then, when a thread of gloo wants the interpreter's lock at that moment.
+    The other order hangs occasionally, when a thread of gloo wants the interpreter's lock at that moment.
     """
     models: list[weakref.ref[Model]] = []
     alive_at_the_end: list[bool] = []
@@ -64,7 +64,7 @@ def test_the_model_is_gone_before_the_group(
 def test_each_end_has_its_code_and_line(
     alone: None, capsys: pytest.CaptureFixture[str], error: BaseException, code: int, line: str
 ) -> None:
-    """The exit code tells the kind of end, the last line the reason; only failures show a traceback."""
+    """The exit code gives the kind of end, and the last line the reason; only failures show a traceback."""
 
     def train(_device: torch.device, _stop: dist.StopRequest) -> str:
         raise error
@@ -76,7 +76,7 @@ def test_each_end_has_its_code_and_line(
 
 
 def test_an_exchange_that_fails_after_sigterm_is_a_stop(alone: None, capsys: pytest.CaptureFixture[str]) -> None:
-    """When all processes get SIGTERM, one that loses the others on the way has stopped, not failed."""
+    """When all processes get SIGTERM, a process that loses the others meanwhile counts as stopped, not as failed."""
 
     def train(_device: torch.device, stop: dist.StopRequest) -> str:
         signal.raise_signal(signal.SIGTERM)
@@ -88,9 +88,9 @@ def test_an_exchange_that_fails_after_sigterm_is_a_stop(alone: None, capsys: pyt
 
 
 def test_a_process_leaves_with_its_last_words_and_its_code_and_never_takes_the_interpreter_down() -> None:
-    """What was written arrives, the code is the one given, and nothing of Python's own end runs.
+    """All output arrives, the exit code is the given one, and Python's own shutdown does not run.
 
-    A thread of gloo that outlives the group aborts the process when it meets an interpreter that is going down.
+    A thread of gloo that outlives the group aborts the process if it meets an interpreter that is shutting down.
     """
     script = (
         "import atexit, sys, dist; atexit.register(print, 'going down'); "

@@ -1,4 +1,4 @@
-"""The small parts that trainers share: metrics rows, means, files that are whole or absent."""
+"""The small shared parts of the trainers: metrics rows, means, files that are complete or absent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from metrics import Mean, Metrics
 
 
 def test_a_row_is_in_the_file_at_once(tmp_path: Path) -> None:
-    """Each row can be read as soon as it was written, while the trainer runs on."""
+    """Each row can be read as soon as it is written, while the trainer still runs."""
     with Metrics(tmp_path / "new", rank=0) as metrics:
         metrics.write(10, 1, train_loss=0.5)
         row = json.loads((tmp_path / "new" / "metrics.jsonl").read_text())
@@ -21,7 +21,7 @@ def test_a_row_is_in_the_file_at_once(tmp_path: Path) -> None:
 
 
 def test_only_rank_0_writes(tmp_path: Path) -> None:
-    """Other ranks, and a run without a folder, may call the same method; nothing is written."""
+    """Other ranks, and a run without a folder, may call the same method; no row is written."""
     for folder, rank in ((tmp_path / "other", 1), (None, 0)):
         with Metrics(folder, rank) as metrics:
             metrics.write(10, 1, train_loss=0.5)
@@ -30,14 +30,14 @@ def test_only_rank_0_writes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_no_number_is_no_metric(tmp_path: Path, value: float) -> None:
-    """nan and inf raise, naming metric and step, and leave no row that JSON cannot hold."""
+    """nan and inf raise an error that names metric and step, and leave no row that JSON cannot hold."""
     with Metrics(tmp_path, rank=0) as metrics, pytest.raises(ValueError, match=f"train_loss is {value} at step 7"):
         metrics.write(7, 1, train_loss=value)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_mean_weighs_its_values() -> None:
-    """The running mean counts each value by its weight, and prints behind the last value."""
+    """The running mean counts each value by its weight, and is printed after the last value."""
     mean = Mean()
     mean.add(1.0, 3)
     mean.add(5.0, 1)
@@ -45,7 +45,7 @@ def test_a_mean_weighs_its_values() -> None:
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
-    """An error while writing leaves the old file as it was, and nothing beside it."""
+    """An error while writing leaves the old file unchanged, and no temporary file."""
     path = tmp_path / "model.pt"
     with replacing(path) as unfinished:
         unfinished.write_text("old")

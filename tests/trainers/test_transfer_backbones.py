@@ -1,4 +1,4 @@
-"""transfer's networks: any of torchvision's with a new head, and first weights from a file or from the network."""
+"""transfer's networks: any torchvision network with a new head, and first weights from a file or from the network."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAME = "shufflenet_v2_x0_5"  # the smallest of all: 1.4 million weights
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_head_of_every_family_is_found(name: str) -> None:
-    """The last layer has a logit per class; in feature extraction its weights alone learn."""
+    """The last layer has one logit per class; in feature extraction only its weights learn."""
     with torch.device("meta" if "regnet" not in name else "cpu"):
         net = backbone.build(name, 7, 224)
     head, layer = backbone.head(net)
@@ -42,21 +42,21 @@ def test_the_head_of_every_family_is_found(name: str) -> None:
     ("name", "size", "resize", "crop"), [("resnet18", None, 256, 224), ("resnet18", 112, 128, 112)]
 )
 def test_images_are_shown_as_to_the_weights(name: str, size: int | None, resize: int, crop: int) -> None:
-    """Size and normalisation are those of torchvision's weights; another size keeps the proportion of the border."""
+    """Size and normalisation are those of torchvision's weights; another size keeps the border's proportion."""
     view = backbone.view_for(name, size)
     assert (view.resize, view.size) == (resize, crop)
 
 
 @pytest.fixture(scope="module")
 def known() -> nn.Module:
-    """What someone has trained on 1,000 classes."""
+    """Weights that were trained on 1,000 classes."""
     torch.manual_seed(3)
     return backbone.build(NAME, 1000, 224)
 
 
 @pytest.mark.parametrize("form", ["state_dict.pth", "in a checkpoint.pt", "of DDP.pt", "model.safetensors"])
 def test_a_file_gives_all_weights_but_the_heads(known: nn.Module, tmp_path: Path, form: str) -> None:
-    """Files of any number of classes fit, in the forms that people have; the head stays new."""
+    """Files with any number of classes fit, in all common formats; the head stays new."""
     state, path = known.state_dict(), tmp_path / form
     if form == "model.safetensors":
         save_file(state, path)
@@ -73,7 +73,7 @@ def test_a_file_gives_all_weights_but_the_heads(known: nn.Module, tmp_path: Path
 
 
 class Evil:
-    """Unpickled by a reader that trusts, it makes a folder."""
+    """An object that creates a folder if a trusting reader unpickles it."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -83,7 +83,8 @@ class Evil:
 
 
 def test_a_file_that_does_not_fit_says_why(known: nn.Module, tmp_path: Path) -> None:
-    """Missing, not weights, with code, of another backbone, of another shape: one line, and no code runs."""
+    """A missing file, a file without weights, with code, of another backbone or of another shape gives one line,
+    and no code runs."""
     paths = {name: tmp_path / f"{name}.pt" for name in ("nowhere", "text", "evil", "list", "other", "shape")}
     paths["text"].write_text("weights")
     torch.save({"a": Evil(str(tmp_path / "made"))}, paths["evil"])
@@ -108,7 +109,8 @@ def test_a_file_that_does_not_fit_says_why(known: nn.Module, tmp_path: Path) -> 
 
 
 def test_without_a_network_the_choices_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Weights that cannot be fetched: their address, --weights FILE, --weights none, and where to put the file."""
+    """If weights cannot be downloaded, the message names their address, --weights FILE, --weights none, and where
+    to put the file."""
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
     monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{free_port()}")  # where nobody listens
     with pytest.raises(DataError) as error:
@@ -124,7 +126,7 @@ def test_without_a_network_the_choices_are_named(monkeypatch: pytest.MonkeyPatch
 
 
 def test_weights_in_torchs_cache_need_no_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """`imagenet` goes by torchvision's own way to its weights: a file in its cache is taken."""
+    """`imagenet` loads weights by torchvision's own way: a file in torch's cache is used."""
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
     monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{free_port()}")
     cache = tmp_path / "hub" / "checkpoints"

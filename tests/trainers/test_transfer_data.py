@@ -1,4 +1,4 @@
-"""What transfer makes of a folder of images: which it uses, which it skips and why, and what a network sees of one."""
+"""transfer's folder of images: which images it uses, which it skips and why, and how a network sees an image."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def picture(path: Path, colour: tuple[int, ...] = (200, 30, 30), size: tuple[int
 
 @pytest.fixture
 def two_classes(tmp_path: Path) -> Path:
-    """train/ and val/ with two classes of two images each."""
+    """Folders train/ and val/ with two classes of two images each."""
     for name in ("train/cat/a", "train/cat/b", "train/dog/a", "train/dog/b", "val/cat/c", "val/dog/c"):
         picture(tmp_path / f"{name}.png")
     return tmp_path
@@ -46,8 +46,8 @@ def broken(found: folder.Folder) -> dict[str, str]:
 
 
 def test_train_and_val_are_found_with_their_classes(two_classes: Path) -> None:
-    """Classes are the sub-folders of train by name; images lie at any depth; other files are named, hidden ones and
-    those of an operating system not."""
+    """Classes are the sub-folders of train by name; images may be at any depth; other files are named, except
+    hidden files and those of an operating system."""
     picture(two_classes / "train" / "cat" / "deep" / "er" / "UP.JPG")
     (two_classes / "train" / "cat" / ".DS_Store").touch()
     (two_classes / "train" / "notes.txt").touch()
@@ -63,7 +63,7 @@ def test_train_and_val_are_found_with_their_classes(two_classes: Path) -> None:
 
 
 def test_an_archive_may_hold_the_folder_in_a_folder(two_classes: Path, tmp_path: Path) -> None:
-    """hymenoptera_data.zip holds hymenoptera_data/train: a sub-folder that is alone is the data set."""
+    """hymenoptera_data.zip holds hymenoptera_data/train: a single sub-folder counts as the data set."""
     outer = tmp_path / "outer"
     for part in ("train", "val"):
         shutil.move(two_classes / part, outer / "inner" / "set" / part)
@@ -76,7 +76,7 @@ def test_an_archive_may_hold_the_folder_in_a_folder(two_classes: Path, tmp_path:
 
 
 def test_classes_alone_are_split_by_the_seed(tmp_path: Path) -> None:
-    """Without val, a share of each class becomes it: the same for the same seed, another one for another seed."""
+    """Without val, a share of each class becomes val: the same share for the same seed, another for another seed."""
     for name, count in (("few", 2), ("many", 20)):
         for i in range(count):
             picture(tmp_path / name / f"{i}.png")
@@ -99,7 +99,7 @@ FIRST_LINES: list[tuple[Change, str]] = [
 
 @pytest.mark.parametrize(("change", "message"), FIRST_LINES)
 def test_a_folder_that_is_no_data_set_is_named(two_classes: Path, change: Change, message: str) -> None:
-    """The message says which folder, what was expected there and what was found."""
+    """The message names the folder, the expected content and the found content."""
     change(two_classes)
     (two_classes / "val" / "cat" / "c.png").unlink()
     (two_classes / "val" / "cat").rmdir()
@@ -109,7 +109,7 @@ def test_a_folder_that_is_no_data_set_is_named(two_classes: Path, change: Change
 
 
 def test_broken_images_are_named_with_their_reason(two_classes: Path) -> None:
-    """Cut, empty, of another kind, or of impossible size: each is found, and none ends the check."""
+    """Truncated, empty, other and impossibly large images are each found, and none ends the check."""
     train = two_classes / "train"
     whole = picture(train / "cat" / "large.jpg", size=(200, 200)).read_bytes()
     (train / "cat" / "cut.jpg").write_bytes(whole[: len(whole) // 2])
@@ -129,7 +129,8 @@ def test_broken_images_are_named_with_their_reason(two_classes: Path) -> None:
 
 
 def test_too_many_broken_images_are_bad_data(two_classes: Path) -> None:
-    """Up to the share --max-broken they are left out and listed; beyond it, or where a class has no other, it ends."""
+    """Up to the share --max-broken, broken images are left out and listed; beyond the share, or if a class has no
+    other image, the training ends."""
     found = folder.find(two_classes)
     reasons = {found.train[0].path: "cut"}  # 1 of 6
     used = folder.without(found, reasons, 0.2)
@@ -142,7 +143,7 @@ def test_too_many_broken_images_are_bad_data(two_classes: Path) -> None:
 
 @pytest.mark.parametrize("mode", ["L", "P", "RGBA", "CMYK", "1", "LA"])
 def test_every_kind_of_picture_becomes_rgb(tmp_path: Path, mode: str) -> None:
-    """Grey, palette, transparent and printed pictures give three channels of bytes."""
+    """Grey, palette, transparent and CMYK pictures give three channels of bytes."""
     path = tmp_path / ("a.jpg" if mode == "CMYK" else "a.png")
     Image.new("RGB", (6, 4), (255, 255, 255)).convert(mode).save(path)
     pixels = images.decode(path, 4)
@@ -151,7 +152,7 @@ def test_every_kind_of_picture_becomes_rgb(tmp_path: Path, mode: str) -> None:
 
 
 def test_a_photo_is_turned_as_it_was_taken(tmp_path: Path) -> None:
-    """The orientation that a camera notes is applied."""
+    """The orientation that a camera records is applied."""
     exif = Image.Exif()
     exif[0x0112] = 6  # turn by 90 degrees clockwise
     Image.new("RGB", (60, 20)).save(tmp_path / "a.jpg", exif=exif)
@@ -176,9 +177,9 @@ def test_any_shape_gives_the_same_view_size(size: tuple[int, int]) -> None:
 
 
 def test_chance_belongs_to_the_image_and_not_to_its_batch(two_classes: Path) -> None:
-    """An image is augmented alike whichever batch it is in; another epoch's chance gives another view.
+    """An image is augmented the same way in every batch; another epoch's chance gives another view.
 
-    What is random elsewhere (dropout) goes on undisturbed.
+    Other random numbers (dropout) continue undisturbed.
     """
     generator = torch.Generator().manual_seed(0)
     for path in two_classes.rglob("*.png"):
@@ -197,7 +198,7 @@ def test_chance_belongs_to_the_image_and_not_to_its_batch(two_classes: Path) -> 
 
 
 def test_ants_and_bees_as_they_were_published() -> None:
-    """The real folder: 244 and 153 images, and a GIF that says `image not found` is no ant."""
+    """The real folder has 244 and 153 images, and a GIF with the text `image not found` is not an ant."""
     if not BEES.is_dir():
         pytest.skip(f"the ants and bees are not in {BEES}")
     found = folder.find(BEES)

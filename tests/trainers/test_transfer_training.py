@@ -1,4 +1,4 @@
-"""transfer/train.py as a whole: what it learns, what it leaves, and how it stops and goes on."""
+"""transfer/train.py as a whole: what it learns, which files it writes, and how it stops and continues."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SMALL = ["--backbone", "shufflenet_v2_x0_5", "--weights", "none", "--image-size"
 
 @pytest.fixture(scope="module")
 def colours(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three classes of noisy colours: 11 images each to train on, 4 to validate; one more is cut."""
+    """Three classes of noisy colours: 11 images each to train on, 4 to validate; one more is truncated."""
     folder = tmp_path_factory.mktemp("colours")
     dice = torch.Generator().manual_seed(0)
     for name, colour in COLOURS.items():
@@ -54,7 +54,7 @@ def values(folder: Path, name: str) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def trained(colours: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, launch.Result]:
-    """The colours, learned by two processes."""
+    """A training on the colours, by two processes."""
     out = tmp_path_factory.mktemp("trained")
     args = ["--input_dir", str(colours), "--output_dir", str(out), "--metrics-dir", str(out), "--epochs", "20"]
     # Shares of 5 and 6 images, 2 x 2 in the last layers: with less, batch normalisation learns nothing but chance.
@@ -65,7 +65,8 @@ def trained(colours: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pa
 
 
 def test_two_processes_learn_the_colours(trained: tuple[Path, launch.Result]) -> None:
-    """Two processes tell three colours apart, say so in the last line, and name the broken image in log and file."""
+    """Two processes distinguish three colours, report this in the last line, and name the broken image in log and
+    file."""
     out, result = trained
     assert max(values(out, "val_accuracy")) >= 0.75
     assert re.fullmatch(r"rank 0: done: validation accuracy [\d.]+% in epoch \d+ of 20, [\d.]+ s", result.out[-1])
@@ -75,7 +76,7 @@ def test_two_processes_learn_the_colours(trained: tuple[Path, launch.Result]) ->
 
 
 def test_every_row_says_how_it_went(trained: tuple[Path, launch.Result]) -> None:
-    """Rows of training have speed, waiting, memory and world size; one an epoch has what validation gave."""
+    """Training rows have speed, waiting, memory and world size; one row an epoch has the validation's results."""
     rows = [row for row in launch.metrics(trained[0]) if "train_loss" in row]
     assert [row["step"] for row in rows] == [step for e in range(20) for step in (3 * e + 2, 3 * e + 3)]
     for row in rows:
@@ -118,7 +119,7 @@ def test_the_best_epoch_is_saved_and_predicts_as_it_was_tested(
 def test_no_epochs_only_test_a_model(
     alone: None, trained: tuple[Path, launch.Result], colours: Path, tmp_path: Path
 ) -> None:
-    """With --epochs 0 the model of --from-model is measured as it was, at its own image size."""
+    """With --epochs 0 the model of --from-model is tested unchanged, at its own image size."""
     out, _ = trained
     args = ["--input-dir", colours, *SMALL, "--image-size", 96, "--epochs", 0, "--from-model", out]
     assert here(*args, "--metrics-dir", tmp_path) == 0
@@ -126,7 +127,7 @@ def test_no_epochs_only_test_a_model(
 
 
 def test_the_pictures_show_something(trained: tuple[Path, launch.Result]) -> None:
-    """predictions.png has the images' own colours in it, confusion.png its blue; the output is readable by all."""
+    """predictions.png contains the images' own colours, confusion.png its blue; all users can read the output."""
     out, _ = trained
     assert {path.name for path in out.iterdir()} == {
         *("model.safetensors", "model.json", "model.pt2", "confusion.png", "predictions.png"),
@@ -144,8 +145,8 @@ def test_the_pictures_show_something(trained: tuple[Path, launch.Result]) -> Non
 def test_the_number_of_processes_changes_rounding_alone(alone: None, colours: Path, tmp_path: Path) -> None:
     """With the statistics of --weights kept, one and two processes have the same losses.
 
-    One of the 17 batches has one image, so that one process has none. The file lies beside train and val, and rank 0
-    alone reads it.
+    One of the 17 batches has one image, so one process has none. The weights file is beside train and val, and only
+    rank 0 reads it.
     """
     data = shutil.copytree(colours, tmp_path / "data")
     torch.manual_seed(9)
@@ -172,7 +173,7 @@ def test_the_number_of_processes_changes_rounding_alone(alone: None, colours: Pa
 
 
 def test_a_seed_fixes_the_result(alone: None, colours: Path, tmp_path: Path) -> None:
-    """The same seed gives the same losses and weights to the last bit, with workers too; another seed does not."""
+    """The same seed gives bit-identical losses and weights, with workers too; another seed does not."""
     for name, seed, workers in (("a", 5, 0), ("b", 5, 1), ("c", 6, 0)):
         folder = tmp_path / name
         args = ["--epochs", 1, "--seed", seed, "--workers", workers, "--metrics-dir", folder, "--output-dir", folder]
@@ -185,7 +186,7 @@ def test_a_seed_fixes_the_result(alone: None, colours: Path, tmp_path: Path) -> 
 
 @pytest.fixture
 def stopped(colours: Path, tmp_path: Path) -> list[str]:
-    """The arguments of a training in two processes that SIGTERM to one of them ended within an epoch."""
+    """The arguments of a training in two processes that SIGTERM to one process ended within an epoch."""
     args = ["--input-dir", str(colours), *SMALL, "--lr", "0.05", "--tune", "head", "--log-interval", "1"]
     args += ["--epochs", "20", "--no-export", "--checkpoint-dir", str(tmp_path / "checkpoints")]
     processes = launch.start_ranks([*args, "--metrics-dir", str(tmp_path)], 2, SCRIPT)
@@ -209,7 +210,8 @@ def stopped(colours: Path, tmp_path: Path) -> list[str]:
 def test_a_stopped_training_goes_on_in_another_number_of_processes(
     alone: None, stopped: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """After SIGTERM in two processes, one goes on where they were, and ends as a training that nobody stopped."""
+    """After SIGTERM in two processes, one process continues from their position, and ends like an undisturbed
+    training."""
     assert here(*stopped, "--metrics-dir", tmp_path, "--output-dir", tmp_path / "out") == 0
     assert "resumed from" in capsys.readouterr().out
     undisturbed = [*stopped[: stopped.index("--checkpoint-dir")], "--metrics-dir", tmp_path / "undisturbed"]
@@ -222,7 +224,7 @@ def test_a_stopped_training_goes_on_in_another_number_of_processes(
 
 
 def test_a_training_that_is_done_only_writes_its_results_again(alone: None, colours: Path, tmp_path: Path) -> None:
-    """Started again with a finished training's checkpoints, it takes no step, and its best epoch is still known."""
+    """A training started with a finished training's checkpoints makes no step, and still knows its best epoch."""
     args = ["--input-dir", colours, *SMALL, "--epochs", 2, "--no-export", "--checkpoint-dir", tmp_path / "checkpoints"]
     texts = []
     for name in ("first", "again"):
@@ -243,7 +245,7 @@ def test_a_training_that_is_done_only_writes_its_results_again(alone: None, colo
 def test_what_cannot_be_used_is_one_line(
     alone: None, colours: Path, capsys: pytest.CaptureFixture[str], args: list[str], message: str
 ) -> None:
-    """Bad data and weights end with exit code 2 and one line, without a traceback."""
+    """Bad data and bad weights end with exit code 2 and one line, without a traceback."""
     assert here("--input-dir", colours, *SMALL, *args) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("rank 0: bad data: ")
@@ -269,7 +271,7 @@ def test_arguments_that_make_no_sense_are_refused(
 
 
 def test_ants_and_bees_under_torchrun(tmp_path: Path) -> None:
-    """The real photos in two processes: each image of validation is counted once, in its class."""
+    """With the real photos in two processes, each validation image is counted once, in its class."""
     if not BEES.is_dir():
         pytest.skip(f"the ants and bees are not in {BEES}")
     args = ["--input_dir", str(BEES), "--weights", "none", "--image-size", "64", "--epochs", "1", "--no-export"]

@@ -1,4 +1,4 @@
-"""Go on with more epochs, and begin with an earlier model."""
+"""Training with more epochs, and starting from an earlier model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def rates(steps: int, of: int) -> list[float]:
 
 @pytest.mark.parametrize("longer", [20, 50])
 def test_a_schedule_goes_on_over_its_own_length(longer: int) -> None:
-    """After 12 steps of 20, a training of 20 or of 50 steps has the rates that it would have had all along."""
+    """After 12 steps of 20, a training of 20 or of 50 steps has the rates of a training that had this length from
+    the start."""
     optimizer, schedule = one_cycle(20)
     for _ in range(12):
         optimizer.step()
@@ -58,7 +59,8 @@ def net(classes: int) -> nn.Sequential:
 
 
 def test_what_fits_is_taken(tmp_path: Path) -> None:
-    """Weights of the same name and shape come from the earlier model; a head for other classes stays new, by name."""
+    """Weights of the same name and shape come from the earlier model; a head for other classes stays new, and is
+    named."""
     old, new = net(3), net(5)
     head = new.state_dict()["2.weight"].clone()
     said = warm_start.put(new, left_behind(tmp_path / "old", old))
@@ -68,7 +70,7 @@ def test_what_fits_is_taken(tmp_path: Path) -> None:
 
 
 def test_another_kind_of_model_is_refused(tmp_path: Path) -> None:
-    """A folder without a model, or with one of which nothing fits, is bad data, by its name."""
+    """A folder without a model, or with a model without matching weights, is bad data, and is named."""
     with pytest.raises(DataError, match="expected a model with its"):
         warm_start.put(net(3), tmp_path)
     with pytest.raises(DataError, match="expected a model like this one"):
@@ -76,7 +78,7 @@ def test_another_kind_of_model_is_refused(tmp_path: Path) -> None:
 
 
 def test_only_the_same_model_is_tested(tmp_path: Path) -> None:
-    """0 epochs test a whole model of the same classes, in the same order, or nothing."""
+    """With 0 epochs, only a complete model with the same classes in the same order is tested."""
     old = left_behind(tmp_path / "old", net(3))
     facts = json.loads((old / "model.json").read_text())
     (old / "model.json").write_text(json.dumps({**facts, "classes": ["ant", "bee"]}))
@@ -91,14 +93,14 @@ def test_only_the_same_model_is_tested(tmp_path: Path) -> None:
 
 
 class _Runs:
-    """A pickle that would run code."""
+    """An object whose pickle would run code."""
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return print, ("it ran",)
 
 
 def test_a_pickle_is_refused_with_our_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The reason says what to save instead; torch's own advises to trust the file."""
+    """The message says which format to save instead; torch's own message advises to trust the file."""
     torch.save({"weight": _Runs()}, tmp_path / "model.pt")
     with pytest.raises(DataError, match="a pickle that may run code") as refused:
         warm_start.read(tmp_path / "model.pt")

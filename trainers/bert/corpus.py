@@ -20,7 +20,7 @@ import torch
 from bert import text
 from tokenizers import Tokenizer
 
-# How long a process tokenises before it looks whether someone got SIGTERM.
+# Seconds that a process tokenises before it checks whether any process got SIGTERM.
 SLICE_SECONDS = 2.0
 
 T = TypeVar("T")
@@ -28,7 +28,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Source:
-    """The text, and the way from text to rows of `length` tokens. The settings with these names explain each field."""
+    """The text, and the settings for turning text into rows of `length` tokens. The settings of the same names
+    explain each field."""
 
     data: Path
     tokenizer: Path | None
@@ -39,7 +40,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Training rows, held-out rows, and their tokenizer as JSON. The same in every process."""
+    """Training rows, held-out rows, and their tokenizer as JSON, equal in every process."""
 
     tokenizer: str
     specials: text.Specials
@@ -49,19 +50,18 @@ class Corpus:
 
     @property
     def fingerprint(self) -> str:
-        """Return a value that changes with the texts or the tokenizer, made of the tokenizer and the numbers of
-        tokens.
-        """
+        """Return a value that changes with the texts or the tokenizer. It is computed from the tokenizer and the
+        numbers of tokens."""
         facts = f"{self.tokenizer} {self.train.tokens} {self.held_out.tokens}"
         return hashlib.blake2b(facts.encode(), digest_size=8).hexdigest()
 
 
 def prepare(source: Source, place: dist.Place, stop: dist.StopRequest) -> Corpus:
-    """Tokenize the text on each node's disk, and map the result. If any process finds bad data, every process
-    raises DataError.
+    """Tokenize the text on each node's disk, and map the result. If any process finds bad data, every process raises
+    DataError.
 
-    The files are deleted as soon as all have mapped them: the disk gets its space back when the processes end,
-    however they end.
+    The files are deleted as soon as all processes have mapped them. The disk space is then free when the processes end,
+    even after a crash.
     """
     hosts = _gathered(socket.gethostname(), place)
     leads = hosts.index(hosts[place.rank]) == place.rank
@@ -82,7 +82,7 @@ def prepare(source: Source, place: dist.Place, stop: dist.StopRequest) -> Corpus
         specials, kind = text.Specials.of(tokenizer), text.number_type(tokenizer)
         rows = [text.Rows(path / name, kind, source.length, specials) for name in ("train", "held_out")]
         corpus = Corpus(box[0], specials, tokenizer.get_vocab_size(), *rows)
-        _together(lambda: _check(corpus, source), place)  # and so nobody deletes what another has not mapped yet
+        _together(lambda: _check(corpus, source), place)  # so no process deletes files that another has not mapped yet
     return corpus
 
 
@@ -95,9 +95,8 @@ def _tokenizer(source: Source, paths: list[Path], held: text.Held) -> str:
 
 
 def _in_slices(work: Iterator[None], stop: dist.StopRequest) -> None:
-    """Do the work in slices, and meet the other processes between slices: every process stops at the same slice, and no
-    silence gets too long.
-    """
+    """Do the work in slices, and meet the other processes between slices. So every process stops at the same slice,
+    and no process is silent for too long."""
     error, busy = None, True
     while dist.all_sum(torch.tensor(int(busy))):
         stop.check(0)

@@ -18,7 +18,7 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
-# Before the import below reads it: nothing here asks a network for anything.
+# Set before the import below reads it: nothing here uses a network.
 os.environ["HF_HUB_OFFLINE"] = "1"
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 from transformers.utils import logging
@@ -37,8 +37,8 @@ class Size:
 
 
 # Layers and widths: base and large from Devlin et al. 2018, arXiv:1810.04805, the others from Turc et al. 2019,
-# arXiv:1908.08962. Learning rates: tiny's was tried out (README); base's and large's 1e-4 is Devlin et al.'s; those of
-# the others lie between, untried.
+# arXiv:1908.08962. Learning rates: tiny's was tested (README); base's and large's 1e-4 is from Devlin et al.; the
+# others lie between, untested.
 SIZES = {
     "tiny": Size(2, 128, 2e-3),
     "mini": Size(4, 256, 1e-3),
@@ -50,9 +50,9 @@ SIZES = {
 
 
 class MaskedLanguage(nn.Module):
-    """BERT and its loss in one forward pass: DDP and FSDP2 must see the whole work.
+    """BERT and its loss in one forward pass, because DDP and FSDP2 must see the whole computation.
 
-    The head runs only at the masked positions: at all positions, it would be most of a small model's work.
+    The head runs only at the masked positions. At all positions, the head would be most of a small model's work.
     """
 
     def __init__(self, config: BertConfig) -> None:
@@ -78,8 +78,8 @@ def config(size: Size, vocabulary: int, length: int, pad: int, dropout: float) -
         num_attention_heads=size.hidden // 64,
         intermediate_size=4 * size.hidden,
         max_position_embeddings=length,
-        # The paper's 0.02 is for base. Kept for a width of 128, queries and keys are so small that attention starts out
-        # uniform, and hundreds of steps pass before the model uses any context.
+        # The paper's 0.02 is for base. With this value at a width of 128, queries and keys are so small that attention
+        # starts uniform, and the model uses no context for hundreds of steps.
         initializer_range=0.02 * (SIZES["base"].hidden / size.hidden) ** 0.5,
         hidden_dropout_prob=dropout,
         attention_probs_dropout_prob=dropout,
@@ -115,7 +115,7 @@ def optimizer(model: nn.Module, lr: float, weight_decay: float) -> torch.optim.A
     matrices = [weights for weights in model.parameters() if weights.ndim > 1]
     vectors = [weights for weights in model.parameters() if weights.ndim <= 1]
     groups = [{"params": matrices, "weight_decay": weight_decay}, {"params": vectors, "weight_decay": 0.0}]
-    # BERT's 0.9 and 0.999 but for the second: 0.98 (RoBERTa) forgets the first steps sooner.
+    # BERT's 0.9, but 0.98 (RoBERTa) instead of 0.999, which forgets the first steps sooner.
     return torch.optim.AdamW(groups, lr, betas=(0.9, 0.98), eps=1e-6)
 
 

@@ -1,7 +1,7 @@
-"""Random orders and masks as functions of a position, without a generator's state: the order of rows, and which tokens
-to mask.
+"""Random orders and masks as functions of a position, without a generator's state: the order of rows, and the tokens to
+mask.
 
-Nothing has to be kept, saved or sent: any process can compute any part of any epoch. A training that continues after a
+No state has to be kept, saved or sent: any process can compute any part of any epoch. A training that continues after a
 stop, even with another number of processes, sees the same rows and masks.
 """
 
@@ -38,8 +38,9 @@ def shuffled(positions: Indices, count: int, seed: int) -> Indices:
     """Return the rows at these positions of a random order of `count` rows, (N,) in 0..count-1. Uses memory in
     proportion to `positions`.
 
-    A Feistel network of four rounds is a permutation of the next power of four. What it puts at `count` or above is
-    put again until it is below: Black and Rogaway 2002, "Ciphers with Arbitrary Finite Domains", section 4.
+    A Feistel network of four rounds is a permutation of the next power of four. A result of `count` or above is
+    permuted again until it is below `count`: Black and Rogaway 2002, "Ciphers with Arbitrary Finite Domains", section
+    4.
     """
     half = np.uint64(max(1, ((count - 1).bit_length() + 1) // 2))
     low = (np.uint64(1) << half) - np.uint64(1)
@@ -56,7 +57,7 @@ def shuffled(positions: Indices, count: int, seed: int) -> Indices:
 
 @dataclass(frozen=True)
 class Masked:
-    """Rows to learn from: the model's input, the masked positions, and the correct tokens there."""
+    """Rows to learn from: the model's input, the masked positions, and the correct tokens at these positions."""
 
     inputs: Indices  # (N, L)
     positions: Indices  # (N, K), ascending
@@ -64,16 +65,15 @@ class Masked:
 
 
 def predicted(length: int) -> int:
-    """Return K, the number of tokens to predict in a row of `length`. Every row has K predictions, and so equal
-    weight.
-    """
+    """Return K, the number of tokens to predict in a row of `length`. Every row has K predictions, and therefore
+    equal weight."""
     return max(1, round(PREDICTED * length))
 
 
 def mask(tokens: Indices, rows: Indices, seed: int, vocabulary: int, mask_token: int, fixed: list[int]) -> Masked:
     """Mask tokens (N, L) of the given rows (N,), with random numbers that depend only on seed, row and position.
 
-    The `fixed` tokens ([CLS] and [SEP]) are predicted only where a row has nothing else left.
+    The `fixed` tokens ([CLS] and [SEP]) are predicted only if a row has no other tokens left.
     """
     length = tokens.shape[1]
     counters = (rows[:, None] * length + np.arange(length)).astype(np.uint64)

@@ -1,9 +1,9 @@
 """Text of any size as rows of tokens: read in pieces, tokenized once into a file of numbers, and mapped into memory.
 
 The tokens are in a file on the node's disk, and not in a stream with a shuffle buffer. The number of rows is known
-before the first step, so an epoch, its schedule and a position in it are exact. Every row is available at any time, so
-the order is random over the whole text. Memory use is that of one batch. In return, each job reads the text once at its
-start, and needs disk space of about half the text's size.
+before the first step, so an epoch, its schedule and a position in the epoch are exact. Every row is available at any
+time, so the order is random over the whole text. The memory holds only one batch. In return, each job reads the whole
+text once at the start, and needs disk space of about half the text's size.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from files import BROKEN, DataError
 from numpy.typing import NDArray
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
-TOGETHER = 64  # pieces that are tokenised at once: a MiB, and some ten times that in memory
+TOGETHER = 64  # pieces that are tokenised at once: 1 MiB, and about ten times that in memory
 SAMPLE_BYTES = 64 * 2**20  # of text that a tokenizer is trained on; more changes it little and takes minutes
-# What a tokenizer may call the tokens that we need: BERT's names, or RoBERTa's.
+# The accepted names of the required tokens: BERT's, or RoBERTa's.
 NAMES = {"cls": ("[CLS]", "<s>"), "sep": ("[SEP]", "</s>"), "mask": ("[MASK]", "<mask>"), "pad": ("[PAD]", "<pad>")}
 
 
@@ -42,9 +42,9 @@ def text_files(folder: Path) -> list[Path]:
 
 
 def pieces(paths: list[Path]) -> Iterator[str]:
-    """Yield the text of the files in order, in pieces of up to 2 * PIECE characters, ending with a line if possible.
+    """Yield the text of the files in order, in pieces of up to 2 * PIECE characters that end with a line if possible.
 
-    Raises DataError for a file that is not UTF-8, or is not the gzip file that its name says.
+    Raises DataError for a file that is not UTF-8, or whose name wrongly claims gzip.
     """
     for path in paths:
         opener = gzip.open if path.name.lower().endswith(".gz") else open
@@ -62,9 +62,8 @@ def pieces(paths: list[Path]) -> Iterator[str]:
 
 
 def _cut(stream: IO[str]) -> Iterator[str]:
-    """Yield pieces with text. The text after a block's last newline, or else after its last space, goes to the next
-    piece.
-    """
+    """Yield pieces of text. The text after a block's last newline (or, without one, its last space) goes to the
+    next piece."""
     rest, block = "", stream.read(PIECE)
     while block:
         following = stream.read(PIECE)
@@ -78,7 +77,7 @@ def _cut(stream: IO[str]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Held:
-    """The pieces held out for validation: the first of every `every` pieces, from the whole text."""
+    """The pieces held out for validation: the first of every `every` pieces of the whole text."""
 
     every: int
 
@@ -89,7 +88,8 @@ class Held:
 def train_tokenizer(paths: list[Path], held: Held, vocabulary: int) -> Tokenizer:
     """Return a byte-level BPE tokenizer of up to `vocabulary` tokens, trained on the pieces that are not held out.
 
-    Bytes, so that no text is unknown to it. From a text of more than SAMPLE_BYTES it reads evenly spread pieces.
+    A byte-level tokenizer can encode any text. From a text of more than SAMPLE_BYTES, training reads evenly spread
+    pieces.
     """
     size = sum(path.stat().st_size for path in paths)
     stride = -(-size // SAMPLE_BYTES)
@@ -97,7 +97,7 @@ def train_tokenizer(paths: list[Path], held: Held, vocabulary: int) -> Tokenizer
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    # [MASK] takes the space before it, since a word's token begins with its space.
+    # [MASK] includes the preceding space, because a word's token begins with its space.
     specials = [AddedToken(names[0], lstrip=names[0] == "[MASK]", special=True) for names in NAMES.values()]
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary,
@@ -169,11 +169,11 @@ def tokenise(paths: list[Path], held: Held, tokenizer: Tokenizer, folder: Path) 
 
 
 class Rows:
-    """The tokens of a file, packed: each row is [CLS], the next `length` - 2 tokens, [SEP]. The last few tokens are
-    left out.
+    """The packed tokens of a file: each row is [CLS], the next `length` - 2 tokens, [SEP]. The last few tokens are left
+    out.
 
-    Rows do not end with documents, and [SEP] stands between two documents in a row: the "full sentences" of RoBERTa,
-    Liu et al. 2019, arXiv:1907.11692, section 4.2. No row has padding.
+    Rows do not end with documents, and [SEP] separates two documents within a row: the "full sentences" of RoBERTa, Liu
+    et al. 2019, arXiv:1907.11692, section 4.2. No row has padding.
     """
 
     def __init__(self, path: Path, kind: type[np.uint16 | np.uint32], length: int, specials: Specials) -> None:

@@ -13,12 +13,12 @@ A model that is too large for one GPU; each process holds a share of it:
 Two nodes of Azure ML, which sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT:
     $ az ml job create --file bert/job.yaml
 
-All of them run the same lines. The batch size is that of all processes together, order and masks follow from seed,
-epoch and row, and the gradient is the mean over all masked tokens of the whole batch. So the number of processes
-changes the speed and nothing else, as long as there is no dropout.
+All of them run the same code. The batch size is the total over all processes, order and masks follow from seed, epoch
+and row, and the gradient is the mean over all masked tokens of the whole batch. So without dropout the number of
+processes changes only the speed.
 
 Exit codes: 0 done, 1 failed, 2 bad arguments or bad data, 130 Ctrl-C, 143 stopped by SIGTERM. The last line of each
-process says which, and why.
+process states the reason.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Settings(training.Settings):
     val_interval: int
 
 
-# A checkpoint made with others of these, or of another text, is refused: going on would be another training.
+# A checkpoint with other values of these settings, or of another text, is refused: it belongs to another training.
 FIXED = (
     "model",
     "length",
@@ -103,11 +103,11 @@ class Window:
     """The sums since the last line of the log."""
 
     def __init__(self, device: torch.device) -> None:
-        self.sums = torch.zeros(2, device=device, dtype=torch.double)  # losses, and how many
+        self.sums = torch.zeros(2, device=device, dtype=torch.double)  # sum and number of losses
         self.since = time.perf_counter()
         self.waited = 0.0
         self.rows = 0
-        self.norm = torch.zeros(())  # of the last gradient, before it was clipped
+        self.norm = torch.zeros(())  # norm of the last gradient before clipping
 
 
 @dataclass(kw_only=True)
@@ -144,9 +144,10 @@ def rate(step: int, steps: int, warmup: float) -> float:
 
 
 def part(t: Training, source: text.Rows, rows: order.Indices, seed: int) -> tuple[list[Tensor], float]:
-    """Return inputs, positions and targets of masked rows on the device, and the weight 1.0.
+    """Return the inputs, positions and targets of masked rows on the device, and the weight 1.0.
 
-    Where this process has no row left, some row and 0.0, the weight of its loss: all processes must take part.
+    A process without remaining rows gets an arbitrary row and the loss weight 0.0, because all processes must take
+    part.
     """
     some = rows if len(rows) else np.zeros(1, dtype=np.int64)
     ids = t.corpus.specials
@@ -166,8 +167,8 @@ def train_step(t: Training, whole: order.Indices, masks: int) -> None:
         with model.exchanging(t.model, last=number == t.settings.accumulate):
             with t.settings.speed.autocast(t.device):
                 loss = t.forward(*tensors) * weight
-            # DDP and FSDP2 take the mean of the processes' gradients. Scaled like this it is the mean over all masked
-            # tokens of the whole batch, however it is divided.
+            # DDP and FSDP2 take the mean of the processes' gradients. With this factor, the result is the mean over all
+            # masked tokens of the whole batch, however the batch is divided.
             (loss * t.place.world_size / guesses).backward()
         t.window.sums[0] += loss.detach()
         t.window.sums[1] += len(rows) * order.predicted(t.settings.length)
@@ -193,8 +194,8 @@ def train_epoch(t: Training) -> None:
         validates = bool(interval) and at.step % interval == 0 and at.samples < count
         saves = (
             t.checkpoints.due(at.step, t.stop) and at.samples < count
-        )  # after the last step comes the validation first
-        # A line before each pause: its time would count as training's, and what is in no row would be lost in a crash.
+        )  # after the last step, the validation comes first
+        # A row before each pause: otherwise the pause would count as training time, and a crash would lose the sums.
         if at.step % t.settings.log_interval == 0 or at.samples == count or validates or saves:
             report(t)
         if validates:
@@ -218,7 +219,7 @@ def report(t: Training) -> None:
 
 
 def validate(t: Training) -> None:
-    """Measure loss and perplexity on held-out rows. Rows and masks are always the same, whatever the seed."""
+    """Measure loss and perplexity on held-out rows. Rows and masks are the same for every seed."""
     held_out, k = t.corpus.held_out, order.predicted(t.settings.length)
     used = order.shuffled(np.arange(min(t.settings.val_rows, len(held_out))), len(held_out), order.key("validation"))
     at_once = max(t.place.world_size, t.settings.batch_size // t.settings.accumulate)
@@ -276,12 +277,12 @@ def assemble(settings: Settings, place: dist.Place, device: torch.device, stop: 
     tokenizer = settings.tokenizer or (settings.from_model and settings.from_model / "tokenizer.json")
     source = corpus.Source(settings.data, tokenizer, settings.vocabulary, settings.length, settings.val_share)
     rows = corpus.prepare(source, place, stop)
-    torch.manual_seed(settings.seed)  # the same weights in every process
+    torch.manual_seed(settings.seed)  # equal weights in every process
     whole = model.MaskedLanguage(config(settings, rows)).to(device)
     note = warm_start.put(whole.net, settings.from_model) if settings.from_model else ""
     weights = sum(parameter.numel() for parameter in whole.parameters())
     spread = model.spread(whole, settings.parallel, device)
-    torch.manual_seed(settings.seed + place.rank)  # but not the same dropout
+    torch.manual_seed(settings.seed + place.rank)  # but different dropout
     lr = settings.lr or model.SIZES[settings.model].lr
     optimizer = model.optimizer(spread, lr, settings.weight_decay)
     checkpoints = settings.checkpoints(place, **settings.named(*FIXED), text=rows.fingerprint)

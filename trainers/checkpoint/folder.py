@@ -16,8 +16,8 @@ from files import replacing
 MARKER = "complete.json"
 NEWEST = "newest.json"
 UNFINISHED = "so it was never finished"
-# The number of the save, how many steps were done, and in an elastic run which team it was: what a node writes that was
-# stopped, and wakes up after the others went on, is older than what they write.
+# The number of the save, the number of steps, and in an elastic run the number of the team. So a checkpoint of a node
+# that was stopped, and wakes up after the others continued, is older than their checkpoints.
 NAME = re.compile(r"(\d{6})-step-\d+(?:-round-(\d+))?")
 
 
@@ -143,5 +143,5 @@ def prune(folder: Path, keep: int) -> None:
     whole = [name for name in names if verified(folder / name)]
     for name in names:
         if whole and order_of(name) < order_of(whole[0]) and name not in whole[:keep]:
-            (folder / name / MARKER).unlink(missing_ok=True)  # first, so that no part looks whole
+            (folder / name / MARKER).unlink(missing_ok=True)  # first, so that a part never looks complete
             shutil.rmtree(folder / name, ignore_errors=True)

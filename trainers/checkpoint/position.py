@@ -38,7 +38,7 @@ def _interval(text: str) -> int:
 
 @dataclass
 class Position:
-    """How far a training has come: `samples` of `epoch` are done, counted over all processes. The first epoch is 1."""
+    """The position of a training: `samples` of `epoch` are done, counted over all processes. The first epoch is 1."""
 
     epoch: int = 1
     samples: int = 0
@@ -54,18 +54,18 @@ def dice(*numbers: int) -> torch.Generator:
     """Return a random generator with equal numbers in every process and after every restart, seeded by e.g. (seed,
     epoch, step).
 
-    Whoever draws an epoch's order and each step's augmentation from such dice needs no generator's state in a
-    checkpoint, and doesn't depend on the number of processes.
+    A trainer that draws an epoch's order and each step's augmentation from such generators needs no generator state in
+    a checkpoint, and does not depend on the number of processes.
     """
     digest = hashlib.blake2b(repr(numbers).encode(), digest_size=8).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest, "big") >> 1)
 
 
 class OwnLength:
-    """The state of a learning-rate schedule in a checkpoint: the step is restored, the length belongs to the current
-    training.
+    """The state of a learning-rate schedule in a checkpoint: the step is restored, while the length belongs to the
+    current training.
 
-    A training that continues with more epochs therefore has the rate that the longer training has at this step.
+    A training that continues with more epochs therefore uses the rate that the longer training has at this step.
     """
 
     def __init__(self, schedule: LRScheduler) -> None:
@@ -75,11 +75,11 @@ class OwnLength:
         return self._schedule.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Load the step, and set the rate in the optimizer. Load the optimizer's own state first."""
+        """Load the step, and set the rate in the optimizer. The optimizer's own state must be loaded before."""
         place = {name: state[name] for name in ("last_epoch", "_step_count")}
         self._schedule.load_state_dict({**self._schedule.state_dict(), **place})
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # PyTorch wants get_lr to be called by step alone
+            warnings.simplefilter("ignore")  # PyTorch warns unless `step` calls get_lr
             rates = self._schedule.get_lr()
         for group, rate in zip(self._schedule.optimizer.param_groups, rates, strict=True):
             group["lr"] = rate

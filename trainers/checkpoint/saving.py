@@ -29,21 +29,21 @@ class CheckpointError(RuntimeError):
     """Checkpoints exist, but none can be read."""
 
 
-GROWS = "epochs"  # what of `fixed` may be more than in a checkpoint
+GROWS = "epochs"  # the key of `fixed` that may be larger than in a checkpoint
 
 
 class Checkpoints:
-    """The checkpoints of a run in `folder`, which every process can read and write. If `folder` is None, no method
-    does anything.
+    """The checkpoints of a run in `folder`, which every process can read and write. If `folder` is None, no method does
+    anything.
 
-    Each process makes one, inside `dist.run`, and all call each method alike. `every` is the number of steps between
-    two (0: none within an epoch), `keep` how many complete ones are kept. A checkpoint made with other values of
-    `fixed`, such as the batch size, is refused, since training on from it would mean something else; only epochs may be
-    more than they were.
+    Each process creates one instance, inside `dist.run`, and all processes make the same calls. `every` is the number
+    of steps between two checkpoints (0: none within an epoch), `keep` the number of complete checkpoints that are kept.
+    A checkpoint with other values of `fixed`, such as the batch size, is refused, because the continued training would
+    differ; only the number of epochs may grow.
 
-    `state` maps names to what has state_dict and load_state_dict: at most one module, plain, DDP or FSDP2, with its
-    optimizers, and anything else whose state is the same in every process. PyTorch's random numbers are added for
-    each process; they come back when the number of processes is the same.
+    `state` maps names to objects with state_dict and load_state_dict: at most one module (plain, DDP or FSDP2) with its
+    optimizers, and any other objects whose state is the same in every process. The state of PyTorch's random generators
+    is added for each process, and restored if the number of processes is the same.
     """
 
     def __init__(
@@ -56,8 +56,8 @@ class Checkpoints:
     ) -> None:
         self.folder = folder
         self._place, self._every, self._keep = place, every, keep
-        self._fixed = json.loads(json.dumps(fixed or {}))  # as it will be read back
-        self.start = 0  # the step that `restore` came to
+        self._fixed = json.loads(json.dumps(fixed or {}))  # in the form that JSON returns
+        self.start = 0  # the step that `restore` loaded
         self._number = 0
         self._writing: Future[None] | None = None
         self._round = place.round
@@ -68,25 +68,27 @@ class Checkpoints:
             self._thread = ThreadPoolExecutor(1, "checkpoint")
 
     def due(self, step: int, stop: dist.StopRequest) -> bool:
-        """Whether a checkpoint is to be made when `step` steps are done: that often, and when a node is to go.
+        """Return whether to make a checkpoint after `step` steps: at the chosen interval, and when a node will be
+        removed.
 
-        After each epoch one is made anyway.
+        A further checkpoint is always made after each epoch.
         """
         leaves = stop.saves_now()
         return self.folder is not None and (leaves or (self._every > 0 and step % self._every == 0))
 
     def restore(self, state: Mapping[str, Any], live: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
-        """Load the run's newest state into `state`. Returns that point's facts and `world_size`, or None at the start.
+        """Load the run's newest state into `state`. Return that point's facts and `world_size`, or None at the start.
 
-        `live`: the facts of what this process has in memory, from an earlier team of the run. If any process has some,
-        the one that is furthest sends its state to those that are not; no file is read. Otherwise the newest complete
-        checkpoint is loaded; one that any process can't read is left for the next older one. Raises DataError where
-        `fixed` differs, and CheckpointError if there was a complete one and none can be loaded.
+        `live`: the facts of the state that this process holds in memory, from an earlier team of the run. If any
+        process holds a state, the most advanced process sends its state to the processes that are behind, and no file
+        is read. Otherwise the newest complete checkpoint is loaded; if any process can't read a checkpoint, the next
+        older one is tried. Raises DataError if `fixed` differs, and CheckpointError if a complete checkpoint existed
+        but none can be loaded.
         """
         wait_for_copies(state)
         names = from_rank_0(on_disk.names_in(self.folder) if self.folder and self._place.rank == 0 else [])
         self._note_names(names)
-        if facts := self._from_memory(state, live):  # no exchange after it: what breaks off leaves the state as it was
+        if facts := self._from_memory(state, live):  # no exchange follows, so a broken one leaves the state unchanged
             self.start = facts["step"]
             return facts
         if not self.folder:
@@ -130,9 +132,9 @@ class Checkpoints:
         self._round = max([self._place.round, *(order_of(name)[0] for name in names)])
 
     def _checked(self, name: str) -> tuple[dict[str, Any] | None, str]:
-        """The marker of a checkpoint found intact by every process, or the reason for skipping.
+        """Return the marker of a checkpoint that every process found intact, or the reason for skipping the checkpoint.
 
-        Each process looks at all sizes, as its own node sees them, and at its share of the contents.
+        Each process checks all sizes, as its own node sees them, and its share of the contents.
         """
         assert self.folder
         place = self._place
@@ -153,9 +155,11 @@ class Checkpoints:
         return facts
 
     def _start_over(self, skipped: list[str]) -> None:
-        """Say that the training begins at the first step although checkpoints exist; not if a checkpoint was complete.
+        """Log that the training begins at the first step although checkpoints exist. Raises CheckpointError if any
+        checkpoint was ever complete.
 
-        One with a marker was. That nothing verifies then may be the mount's fault, which shows what it saw long ago.
+        A checkpoint with a marker was complete. If it can't be verified, the mount may be at fault, because mounts may
+        show an old state.
         """
         assert self.folder
         newest = from_rank_0([newest_of(self.folder)] if self._place.rank == 0 else [])[0]
@@ -171,9 +175,9 @@ class Checkpoints:
     def save(self, state: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
         """Return at once; a thread copies `state` and writes the copy with `facts`, JSON with epoch, samples and step.
 
-        What an optimizer's step changes is copied before its next step, everything else now. Waits for the save before,
-        if that still runs. A save that failed is told in the log, and the next one tries again. Before the first step
-        there is nothing to save.
+        Values that an optimizer's step changes are copied before the next step; all other values are copied now. If the
+        previous save still runs, this call waits for it. A failed save is logged, and the next save tries again. Before
+        the first step nothing is saved.
         """
         if not self.folder or not facts["step"]:
             return
@@ -188,7 +192,7 @@ class Checkpoints:
 
     @property
     def writing(self) -> bool:
-        """Whether a save is under way."""
+        """Whether a save is in progress."""
         return self._writing is not None and not self._writing.done()
 
     def finish(self) -> None:
@@ -211,19 +215,20 @@ class Checkpoints:
         )
 
     def _write(self, path: Path, marker: dict[str, Any]) -> None:
-        """In the thread: the copy, the files, the checksums, then rank 0's marker; older checkpoints are removed."""
+        """In the thread: write the copy, the files and the checksums, then rank 0's marker, and delete older
+        checkpoints."""
         try:
             metadata = dcp.save(self._staging.finish(), storage_writer=Writer(path), process_group=self._group)
             mine = {file.name: sum_of(file) for file in path.glob(f"__{self._place.rank}_*")}
             sums: list[dict[str, str]] = [{}] * self._place.world_size
             c10d.all_gather_object(sums, mine, self._group)
         except BaseException:
-            if self._place.rank == 0:  # it would only take room
+            if self._place.rank == 0:  # an incomplete checkpoint would only take space
                 shutil.rmtree(path, ignore_errors=True)
             raise
         if self._place.rank:
             return
-        # Sizes as the writers knew them: a mount may not show this node yet what another has written.
+        # Sizes as the writers know them: a mount may not show another node's files yet.
         sizes: dict[str, int] = {".metadata": (path / ".metadata").stat().st_size}
         for part in metadata.storage_data.values():
             sizes[part.relative_path] = max(sizes.get(part.relative_path, 0), part.offset + part.length)
@@ -245,14 +250,14 @@ class Checkpoints:
                 )
 
     def _load(self, path: Path, state: Mapping[str, Any], world_size: int) -> str | None:
-        """Load into `state`, each process for itself. Returns the fault."""
+        """Load into `state`, each process for itself. Return the error text, or None."""
         tree = tree_of(state)
         mine = f"rank-{self._place.rank}"
         if world_size == self._place.world_size:
             tree["random"] = {mine: random_state()}
         try:
             with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "torch.distributed is disabled")  # said to everyone with no_dist
+                warnings.filterwarnings("ignore", "torch.distributed is disabled")  # printed whenever no_dist is set
                 dcp.load(tree, storage_reader=dcp.FileSystemReader(path), no_dist=True)
         except (Exception, CheckpointException) as error:  # noqa: BLE001 (a damaged file makes the reader raise anything)
             return f"it could not be loaded: {reason_of(error)}"

@@ -1,11 +1,12 @@
-"""The copy of a state that is written while the training goes on.
+"""The copy of a state that is written while the training continues.
 
-Copying hundreds of megabytes takes a good part of a step, and between two steps nobody else can work. But what an
-optimizer's step changes, the parameters and its own numbers, nobody changes until its next step: so a thread copies
-that while forward and backward run, and the next step waits for it (`register_step_pre_hook`). All else is copied at
-once: a module's buffers, which forward changes, and what is no tensor. FSDP2's shards are copied at once, too.
+Copying hundreds of megabytes takes a good part of a step, and between two steps no other work can be done. But the
+values that an optimizer's step changes, the parameters and the optimizer's own numbers, stay unchanged until the next
+step. So a thread copies these values while forward and backward run, and the next step waits for the thread
+(`register_step_pre_hook`). All other values are copied at once: a module's buffers, which forward changes, and values
+that are not tensors. FSDP2's shards are copied at once, too.
 
-The copy lies in the tensors of the one before, where they fit: new memory is slow.
+The copy reuses the tensors of the previous copy where they fit, because new memory is slow.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from torch.optim import Optimizer
 
 from .state import module_of, sharded
 
-# Of each optimizer: whether the last copy of what it changes is done. It lives as long as the optimizer, also where
-# that serves in several teams, with `Checkpoints` of their own.
+# For each optimizer: whether the last copy of the values that it changes is done. The entry lives as long as the
+# optimizer, even if the optimizer serves several teams with separate `Checkpoints`.
 _COPIED: weakref.WeakKeyDictionary[Optimizer, threading.Event] = weakref.WeakKeyDictionary()
 
 
@@ -85,7 +86,8 @@ def _part(before: Any, key: Any) -> Any:
 
 
 def _copied(tree: Any, before: Any, later: list[tuple[Tensor, Tensor]] | None, at_once: set[int]) -> Any:
-    """Return a copy of a tree in the CPU's memory. Tensors that may wait are left empty, and are noted in `later`."""
+    """Return a copy of a tree in the CPU's memory. Tensors that may be copied later stay empty, and are noted in
+    `later`."""
     if isinstance(tree, dict):
         return {key: _copied(value, _part(before, key), later, at_once) for key, value in tree.items()}
     if isinstance(tree, list | tuple):

@@ -23,7 +23,8 @@ def module_of(state: Mapping[str, Any]) -> nn.Module:
 def tree_of(state: Mapping[str, Any], live: bool = False) -> dict[str, Any]:
     """Return the tree for DCP's saving and loading. The tensors are the training's own tensors, not copies.
 
-    `live`: with what another process should get that goes on from this one's memory, and no checkpoint need hold.
+    `live`: include the state that another process needs to continue from this process's memory, but that no checkpoint
+    needs.
     """
     tree: dict[str, Any] = {}
     for name, part in state.items():

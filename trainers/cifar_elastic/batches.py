@@ -16,7 +16,7 @@ def read(folder: Path) -> tuple[Images, Images, list[str]]:
     """Return the training images and the test images below `folder`, RGB (N, 3, 32, 32), and the names of the ten
     classes.
 
-    The batches may hold any number of images. Raises DataError if a file is missing, broken, or asks for more than
+    The batches may hold any number of images. Raises DataError if a file is missing, is broken, or contains more than
     plain data.
     """
     paths = find(folder, FILES)

@@ -7,11 +7,11 @@ import torch.nn.functional as F
 from cifar_elastic import batches
 from torch import Tensor, nn
 
-PAD = 4  # an image is shifted by up to so many pixels each way
+PAD = 4  # maximum shift of an image in each direction, in pixels
 
 
 class Normalised(nn.Module):
-    """Pixels, uint8 (N, 3, 32, 32), to float32 with mean 0 and deviation 1 in each color."""
+    """Converts pixels, uint8 (N, 3, 32, 32), to float32 with mean 0 and deviation 1 in each color."""
 
     def __init__(self, mean: Tensor, std: Tensor) -> None:
         super().__init__()
@@ -36,10 +36,10 @@ class Normalised(nn.Module):
 
 
 def shifted(pixels: Tensor, by: Tensor, mirrored: Tensor) -> Tensor:
-    """Return images (N, 3, 32, 32), each moved by `by` (N, 2), -PAD to PAD rows and columns, and mirrored where
-    (N,) says so.
+    """Return images (N, 3, 32, 32), each moved by `by` (N, 2), -PAD to PAD rows and columns, and mirrored where (N,) is
+    true.
 
-    Black comes in at the border. One gather for all of them; the result lies in memory as channels_last.
+    The uncovered border is black. One gather operation moves all images; the result is in memory as channels_last.
     """
     padded = F.pad(pixels, (PAD,) * 4)
     steps = torch.arange(batches.SIDE, device=pixels.device)

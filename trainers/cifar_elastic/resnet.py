@@ -11,8 +11,8 @@ def norm(channels: int) -> nn.GroupNorm:
     """Return group normalization (Wu and He 2018, arXiv:1803.08494): over the channels of one image, never over a
     batch.
 
-    Batch normalisation would tie the result to how a batch is divided among processes, whose number changes here
-    while a training runs. (SyncBatchNorm lifts that, but only on GPUs.)
+    With batch normalization, the result would depend on how a batch is divided among processes, and here the number of
+    processes changes during a training. (SyncBatchNorm avoids that, but only on GPUs.)
     """
     return nn.GroupNorm(max(1, channels // CHANNELS_PER_GROUP), channels)
 
@@ -23,7 +23,7 @@ class Block(nn.Module):
     def __init__(self, before: int, after: int, stride: int) -> None:
         super().__init__()
         last_norm = norm(after)
-        nn.init.zeros_(last_norm.weight)  # each block starts as its way around (Goyal et al. 2017, 5.1)
+        nn.init.zeros_(last_norm.weight)  # each block starts as the identity (Goyal et al. 2017, 5.1)
         self.way = nn.Sequential(
             nn.Conv2d(before, after, 3, stride, padding=1, bias=False),
             norm(after),
@@ -41,11 +41,11 @@ class Block(nn.Module):
 
 
 class ResNet18(nn.Sequential):
-    """ResNet-18: normalized images (N, 3, 32, 32) to logits (N, classes). The first layer has `width` channels, 64
-    in the paper.
+    """ResNet-18: normalized images (N, 3, 32, 32) to logits (N, classes). The first layer has `width` channels, 64 in
+    the paper.
 
-    The first convolution has 3 x 3 and no stride, and no pooling follows: made for 224 x 224, the original's first two
-    layers would leave 8 x 8 of an image here.
+    The first convolution is 3 x 3 without stride, and no pooling follows. The original's first two layers are made for
+    224 x 224, and would reduce an image to 8 x 8 here.
     """
 
     def __init__(self, classes: int, width: int = 64) -> None:

@@ -1,22 +1,22 @@
-"""Train ResNet-18 on CIFAR-10, on nodes that come and go.
+"""Train ResNet-18 on CIFAR-10, on nodes that join and leave.
 
 One process:
     $ python cifar_elastic/train.py --data DIR --checkpoint-dir DIR
 
-Two processes on this machine, each started again when one dies:
+Two processes on this machine, both restarted when one dies:
     $ torchrun --nproc-per-node 2 --max-restarts 3 cifar_elastic/train.py --data DIR --checkpoint-dir DIR
 
-Nodes of Azure ML, each a job of its own, that meet in a table; Trainyard sets the PET_* variables for that:
+Nodes of Azure ML, each a separate job, that meet through a table; Trainyard sets the PET_* variables:
     $ python -m elastic.launch --in-place cifar_elastic/train.py --data DIR --checkpoint-dir DIR
 
-With --in-place a process outlives the teams it works in. A node that dies takes nothing with it: the others go on with
-fewer processes, from the step that the furthest of them had done, and one that joins gets its state from their memory.
-Without it (torchrun) all start again from the newest checkpoint. The batch size is that of all processes together, the
-learning rate follows the steps done, and what is left of an epoch is divided anew. So the result is that of one process
-that was never disturbed, but for rounding.
+With --in-place a process outlives its teams. The death of a node loses nothing: the others continue with fewer
+processes, from the last step of the most advanced process, and a joining process gets the state from their memory.
+Without --in-place (torchrun) all processes restart from the newest checkpoint. The batch size is the total over all
+processes, the learning rate follows the completed steps, and the rest of an epoch is divided anew. So, except for
+rounding, the result equals that of one undisturbed process.
 
 Exit codes: 0 done, 1 failed, 2 bad arguments or bad data, 130 Ctrl-C, 143 stopped by SIGTERM. The last line of each
-process says which, and why.
+process states the reason.
 """
 
 from __future__ import annotations
@@ -94,10 +94,11 @@ class Training(training.Training):
 
 
 def shares(t: Training, count: int) -> Iterator[tuple[Tensor, Tensor, Tensor, int]]:
-    """Yield the remaining steps of an epoch: this process's images, their shifts and mirrorings, and the size of
-    the batch.
+    """Yield the remaining steps of an epoch: this process's images, their shifts and mirrorings, and the size of the
+    batch.
 
-    All is drawn for the whole batch in every process, from seed, epoch and position alone. Then each takes its part.
+    Every process draws the random numbers of the whole batch, from seed, epoch and position alone, and then takes its
+    share.
     """
     seed, epoch, size = t.settings.seed, t.position.epoch, t.settings.batch_size
     order = torch.randperm(count, generator=checkpoint.dice(seed, epoch))
@@ -139,7 +140,7 @@ def trace(t: Training, indices: Tensor) -> None:
 
 
 def train_epoch(t: Training, images: Images) -> None:
-    """The training loop. Log lines and metrics are over all processes, since the last line."""
+    """The training loop. Log lines and metrics cover all processes, since the last line."""
     sums, waited, since = torch.zeros(3, device=t.device), 0.0, time.perf_counter()
     for batch in load(t, images):
         t.stop.check(t.position.step)
@@ -147,14 +148,14 @@ def train_epoch(t: Training, images: Images) -> None:
         with t.settings.speed.autocast(t.device):
             logits = t.model(batch.pixels)
         loss = F.cross_entropy(logits.float(), batch.labels, reduction="sum")
-        # DDP takes the mean of the processes' gradients. Scaled like this it is the mean over the whole batch,
-        # even where the shares differ in size.
+        # DDP takes the mean of the processes' gradients. With this factor, the result is the mean over the whole batch,
+        # even if the shares differ in size.
         (loss * t.place.world_size / batch.whole).backward()  # type: ignore[no-untyped-call]
         number = t.position.step + 1 - (t.position.epoch - 1) * t.epoch_steps
         sums += tally(logits.detach(), batch.labels, loss.detach())
         waited += batch.waited
         if number % t.settings.log_interval == 0 or number == t.epoch_steps:
-            # Before the step is made: if a peer is lost in this exchange, the others make the step and its row again.
+            # Before the step is made: if a peer is lost in this exchange, the others repeat the step and its row.
             report(t, number, dist.all_sum(sums), waited, time.perf_counter() - since)
             sums, waited, since = torch.zeros(3, device=t.device), 0.0, time.perf_counter()
 
@@ -165,14 +166,14 @@ def train_epoch(t: Training, images: Images) -> None:
         t.position.samples += batch.whole
         if (
             t.checkpoints.due(t.position.step, t.stop) and number < t.epoch_steps
-        ):  # after the last step comes the test first
+        ):  # after the last step, the test comes first
             t.save()
 
 
 def report(t: Training, number: int, sums: Tensor, waited: float, seconds: float) -> None:
-    """Write the row of metrics of the next step, the epoch's `number`-th, and a line to the log.
+    """Write the metrics row of the next step, the epoch's `number`-th, and a line to the log.
 
-    `sums`: images, loss and right guesses of all processes since the last row; `waited`: seconds of this process.
+    `sums`: images, loss and correct guesses of all processes since the last row; `waited`: seconds of this process.
     """
     count, loss_sum, hits = sums.tolist()
     values = {"train_loss": loss_sum / count, "train_accuracy": hits / count, "images_per_second": count / seconds}
@@ -192,7 +193,7 @@ def evaluate(t: Training, images: Images) -> tuple[float, float]:
             t.stop.check(t.position.step)
             mine = slice(start + t.place.rank, start + size, t.place.world_size)
             with t.settings.speed.autocast(t.device):
-                # Not through DDP and not compiled: the last round may leave a process nothing.
+                # Not through DDP and not compiled: in the last round, a process may have no images.
                 logits = t.net(t.settings.speed.images(t.normalised(images.pixels[mine])))
             labels = images.labels[mine]
             sums += tally(logits, labels, F.cross_entropy(logits.float(), labels, reduction="sum"))
@@ -214,7 +215,7 @@ def fit(t: Training, train_set: Images, test_set: Images) -> float:
         accuracy = measure(t, test_set)
         t.position.epoch, t.position.samples = t.position.epoch + 1, 0
         t.save()
-    return evaluate(t, test_set)[1] if accuracy is None else accuracy  # None: the checkpoint was that of the end
+    return evaluate(t, test_set)[1] if accuracy is None else accuracy  # None: the checkpoint was made at the end
 
 
 def measure(t: Training, test_set: Images) -> float:
@@ -234,13 +235,13 @@ class Kept:
     images: tuple[Images, Images, list[str]] | None = None
     normalised: Normalised | None = None
     learned: tuple[nn.Module, torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler] | None = None
-    at: Position | None = None  # where `learned` is; None until it is as far as the run
+    at: Position | None = None  # the position of `learned`; None until it has caught up with the run
     rows: Metrics | None = None
     writes: bool = False  # whether `rows` go to a file
     began: float = field(default_factory=time.perf_counter)
 
     def metrics(self, settings: Settings, place: dist.Place) -> Metrics:
-        """The rows so far. Another process writes the rows if another process is the team's first."""
+        """The metrics rows so far. If another process is the team's first, that process writes the rows."""
         before, writes = self.rows, place.rank == 0
         if before is None or self.writes != writes:
             self.writes = writes
@@ -282,7 +283,7 @@ def prepared(settings: Settings, place: dist.Place, device: torch.device, count:
     rows = kept.metrics(settings, place)
     kept.learned = kept.learned or learner(settings, device, count)
     net, optimizer, schedule = kept.learned
-    optimizer.zero_grad()  # of a step that a lost peer broke off
+    optimizer.zero_grad()  # clears the gradients of a step that a lost peer interrupted
     model = DistributedDataParallel(net, gradient_as_bucket_view=True)
     fixed = settings.named("batch_size", "epochs", "lr", "momentum", "weight_decay", "width", "seed")
     checkpoints = settings.checkpoints(place, **fixed, **{"training images": count})

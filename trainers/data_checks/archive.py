@@ -1,7 +1,7 @@
-"""An archive as a data set: its entries are the files. Nothing is unpacked to names of its own.
+"""An archive as a data set: its entries are the files. No entry is unpacked to a file of its own.
 
-A zip is read through its table of contents. A tar is read once from its beginning; the content of its entries is kept
-in one temporary file, up to SPOOLED bytes, and of the rest the beginning and the end.
+A zip is read through its table of contents. A tar is read once from its beginning, and the content of its entries is
+kept in one temporary file of at most SPOOLED bytes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LINK = 0o120000
 
 
 class Ranges(io.RawIOBase):
-    """A file of a source as a stream that can be positioned."""
+    """A file of a source as a seekable stream."""
 
     def __init__(self, source: Source, path: str, size: int) -> None:
         self._source, self._path, self._size, self._at = source, path, size, 0
@@ -66,8 +66,8 @@ def is_archive(path: str) -> bool:
 
 
 class Entries:
-    """The entries of an archive, as a source. `problems` are entries that no trainer unpacks, with the reason; of the
-    entries with a name in `twice`, the last one counts."""
+    """The entries of an archive, as a source. `problems` lists entries that no trainer unpacks, with the reason.
+    `twice` lists names that several entries have; the last of these entries counts."""
 
     whole = True
 
@@ -86,7 +86,8 @@ class Entries:
 
 
 def opened(source: Source, path: str, size: int, late: Callable[[], bool]) -> Entries:
-    """Return the entries of the archive. Raises DataError if it is broken, or TimeoutError once it is `late`."""
+    """Return the entries of the archive. Raises DataError if the archive is broken, or TimeoutError once `late`
+    returns true."""
     try:
         if path.lower().endswith(".zip"):
             return _zip(stream(source, path, size))
@@ -112,7 +113,7 @@ def _zip(raw: IO[bytes]) -> Entries:
     problems += [f"{each.filename}: its name leads out of the archive" for each in infos if _leads_out(each.filename)]
     counts = Counter(each.filename for each in infos)
     by_name = {each.filename: each for each in infos if not each.is_dir() and not each.flag_bits & _ENCRYPTED}
-    # Size and CRC-32 together stand for the MD5, which a zip has not
+    # Size and CRC-32 together stand for the MD5, which a zip lacks
     files = [File(name, each.file_size, f"crc{each.CRC:08x}") for name, each in sorted(by_name.items())]
 
     def read(path: str, offset: int, size: int) -> bytes:
@@ -146,7 +147,7 @@ def _walk(
     raw: IO[bytes], spool: IO[bytes], late: Callable[[], bool]
 ) -> tuple[list[File], dict[str, tuple[int, int]], list[str], list[str]]:
     """Return the files of a tar, their places in the temporary file, the entries that no trainer unpacks, and the
-    names that are there twice."""
+    names that occur twice."""
     twice: list[str] = []
     files: dict[str, File] = {}
     places: dict[str, tuple[int, int]] = {}
@@ -171,7 +172,7 @@ def _walk(
 
 
 def _spooled(content: IO[bytes], spool: IO[bytes]) -> str:
-    """Copy the entry to the temporary file; return its MD5. Raises ValueError when the file is full."""
+    """Copy the entry to the temporary file; return its MD5. Raises Overfull when the file is full."""
     digest = hashlib.md5(usedforsecurity=False)
     while piece := content.read(CHUNK):
         digest.update(piece)

@@ -1,4 +1,4 @@
-"""Images with boxes, as the three layouts of detection data describe them, and how a layout is read."""
+"""Images with boxes in the three layouts of detection data, and how a layout is read."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Object:
 
 @dataclass(frozen=True)
 class Boxed:
-    """One image: its path in the data set, its number, width and height (0 if not said), and its objects."""
+    """One image: its path in the data set, its number, width and height (0 if unknown), and its objects."""
 
     path: str
     id: int
@@ -46,8 +46,8 @@ class Boxed:
 class Found:
     """A data set with boxes. `val` is None if there is no such part.
 
-    `files` are the files that list the images. `named` has the split of each image that they name, also of one whose
-    own annotations were not read.
+    `files` are the files that list the images. `named` maps each listed image to its split, including images whose own
+    annotations were not read.
     """
 
     layout: str
@@ -62,9 +62,9 @@ class Found:
 class Reader:
     """How to read annotations.
 
-    `paths` are all files of the data set, and `read` returns the content of one, or None if the file is too large to
-    be read here. `some` chooses the small files to be read of many. `complain` and `doubt` take the code, the place
-    and a message, `doubt` about what does not stop the trainer. `label` gives a file's name in messages.
+    `paths` are all files of the data set, and `read` returns the content of a file, or None if the file is too large to
+    be read here. `some` chooses a sample of many small files. `complain` and `doubt` take the code, the place and a
+    message; `doubt` is for problems that do not stop the trainer. `label` gives a file's name in messages.
     """
 
     paths: AbstractSet[str]
@@ -75,7 +75,7 @@ class Reader:
     some: Callable[[list[str]], list[str]] = lambda names: names
 
     def text(self, path: str, encoding: str = "utf-8") -> str | None:
-        """Return a file's text; None, after a complaint, if the file has another encoding."""
+        """Return a file's text, or complain about another encoding and return None."""
         content = self.read(path)
         if content is None:
             return None
@@ -87,7 +87,7 @@ class Reader:
             return None
 
     def missing(self, source: str, paths: Iterable[str]) -> set[str]:
-        """Return the paths that are not there, after one complaint about all of them."""
+        """Return the paths that do not exist, after one complaint about all of them."""
         absent = [path for path in paths if path not in self.paths]
         if absent:
             more = f" and {len(absent) - 3:,} more" if len(absent) > 3 else ""
@@ -97,7 +97,7 @@ class Reader:
         return set(absent)
 
     def below(self, folder: str, name: str, place: str) -> str | None:
-        """Return the path of `name` in `folder`; None, after a complaint, if the name leads out of the data set."""
+        """Return the path of `name` in `folder`, or complain and return None if the name leads out of the data set."""
         if not name or PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
             message = f"expected the name of an image inside the data set, found {name!r}"
             self.complain("name", place, message)

@@ -19,7 +19,7 @@ Thing = tuple[str, Box, str]  # the place of the row, the box, the class
 
 
 def read(reader: Reader) -> Found | None:
-    """Return the data set, or None if there is none in this layout."""
+    """Return the data set, or None if no data set has this layout."""
     train = first_match(reader.paths, TRAIN, reader.label(""))
     if not train:
         return None

@@ -1,4 +1,4 @@
-"""The data card: what a data set holds, in a few numbers, small enough for a record."""
+"""The data card: the content of a data set in a few numbers, small enough for a record."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ MOST_CLASSES = 50  # that a card names per split
 
 @dataclass
 class Card:
-    """`splits` has the number of files, images or boxes of each class. `read` says how much was read, in words."""
+    """The numbers of a data set. `splits` has the number of files, images or boxes of each class. `read` is a
+    sentence about how much was read."""
 
     kind: str = ""
     unit: str = "files"  # what `splits` counts

@@ -29,9 +29,9 @@ class Result:
 
 @dataclass(frozen=True)
 class Task:
-    """What to check: the declaration of the data, the bounds, and what an earlier part of the check knows.
+    """What to check: the declaration of the data, the limits, and the results of an earlier part of the check.
 
-    `declared` has the kind and its options: `{"kind": "image_folder"}`. Without a kind, only the list is checked.
+    `declared` has the kind and its options: `{"kind": "image_folder"}`. Without a kind, only the file list is checked.
     """
 
     declared: Mapping[str, Any] = field(default_factory=dict)
@@ -73,10 +73,10 @@ def check(source: Source, task: Task) -> Result:
 
 
 def _of_kind(data: Data, task: Task) -> Result:
-    declared = {} if _only_archive(data) and task.only_list else task.declared  # nobody looked into the archive
+    declared = {} if _only_archive(data) and task.only_list else task.declared  # the archive was not opened
     try:
         kinds.checker(declared)(data)
-    except DataError as error:  # an entry of an archive that can't be read
+    except DataError as error:  # an unreadable entry of an archive
         data.findings.refuse("unreadable", str(error))
     except TooSlow:
         data.findings.note("time", "The time for a check was over before everything was read.")
@@ -100,13 +100,13 @@ def _data(source: Source, task: Task) -> Data:
 
 
 def _only_archive(data: Data) -> str:
-    """Return the archive that is alone in the top folder, which trainers unpack; '' if there is none."""
+    """Return the archive that is the only file of the top folder, which trainers unpack; otherwise ''."""
     path = next(data.files.paths())
     return path if data.files.count == 1 and archive.is_archive(path) and "/" not in path else ""
 
 
 def _inside(data: Data, path: str, task: Task) -> Data:
-    """Return the data set that an archive holds, with what is wrong with its entries."""
+    """Return the data set in an archive, with the problems of the archive's entries."""
     entries = archive.opened(data.source, path, data.file(path).size, task.over)
     inside = _data(entries, task)
     inside.settings = replace(task.settings, threads=1)

@@ -40,7 +40,7 @@ def class_names(place: str, content: bytes) -> list[str]:
 
 
 def batch(place: str, content: bytes, classes: int = CLASSES) -> Batch:
-    """Return the images of one file. Raises DataError if it is broken, or asks for more than plain data."""
+    """Return the images of one file. Raises DataError if the file is broken, or contains more than plain data."""
     read = _dict(place, content)
     data, labels = read.get("data"), read.get("labels")
     if not isinstance(data, _Array) or not data.of_images():
@@ -102,14 +102,14 @@ class _Dtype:
     name: str
 
     def __setstate__(self, state: object) -> None:
-        """Byte order, alignment, and what else bytes have no use for."""
+        """Ignore byte order, alignment, and the other fields, which do not matter for bytes."""
 
     def __str__(self) -> str:
         return self.name
 
 
 def _array(_kind: object, _shape: object, _code: object) -> _Array:
-    """Stand in for numpy's _reconstruct: an empty array, whose state follows."""
+    """Stand in for numpy's _reconstruct: return an empty array, whose state follows."""
     return _Array()
 
 

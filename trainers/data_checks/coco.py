@@ -22,7 +22,7 @@ Part = tuple[list[Category], list[Boxed]]
 
 
 def read(reader: Reader) -> Found | None:
-    """Return the data set, or None if there is none in this layout."""
+    """Return the data set, or None if no data set has this layout."""
     train = first_match(reader.paths, TRAIN, reader.label(""))
     if not train:
         return None
@@ -86,7 +86,7 @@ def _content(reader: Reader, path: str) -> dict[str, Any] | None:
 
 
 def _fields(reader: Reader, place: str, key: str, index: int, item: object, **wanted: type) -> tuple[Any, ...] | None:
-    """Return the values of an entry. Each must have the type in `wanted`; None, after a complaint, if one has not."""
+    """Return the values of an entry. Each value must have the type in `wanted`; otherwise complain and return None."""
     values = tuple(_whole(item.get(name), kind) if isinstance(item, dict) else None for name, kind in wanted.items())
     for (name, kind), value in zip(wanted.items(), values, strict=True):
         if not isinstance(value, kind) or isinstance(value, bool):
@@ -147,7 +147,7 @@ def _object(reader: Reader, place: str, item: Any, labels: dict[int, int]) -> tu
 
 
 def _folder(reader: Reader, annotations: str, names: list[str]) -> str:
-    """Return the folder that contains the first of the images that is there."""
+    """Return the folder that contains the first existing image."""
     place = reader.label(annotations)
     if not names:
         reader.complain("no_images", place, "expected images, found an empty list")

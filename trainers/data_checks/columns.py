@@ -1,8 +1,8 @@
 """Columns of a table, declared in the manner of JSON Schema, and the values that a column may have. Pure.
 
-`columns` of a declaration is a list of names, or a mapping of names to schemas. A schema has KEYWORDS only, with their
-meaning in https://json-schema.org/draft/2020-12/json-schema-validation. A cell of a text file is converted first: the
-words in MISSING are null for every type but string, and `true` and `false` are booleans.
+`columns` of a declaration is a list of names, or a mapping of names to schemas. A schema has only the KEYWORDS, as
+defined in https://json-schema.org/draft/2020-12/json-schema-validation. A cell of a text file is converted first: the
+words in MISSING are null for every type except string, and `true` and `false` are booleans.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WHOLE = re.compile(r"[+-]?\d{1,40}(\.0+)?")
 
 
 def problem(declared: object) -> str:
-    """Return what is wrong with the columns of a declaration, or ''."""
+    """Return the problem with the columns of a declaration, or ''."""
     if isinstance(declared, list):
         wrong = next((name for name in declared if not isinstance(name, str) or not name), None)
         return "" if wrong is None else f"columns has {str(wrong)[:SHOWN]!r}, which is no name of a column"
@@ -84,7 +84,7 @@ def _kinds(schema: Mapping[str, Any]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Column:
-    """One column. `schema` is known to have no problem."""
+    """One column. `schema` is known to be valid."""
 
     schema: Mapping[str, Any]
 
@@ -115,7 +115,7 @@ class Column:
         return text
 
     def value(self, value: Any) -> str:
-        """Return why the column can't have this value, as what was expected and found; '' if it can."""
+        """Return why the column can't have this value, with the expected and the found value; '' if it can."""
         if value is None:
             return "" if not self.kinds or "null" in self.kinds else f"expected {self.words()}, found no value"
         good = self._has_type(value) and self._in_bounds(value) and self._is_chosen(value) and self._is_text(value)
@@ -153,7 +153,7 @@ class Column:
         return "format" not in self.schema or _is_form(value, FORMATS[self.schema["format"]])
 
     def words(self) -> str:
-        """Return what the column may have, in words: "integer, minimum 0, maximum 120"."""
+        """Return a description of the allowed values: "integer, minimum 0, maximum 120"."""
         rest = [f"{key} {self.schema[key]}" for key in (*BOUNDS, *LENGTHS, "pattern", "format") if key in self.schema]
         choices = [f"one of {', '.join(sorted(self._choices))[:200]}"] if self._choices else []
         return ", ".join([*([" or ".join(self.kinds)] if self.kinds else []), *choices, *rest]) or "any value"

@@ -1,4 +1,4 @@
-"""The data set that a check looks at, with its bounds, and what the check has found so far."""
+"""The data set under a check, with the check's limits, and the findings so far."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from .pictures import Picture
 from .source import File, Source
 from .whole_picture import decoding_problem
 
-AT_ONCE = 64  # files that are read between two looks at the clock
-MOST_EMPTY = 10_000  # empty pictures that all count; more count only as far as they are in the sample
+AT_ONCE = 64  # files that are read between two checks of the time
+MOST_EMPTY = 10_000  # with more empty pictures, only those in the sample count
 EMPTY = Picture(broken="it is empty")
 WHOLE_PICTURE = 4 * pictures.EDGE  # bytes; a smaller picture is read whole, which is one request instead of two
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The bounds of a check. A route's `check` sets those in ROUTE_KEYS."""
+    """The limits of a check. A route's `check` sets the limits in ROUTE_KEYS."""
 
-    sample: int = 1000  # pictures and small annotations that are read; all of a folder that is read whole
+    sample: int = 1000  # pictures and small annotations that are read, unless the folder is read whole
     broken: float = 0.05  # the share of broken images that the trainer may leave out
-    balance: float = 10.0  # warn if the largest class has so many times the files of the smallest
+    balance: float = 10.0  # warn if the largest class has this many times the files of the smallest
     few: int = 10  # warn about fewer training files of a class
     document: int = 16 << 20  # bytes of one file of annotations, text or a table that is read
     threads: int = 16
@@ -38,7 +38,7 @@ ROUTE_KEYS = ("sample", "broken", "balance", "few")
 
 
 class Unfinished(Exception):
-    """The time is over. `known` is what was read of `done` files out of `wanted`; another check continues with it."""
+    """The time is over. `known` holds the results for `done` of `wanted` files; another check continues from there."""
 
     def __init__(self, known: Mapping[str, Any], done: int, wanted: int) -> None:
         super().__init__(f"The check needs more time: {done:,} of {wanted:,} files were read.")
@@ -46,17 +46,17 @@ class Unfinished(Exception):
 
 
 class TooSlow(Exception):
-    """The time is over in one file, which has to be read from its beginning."""
+    """The time ran out within one file, which has to be read from its beginning."""
 
 
 @dataclass
 class Data:
     """A data set under a check.
 
-    `options` is the declaration of the data. `partial`: the files are only the first of a longer list, so nothing can
-    be said about what is missing. `only_list`: no file can be read. `late` tells that another message should continue,
-    and `over` that this one must end now. `known` is what an earlier part of the check read of files. `seed` chooses
-    the sample.
+    `options` is the declaration of the data. `partial`: the files are only the first of a longer list, so missing files
+    can't be reported. `only_list`: no file can be read. `late` returns whether another message should continue, and
+    `over` whether this message must end now. `known` holds what an earlier part of the check read from files. `seed`
+    chooses the sample.
     """
 
     source: Source
@@ -75,17 +75,17 @@ class Data:
     close: Callable[[], object] = lambda: None
 
     def file(self, path: str) -> File:
-        """Return the file of a path that is there. Raises KeyError for another path."""
+        """Return the file with this path. Raises KeyError for an unknown path."""
         if (found := self.files.find(path)) is None:
             raise KeyError(path)
         return found
 
     def number(self, stand_ins: Iterable[str]) -> int:
-        """Return how many files there are for which these stand."""
+        """Return the number of files that these stand-ins represent."""
         return sum(map(self.files.number, stand_ins))
 
     def content(self, path: str) -> bytes | None:
-        """Return a file's content; None if it is larger than a check reads."""
+        """Return a file's content, or None if the file is larger than a check reads."""
         size = self.file(path).size
         if self.only_list or size > self.settings.document:
             self.left_out.append(path)
@@ -93,13 +93,14 @@ class Data:
         return self.source.read(path, 0, size) if size else b""
 
     def chosen(self, paths: Iterable[str]) -> list[str]:
-        """Return the paths to read: all, if reading all takes only seconds, otherwise a sample."""
+        """Return the paths to read: all paths if reading takes only seconds, otherwise a sample."""
         if self.only_list:
             return []
         return list(paths) if self.source.whole else sample.choose(paths, self.settings.sample, self.seed)
 
     def read(self, paths: Sequence[str], work: Callable[[File], Any], at_once: int, threads: int = 1) -> dict[str, Any]:
-        """Return what `work` says of each file, which can be written as JSON. What is known is not asked for again.
+        """Return the result of `work` for each file, which must be JSON-serializable. Known results are not computed
+        again.
 
         Raises Unfinished when the time is over, but not before `at_once` more files were read.
         """
@@ -114,10 +115,11 @@ class Data:
         return {path: read[path] for path in paths}
 
     def pictures(self, stand_ins: Sequence[str], alone: bool = False) -> dict[str, Picture]:
-        """Return what is known of a sample of the pictures for which these stand, or of these `alone`.
+        """Return the facts about a sample of the pictures that these stand-ins represent, or of exactly these with
+        `alone`.
 
-        Empty ones are known from the list.
-        Raises Unfinished when the time is over, but not before it read AT_ONCE more.
+        Empty pictures are known from the list. Raises Unfinished when the time is over, but not before AT_ONCE more
+        pictures were read.
         """
         every, number = (iter, len) if alone else (self.files.every, self.number)
         empty = [path for path in stand_ins if not self.file(path).size]
@@ -143,12 +145,13 @@ class Data:
         return list(astuple(pictures.inspect(head, tail, size)))
 
     def _decoded(self, picture: Picture, content: bytes) -> Picture:
-        """Return the picture after an attempt to decode it, if the settings say so and nothing is known against it."""
+        """Return the picture after an attempt to decode it, if the settings ask for decoding and no problem is
+        known yet."""
         said = decoding_problem(content) if self.settings.decode and not picture.broken else None
         return picture if said is None else replace(picture, broken=said, pixels=not said)
 
     def describe(self, read: Mapping[str, Picture]) -> None:
-        """Put what is known of the pictures into the card, and find what is strange about those that can be decoded."""
+        """Put the facts about the pictures into the card, and report unusual decodable pictures."""
         good = {path: each for path, each in read.items() if not each.broken}
         self.card.widths = three(each.width for each in good.values() if each.width)
         self.card.heights = three(each.height for each in good.values() if each.height)

@@ -9,9 +9,9 @@ LAYOUTS = "annotations/instances_train*.json (COCO), ImageSets/Main/train.txt (P
 
 
 def read(reader: Reader) -> Found | None:
-    """Return the data set; None, after a complaint, if it has none of the layouts.
+    """Return the data set, or complain and return None if the data has none of the layouts.
 
-    Complains of nothing to train on and of nothing to test on.
+    Complains if there is nothing to train on or nothing to test on.
     """
     for read_layout in (coco.read, voc.read, boxes_csv.read):
         if found := read_layout(reader):
@@ -21,7 +21,8 @@ def read(reader: Reader) -> Found | None:
 
 
 def trained(record: Boxed) -> int:
-    """Return how many objects of an image are trained on: no crowds, and boxes with an area inside the image."""
+    """Return the number of an image's objects for training: no crowds, and only boxes with an area inside the
+    image."""
     width, height = record.size if min(record.size) > 0 else (float("inf"), float("inf"))
     return sum(
         not thing.crowd
@@ -32,7 +33,7 @@ def trained(record: Boxed) -> int:
 
 
 def check_objects(found: Found, reader: Reader) -> None:
-    """Complain of a data set without objects to train on, or with a part for tests that has none."""
+    """Complain if the data set has no objects to train on, or if its test part has none."""
     place = reader.label("")
     if not any(map(trained, found.train)):
         reader.complain("no_objects", place, f"expected objects to train on, found none in {len(found.train)} images")

@@ -1,9 +1,9 @@
-"""The files of a data set, as a check goes through them: in memory, or of a long list in a temporary table on disk.
+"""The files of a data set, as a check iterates over them: in memory, or for a long list in a temporary table on disk.
 
-A check asks about names, and most of a long list's names differ in nothing that a check asks. So the files of a long
-list form groups: one folder, one ending, one split in the name, empty or not. A check judges one file of each group,
-and asks for the others where it counts or names them. SQLite sorts and groups what all files have to be compared for,
-in bounded memory.
+A check judges files by their names, and most names of a long list do not differ in anything that matters to the check.
+So the files of a long list form groups with the same folder, ending, split in the name, and emptiness. A check judges
+one file of each group, and reads the others only to count or name them. SQLite sorts and groups the columns that must
+be compared over all files, in bounded memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .names import split_of
 from .pictures import EXTENSIONS
 from .source import PACKED, File
 
-IN_MEMORY = 20_000  # files; of more, only groups are in memory
+IN_MEMORY = 20_000  # files; of a longer list, only groups are in memory
 CACHE = 24 << 10  # KiB of memory for the temporary table
 ROWS = 10_000  # that are written at once
 SMALL = 100  # files of a group that stay apart, unless they are pictures: a list of images lies beside others
@@ -39,7 +39,7 @@ class Same(NamedTuple):
 
 
 class Files(Protocol):
-    """The files of a data set. Iterating yields one file of each group, which stands for the others."""
+    """The files of a data set. Iterating yields one file of each group, which represents the others."""
 
     count: int
     bytes: int
@@ -47,10 +47,10 @@ class Files(Protocol):
     def __iter__(self) -> Iterator[File]: ...
 
     def every(self, stand_ins: Iterable[str]) -> Iterator[str]:
-        """Yield the paths of all files for which these stand."""
+        """Yield the paths of all files that these stand-ins represent."""
 
     def number(self, stand_in: str) -> int:
-        """Return for how many files this one stands."""
+        """Return the number of files that this stand-in represents."""
 
     def find(self, path: str) -> File | None: ...
 
@@ -58,15 +58,15 @@ class Files(Protocol):
         """Yield the paths of all files."""
 
     def sizes(self) -> list[int]:
-        """Return the bytes of the smallest file, the median and the largest, [] for no files."""
+        """Return the smallest, the median and the largest file size in bytes, or [] without files."""
 
     def twins(self) -> Iterator[list[str]]:
-        """Yield the paths that differ only in upper and lower case."""
+        """Yield groups of paths that differ only in upper and lower case."""
 
     def same(self, label: Callable[[str, str], Label | None]) -> Iterator[Same]:
-        """Yield the files with the same MD5 and size that are not empty and have a label.
+        """Yield groups of non-empty files with a label that have the same MD5 and size.
 
-        `label` takes a path and the path of the file that stands for it.
+        `label` takes a path and the path of its stand-in.
         """
 
 
@@ -116,7 +116,7 @@ class Tabled:
     """The files of a long list, in a temporary table that SQLite keeps on disk beyond CACHE."""
 
     def __init__(self, files: Iterable[File]) -> None:
-        self._table = sqlite3.connect("", isolation_level=None)  # '' is a temporary file that nobody else sees
+        self._table = sqlite3.connect("", isolation_level=None)  # '' is a private temporary file
         for pragma in ("journal_mode=OFF", "synchronous=OFF", f"cache_size=-{CACHE}", "temp_store=FILE"):
             self._table.execute(f"PRAGMA {pragma}")
         self._table.execute(
@@ -148,7 +148,7 @@ class Tabled:
         return file.path, file.size, file.md5 or None, None if folded == file.path else folded, number
 
     def _small_groups(self) -> frozenset[int]:
-        """Return the small groups whose files stand for themselves: annotations and lists, not pictures."""
+        """Return the small groups whose files represent only themselves: annotations and lists, not pictures."""
         small = [
             number
             for (_, ending, _, _), number in self._numbers.items()
@@ -178,7 +178,7 @@ class Tabled:
         return self._counts[self._numbers[_group(first)]] if first else 1
 
     def _first(self, path: str) -> File | None:
-        """Return the file if it stands for others."""
+        """Return the file if it represents others."""
         file = self.find(path)
         number = self._numbers[_group(file)] if file else -1
         return file if file and number not in self._apart and self._firsts[number].path == path else None
@@ -231,7 +231,8 @@ def _chained(first: list[File], rest: Iterator[File]) -> Iterator[File]:
 
 
 def _group(file: File) -> tuple[str, str, str, bool]:
-    """Return what the rules of names ask of a file: folder, ending, split in the name, and whether it is empty."""
+    """Return the properties that the name rules need: folder, ending, split in the name, and whether the file is
+    empty."""
     folder, _, name = file.path.rpartition("/")
     stem, dot, last = name.lower().rpartition(".")
     ending = f".{last}" if f".{last}" in ENDINGS else dot
@@ -247,7 +248,7 @@ def _range(file: File) -> tuple[str, str]:
 
 
 class Paths(Set[str]):
-    """The paths of all files, as a set that is not in memory."""
+    """The paths of all files, as a set that is not held in memory."""
 
     def __init__(self, files: Files) -> None:
         self._files = files

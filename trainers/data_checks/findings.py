@@ -1,4 +1,4 @@
-"""What a check finds: findings with a severity, a sentence and names; and how a reader complains."""
+"""The findings of a check, each with a severity, a sentence and names; and how a reader complains."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class DataError(ValueError):
 
 
 class Severity(StrEnum):
-    """In ascending order. A note says what is there; a warning lets the drop train; a refusal does not."""
+    """In ascending order. A note describes the data; a warning lets the drop train; a refusal does not."""
 
     NOTE = "note"
     WARN = "warn"
@@ -27,7 +27,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """`names` are the first NAMED of `count` files, classes or places that share the finding."""
+    """One finding. `names` are the first NAMED of the `count` affected files, classes or places."""
 
     severity: Severity
     code: str
@@ -47,7 +47,7 @@ Complain = Callable[[str, str, str], None]  # of a reader: (code, place, what wa
 
 
 def fail(_code: str, place: str, message: str) -> None:
-    """Raise DataError: how a trainer complains."""
+    """Raise DataError, as trainers do for a complaint."""
     raise DataError(f"{place}: {message}")
 
 
@@ -66,7 +66,8 @@ class Findings:
     _counts: dict[tuple[Severity, str], int] = field(default_factory=dict)
 
     def add(self, severity: Severity, code: str, sentence: str, names: Iterable[str] = (), count: int = 0) -> None:
-        """Add a finding. With names, the sentence ends with a colon. `count` is how many there are, if not these."""
+        """Add a finding. With names, the sentence ends with a colon. `count` is the total number if `names` is
+        incomplete."""
         rest = iter(names)
         first = tuple(plain(name) for name in islice(rest, NAMED))
         self.made.append(Finding(severity, code, sentence, first, count or len(first) + sum(1 for _ in rest)))
@@ -101,12 +102,12 @@ class Findings:
             self.refuse(code, str(error))
 
     def rows(self) -> list[list[Any]]:
-        """Return what was found as values that can be written as JSON, for `merge`."""
+        """Return the findings as JSON-serializable values, for `merge`."""
         made = [[each.severity, each.code, each.sentence, list(each.names), each.count] for each in self.made]
         return made + [[*key, None, kept, self._counts[key]] for key, kept in self._complaints.items()]
 
     def merge(self, rows: Iterable[Sequence[Any]]) -> None:
-        """Add what other Findings found (`rows`)."""
+        """Add the findings of other Findings (`rows`)."""
         for severity, code, sentence, names, count in rows:
             if sentence is not None:
                 self.made.append(Finding(Severity(severity), code, sentence, tuple(names), count))

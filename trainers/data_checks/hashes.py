@@ -1,4 +1,4 @@
-"""Hashes of rows or images, to find equal ones in several files, in bounded memory. Pure."""
+"""Hashes of rows or images, to find equal items in several files, in bounded memory. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from .source import File
 
-GZIP = 8  # times its size is what a gzip file is taken to unfold to
+GZIP = 8  # assumed expansion factor of a gzip file
 
 Packed = list[str]
 
@@ -17,7 +17,8 @@ Packed = list[str]
 class Hashes:
     """Hashes of the rows or images of one file, with their numbers.
 
-    Of large files, only the hashes that `every` divides are kept: the same rows in all files, one in `every`.
+    For large files, only the hashes divisible by `every` are kept, so the same rows are kept in all files: one in
+    `every`.
     """
 
     def __init__(self, every: int) -> None:
@@ -42,5 +43,5 @@ def unpacked(packed: Packed) -> Iterator[tuple[int, int]]:
 
 
 def one_in(files: Iterable[File], compared: int) -> int:
-    """Return n, so that one in n of the rows or images of these files has at most `compared` bytes together."""
+    """Return n such that one in n of these files' rows or images has at most `compared` bytes in total."""
     return 1 + sum(file.size * (GZIP if file.path.lower().endswith(".gz") else 1) for file in files) // compared

@@ -9,7 +9,7 @@ from .findings import DataError
 
 CLASSES = 10
 SIDE = 28  # pixels
-MAX_IMAGES = 1_000_000  # bounds what a compressed file can unfold to
+MAX_IMAGES = 1_000_000  # limits the expansion of a compressed file
 HEADER = 8  # bytes, and 4 for each further size
 
 # Mirrors write both `train-images-idx3-ubyte` and `train-images.idx3-ubyte`, compressed or not.
@@ -44,7 +44,7 @@ def count(place: str, header: bytes, item: tuple[int, ...]) -> int:
 
 
 def check_length(place: str, found: int, shape: tuple[int, ...]) -> None:
-    """Raise DataError unless as many bytes follow the header as the sizes in the header say."""
+    """Raise DataError unless the number of bytes after the header matches the sizes in the header."""
     if found != math.prod(shape):
         words = f"{found:,}" if found < math.prod(shape) else "more"
         sizes = " x ".join(f"{size:,}" for size in shape)
@@ -58,6 +58,6 @@ def check_pair(place: str, labels: int, images: int, of_images: str) -> None:
 
 
 def check_label(place: str, highest: int, position: int) -> None:
-    """Raise DataError for a label that is no class."""
+    """Raise DataError for a label that is not a class."""
     if highest >= CLASSES:
         raise DataError(f"{place}: expected labels 0 to {CLASSES - 1}, found {highest} at {position}")

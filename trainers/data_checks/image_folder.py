@@ -1,4 +1,4 @@
-"""A folder of images with one sub-folder per class: which files are the images of which class and split. Pure."""
+"""A folder of images with one sub-folder per class: the class and the split of each image file. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .findings import Complain
 from .names import joined
 from .source import MARKERS, is_hidden
 
-# Those of torchvision's ImageFolder.
+# The extensions of torchvision's ImageFolder.
 ENDINGS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 UNREAD = f"its name does not end in {', '.join(ENDINGS)}"
 
@@ -19,9 +19,10 @@ Paths = dict[str, list[str]]  # the paths of each class
 
 @dataclass(frozen=True)
 class Layout:
-    """`root` is the folder of the splits, or of the classes. `unread` are files that the trainer skips.
+    """The layout of an image folder. `root` is the folder of the splits, or of the classes. `unread` are files that the
+    trainer skips.
 
-    `others` has the splits after the first two, which no trainer of ours reads.
+    `others` has the splits after the first two, which no trainer here reads.
     """
 
     root: str
@@ -41,12 +42,12 @@ def arrange(
 ) -> Layout:
     """Return the images of train/<class>/ and val/<class>/, or of <class>/, at any depth.
 
-    `splits` are the names of the splits; the first is trained on.
+    `splits` are the names of the splits; the first split is for training.
 
-    The classes are the sub-folders of train, in the order of their names. One sub-folder alone is taken for the data
-    set, since an archive often holds one. A path that ends with a slash is a folder, perhaps an empty one. Complains
-    of fewer than two classes, of one without images, and of an unknown one in val. `label` gives a folder's name in
-    complaints.
+    The classes are the sub-folders of train, in the order of their names. If the top folder has only one sub-folder,
+    this sub-folder counts as the data set, because archives often have such a folder. A path that ends with a slash is
+    a folder, perhaps an empty one. Complains about fewer than two classes, a class without images, and an unknown class
+    in val. `label` gives a folder's name in complaints.
     """
     every = sorted(paths)
     root = ""
@@ -73,7 +74,7 @@ def arrange(
 
 
 def folders(paths: Iterable[str], folder: str) -> list[str]:
-    """Return the names of the folders in a folder, sorted, without hidden ones."""
+    """Return the names of the sub-folders of a folder, sorted, without hidden ones."""
     prefix = f"{folder}/" if folder else ""
     inside = (path[len(prefix) :].split("/", 1) for path in paths if path.startswith(prefix))
     return sorted({parts[0] for parts in inside if len(parts) == 2 and not is_hidden(parts[0])})

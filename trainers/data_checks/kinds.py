@@ -1,4 +1,4 @@
-"""The kinds of data, each with its check and its options. The declaration of a data set names one of them."""
+"""The kinds of data, each with its check and its options. The declaration of a data set names one kind."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ DECLARATION = "data.json"  # in a trainer's folder
 
 
 class Kind(NamedTuple):
-    """`options` are the keys of a declaration beside `kind`, each with its type, or its types."""
+    """A kind of data. `options` are the keys of a declaration beside `kind`, each with its type or types."""
 
     check: Callable[[Data], None]
     options: Mapping[str, Any] = {}
 
 
 def check_files(data: Data) -> None:
-    """Check files of any kind: by the list alone."""
+    """Check files of any kind by the file list alone."""
     listing.empty_files(data, Severity.WARN)
     splits = {file.path: split_of(file.path) or "all" for file in data.files}
     for split in sorted(set(splits.values())):
@@ -50,7 +50,7 @@ KINDS = {
 
 
 def problem(declared: object) -> str:
-    """Return what is wrong with a declaration, or ''."""
+    """Return the problem with a declaration, or ''."""
     if not isinstance(declared, dict) or declared.get("kind") not in KINDS:
         return f"expected a mapping with kind, one of {', '.join(KINDS)}, found {str(declared)[:80]}"
     options = KINDS[declared["kind"]].options
@@ -82,11 +82,11 @@ def _undeclared(declared: Mapping[str, Any], known: Mapping[str, Any]) -> str:
 
 
 def checker(declared: Mapping[str, Any]) -> Callable[[Data], None]:
-    """Return the check of a declaration that has no problem; that of any files, if it names no kind."""
+    """Return the check for a valid declaration; a declaration without a kind gets the check of any files."""
     return KINDS[declared.get("kind") or "files"].check
 
 
 def declared_by(trainer: Path) -> dict[str, Any]:
-    """Return the declaration in a trainer's folder, {} if there is none."""
+    """Return the declaration in a trainer's folder, or {} if there is none."""
     path = trainer / DECLARATION
     return dict(json.loads(path.read_text("utf-8"))) if path.is_file() else {}

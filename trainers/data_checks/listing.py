@@ -1,4 +1,4 @@
-"""What the list of a data set's files says, whatever their kind: names, sizes and MD5 sums."""
+"""Checks of a data set's file list, for any kind of data: names, sizes and MD5 sums."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST = 1_000_000  # files; an archive with more is not unpacked, and a mounted f
 
 
 def check(data: Data) -> None:
-    """Find names that differ only in case, and too many files; describe the sizes."""
+    """Report names that differ only in case, and too many files; describe the sizes."""
     data.card.files, data.card.bytes, data.card.sizes = data.files.count, data.files.bytes, data.files.sizes()
     if twins := [" and ".join(same[:NAMED]) for same in data.files.twins()]:
         data.findings.warn("case", "Names differ only in upper and lower case, and are one file on some disks:", twins)
@@ -36,13 +36,13 @@ def _is_long(path: str) -> bool:
 
 
 def empty_files(data: Data, severity: Severity, matters: Callable[[str], bool] = lambda _: True) -> None:
-    """Find files without content."""
+    """Report files without content."""
     if names := [file.path for file in data.files if not file.size and matters(file.path)]:
         data.findings.add(severity, "empty_file", "Files are empty:", data.files.every(names))
 
 
 def packed(data: Data, unread: Callable[[str], bool] = lambda _: True) -> None:
-    """Find archives among the files: a trainer unpacks only an archive that is alone in its drop."""
+    """Report archives among the files, because a trainer unpacks an archive only if it is the drop's only file."""
     if names := [file.path for file in data.files if file.path.lower().endswith(PACKED) and unread(file.path)]:
         sentence = "Archives are not unpacked, because a trainer unpacks only an archive that is alone in its drop:"
         data.findings.warn("archive_inside", sentence, data.files.every(names))
@@ -50,7 +50,8 @@ def packed(data: Data, unread: Callable[[str], bool] = lambda _: True) -> None:
 
 @dataclass
 class Equals:
-    """Groups of equal files: how many, how many files beyond the first of each, and the first groups by name."""
+    """Groups of equal files: the number of groups, the number of files beyond the first of each group, and the
+    first groups by name."""
 
     groups: int = 0
     more: int = 0
@@ -70,10 +71,10 @@ class Equals:
 def duplicates(
     data: Data, split_of: Mapping[str, str], class_of: Mapping[str, str] | None = None, alone: bool = False
 ) -> None:
-    """Find files with the same content: across splits, with different classes, and within a split.
+    """Report files with the same content: across splits, with different classes, and within a split.
 
-    The maps give the split and the class of the files that count, by the file that stands for them, or `alone` by
-    their own paths. Files without an MD5 are not compared.
+    The maps give the split and the class of the files that count, by their stand-in, or with `alone` by their own
+    paths. Files without an MD5 are not compared.
     """
     across, mixed, within = Equals(), Equals(), Equals()
     classes = class_of or {}
@@ -94,7 +95,7 @@ def duplicates(
 
 
 def balance(data: Data, split: str, counts: Mapping[str, int]) -> None:
-    """Find classes with few files, and classes with many times fewer files than another."""
+    """Report classes with few files, and classes with many times fewer files than another."""
     if not counts:
         return
     largest = max(counts, key=lambda name: counts[name])

@@ -1,4 +1,4 @@
-"""What the names of a data set's files say: which files belong together, and which split a file belongs to. Pure."""
+"""Rules for the names of a data set's files: which files belong together, and which split a file belongs to. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SPLITS = {  # names of folders and files that usually mean a split
 
 
 def split_of(path: str) -> str:
-    """Return the split that a part of the path names, such as val for `val2017/1.jpg`; '' if none does."""
+    """Return the split named in a part of the path, such as val for `val2017/1.jpg`, or ''."""
     for part in path.lower().split("/"):
         for word in re.split(r"[^a-z]+", part):
             if word in SPLITS:
@@ -27,9 +27,9 @@ def split_of(path: str) -> str:
 def locate(paths: Iterable[str], wanted: Mapping[str, str], place: str) -> dict[str, str]:
     """Return the paths of the `wanted` files, all from one folder.
 
-    `wanted` gives each file a name and a regular expression for the whole file name. Where several files of one
-    folder match, the shortest name counts (`x` before `x.gz`). Other files are ignored. Raises DataError when no
-    folder holds all of them, or more than one does. `place` names the data set in the message.
+    `wanted` gives each file a name and a regular expression for the whole file name. If several files of one folder
+    match, the shortest name counts (`x` before `x.gz`). Other files are ignored. Raises DataError unless exactly one
+    folder holds all wanted files. `place` names the data set in the message.
     """
     folders: dict[str, list[str]] = defaultdict(list)
     for path in paths:
@@ -58,7 +58,7 @@ def joined(folder: str, name: str) -> str:
 
 
 def first_match(paths: Collection[str], patterns: Iterable[str], place: str) -> str:
-    """Return the first path that a pattern matches, in the top folder or up to two folders below it; '' for none.
+    """Return the first path that matches a pattern, in the top folder or up to two folders below, or ''.
 
     In a pattern, `*` stands for any part of a name. Raises DataError if one pattern matches several files.
     """

@@ -44,14 +44,15 @@ def check_idx(data: Data) -> None:
 
 
 def _empty(data: Data, paths: dict[str, str]) -> bool:
-    """Return whether there is nothing to read: files are empty, or only their list is there."""
+    """Return whether there is nothing to read: files are empty, or only the file list is available."""
     ours = set(paths.values())
     listing.empty_files(data, Severity.REFUSE, lambda path: path in ours)
     return data.only_list or any(not data.file(path).size for path in ours)
 
 
 def _facts(data: Data, file: File, every: int) -> Json:
-    """Return what an IDX file has: images, of which one in `every` is compared, or labels; or why it can't be read."""
+    """Return the content of an IDX file (images, of which one in `every` is compared, or labels), or why the file
+    can't be read."""
     try:
         return _images(data, file, every) if every else _labels(data, file)
     except DataError as error:
@@ -93,7 +94,7 @@ def _images(data: Data, file: File, every: int) -> Json:
 
 
 def _labels(data: Data, file: File) -> Json:
-    """Return the number of labels, how many there are of each, and the highest with its position."""
+    """Return the number of labels, the count of each label, and the highest label with its position."""
     path = file.path
     with _unpacked(data, file) as stream:
         try:
@@ -113,7 +114,7 @@ def _unpacked(data: Data, file: File) -> IO[bytes]:
 
 
 def _classes(data: Data, split: str, counts: Sequence[int], names: list[str]) -> None:
-    """Describe the classes of a split, and find those without an image."""
+    """Describe the classes of a split, and report classes without an image."""
     classes = dict(zip(names, counts, strict=False))
     data.card.count(split, classes)
     if lacking := [name for name, count in classes.items() if not count]:
@@ -129,7 +130,7 @@ class Seen:
         self._blank, self._blanks = list[int](), 0
 
     def add(self, content: bytes) -> None:
-        """Add images of `size` bytes each; an incomplete one at the end is left out."""
+        """Add images of `size` bytes each; an incomplete last image is left out."""
         blank = bytes(self._size)
         for start in range(0, len(content) - self._size + 1, self._size):
             image = content[start : start + self._size]
@@ -146,7 +147,7 @@ class Seen:
 
 
 class Images:
-    """The images of a data set by their hashes, to find equal ones and blank ones. Images have numbers from 0."""
+    """The images of a data set by their hashes, to find equal and blank images. Images have numbers from 0."""
 
     def __init__(self, data: Data, every: int) -> None:
         self._data, self._every = data, every
@@ -157,7 +158,7 @@ class Images:
         self._found: Counter[str] = Counter()
 
     def add(self, split: str, file: Json) -> None:
-        """Add the images of a file of the split. Files of one split follow one another."""
+        """Add the images of a file of the split. The files of one split must be added consecutively."""
         if "error" in file:
             return
         if split not in self._splits:

@@ -1,4 +1,4 @@
-"""The check of detection data: annotations, images, boxes and categories, and what the pictures themselves say."""
+"""The check of detection data: annotations, images, boxes and categories, and the content of the pictures."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def check(data: Data) -> None:
 
 
 class SmallFiles:
-    """The annotations in small files, of which a sample is read: one file per image, as in Pascal VOC."""
+    """Annotations in small files, of which a sample is read: one file per image, as in Pascal VOC."""
 
     def __init__(self, data: Data) -> None:
         self._data = data
@@ -60,13 +60,13 @@ class SmallFiles:
         return some
 
     def complain(self, code: str, place: str, message: str) -> None:
-        """Record a complaint, and which file can't be read."""
+        """Record a complaint, and the file that can't be read."""
         if code in ("xml", "box"):
             self._bad.add(place)
         self._data.findings.complain(code, place, message)
 
     def sentence(self) -> str:
-        """Return what the sample of them may have missed, '' if there are none."""
+        """Return a sentence about what the sample may have missed, '' without small files."""
         if not self._read:
             return ""
         return f"Annotations: {sample.sentence(len(self._bad), self._read, self._files)}"
@@ -105,7 +105,7 @@ def _per_category(found: Found, records: Iterable[Boxed]) -> dict[str, int]:
 
 
 def _categories(data: Data, found: Found) -> None:
-    """Find categories without a box in train. If most have none, the list is that of a larger data set."""
+    """Report categories without a box in train. If most have none, the list belongs to a larger data set."""
     names = [each.name for each in found.categories]
     if same := sorted(name for name, count in Counter(name.strip().lower() for name in names).items() if count > 1):
         data.findings.warn("same_category", "Categories have the same name:", same)
@@ -164,7 +164,7 @@ def _box(box: tuple[float, ...]) -> str:
 
 
 def _unnamed(data: Data, split_of: dict[str, str]) -> None:
-    """Find pictures without annotations, and files that are neither pictures nor annotations."""
+    """Report pictures without annotations, and files that are neither pictures nor annotations."""
     pictures = data.files.every(file.path for file in data.files if file.path.lower().endswith(EXTENSIONS))
     unnamed = (path for path in pictures if path not in split_of)
     first = list(islice(unnamed, NAMED))
@@ -178,7 +178,7 @@ def _unnamed(data: Data, split_of: dict[str, str]) -> None:
 
 
 def _pictures(data: Data, split_of: dict[str, str], records: dict[str, Boxed]) -> None:
-    """Read a sample of the pictures. The trainer leaves none out, so one that is broken ends the run."""
+    """Read a sample of the pictures. The trainer skips no picture, so a broken one ends the run."""
     there = sorted(path for path in split_of if data.files.find(path))
     read = data.pictures(there, alone=True)
     data.describe(read)
@@ -199,7 +199,7 @@ def _pictures(data: Data, split_of: dict[str, str], records: dict[str, Boxed]) -
 
 
 def _unsized(data: Data, read: dict[str, Picture], records: dict[str, Boxed]) -> None:
-    """Find boxes that leave their image where only the picture says how large it is."""
+    """Report boxes that leave their image, if only the picture itself tells the image's size."""
     outside = [
         f"{path} ({each.width} x {each.height}): {_box(thing.box)}"
         for path, each in sorted(read.items())

@@ -1,4 +1,4 @@
-"""The check of image folders: splits, classes, counts, duplicates, and what the pictures themselves say."""
+"""The check of image folders: splits, classes, counts, duplicates, and the content of the pictures."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _stand_ins(data: Data) -> list[str]:
 
 
 def _complain(data: Data) -> Complain:
-    """Return how complaints are recorded: of a partial list, those about what is missing are not."""
+    """Return a function that records complaints. For a partial list, complaints about missing files are dropped."""
 
     def complain(code: str, place: str, message: str) -> None:
         if not data.partial:
@@ -57,7 +57,7 @@ def _parts(layout: Layout, splits: Sequence[str]) -> list[tuple[str, Paths]]:
 
 
 def _declared_splits(data: Data, layout: Layout, splits: Sequence[str]) -> None:
-    """Refuse data without one of the declared splits, or with images in other folders beside them."""
+    """Refuse data without one of the declared splits, or with images in other folders beside the splits."""
     there = image_folder.folders(_stand_ins(data), layout.root)
     if data.partial:
         return
@@ -69,7 +69,7 @@ def _declared_splits(data: Data, layout: Layout, splits: Sequence[str]) -> None:
 
 
 def _declared_classes(data: Data, layout: Layout, counts: Mapping[str, int]) -> None:
-    """Refuse data whose classes are not the declared ones, or have fewer images than declared."""
+    """Refuse data whose classes differ from the declared ones, or that has fewer images than declared."""
     if data.partial:
         return
     if wanted := data.options.get("classes"):
@@ -83,7 +83,7 @@ def _declared_classes(data: Data, layout: Layout, counts: Mapping[str, int]) -> 
 
 
 def _splits(data: Data, layout: Layout) -> None:
-    """Find splits that are missing, named otherwise than the trainer reads them, or taken for classes."""
+    """Report missing splits, splits whose names the trainer does not read, and splits that would count as classes."""
     findings = data.findings
     if not layout.split and layout.classes and all(name.lower() in SPLITS for name in layout.classes):
         findings.refuse(
@@ -103,7 +103,7 @@ def _splits(data: Data, layout: Layout) -> None:
 
 
 def _unread(data: Data, layout: Layout, splits: Sequence[str]) -> None:
-    """Find files that the trainer skips: other types, and images outside the folders of the classes."""
+    """Report files that the trainer skips: other types, and images outside the class folders."""
     listing.packed(data)
     types = [path for path in layout.unread if not path.lower().endswith(PACKED)]
     if types:

@@ -1,4 +1,4 @@
-"""The checks of tables: their columns, rows and values, as far as a declaration says what they must be."""
+"""The checks of tables: their columns, rows and values, as far as a declaration restricts them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TEXTS = {"string", "bytes", "date", "time", "date-time", "uuid"}  # types that a
 
 
 class Table(NamedTuple):
-    """The names of the columns, and the number of rows; None if it is not known."""
+    """The names of the columns, and the number of rows (None if unknown)."""
 
     columns: tuple[str, ...]
     rows: int | None = None
@@ -41,7 +41,7 @@ Read = Callable[[Data, File, Mapping[str, Column], Hashes], Table]
 
 
 def check_csv(data: Data) -> None:
-    """Check the CSV files of a drop, packed by gzip or not."""
+    """Check the CSV files of a drop, which may be gzip files."""
     _tables(data, (".csv", ".tsv", ".csv.gz", ".tsv.gz"), _csv)
 
 
@@ -79,7 +79,7 @@ def _tables(data: Data, endings: tuple[str, ...], read: Read) -> None:
 
 
 def _leaks(data: Data, rows: Mapping[str, Packed], every: int) -> None:
-    """Find rows that are in several splits."""
+    """Report rows that occur in several splits."""
     splits: dict[int, str] = {}
     across, named = 0, list[str]()
     for path, packed in rows.items():
@@ -102,11 +102,11 @@ def _is_packed(file: File) -> bool:
 
 
 def _read(data: Data, paths: list[str], read: Read, every: int) -> tuple[dict[str, Table], int, dict[str, Packed]]:
-    """Return the tables that can be read, by path, how many of the sample can't, and rows to compare."""
+    """Return the readable tables by path, the number of unreadable tables in the sample, and rows to compare."""
     declared = columns_of(data.options.get("columns"))
 
     def work(file: File) -> dict[str, Any]:
-        """Read a table, with findings of its own, which are kept if another message continues."""
+        """Read a table, and collect its findings, which are kept if another message continues."""
         own, seen = replace(data, findings=Findings(), left_out=[]), Hashes(every)
         table = None
         try:
@@ -130,7 +130,7 @@ def _read(data: Data, paths: list[str], read: Read, every: int) -> tuple[dict[st
 
 
 def _columns(data: Data, tables: Mapping[str, Table]) -> None:
-    """Find tables without the declared columns, with other columns than most, or without rows."""
+    """Report tables without the declared columns, with other columns than most tables, or without rows."""
     declared = columns_of(data.options.get("columns"))
     needed = [str(name) for name in data.options.get("required", declared)]
     closed = data.options.get("additionalProperties") is False
@@ -156,7 +156,8 @@ def _columns(data: Data, tables: Mapping[str, Table]) -> None:
 
 
 def _csv(data: Data, file: File, declared: Mapping[str, Column], seen: Hashes) -> Table:
-    """Read a table, or the beginning of a large one. Raises DataError for an empty one and for another encoding."""
+    """Read a table, or the beginning of a large table. Raises DataError for an empty table and for another
+    encoding."""
     begin, whole = _beginning(data, file)
     delimiter = str(data.options.get("delimiter") or table.delimiter_of(begin))
     rows = _rows(data, file, delimiter, whole)
@@ -175,7 +176,7 @@ def _csv(data: Data, file: File, declared: Mapping[str, Column], seen: Hashes) -
 
 
 def _beginning(data: Data, file: File) -> tuple[str, bool]:
-    """Return the first bytes of a table as text, and whether all of the table is read."""
+    """Return the first bytes of a table as text, and whether this is the whole table."""
     if not file.size:
         raise DataError(f"{file.path}: expected a table, found an empty file")
     with unpacking(file.path):
@@ -194,9 +195,10 @@ def _beginning(data: Data, file: File) -> tuple[str, bool]:
 
 
 def _rows(data: Data, file: File, delimiter: str, whole: bool) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of a table with their lines. Of a large one, these are the rows of the first block, but the last.
+    """Yield the rows of a table with their line numbers. Of a large table, only the rows of the first block except the
+    last.
 
-    Raises DataError for another encoding, and for a quotation mark without its end.
+    Raises DataError for another encoding, and for a quotation mark that is never closed.
     """
     stream = opened(data, file) if whole else io.BytesIO(opened(data, file).read(BLOCK))
     lines = table.Lines(io.TextIOWrapper(stream, "utf-8-sig", newline=""))
@@ -238,7 +240,7 @@ def _row(data: Data, place: str, row: list[str], width: int, checked: list[tuple
 
 
 def _parquet(data: Data, file: File, declared: Mapping[str, Column], _: Hashes) -> Table:
-    """Read a footer; compare types and statistics with the declared columns; look at pages, and maybe at all values."""
+    """Read a footer; compare types and statistics with the declared columns; check pages, and perhaps all values."""
     read, end = data.source.read, file.size - 8
     size = parquet.footer_size(file.path, read(file.path, 0, 4), read(file.path, max(0, end), 8))
     if size > end - len(parquet.MAGIC):

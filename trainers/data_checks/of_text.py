@@ -16,7 +16,7 @@ from .source import CHUNK, PACKED, File
 from .text import Decoding, TextFacts
 
 LEAST_PIECES = 2  # one to train on, one held out
-AT_ONCE = 16  # texts between two looks at the clock
+AT_ONCE = 16  # texts between two checks of the time
 BROKEN_GZIP = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
@@ -50,7 +50,7 @@ def check_text(data: Data) -> None:
 
 
 def _facts(data: Data, file: File) -> TextFacts:
-    """Read a file; of one that is larger than a check reads, the beginning, the middle and the end."""
+    """Read a file. Of a file larger than a check reads, read the beginning, the middle and the end."""
     decoding = Decoding()
     if file.size > data.settings.document and not data.source.whole and not file.path.lower().endswith(".gz"):
         for offset in (0, file.size // 2, file.size - CHUNK):
@@ -66,7 +66,7 @@ def _facts(data: Data, file: File) -> TextFacts:
 
 
 def _feed_part(decoding: Decoding, piece: bytes, offset: int) -> bool:
-    """Feed a part of a file, without characters that are cut at its borders."""
+    """Feed a part of a file, without characters that are cut off at its borders."""
     begin = next((at for at in range(4) if offset == 0 or at >= len(piece) or piece[at] & 0xC0 != 0x80), 0)
     end = next(
         (len(piece) - at for at in range(4) if piece[len(piece) - at - 1 : len(piece) - at] < b"\x80"), len(piece)
@@ -75,7 +75,7 @@ def _feed_part(decoding: Decoding, piece: bytes, offset: int) -> bool:
 
 
 def opened(data: Data, file: File) -> IO[bytes]:
-    """Return the file's content as a stream, unpacked if it is a gzip file."""
+    """Return the file's content as a stream, decompressed if the file is a gzip file."""
     stream = archive.stream(data.source, file.path, file.size)
     return gzip.GzipFile(fileobj=stream) if file.path.lower().endswith(".gz") else stream  # type: ignore[return-value]
 
@@ -90,13 +90,13 @@ def unpacking(path: str) -> Iterator[None]:
 
 
 def _feed_all(data: Data, file: File, decoding: Decoding) -> bool:
-    """Feed all of a file, up to its first problem; return whether the file takes too long and was read in part."""
+    """Feed a whole file, up to its first problem. Return whether the file took too long and was read only in part."""
     stream, done = opened(data, file), 0
     while piece := stream.read(CHUNK):
         done += len(piece)
         if not decoding.feed(piece):
             return False
-        # A gzip file unfolds to at most 1,032 times its size
+        # A gzip file expands to at most 1,032 times its size
         if data.over() or done > 64 * max(data.settings.document, file.size):
             return True
     decoding.feed(b"", final=True)

@@ -1,4 +1,5 @@
-"""What a Parquet file says without its values: the footer, and the header of each column's first page. Pure.
+"""The parts of a Parquet file that are read without its values: the footer, and the header of each column's first page.
+Pure.
 
 The fields are those of FileMetaData and PageHeader in https://github.com/apache/parquet-format (parquet.thrift).
 """
@@ -26,7 +27,7 @@ _MANY = {"list", "group"}
 
 @dataclass(frozen=True)
 class Footed:
-    """A column at the top of the schema: its type, and what the statistics say, None where they say nothing."""
+    """A column at the top of the schema: its type and its statistics (None where a statistic is missing)."""
 
     type: str
     optional: bool = False
@@ -37,7 +38,7 @@ class Footed:
 
 @dataclass(frozen=True)
 class Chunk:
-    """A column of a row group: its name, and where its pages begin and end in the file."""
+    """A column of a row group: its name, and the start and end of its pages in the file."""
 
     column: str
     begin: int
@@ -54,7 +55,8 @@ class Footer:
 
 
 def footer_size(place: str, head: bytes, tail: bytes) -> int:
-    """Return the size of a Parquet file's footer. `tail` are the last 8 bytes. Raises DataError for another file."""
+    """Return the size of a Parquet file's footer. `tail` is the last 8 bytes. Raises DataError for another kind of
+    file."""
     if head[:4] != MAGIC:
         raise DataError(f"{place}: expected a Parquet file, which begins with PAR1, found 0x{head[:4].hex()}")
     if len(tail) < 8 or tail[-4:] != MAGIC:
@@ -64,7 +66,7 @@ def footer_size(place: str, head: bytes, tail: bytes) -> int:
 
 
 def read_footer(place: str, content: bytes) -> Footer:
-    """Return what a footer says. Raises DataError for one that can't be read, or that contradicts itself."""
+    """Return the content of a footer. Raises DataError for a footer that can't be read, or that contradicts itself."""
     try:
         fields = Compact(content).struct(0)
         rows, groups = int(fields[3]), list(fields.get(4, ()))
@@ -112,13 +114,14 @@ def _name(chunk: dict[int, Any]) -> str:
 
 def _chunk(meta: dict[int, Any]) -> Chunk:
     begin = int(meta[9])
-    if 0 < int(meta.get(11, 0)) < begin:  # the page of the dictionary
+    if 0 < int(meta.get(11, 0)) < begin:  # the dictionary page
         begin = int(meta[11])
     return Chunk(_name(meta), begin, begin + int(meta[7]))
 
 
 def _with_statistics(element: dict[int, Any], metas: list[dict[int, Any]]) -> Footed:
-    """Return a column with the bounds and nulls of all its chunks; without those that a chunk does not say."""
+    """Return a column with the bounds and null counts of all its chunks; a statistic that any chunk lacks is left
+    out."""
     kind, optional = _type(element), element.get(3) != 0
     told = [meta.get(12) or {} for meta in metas]
     if not told or kind in _MANY:
@@ -135,26 +138,26 @@ def _with_statistics(element: dict[int, Any], metas: list[dict[int, Any]]) -> Fo
 
 
 def _value(element: dict[int, Any], raw: object) -> Any:
-    """Return a number of the statistics; None for other types, and for numbers that are kept in another way."""
+    """Return a number of the statistics; None for other types, and for numbers in another encoding."""
     form = _NUMBERS.get(element.get(1, -1))
     if not form or _type(element) not in ("integer", "number") or element.get(6) == 5 or 5 in element.get(10, {}):
         return None
     if not isinstance(raw, bytes) or len(raw) != struct.calcsize(form):
         return None
-    if element.get(6) in (11, 12, 13, 14):  # without a sign
+    if element.get(6) in (11, 12, 13, 14):  # unsigned
         form = form.upper()
     return struct.unpack(form, raw)[0]
 
 
 def bad_chunks(footer: Footer, end: int) -> Iterator[str]:
-    """Yield what is wrong with the places of the columns, whose pages must lie between the magic and the footer."""
+    """Yield problems with the places of the columns, whose pages must lie between the magic and the footer."""
     for each in footer.chunks:
         if not len(MAGIC) <= each.begin <= each.end <= end:
             yield f"expected {each.column} within {end:,} bytes, found it at {each.begin:,} to {each.end:,}"
 
 
 def bad_page(chunk: Chunk, read: Callable[[int, int], bytes]) -> str:
-    """Return what is wrong with the first page of a column, '' if nothing is. `read` takes an offset and a size."""
+    """Return the problem with the first page of a column, or ''. `read` takes an offset and a size."""
     content = read(chunk.begin, min(PAGE_HEADER, chunk.end - chunk.begin))
     try:
         page = Compact(content).struct(0)

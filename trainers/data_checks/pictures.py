@@ -1,4 +1,4 @@
-"""What the header and the end of a picture say: its format, size and mode, and whether the file is complete. Pure.
+"""Facts from the header and the end of a picture: its format, size and mode, and whether the file is complete. Pure.
 
 Sources: JPEG: ITU-T T.81, annex B. PNG: https://www.w3.org/TR/png-3/, section 5. GIF: GIF89a, sections 18 and 27. BMP:
 BITMAPFILEHEADER. WebP: RFC 9649. TIFF: TIFF 6.0, section 2. PPM and PGM: http://netpbm.sourceforge.net/doc/.
@@ -30,7 +30,7 @@ ANIMATED = " animated"  # after the mode
 _CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 _PNG_MODES = {0: "L", 2: "RGB", 3: "P", 4: "LA", 6: "RGBA"}
 _JPEG_MODES = {1: "L", 3: "RGB", 4: "CMYK"}
-# What other files begin with, for a sentence about a file that is no picture.
+# The first bytes of other file types, for a message about a file that is not a picture.
 _OTHERS = (
     (b"PK\x03\x04", "a zip archive"),
     (b"\x1f\x8b", "a gzip file"),
@@ -46,9 +46,10 @@ _OTHERS = (
 
 @dataclass(frozen=True)
 class Picture:
-    """What is known of a picture. `broken` is the reason why it can't be decoded, '' if nothing is known against it.
+    """The known facts about a picture. `broken` is the reason why the picture can't be decoded, '' if no problem is
+    known.
 
-    `pixels`: the pixels were looked at, too.
+    `pixels`: the pixels were checked, too.
     """
 
     format: str = ""
@@ -60,7 +61,7 @@ class Picture:
 
 
 def inspect(head: bytes, tail: bytes, size: int) -> Picture:
-    """Return what the first and the last bytes of a picture of `size` bytes say.
+    """Return the facts in the first and the last bytes of a picture of `size` bytes.
 
     `head` is the whole file if it has `size` bytes.
     """
@@ -77,7 +78,7 @@ def inspect(head: bytes, tail: bytes, size: int) -> Picture:
 
 
 def what_is(head: bytes) -> str:
-    """Return in words what a file is that begins like this."""
+    """Return a description of a file with these first bytes."""
     if not head.strip(b"\0"):
         return "zero bytes" if head else "an empty file"
     start = head.lstrip()
@@ -117,7 +118,8 @@ def _jpeg(head: bytes, tail: bytes, size: int) -> Picture:
 
 
 def _jpeg_end(scan: bytes, tail: bytes, has_scan: bool) -> str:
-    """Return why a JPEG is not complete, or ''. Many cameras write bytes after the end, so the end is searched for."""
+    """Return why a JPEG is incomplete, or ''. Many cameras write bytes after the end marker, so the end marker is
+    searched for."""
     if not has_scan:
         return "it ends before its pixels"
     if b"\xff\xd9" not in (scan or tail):
@@ -136,9 +138,9 @@ _STRAY = re.compile(rb"\xff+[^\x00\xff\xd0-\xd7\xc4\xd8-\xdd\xe0-\xef\xfe]")
 
 
 def _stray_marker(scan: bytes) -> bytes:
-    """Return the first marker that can't be after the first scan's header, b"" if there is none.
+    """Return the first marker that is not allowed after the first scan's header, or b"".
 
-    What follows the mark of the end may be anything, such as a second picture of a camera.
+    Anything may follow the end marker, such as a camera's second picture.
     """
     found = _STRAY.search(scan)
     return found[0][-2:] if found and b"\xff\xd9" not in scan[: found.start()] else b""
@@ -163,7 +165,7 @@ def _png(head: bytes, tail: bytes, size: int) -> Picture:
 
 
 def _png_pixels(content: bytes, picture: Picture, depth: int, interlaced: bool) -> str:
-    """Unpack the pixels of a whole PNG without decoding them; return what is wrong with them, or ''.
+    """Decompress the pixels of a whole PNG without decoding them; return the problem, or ''.
 
     Each row begins with its filter, 0 to 4 (section 9).
     """
@@ -184,7 +186,7 @@ def _png_pixels(content: bytes, picture: Picture, depth: int, interlaced: bool) 
 
 
 def _unpacked(content: bytes) -> Iterator[bytes]:
-    """Yield the unpacked pixels of a PNG in pieces."""
+    """Yield the decompressed pixels of a PNG in pieces."""
     unpacker, at = zlib.decompressobj(), len(_PNG)
     while at + 12 <= len(content):
         length, kind = struct.unpack_from(">I4s", content, at)
@@ -200,7 +202,7 @@ _CUT = "it is cut off: its last part is missing"
 
 
 def _png_chunks(content: bytes) -> str:
-    """Check each part of a whole PNG by its check sum; return the reason why it is broken, or ''."""
+    """Verify the checksum of each chunk of a whole PNG; return the reason why the PNG is broken, or ''."""
     at, pixels = len(_PNG), 0
     while at + 12 <= len(content):
         length, kind = struct.unpack_from(">I4s", content, at)
@@ -283,7 +285,7 @@ _READERS = {
 
 
 def _sized(picture: Picture, broken: str) -> Picture:
-    """Return the picture with the reason why it is broken: `broken`, or a size that can't be."""
+    """Return the picture with the reason why it is broken: `broken`, or an impossible size."""
     if not broken and not (picture.width and picture.height):
         broken = f"it has a size of {picture.width} x {picture.height} pixels"
     if not broken and picture.width * picture.height > MOST_PIXELS:
@@ -292,5 +294,5 @@ def _sized(picture: Picture, broken: str) -> Picture:
 
 
 def fits(path: str, picture: Picture) -> bool:
-    """Return whether the extension of the path is one of the picture's format."""
+    """Return whether the path's extension belongs to the picture's format."""
     return not picture.format or path.lower().endswith(FORMATS[picture.format])

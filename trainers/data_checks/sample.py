@@ -1,4 +1,4 @@
-"""How many files of a sample were damaged, and what that says about all files. Pure."""
+"""The damaged files of a sample, and the conclusion about all files. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CONFIDENCE = 0.95
 
 
 def choose(paths: Iterable[str], size: int, seed: str) -> list[str]:
-    """Return `size` of the paths, or all: the same choice for the same seed, in any process, in the order of a hash."""
+    """Return `size` of the paths, or all: the same choice for the same seed in any process, in the order of a hash."""
     rest = iter(paths)
     first = list(islice(rest, size + 1))
     if len(first) <= size:
@@ -25,10 +25,11 @@ def choose(paths: Iterable[str], size: int, seed: str) -> list[str]:
 
 
 def at_most(damaged: int, read: int) -> float:
-    """Return the upper limit of the share of damaged files, with CONFIDENCE, if `damaged` of `read` files are.
+    """Return the upper limit of the share of damaged files, with CONFIDENCE, if `damaged` of `read` files are damaged.
 
-    The one-sided limit of Clopper and Pearson, Biometrika 26 (1934): the largest share for which so few damaged files
-    in the sample still have a probability of 1 - CONFIDENCE. It is for draws with replacement, so it is safe here.
+    The one-sided limit of Clopper and Pearson, Biometrika 26 (1934): the largest share for which at most this many
+    damaged files in the sample still have a probability of 1 - CONFIDENCE. The limit assumes draws with replacement, so
+    it is on the safe side here.
     """
     if damaged >= read:
         return 1.0
@@ -43,14 +44,14 @@ def at_most(damaged: int, read: int) -> float:
 
 
 def _probability(damaged: int, read: int, share: float) -> float:
-    """Return the probability of at most `damaged` in `read` draws."""
+    """Return the probability of at most `damaged` damaged files in `read` draws."""
     return sum(comb(read, k) * share**k * (1 - share) ** (read - k) for k in range(damaged + 1))
 
 
 def sentence(damaged: int, read: int, files: int, in_part: Collection[str] = ()) -> str:
-    """Return what the sample says: "300 of 92,000 were read: fewer than 1 % are damaged, with 95 % confidence".
+    """Return a sentence about the sample: "300 of 92,000 were read: fewer than 1 % are damaged, with 95 % confidence".
 
-    `in_part` are files of which only parts were read.
+    `in_part` files were read only in part.
     """
     part = f" Of {len(in_part):,} of them only parts were read." if in_part else ""
     return _of_sample(damaged, read, files) + part

@@ -11,14 +11,14 @@ LONGEST_CELL = 1 << 20  # characters; a quotation mark that is never closed make
 
 
 def delimiter_of(text: str) -> str:
-    """Return the delimiter that the first line has most of, a comma if it has none."""
+    """Return the most frequent delimiter of the first line, or a comma if the line has none."""
     first = text.split("\n", 1)[0]
     return max(DELIMITERS, key=lambda each: (first.count(each), each == ","))
 
 
 class Lines:
-    """The lines of a text as csv.reader takes them. `ends` and `quotes` tell how the lines end, and how many
-    quotation marks there were."""
+    """The lines of a text, as csv.reader reads them. `ends` holds the line endings, and `quotes` the number of
+    quotation marks."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream, self.quotes, self.ends = stream, 0, set[str]()
@@ -31,7 +31,8 @@ class Lines:
 
 
 def rows_of(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line number and the cells of each row that is not blank. Raises csv.Error for a cell without an end."""
+    """Yield the line number and the cells of each row that is not blank. Raises csv.Error for a cell that is never
+    closed."""
     csv.field_size_limit(max(LONGEST_CELL, csv.field_size_limit()))
     reader = csv.reader(lines, delimiter=delimiter)
     for row in reader:

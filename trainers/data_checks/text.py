@@ -1,4 +1,4 @@
-"""Text in UTF-8: which files of a folder are text, and what a piece of a file says about its encoding. Pure."""
+"""Text in UTF-8: which files of a folder are text, and what a piece of a file reveals about its encoding. Pure."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def is_text(path: str) -> bool:
-    """Return whether the trainer reads the file: not a marker, not tokenizer.json, nothing hidden."""
+    """Return whether the trainer reads the file: not a marker, not tokenizer.json, and not hidden."""
     parts = path.split("/")
     return parts[-1] not in {*MARKERS, TOKENIZER} and not any(map(is_hidden, parts))
 
 
 class TextFacts(NamedTuple):
-    """What was found in the text of a file (see Decoding). `in_part`: not all of it was read."""
+    """Facts about the text of a file (see Decoding). `in_part`: only a part of the file was read."""
 
     problem: str
     marked: bool
@@ -49,7 +49,7 @@ class Decoding:
         self.marks = 0  # byte order marks after the beginning, from joined files
         self.controls = 0  # characters that control a terminal
         self.ends: set[str] = set()  # of lines
-        self.instead = ""  # what a failed download left instead of the text
+        self.instead = ""  # the kind of content that a failed download left instead of text
         self.problem = ""
         self._bytes = 0
 
@@ -58,7 +58,7 @@ class Decoding:
         return TextFacts(self.problem, self.marked, *counts, sorted(self.ends), self.instead, in_part)
 
     def feed(self, piece: bytes, final: bool = False) -> bool:
-        """Read on. Return False once there is a problem."""
+        """Process the next bytes. Return False once there is a problem."""
         if not self._bytes:
             self.marked = piece.startswith(codecs.BOM_UTF8)
             start = piece[:80].lstrip().lower()

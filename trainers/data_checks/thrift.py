@@ -11,7 +11,8 @@ DEEPEST = 32
 
 
 class Compact:
-    """A reader of Thrift's compact protocol. Raises IndexError at the end of the bytes, ValueError for other bytes."""
+    """A reader of Thrift's compact protocol. Raises IndexError at the end of the bytes, and ValueError for invalid
+    bytes."""
 
     def __init__(self, content: bytes) -> None:
         self._content, self._at = content, 0

@@ -18,7 +18,7 @@ Image = tuple[str, tuple[int, int], list[Thing]]
 
 
 def read(reader: Reader) -> Found | None:
-    """Return the data set, or None if there is none in this layout."""
+    """Return the data set, or None if no data set has this layout."""
     train = first_match(reader.paths, TRAIN, reader.label(""))
     if not train:
         return None
@@ -43,7 +43,7 @@ def read(reader: Reader) -> Found | None:
 
 
 def _part(reader: Reader, root: str, listed: str, named: dict[str, str]) -> list[Image]:
-    """Return the images of a list whose annotations can be read. `named` gets every image, with the list."""
+    """Return the images of a list whose annotations can be read. `named` receives every image, with the list."""
     text = reader.text(listed)
     if text is None:
         return []

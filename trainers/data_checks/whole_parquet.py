@@ -1,7 +1,7 @@
-"""All values of a Parquet file, where pyarrow is installed: on the machine that uploads, and not in the app.
+"""Checks all values of a Parquet file, if pyarrow is installed: on the uploading machine, and not in the app.
 
-pyarrow has 166 MB, more than all other dependencies of the app together, so the app judges by the footer
-(parquet.py). `pip install 'trainyard[parquet]'` brings pyarrow to the command line.
+pyarrow has 166 MB, more than all other dependencies of the app together, so the app judges by the footer (parquet.py).
+`pip install 'trainyard[parquet]'` installs pyarrow for the command line.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ROWS = 10_000  # that are in memory at once
 
 
 def check_values(data: Data, file: File, declared: Mapping[str, Column]) -> None:
-    """Read every value of the file, and compare those of declared columns. Does nothing without pyarrow."""
+    """Read every value of the file, and compare the values of declared columns. Does nothing without pyarrow."""
     try:
         import pyarrow
         import pyarrow.parquet

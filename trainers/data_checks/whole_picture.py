@@ -1,7 +1,7 @@
-"""The pixels of a picture, where Pillow is installed: on the machine that uploads, and not in the app.
+"""Checks the pixels of a picture, if Pillow is installed: on the uploading machine, and not in the app.
 
-The trainers decode with Pillow, so a picture that Pillow refuses here can't be trained on. libjpeg repairs some damage
-inside a JPEG without a word, as grey or shifted blocks; what of that a marker gives away, pictures.py finds.
+The trainers decode with Pillow, so a picture that Pillow refuses here can't be trained on. libjpeg silently repairs
+some damage inside a JPEG, as grey or shifted blocks; pictures.py finds such damage if a marker reveals it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import struct
 import warnings
 import zlib
 
-# What Pillow's readers of broken files raise.
+# The errors that Pillow raises for broken files.
 BROKEN = (
     *(OSError, SyntaxError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, NotImplementedError),
     *(struct.error, zlib.error),
@@ -19,7 +19,7 @@ BROKEN = (
 
 
 def decoding_problem(content: bytes) -> str | None:
-    """Return why the picture can't be decoded, '' if it can be; None without Pillow."""
+    """Return why the picture can't be decoded, '' if it can be decoded, or None without Pillow."""
     try:
         from PIL import Image
     except ImportError:

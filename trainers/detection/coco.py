@@ -41,7 +41,7 @@ def gathered(found: Tensor, seen: list[int], pictures: Pictures) -> Tensor | Non
 def measure(pictures: Pictures, categories: list[Category], found: Tensor) -> dict[str, float]:
     """Return COCO's twelve numbers, from 0 to 1, for boxes in the format of `gathered`.
 
-    Those are left out for which there is nothing to find, e.g. map_large without large objects (COCO's -1).
+    Numbers without anything to find are left out, for example map_large without large objects (COCO's -1).
     """
     with contextlib.redirect_stdout(io.StringIO()):  # it prints a table
         evaluation = COCOeval(_truth(pictures, categories), _results(pictures, categories, found), "bbox")

@@ -17,7 +17,12 @@ from torch import Tensor
 from torch.utils.data import Dataset
 from torchvision.transforms.functional import pil_to_tensor
 
-UNREADABLE = (OSError, SyntaxError, ValueError, Image.DecompressionBombError)  # what Pillow raises for a broken file
+UNREADABLE = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    Image.DecompressionBombError,
+)  # the errors that Pillow raises for a broken file
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,8 @@ class Pictures:
     process.
 
     sizes (N, 2) are widths and heights; boxes (M, 4) x1, y1, x2, y2 in pixels; labels (M,) from 1; crowd (M,) bool;
-    areas (M,); image i has the objects starts[i] to starts[i + 1]. `trained` (M,) says which take part in training.
+    areas (M,); image i has the objects starts[i] to starts[i + 1]. `trained` (M,) marks the objects that are trained
+    on.
     """
 
     def __init__(self, records: Sequence[Record]) -> None:
@@ -67,13 +73,13 @@ class Pictures:
         return slice(int(self.starts[index]), int(self.starts[index + 1]))
 
     def wide(self) -> Tensor:
-        """Return which images are at least as wide as high, (N,)."""
+        """Return which images are at least as wide as they are high, (N,)."""
         return self.sizes[:, 0] >= self.sizes[:, 1]
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """The data set. Label k stands for categories[k - 1], and 0 for background."""
+    """The data set. Label k stands for categories[k - 1]; label 0 is the background."""
 
     layout: str
     categories: list[Category]
@@ -149,10 +155,10 @@ class Examples(Dataset[Any]):
 
 
 def grouped(order: Sequence[int], wide: Tensor, size: int) -> list[list[int]]:
-    """Cut an order of images into batches of `size` with only wide or only high images, to pad little.
+    """Cut an order of images into batches of `size` with only wide or only high images, to minimize padding.
 
-    What fills no batch comes last, wide images first; so there are as many batches as without grouping, and at most
-    one is mixed. Cutting the rest of an order after any of its batches gives the same batches again.
+    Images that fill no batch come last, wide images first. So the number of batches is the same as without grouping,
+    and at most one batch is mixed. Cutting the rest of an order after any of its batches gives the same batches again.
     """
     batches: list[list[int]] = []
     waiting: dict[bool, list[int]] = {True: [], False: []}
@@ -169,9 +175,9 @@ def grouped(order: Sequence[int], wide: Tensor, size: int) -> list[list[int]]:
 def remaining(order: Sequence[int], wide: Tensor, cuts: Sequence[tuple[int, int]], size: int) -> list[list[int]]:
     """Return the batches of `size` for the rest of an epoch's order.
 
-    `cuts` says how many images were taken in batches of which size: restarts may have changed it. They are cut from
-    the order again, and what they leave is cut anew, so an epoch takes each image once, whatever happens to the
-    number of processes.
+    `cuts` lists how many images were taken in batches of which size, because restarts may have changed the size. These
+    batches are cut from the order again, and the remaining images are cut anew. So an epoch takes each image once,
+    however often the number of processes changes.
     """
     for earlier, taken in cuts:
         order = [index for batch in grouped(order, wide, earlier) for index in batch][taken:]

@@ -9,14 +9,14 @@ CSV, as keras-retinanet reads it:
     train.csv or annotations.csv, and val.csv, with rows `image,xmin,ymin,xmax,ymax,class`, or `image,,,,,` for an
     image without objects; classes.csv with rows `class,id`; images by their path from the folder of the .csv
 
-Each may be in a sub-folder. Without a part for validation, `val` is None.
+The data set may be in a sub-folder. Without a part for validation, `val` is None.
 
-What counts as what:
-    An image without objects is background, and is trained on and tested like any other.
+How special cases are treated:
+    An image without objects is background, and is used in training and tests like any other image.
     A crowd (COCO's iscrowd, VOC's difficult) is not trained on; in a test it counts neither for nor against.
-    A box is cut at the image's border for training, and left out if no area remains. COCO's and VOC's own numbers
-    are tested against as they are.
-    An image that is not there, a box without end after its start, an unknown id: DataError, with file and place.
+    A box is cut at the image's border for training, and left out if no area remains. Tests use the unchanged boxes of
+    COCO and VOC.
+    A missing image, a box whose end is not after its start, and an unknown id raise DataError, with file and place.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def read(folder: Path) -> DataSet:
 
 
 def _records(folder: Path, images: list[Boxed]) -> list[Record]:
-    """Return the images with absolute paths. The file says how large an image is if its annotations don't."""
+    """Return the images with absolute paths. If the annotations lack an image's size, the file gives it."""
     paths = [folder / image.path for image in images]
     return [
         Record(path, image.id, image.size if min(image.size) > 0 else size_of(path), image.objects)

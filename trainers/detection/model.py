@@ -1,12 +1,12 @@
 """torchvision's detection models by name, changed for sharing a batch among several processes.
 
-Two things in torchvision's models make the result depend on how a batch is split over processes:
-- Batch normalisation. Weights that were trained with it keep their statistics frozen, as torchvision does with
-  pretrained ones. Without such weights group normalisation takes its place, which a detector learns well with from
-  scratch (He, Girshick and Dollar 2018, arXiv:1811.08883; Wu and He 2018, arXiv:1803.08494).
-- Padding. Each process would pad its images to its own largest one. `SharedPadding` takes the largest of all.
-With both, RetinaNet's loss is a mean over images, and one process trains as many do. FCOS and SSD divide by the
-objects of their share, Faster R-CNN draws samples at random: there the agreement is that of the expectation.
+Two parts of torchvision's models make the result depend on how a batch is split over processes:
+- Batch normalisation. Weights that were trained with batch normalisation keep their statistics frozen, as in
+  torchvision's pretrained models. Without such weights, group normalisation replaces it; detectors learn well with it
+  from scratch (He, Girshick and Dollar 2018, arXiv:1811.08883; Wu and He 2018, arXiv:1803.08494).
+- Padding. Each process would pad its images to its own largest image. `SharedPadding` uses the largest image of all.
+With both changes, RetinaNet's loss is a mean over images, and does not depend on the number of processes. FCOS and SSD
+divide by the objects of their share, and Faster R-CNN draws random samples, so these agree only in expectation.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from torchvision.ops.misc import FrozenBatchNorm2d
 
 # Mask and keypoint models need more than boxes.
 NAMES = [name for name in list_models(module=torchvision_models) if "mask" not in name and "keypoint" not in name]
-# Those that also stand on other ResNets, and whether their pyramid leaves out the finest level.
+# Models that also support other ResNets, and whether their pyramid leaves out the finest level.
 ON_RESNETS: dict[str, tuple[Callable[..., nn.Module], bool]] = {
     "retinanet_resnet50_fpn": (RetinaNet, True),
     "fcos_resnet50_fpn": (FCOS, True),
@@ -49,10 +49,11 @@ GROUPS = 32  # of channels, for group normalisation: the value of both papers
 
 @dataclass(frozen=True)
 class Plan:
-    """The settings of a model. Sizes are those of images, in pixels; None keeps torchvision's own (800 and 1333).
+    """The settings of a model. Sizes are image sizes in pixels; None keeps torchvision's own (800 and 1333).
 
-    An image is scaled so that its shorter side is `min_size`, or its longer one `max_size`, whichever is less.
-    `anchor` is the side of RetinaNet's smallest boxes, in pixels of the scaled image; torchvision's is 32.
+    An image is scaled so that its shorter side is `min_size`, or its longer side `max_size`, whichever gives the
+    smaller image. `anchor` is the side of RetinaNet's smallest boxes, in pixels of the scaled image; torchvision's is
+    32.
     """
 
     name: str = "retinanet_resnet50_fpn"
@@ -118,7 +119,7 @@ def _renormalise(module: nn.Module, frozen: bool) -> None:
 
 
 class SharedPadding(GeneralizedRCNNTransform):  # type: ignore[misc]  # torchvision has no types
-    """torchvision's scaling and padding. In training, every process pads its batches to one size."""
+    """torchvision's scaling and padding, except that in training every process pads its batches to one common size."""
 
     @classmethod
     def put_into(cls, net: nn.Module) -> None:
@@ -176,7 +177,7 @@ def put(source: str, weights: dict[str, Tensor], module: nn.Module) -> str:
     """Load `weights` into `module`, except tensors with another shape, for example heads for other classes. Returns the
     parts that stay new.
 
-    Raises DataError if a tensor is missing, or most are of another shape.
+    Raises DataError if a tensor is missing, or if most tensors have another shape.
     """
     # Whole classifiers have their features under that name; the first convolution is then features.0 of the file.
     weights = {name.removeprefix("features."): value for name, value in weights.items()}
@@ -211,7 +212,7 @@ def body(net: nn.Module) -> nn.Module:
 def freeze(net: nn.Module, trainable: int) -> None:
     """Freeze all but the last `trainable` stages of the body; 0 freezes the whole body.
 
-    A ResNet has five: conv1 with bn1, then layer1 to layer4; other bodies are frozen as a whole or not at all.
+    A ResNet has five stages: conv1 with bn1, then layer1 to layer4. Other bodies are frozen as a whole or not at all.
     """
     part = body(net)
     stages = [name for name, _ in part.named_children() if name.startswith("layer")]
@@ -230,10 +231,11 @@ def load(folder: Path) -> tuple[nn.Module, dict[str, Any]]:
 
 
 def script(net: nn.Module) -> torch.jit.ScriptModule:
-    """Return the model as TorchScript: the input is a list of images, the output (losses, detections), and no code of
-    this module is needed.
+    """Return the model as TorchScript. The input is a list of images, the output is (losses, detections), and no code
+    of this module is needed.
 
-    torch.export cannot do it: the boxes that remain are counted while it runs (torchvision.ops.batched_nms).
+    torch.export cannot export the model, because the number of remaining boxes is known only at run time
+    (torchvision.ops.batched_nms).
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # TorchScript is deprecated, and says so for every part

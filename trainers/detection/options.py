@@ -40,7 +40,7 @@ class Settings(training.Settings):
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> Self:
-        """The settings on a command line. Raises ValueError for contradicting flags."""
+        """Return the settings on a command line. Raises ValueError for contradicting flags."""
         args.plan = models.Plan(args.model, args.backbone, 1, args.min_size, args.max_size, args.anchor)
         args.plan.check()
         if args.weights != "none" and args.weights_backbone != "none":
@@ -65,7 +65,7 @@ def arguments(description: str) -> argparse.ArgumentParser:
     add("-j", "--workers", type=int, help="processes that read images (default: 4 where there is a GPU, else 0)")
     _add_model_arguments(parser)
     training.add_arguments(parser, Path(__file__).with_name("parameters.json"), channels_last=False)
-    # Off also on a GPU: nearly every batch has a size of its own, and would be compiled anew.
+    # Off even on a GPU: nearly every batch has another size, and would need a new compilation.
     parser.set_defaults(compile=False)
     return parser
 

@@ -38,9 +38,10 @@ def save_script(folder: Path) -> None:
 
 
 def draw(pictures: Pictures, categories: list[Category], found: Tensor, count: int, folder: Path) -> None:
-    """Write the first `count` images as .jpg: left with their true boxes, right with the boxes in `found`.
+    """Write the first `count` images as .jpg: on the left with their true boxes, on the right with the boxes in
+    `found`.
 
-    `found` (K, 7) is a table as coco.gathered gives it.
+    `found` (K, 7) is a table in the format of coco.gathered.
     """
     names = ["background", *(category.name for category in categories)]
     for index in range(min(count, len(pictures))):

@@ -9,12 +9,12 @@ Two processes on this machine:
 Two nodes of Azure ML, which sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT:
     $ az ml job create --file detection/job.yaml
 
-All of them run the same lines. A batch is cut into shares, one per process; every process knows the order of all
-images from the seed, and takes its share of each batch, so no image is trained on twice in an epoch. --batch-size is
-that of all processes together; with --batch-per-process it grows with their number, and the learning rate with it.
+All of them run the same code. A batch is cut into shares, one per process. Every process knows the order of all images
+from the seed, and takes its share of each batch, so no image is trained on twice in an epoch. --batch-size is the total
+over all processes; with --batch-per-process it grows with their number, and so does the learning rate.
 
 Exit codes: 0 done, 1 failed, 2 bad arguments or bad data, 130 Ctrl-C, 143 stopped by SIGTERM. The last line of each
-process says which, and why.
+process states the reason.
 """
 
 from __future__ import annotations
@@ -51,9 +51,10 @@ MAX_BYTES = 64 * 2**30  # of an archive's files; COCO has 19 GiB
 def learning_rate(settings: Settings, batch: int, seen: int, total: int) -> float:
     """Return the rate for the step after `seen` of `total` images, with `batch` images per step over all processes.
 
-    Scaled with the batch (Goyal et al. 2017, arXiv:1706.02677), for AdamW with its root (Malladi et al. 2022,
-    arXiv:2205.10287). It rises evenly, and falls to a tenth after 2/3 and again after 8/9, as RetinaNet's does.
-    A function of images, not steps: another batch size or world size after a restart needs no other schedule.
+    The rate scales with the batch (Goyal et al. 2017, arXiv:1706.02677), for AdamW with its square root (Malladi et al.
+    2022, arXiv:2205.10287). It rises evenly, and falls to a tenth after 2/3 and again after 8/9, like RetinaNet's rate.
+    The rate is a function of images, not steps, so a restart with another batch size or world size needs no other
+    schedule.
     """
     top = LR[settings.optimizer] if settings.lr is None else settings.lr
     scale = batch / 16 if settings.optimizer == "sgd" else math.sqrt(batch / 16)
@@ -93,14 +94,14 @@ class Training(training.Training):
 class PictureBatch:
     """This process's share of a batch, on the device. `whole` is the size of the batch over all processes.
 
-    In a share of no images there is one that is to weigh nothing: a model needs something to run on.
+    An empty share holds one image with weight 0, because a model needs an input.
     """
 
     images: list[Tensor]
     targets: list[dict[str, Tensor]]
     share: int
     whole: int
-    waited: float  # seconds until it was ready
+    waited: float  # seconds until the batch was ready
 
 
 def rest_of_epoch(t: Training) -> list[list[int]]:
@@ -131,7 +132,7 @@ def batches(t: Training, wholes: list[list[int]]) -> Iterator[PictureBatch]:
 def loaded(t: Training, pictures: Pictures, wanted: list[list[tuple[int, bool]]]) -> Iterator[list[Example]]:
     """Yield the lists of images in `wanted` (index, and whether the image is mirrored). Raises DataError for a
     broken image."""
-    # batch_size=None: an item of the sampler is a whole list, and comes as the list that it is.
+    # batch_size=None: an item of the sampler is a whole list, and is passed on as a list.
     loader: DataLoader[Any] = DataLoader(Examples(pictures), None, sampler=wanted, num_workers=workers(t))
     for examples in loader:
         if isinstance(examples, files.DataError):
@@ -141,7 +142,7 @@ def loaded(t: Training, pictures: Pictures, wanted: list[list[tuple[int, bool]]]
 
 def as_input(t: Training, example: Example) -> Tensor:
     """Convert an image to the models' input format."""
-    return example.pixels.to(t.device).float() / 255  # a quarter of the bytes travels to a GPU
+    return example.pixels.to(t.device).float() / 255  # bytes are sent to the GPU, a quarter of the size of floats
 
 
 def workers(t: Training) -> int:
@@ -165,8 +166,8 @@ def train_epoch(t: Training, wholes: list[list[int]]) -> None:
 
         with settings.speed.autocast(t.device):
             losses: dict[str, Tensor] = t.model(batch.images, batch.targets)  # means over the share
-        # DDP takes the mean of the processes' gradients. Scaled like this it is the mean over the whole batch,
-        # even where the shares differ in size.
+        # DDP takes the mean of the processes' gradients. With this factor, the result is the mean over the whole batch,
+        # even if the shares differ in size.
         weight = batch.share * t.place.world_size / batch.whole
         (torch.stack(list(losses.values())).sum() * weight).backward()  # type: ignore[no-untyped-call]
         if settings.clip_norm:
@@ -212,7 +213,7 @@ def test(t: Training) -> tuple[dict[str, float], Tensor | None]:
     images = loaded(t, pictures, [[(index, False) for index in group] for group in mine])
     for turn in range(math.ceil(len(groups) / t.place.world_size)):
         t.stop.check(t.position.step)
-        if turn < len(mine):  # the last turn may not have a batch for every process
+        if turn < len(mine):  # the last turn may lack a batch for some processes
             found += detect(t, mine[turn], next(images))
     rows = coco.gathered(torch.cat(found), [index for group in mine for index in group], pictures)
     numbers = coco.measure(pictures, t.dataset.categories, rows) if rows is not None else None
@@ -232,7 +233,7 @@ def detect(t: Training, indices: list[int], examples: list[Example]) -> list[Ten
 
 
 def finish_epoch(t: Training) -> dict[str, float]:
-    """Save a checkpoint, test, and write the current model, to leave a model after a kill."""
+    """Save a checkpoint, test, and write the current model, so that a model exists even after a kill."""
     t.save()
     if t.position.epoch < t.settings.epochs and t.position.epoch % t.settings.test_every:
         return {}
@@ -318,7 +319,7 @@ def train(settings: Settings, place: dist.Place, device: torch.device, stop: dis
         model = DistributedDataParallel(net, gradient_as_bucket_view=True)
         if settings.speed.compile:
             backbone: Any = net.backbone
-            backbone.compile(dynamic=True)  # the heads and what follows them depend on each image's size
+            backbone.compile(dynamic=True)  # the heads and later parts depend on each image's size
         batch = settings.batch_per_process * place.world_size if settings.batch_per_process else settings.batch_size
         checkpoints = settings.checkpoints(place, **identity(settings, plan, found))
         learner = optimizer(settings, net)

@@ -1,8 +1,8 @@
 """An agent whose workers stay alive between rounds: `elastic.launch --in-place`.
 
 torchrun restarts its workers at each change of members, and most of that time is spent in `import torch`. This agent
-starts its workers once, before their node joins, so a new node does not keep the others waiting. The workers stay alive
-when a peer is lost, and the agent tells them where to meet next (worker.py is the workers' side).
+starts its workers once, before their node joins, so a new node does not make the others wait. The workers stay alive
+when a peer is lost, and the agent sends them the next meeting place (worker.py is the workers' side).
 
 Over its socket, a worker reports that it waits for a round, that it has met the others, and that it makes steps. The
 agent sends the meeting place, and whether the round ends at the next step or at once.
@@ -29,19 +29,19 @@ from .member import Member
 from .protocol import Change, Joined
 from .worker import AGENT, Channel
 
-# How long a round that is to end may take to come to its next step before it is cut, in seconds.
+# Seconds that an ending round has to reach its next step before it is cut.
 CLEAN_BREAK = 3.0
-# Workers that make no step for that long, or for so many times the pace that they had but not so much longer, stand
-# still. A slow step that is taken for that costs looks and rings, and nobody is lost by it.
+# Workers stand still after STILL_SECONDS without a step. Slow workers get STILL_TIMES their slowest step, but at most
+# STILL_LONGER seconds more than that step. A slow step that is mistaken for this costs reads and rings, but no node.
 STILL_SECONDS, STILL_TIMES, STILL_LONGER = 1.0, 3, 3.0
-# So long a round has for its first step before its workers count as standing still: they may be unable to meet.
+# Seconds until a round's first step; later the workers count as standing still, because they may be unable to meet.
 MEETING_SECONDS = 3.0
-# A worker that neither waits nor ends so many times the silence of a dead node after its round was cut is killed, and
-# started again: the others wait for its node, and have the state.
+# After its round was cut, a worker has this many times a dead node's silence to wait for the next round or to end.
+# Then it is killed and restarted, because the others wait for its node and have the state.
 BACK_TIMES = 5
-# The most that one look at a stopped worker counts: what passes between two while this process is stopped too does not.
+# The most seconds that one check of a stopped worker counts: time in which this process is stopped too is ignored.
 LOOK_SECONDS = 1.0
-# What workers get to save and end after SIGTERM, and the agents that are done to wait for the others.
+# Seconds that workers have to save and end after SIGTERM, and that finished agents wait for the others.
 GRACE, EXIT_BARRIER = 30.0, 300.0
 BAD_DATA, NOT_NOW = 2, 75
 
@@ -65,7 +65,7 @@ class Worker:
     last: str = ""
     code: int | None = None
     given_up: bool = False
-    stopped: float = 0.0  # for so many seconds, as far as somebody looked
+    stopped: float = 0.0  # seconds stopped, as far as checked
 
     def is_stopped(self) -> bool:
         """Return whether the process is stopped (SIGSTOP), according to the kernel."""
@@ -128,7 +128,7 @@ class Agent:
         self._joined: Joined | None = None
         self._cut_at: float | None = None
         self._checked_at = 0.0
-        self._back_at: float | None = None  # until when the workers of a round that was cut have to wait for the next
+        self._back_at: float | None = None  # by when the workers of a cut round must wait for the next round
         self._restarts = job.restarts
         self.worked = False
         member.changed = lambda number, why: self._events.put(("changed", (number, why)))
@@ -202,9 +202,8 @@ class Agent:
         self._report("cut")
 
     def _stands_still(self) -> bool | None:
-        """Return whether the workers make no steps. A worker stopped for as long as a dead node's silence is given up,
-        if other nodes have its state and wait for the worker.
-        """
+        """Return whether the workers make no steps. A worker that is stopped for as long as a dead node's silence
+        is abandoned if other nodes have its state and wait for it."""
         still, joined = self._pace.stands_still(), self._joined
         awaited = bool(still and joined and sum(member.workers for member in joined.round.team) > 1)
         now, before = time.monotonic(), self._checked_at
@@ -232,7 +231,7 @@ class Agent:
             worker, _ = what
             worker.ready = worker.waits = True
             if not all(each.waits for each in self._workers):
-                self._cut()  # the others of this node come too
+                self._cut()  # the other workers of this node return too
         elif kind == "met":
             self.worked = True
         elif kind == "stopped":
@@ -290,7 +289,7 @@ class Agent:
             self._cut_at = time.monotonic() + CLEAN_BREAK
 
     def _confirm(self, worker: Worker, message: dict[str, Any]) -> None:
-        """Check the round after a worker was stopped or held for a while: the worker may continue only if no other
+        """Check the round after a worker was stopped or held for a while. The worker may continue only if no other
         node can have replaced its round."""
         if self._member.confirm(message["round"]):
             worker.channel.send(do="go on")
@@ -307,13 +306,13 @@ class Agent:
                 return None
             try:
                 self._member.finish(EXIT_BARRIER)
-            except RendezvousError as error:  # as torchrun's agent: what the workers did stands
+            except RendezvousError as error:  # like torchrun's agent: the workers' result stands
                 logger.warning("the work is done, and the others could not be told: %s", error)
             return 0, "done: all its workers ended with 0"
         if code == NOT_NOW and worker.last:
             return NOT_NOW, worker.last
         if worker.given_up:
-            self._restarts += 1  # no failure of the script's
+            self._restarts += 1  # not a failure of the script
         if code == BAD_DATA or not self._restarts:
             self._member.close(worker.last or which)
             return code, f"worker failed: {which}" + (f": {worker.last}" if worker.last else "")

@@ -29,8 +29,8 @@ T = TypeVar("T")
 class Snapshot(NamedTuple):
     """One read of a run: the readable state (if any), the state's token, and the rows of all nodes.
 
-    `versions` are those of the nodes' rows, `unreadable` the nodes whose rows hold something else, and why; `ages`
-    says how many seconds ago each node's row was written, both moments by the service's clock.
+    `versions` are the versions of the nodes' rows. `unreadable` maps nodes with invalid rows to the reason. `ages`
+    holds the seconds since each node's row was written, by the service's clock.
     """
 
     state: bytes | None
@@ -42,12 +42,12 @@ class Snapshot(NamedTuple):
 
 
 class AzureTableRendezvousBackend(RendezvousBackend):
-    """PyTorch's contract for a rendezvous backend, implemented with etags: without a token, the state is only
-    created; with a token, only that version is replaced.
+    """PyTorch's contract for a rendezvous backend, implemented with etags: without a token, the state is only created;
+    with a token, only that version is replaced.
 
-    A call rides out an unreachable table for `patience` seconds; then it raises RendezvousConnectionError, as it does
-    at once if the credential is refused. RendezvousStateError: what is there is no state, or the new one is too large
-    for a row. The row is compressed, so that its checksum tells the first.
+    A call retries an unreachable table for `patience` seconds; then it raises RendezvousConnectionError. It raises this
+    error at once if the credential is refused. RendezvousStateError: the row is not a valid state, or the new state is
+    too large for a row. The row is compressed, so its checksum reveals an invalid state.
     """
 
     def __init__(self, table: Table, run_id: str, patience: float = 120) -> None:
@@ -77,9 +77,8 @@ class AzureTableRendezvousBackend(RendezvousBackend):
         return (*found, False) if found else None
 
     def replace(self, state: bytes, token: Token | None) -> Token | None:
-        """Write the state like set_state, for callers with a later read anyway. Returns the new token, or None after a
-        faster writer.
-        """
+        """Write the state like set_state, for callers that read again later anyway. Returns the new token, or None
+        if another writer was faster."""
         try:
             return self._call(lambda deadline: self._write(zlib.compress(state), token, deadline))
         except (Conflict, Missing):
@@ -109,15 +108,15 @@ class AzureTableRendezvousBackend(RendezvousBackend):
             return None
 
     def write_node(self, node: Node, in_one: bool = False) -> None:
-        """Write a node's row. Only the node itself writes the row, without conflicts.
+        """Write a node's row. Only the node itself writes this row, so there are no conflicts.
 
-        `in_one`: as a row of form 2, with all fields in the value; otherwise as one of form 3.
+        `in_one`: write a row of form 2, with all fields in the value; otherwise a row of form 3.
         """
         value, others = (node.text(), b"") if in_one else node.in_two()
         self._call(lambda deadline: self._rows.put(f"node:{node.name}", value, deadline, others))
 
     def forget(self, name: str, version: Version) -> None:
-        """Delete the row of a gone node, to shorten later reads. A meanwhile rewritten row is kept."""
+        """Delete the row of a gone node, to shorten later reads. A row that was rewritten meanwhile is kept."""
         with contextlib.suppress(Conflict):
             self._call(lambda deadline: self._rows.delete(f"node:{name}", deadline, version))
 

@@ -19,7 +19,7 @@ from .protocol import Node
 ANSWERS, REFUSED, SILENT = "answers", "refused", "silent"
 ANSWER_SECONDS = 1.0
 TOGETHER = 32
-HURRY_SECONDS = 0.02  # between two questions whether it is enough
+HURRY_SECONDS = 0.02  # seconds between two checks of `enough`
 
 
 class Bell:
@@ -35,7 +35,7 @@ class Bell:
     def close(self) -> None:
         """Stop listening; new connections are refused."""
         with contextlib.suppress(OSError):
-            self._server.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits for a caller
+            self._server.shutdown(socket.SHUT_RDWR)  # wakes the listening thread
         self._server.close()
 
     def _answer(self) -> None:
@@ -52,8 +52,7 @@ class Bell:
 
 def _server(address: str) -> socket.socket:
     """Return a listener at the node's own address, or at every address if the node's address belongs to another
-    machine, as behind an address translation.
-    """
+    machine (address translation)."""
     with contextlib.suppress(OSError):
         return socket.create_server((address, 0), family=socket.AF_INET6 if ":" in address else socket.AF_INET)
     return socket.create_server(("", 0))
@@ -77,7 +76,7 @@ def ring(node: Node, seconds: float = ANSWER_SECONDS) -> str:
 def ring_all(nodes: Iterable[Node], enough: threading.Event | None = None) -> dict[str, str]:
     """Ring these nodes in parallel, and return each answer by name.
 
-    Once `enough` is set, those of which nothing is known yet are left out, and nobody waits for them.
+    Once `enough` is set, this function stops waiting, and nodes without an answer are left out.
     """
     called: Collection[Node] = list(nodes)
     if not called:

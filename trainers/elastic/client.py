@@ -6,11 +6,11 @@
     rows.replace("key", b"other", version, time.monotonic() + 30)
     table.clear("run-1", time.monotonic() + 30)
 
-Every call takes a deadline on time.monotonic(). Until then it rides out throttling, server errors and lost
-connections; what it then raises is a TableError (errors.py has the tree).
+Every call takes a deadline on time.monotonic(). Until the deadline, the call retries after throttling, server errors
+and lost connections; then it raises a TableError (errors.py has the tree).
 
-A write whose answer got lost is sent again with the same condition, so it happens at most once. Whether it was the
-first or the second that happened shows in the row: it lists the last operation of each of its writers.
+A write whose answer was lost is sent again with the same condition, so it happens at most once. The row shows which of
+the two attempts succeeded, because it lists the last operation of each of its writers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .rows import STALE, Row, Rows, Version
 from .sender import FIRST_PAUSE, LIFETIME, Sender
 from .values import key_text
 
-# The errors too, so that whoever uses a table needs this module only.
+# Includes the errors, so that users of a table need only this module.
 __all__ = [
     "LIFETIME",
     "STALE",
@@ -47,20 +47,20 @@ __all__ = [
     "connect",
 ]
 
-# What was written within that time by the service's clock belongs to a live run, whatever its writer's clock said.
+# A row written within this time, by the service's clock, belongs to a live run, whatever its writer's clock was.
 ALIVE = timedelta(hours=1)
-# A transaction takes 100 rows, an answer brings 1,000.
+# A transaction holds at most 100 rows, an answer 1,000.
 BATCH = 100
 
 
 def connect(endpoint: str, environ: Mapping[str, str], table: str = "rendezvous") -> Table:
-    """Return the table with this name. The first request creates a missing table; this function sends nothing.
+    """Return the table with this name. The first request creates a missing table; this function sends no request.
 
-    `endpoint`: https://ACCOUNT.table.core.windows.net (other clouds' hosts too) with the identity that
-    DefaultAzureCredential finds, and so for https://127.0.0.1:PORT/devstoreaccount1;
-    http://127.0.0.1:PORT/devstoreaccount1 for Azurite on this machine, with the signature
-    in AZURE_STORAGE_SAS_TOKEN or, without one, the key that Microsoft publishes; or empty or
-    `connection-string` for AZURE_STORAGE_CONNECTION_STRING in `environ`. Raises ValueError for anything else.
+    `endpoint` is one of three forms. https://ACCOUNT.table.core.windows.net (other clouds' hosts too) and
+    https://127.0.0.1:PORT/devstoreaccount1 use the identity that DefaultAzureCredential finds.
+    http://127.0.0.1:PORT/devstoreaccount1, for Azurite on this machine, uses the signature in AZURE_STORAGE_SAS_TOKEN
+    or else the key that Microsoft publishes. An empty value or `connection-string` uses AZURE_STORAGE_CONNECTION_STRING
+    in `environ`. Raises ValueError for any other value.
     """
     return Table(client_of(endpoint, environ, table))
 
@@ -73,15 +73,15 @@ class Table(Sender):
         return Rows(self, key_text(run), kind)
 
     def clear(self, run: str, deadline: float) -> int:
-        """Delete all rows of a run, and return how many; if a response was lost, the number is too low. A run
-        without rows is fine."""
+        """Delete all rows of a run, and return their number, which is too low if a response was lost. A run without
+        rows is fine."""
         done = 0
         while True:
             try:
                 for count in self._delete(key_text(run), deadline):
                     done += count
                 return done
-            except (Conflict, Missing) as error:  # somebody writes or deletes the same rows
+            except (Conflict, Missing) as error:  # another process writes or deletes the same rows
                 if time.monotonic() > deadline:
                     raise Unreachable(f"run {run!r} was still being written at the deadline: {error}") from error
                 time.sleep(random.uniform(0, FIRST_PAUSE))  # noqa: S311 (spreads load; no secret)
@@ -89,10 +89,10 @@ class Table(Sender):
     def remove_expired(self, deadline: float, now: datetime | None = None) -> int:
         """Delete the runs whose rows have all expired, and return the number of rows. Reads the whole table.
 
-        A row expires `lifetime` after it was written last, by the service's clock. A run that comes back to life
-        meanwhile is left alone.
+        A row expires `lifetime` after its last write, by the service's clock. A run that becomes active again meanwhile
+        is kept.
         """
-        next(self.query("PartitionKey eq ''", ["PartitionKey"], deadline), None)  # says what time it is there
+        next(self.query("PartitionKey eq ''", ["PartitionKey"], deadline), None)  # learns the service's time
         today = now or self.now()
         asked, written = (f"datetime'{t.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}'" for t in (today, today - ALIVE))
         expired = f"expires lt {asked} and Timestamp lt {written}"

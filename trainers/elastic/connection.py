@@ -30,7 +30,7 @@ def client_of(endpoint: str, environ: Mapping[str, str], table: str) -> Callable
         raise ValueError(f"table {table!r}: expected 3 to 63 letters and digits, a letter first")
     if table.lower() == "tables":
         raise ValueError("table 'tables' is the service's own name for the list of all tables; choose another")
-    options: dict[str, Any] = {"table_name": table, "retry_total": 0}  # the tries are ours: they end at the deadline
+    options: dict[str, Any] = {"table_name": table, "retry_total": 0}  # our own retries end at the deadline
     if endpoint in ("", "connection-string"):
         text = environ.get("AZURE_STORAGE_CONNECTION_STRING", "")
         return lambda: _from_connection_string(text, options)
@@ -46,7 +46,7 @@ def client_of(endpoint: str, environ: Mapping[str, str], table: str) -> Callable
         signature = environ.get("AZURE_STORAGE_SAS_TOKEN")  # the Azure CLI's name for it
         credential: Any = AzureSasCredential(signature) if signature else AzureNamedKeyCredential(AZURITE, AZURITE_KEY)
         return lambda: TableClient(address, credential=credential, **options)
-    # Without the query and user part, which may hold a secret.
+    # Without the query and the user part, which may contain a secret.
     raise ValueError(f"endpoint {url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}: {EXPECTED}")
 
 

@@ -1,11 +1,11 @@
 """The possible faults of a table, and the meanings of the service's answers.
 
 TableError
-├── Conflict      the row is there already, or is not the version that was to be replaced
+├── Conflict      the row exists already, or has another version than the one to replace
 ├── Missing       the row to be replaced is gone
 ├── TooBig        the value does not fit into a row; mostly found before anything is sent
-├── Denied        the credential was refused; not tried again
-└── Unreachable   no answer but these until the deadline; says the last one. A write may have happened or not
+├── Denied        the credential was refused; not retried
+└── Unreachable   no usable answer until the deadline; the message has the last answer. A write may have happened
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def code_of(error: HttpResponseError) -> str:
         return ""
     if code := response.headers.get("x-ms-error-code"):
         return str(code)
-    with suppress(AzureError, ValueError, RuntimeError):  # a body that was cut, is no text, or was not read
+    with suppress(AzureError, ValueError, RuntimeError):  # a body that is incomplete, not text, or unread
         if found := re.search(r'"code"\s*:\s*"(\w+)"', response.text()):
             return found[1]
     return ""
@@ -69,7 +69,7 @@ def translated(error: HttpResponseError) -> TableError:
     """Return the error of this module for a response of the service."""
     status, code = error.status_code, code_of(error)
     message = without_secrets(str(error.message)).partition(chr(10))[0]
-    if status is None:  # nothing was asked: there is no identity, or its own service refused it
+    if status is None:  # no request was sent: there is no identity, or the identity service refused it
         return Denied(f"no identity for the table: {message} (on a laptop: az login; on Azure: a managed identity)")
     text = f"{status} {code or error.reason}: {message}"
     if isinstance(error, ClientAuthenticationError) or status in (401, 403):

@@ -1,13 +1,13 @@
 """Polls for Azure's announcement of a Spot eviction once a second, and calls back if this node will be evicted.
 
-Azure promises half a minute of notice by Scheduled Events, but no SIGTERM
-(https://learn.microsoft.com/azure/virtual-machines/linux/scheduled-events). Who asks, and where:
+Azure announces an eviction half a minute ahead in Scheduled Events, but promises no SIGTERM
+(https://learn.microsoft.com/azure/virtual-machines/linux/scheduled-events). Which processes poll, and where:
 
-    NODE_METADATA_ENDPOINT=ADDRESS  there, wherever this process runs
-    NODE_METADATA_ENDPOINT=off      nobody
+    NODE_METADATA_ENDPOINT=ADDRESS  at this address, wherever the process runs
+    NODE_METADATA_ENDPOINT=off      no process polls
     not set                         at 169.254.169.254, on Azure ML's low-priority nodes, whose ids end with _p
 
-A thread asks, with short time-outs, and gives up where nothing has answered for minutes; nobody ever waits for it.
+A thread polls with short timeouts, and gives up if nothing has answered for minutes. No other thread ever waits for it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 ENDPOINT = "NODE_METADATA_ENDPOINT"
-AZURE = "http://169.254.169.254"  # not routed: no address but this machine's own host answers there
+AZURE = "http://169.254.169.254"  # not routed: only this machine's own host answers
 API_VERSION, NAME_API_VERSION = "2020-07-01", "2021-02-01"
 PAUSE_SECONDS, ANSWER_SECONDS = 1.0, 2.0
-# The first question switches the service on for a machine, which may take two minutes.
+# The first request activates the service for a machine, which may take two minutes.
 TRIES_BEFORE_AN_ANSWER = 180
 MOST_BYTES = 1_000_000
 
@@ -55,7 +55,7 @@ class EvictionWatch:
             try:
                 named = self._is_named()
                 failures = None
-            except (OSError, ValueError, TypeError, KeyError, AttributeError):  # away, or no such document
+            except (OSError, ValueError, TypeError, KeyError, AttributeError):  # unreachable, or another document
                 named = False
                 failures = None if failures is None else failures + 1
             if named and not self._stop.is_set():
@@ -77,15 +77,15 @@ class EvictionWatch:
         return named
 
     def _is_meant(self, names: list[Any]) -> bool:
-        """Return whether this node is among the named ones: every machine of a scale set sees the events of all
-        machines."""
+        """Return whether this node is among the named ones, because every machine of a scale set sees the events of
+        all machines."""
         if self._name is None:
             path = "metadata/instance/compute/name"
             self._name = self._get(path, f"{NAME_API_VERSION}&format=text").strip().lower()
         return self._name in [str(name).lower() for name in names]
 
     def _get(self, path: str, version: str) -> str:
-        from urllib.request import ProxyHandler, Request, build_opener  # only where it is asked
+        from urllib.request import ProxyHandler, Request, build_opener  # imported only if polling is on
 
         opener = build_opener(ProxyHandler({}))  # a proxy is another machine, with other events
         url = f"{self._address}/{path}?api-version={version}"

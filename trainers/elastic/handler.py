@@ -36,8 +36,8 @@ from .store import AzureTableStore
 
 NAME = "azure-table"
 
-# What --rdzv-conf may set: seconds, but for keep_alive_max_attempt and table. A first round begins last_call_timeout
-# after the minimum of --nnodes is there, or as soon as the maximum is.
+# The settings of --rdzv-conf: seconds, except keep_alive_max_attempt and table. A first round begins last_call_timeout
+# after the minimum of --nnodes has arrived, or as soon as the maximum has arrived.
 SECONDS = {
     "join_timeout": 600,
     "last_call_timeout": 5,
@@ -50,11 +50,11 @@ SECONDS = {
 }
 CHOICES = [*SECONDS, "keep_alive_max_attempt", "table"]
 FROM_TORCHRUN = {"timeout", "rank"}  # in every configuration; other backends use them
-# What PyTorch's own backends read, and its own tests pass to any: nothing of it means anything here.
+# Settings of PyTorch's own backends, which PyTorch's tests pass to every backend. They have no effect here.
 OF_OTHERS = {"is_host", "store_type", "use_libuv", "protocol", "cert", "key", "cacert", "etcd_prefix", "ssl_cert_key"}
 QUOTES = "\"'"
 
-# How long the first of a run tries to clean up after others, in seconds.
+# Seconds for which the first node of a run tries to delete the rows of old runs.
 CLEAN_UP = 60.0
 
 logger = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ class AzureTableRendezvous(RendezvousHandler):
         self._address = address
         self._made: Member | None = None
         self.workers = 1
-        self.program = self.arguments = ""  # what the workers run, where it is known
+        self.program = self.arguments = ""  # the workers' program, if known
         self.worked = False
         self._joined = self._gone = False
         me = weakref.ref(self)
@@ -106,11 +106,11 @@ class AzureTableRendezvous(RendezvousHandler):
         return RendezvousInfo(store, joined.rank, len(made.team), info)
 
     def num_nodes_waiting(self) -> int:
-        """Return the number of nodes that wait for the next round or have vanished from this round; for any such node,
-        the agent restarts its workers.
+        """Return the number of nodes that wait for the next round or have vanished from this round. If the number is
+        not 0, the agent restarts its workers.
 
-        The answer comes from the last read of the table, so the call costs no request and never blocks. It is 0 once
-        the run is closed, because the work of the others is done and this node's workers end soon.
+        The answer comes from the last read of the table, so the call costs no request and never blocks. The answer is 0
+        once the run is closed, because the work of the others is done and this node's workers end soon.
         """
         return len(self.member.why_meet_again())
 
@@ -137,9 +137,8 @@ class AzureTableRendezvous(RendezvousHandler):
         return True
 
     def leave(self) -> None:
-        """Remove this node, to spare the others the wait for its silence. With an unreachable table, the others have to
-        wait.
-        """
+        """Remove this node, so that the others do not wait for its silence. If the table is unreachable, the others
+        have to wait."""
         if self._made and not self._gone:
             self._joined, self._gone = False, True
             self._made.leave()
@@ -151,7 +150,7 @@ def _leave(handler: weakref.ref[AzureTableRendezvous]) -> None:
 
 
 def _clean_up(table: Table) -> None:
-    """Delete the rows of old runs. If the table has no time now, the next run deletes them."""
+    """Delete the rows of old runs. If the table does not respond in time, the next run deletes them."""
     try:
         table.remove_expired(time.monotonic() + CLEAN_UP)
     except TableError as error:
@@ -161,8 +160,8 @@ def _clean_up(table: Table) -> None:
 def create(params: RendezvousParameters) -> AzureTableRendezvous:
     """Create the handler of `--rdzv-backend azure-table`. Raises ValueError for invalid settings.
 
-    `params.endpoint` is what client.connect takes. Without a local address the node is known by the address from
-    which it reaches the table.
+    `params.endpoint` is an endpoint for client.connect. Without a local address, the node uses the address from which
+    it reaches the table.
     """
     if params.run_id in ("", "none"):  # torchrun's default
         raise ValueError(

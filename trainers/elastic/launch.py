@@ -1,20 +1,21 @@
-"""torchrun with a meeting through an Azure table, for a folder of code without an installation.
+"""torchrun with a rendezvous through an Azure table, for a folder of code that is not installed.
 
     python -m elastic.launch --nnodes 1:4 --rdzv-endpoint https://ACCOUNT.table.core.windows.net --rdzv-id RUN \\
         --max-restarts 100 [--in-place] train.py ...
 
-Arguments and PET_* variables are torchrun's. With --in-place (PET_IN_PLACE=1) the workers stay when the members change,
-for scripts that know how (worker.py); without it torchrun's agent starts them again.
+Arguments and PET_* variables are those of torchrun. With --in-place (PET_IN_PLACE=1) the workers keep running when the
+members change, for scripts that support it (worker.py). Without --in-place, torchrun's agent restarts the workers.
 
-Two defaults differ: --rdzv-backend is azure-table, and members are taken
-to be alike, with the same number of workers each (TORCH_ELASTIC_WORKER_IDENTICAL=0 if they are not).
+Two defaults differ: --rdzv-backend is azure-table, and all members are assumed to have the same number of workers
+(TORCH_ELASTIC_WORKER_IDENTICAL=0 if they differ).
 
-The last line says how this member ended and why, and its exit code too:
+The last line and the exit code state how this member ended, and why:
 
     0    done: every worker of this member ended with 0
     2    bad arguments, or the trainer's own 2: bad data
-    75   not needed, or not now: the run was over, too few came, the table was away, or SIGTERM came before the work
-    143  stopped by SIGTERM (130 by Ctrl-C), after the workers had their time to save
+    75   not needed, or not now: the run was over, too few nodes joined, the table was unreachable, or SIGTERM arrived
+         before the work
+    143  stopped by SIGTERM (130 by Ctrl-C), after the workers had time to save
     any  other code is that of the worker that failed first; 128 + the signal's number if a signal ended it
 """
 
@@ -39,9 +40,8 @@ LEFT = "left: {} came before this member had work"
 
 
 def _leave_early(number: int, _frame: FrameType | None) -> None:
-    """End this process during the import of PyTorch, which takes seconds: nothing has begun that needs an orderly
-    end.
-    """
+    """End this process during the import of PyTorch, which takes seconds. No work has begun yet that needs an
+    orderly end."""
     os.write(2, f"member: {LEFT.format(signal.Signals(number).name)}\n".encode())
     os._exit(NOT_NOW)
 
@@ -71,8 +71,8 @@ from .handler import NAME, AzureTableRendezvous, create
 
 DONE, FAILED, BAD_ARGUMENTS = 0, 1, 2
 STOPPED = 143
-HOLD_SECONDS = 300.0  # Azure takes a node half a minute after it said so
-TELLING = (2, 143)  # a worker's codes that say more than that a peer was lost
+HOLD_SECONDS = 300.0  # Azure removes a node half a minute after the announcement
+TELLING = (2, 143)  # a worker's exit codes that mean more than a lost peer
 
 
 class Ending(NamedTuple):
@@ -88,7 +88,7 @@ def main(argv: list[str] | None = None) -> int:
     args = _arguments(sys.argv[1:] if argv is None else argv)
     watch = eviction.watch(os.environ, _announced)
     if watch:
-        os.environ[eviction.ENDPOINT] = "off"  # the workers are told by their agent
+        os.environ[eviction.ENDPOINT] = "off"  # the agent informs the workers
     ending = member(args)
     why = ending.why
     if watch:
@@ -100,7 +100,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _announced() -> None:
-    """Leave the team after an announced eviction, as after a SIGTERM, while there is time."""
+    """Leave the team after an announced eviction, as after a SIGTERM, while there is still time."""
     print("member: Azure takes this node away soon; this member leaves", file=sys.stderr, flush=True)
     os.kill(os.getpid(), signal.SIGTERM)
 
@@ -133,9 +133,9 @@ def member(args: argparse.Namespace) -> Ending:
         made[0].program, made[0].arguments = _program(args)
         return made[0]
 
-    rendezvous_handler_registry._registry[NAME] = make  # in the place of the installed package's, where there is one
+    rendezvous_handler_registry._registry[NAME] = make  # replaces the installed package's, if any
     os.environ.setdefault("TORCH_ELASTIC_WORKER_IDENTICAL", "1")
-    for name in ("SIGTERM", "SIGINT"):  # PyTorch's agent listens from its first worker on, and not while it waits
+    for name in ("SIGTERM", "SIGINT"):  # PyTorch's agent handles signals only after its first worker has started
         signal.signal(signal.Signals[name], _raise)
     try:
         return _in_place(args, make) if args.in_place else _by_torchrun(args, made)
@@ -197,7 +197,7 @@ class _Agent(LocalElasticAgent):
 
 
 def _in_place(args: argparse.Namespace, make: Callable[[RendezvousParameters], AzureTableRendezvous]) -> Ending:
-    """Run Trainyard's own agent, whose workers stay alive."""
+    """Run Trainyard's own agent, whose workers stay alive between rounds."""
     config, entry, arguments = torchrun.config_from_args(args)
     if not isinstance(entry, str):
         raise ValueError("--in-place runs a script or a module, with an interpreter")

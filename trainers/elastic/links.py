@@ -1,22 +1,23 @@
-"""The links from this node to the others, as known from ringing their bells."""
+"""The links from this node to the others, inferred from ringing their bells."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
 
-# Who lets its bell ring so many times, over at least so many seconds in which no step is made, is out of reach.
+# A node is unreachable after MISSES unanswered rings over at least MISSING_SECONDS without a step.
 MISSES, MISSING_SECONDS = 3, 2.0
-# A node is reachable again when it has answered for so long. A link that was lost again within STEADY_SECONDS of its
-# first answer has to answer for longer than it did then, so a link that comes and goes costs its nodes two rounds and
-# not one for each time.
+# A node is reachable again after HEALED_SECONDS of answers. A link that is lost again within STEADY_SECONDS of its
+# first answer must then answer for longer than before. So a flapping link costs its nodes two rounds in total, and not
+# one round for each failure.
 HEALED_SECONDS, STEADY_SECONDS = 1.5, 15.0
 
 
 @dataclass
 class Link:
     """The link to one node. `since`: the time of the first of several unanswered rings in a row; `back`: the time
-    of the first answer after the node was unreachable. `proof`: the seconds that it must answer to be reachable."""
+    of the first answer after the node was unreachable. `proof`: for how many seconds the node must answer before
+    it counts as reachable."""
 
     misses: int = 0
     since: float = 0.0
@@ -30,7 +31,7 @@ class Links:
 
     def __init__(self) -> None:
         self._links: dict[str, Link] = {}
-        self._healed: dict[str, float] = {}  # when the first answer of a link came that healed
+        self._healed: dict[str, float] = {}  # the time of a healed link's first answer
 
     @property
     def lost(self) -> frozenset[str]:
@@ -66,7 +67,7 @@ class Links:
             del self._links[name]
 
     def lose(self, name: str, now: float) -> None:
-        """Record that the node is alive and refuses; no further tries are needed."""
+        """Record that the node is alive but refuses connections; no further tries are needed."""
         link = self._links.setdefault(name, Link())
         link.back = None
         if not link.lost:

@@ -23,10 +23,10 @@ from .means import Means
 from .protocol import Change, Limits, Node, Round, Times, Unreadable, View, changes, larger_team
 from .silences import Silences
 
-# A row that can't be read is deleted if it stays so for so many times the silence of a dead node.
+# An unreadable row is deleted if it stays unchanged for this many times the silence of a dead node.
 UNREADABLE = 2
-# For so long a larger set of nodes must reach each other before a team gives way that does not belong to it as a whole:
-# links that heal heal one after another.
+# Seconds for which a larger set of nodes must reach each other before it replaces a team that it does not fully
+# contain: links heal one after another.
 GIVE_WAY_SECONDS = 3.0
 
 logger = logging.getLogger(__name__)
@@ -35,9 +35,9 @@ logger = logging.getLogger(__name__)
 class Lookout:
     """The view of one node; Member represents the node itself.
 
-    `changed` is called at work, with the round's number and the reasons, when the team should meet again;
-    `unsure` is called when it can't tell for how long its round will stand, since the table is away.
-    `stands_still` says whether this node's workers do, or None if nobody knows.
+    `changed` is called during work, with the round's number and the reasons, when the team should meet again. `unsure`
+    is called when the table is unreachable, so that the node can't tell how long its round remains valid.
+    `stands_still` returns whether this node's workers stand still, or None if this is unknown.
     """
 
     def __init__(
@@ -59,14 +59,14 @@ class Lookout:
         self.links = Links()
         self.silences = Silences(times.interval, self.means.now)
         self._unreadable = Silences(times.interval, self.means.now)
-        self._closed: frozenset[str] = frozenset()  # whose port refused when it was rung last
-        self._refused: dict[str, int | None] = {}  # who held the round; its heartbeat in the look after
+        self._closed: frozenset[str] = frozenset()  # nodes whose port refused the last ring
+        self._refused: dict[str, int | None] = {}  # refusing holders of the round; their heartbeat in the next read
         self._warned: set[str] = set()
         self._outnumbered_since: float | None = None
         self._told_at = self._sure_at = self.means.now()
         self._lock = self.means.lock()
         note("node", name=name)
-        self.unsure: Callable[[], None] | None = None  # None: nobody makes its workers wait
+        self.unsure: Callable[[], None] | None = None  # None: its workers never pause
         self.changed: Callable[[int, list[Change]], None] = lambda _number, _why: None
         self.stands_still: Callable[[], bool | None] = lambda: None
 
@@ -84,7 +84,7 @@ class Lookout:
             self._told_at = began
             if self.means.now() - self._sure_at < self.times.lease_of(
                 len(self.view.round.team), self._holds
-            ):  # else it came too late, and a look has to tell
+            ):  # otherwise the write came too late, and the next read decides
                 self._sure_at = began
 
     def may_work(self) -> bool:
@@ -153,8 +153,8 @@ class Lookout:
         """Return the nodes that count as gone after a refusal, if this node reaches at least half of the living nodes
         of the run's work.
 
-        The fewer it reaches, the more likely it is this node that is cut off. The round alone is not enough: it becomes
-        smaller when links are refused one after another. And a round in which this node never was may still be at work.
+        The fewer nodes it reaches, the more likely this node itself is cut off. The round alone is not enough, because
+        it shrinks when links are refused one after another. A round that never included this node may still be at work.
         """
         alive = {node.name for node in nodes.values() if node.worked and not node.left}
         whole = current.names | (alive - self.silences.longer_than(self.times.silence))
@@ -166,10 +166,10 @@ class Lookout:
     def call(
         self, nodes: Iterable[Node], enough: threading.Event | None = None, doubting: bool = False
     ) -> dict[str, str]:
-        """Ring these nodes, until `enough` is set, and record which nodes answered, which processes are gone and
-        which nodes are unreachable.
+        """Ring these nodes, until `enough` is set, and record which nodes answered, which processes are gone and which
+        nodes are unreachable.
 
-        Where doubts stay, an answer takes none back: so a link that comes and goes is lost.
+        With `doubting`, an answer does not remove an existing doubt, so a flapping link counts as lost.
         """
         called = [node for node in nodes if node.name != self.me.name]
         answers = self.means.ring_all(called, enough)
@@ -186,15 +186,15 @@ class Lookout:
             elif name in holding and self.me.name in self.view.round.names and name not in self.links.lost:
                 refused.setdefault(name, None)
                 self.links.reached(name)
-            else:  # it waits, or this node does not know whether it lives: its row tells
+            else:  # the node waits, or may be alive: its row decides
                 self.links.lose(name, self.means.now())
         if refused.keys() - self._refused.keys():
             note("bell refused", nodes=sorted(refused))
-        self._refused = refused  # a new one: another thread may be reading
+        self._refused = refused  # a new dict, because another thread may be reading the old one
         return answers
 
     def probe(self, enough: threading.Event | None = None) -> None:
-        """Ring the unreachable nodes, to find out whether they still are."""
+        """Ring the unreachable nodes, to find out whether they are still unreachable."""
         lost = self.links.lost
         self.call((node for node in self.view.nodes.values() if node.name in lost and not node.left), enough)
 
@@ -208,9 +208,9 @@ class Lookout:
     def _leased(self, silent: set[str]) -> set[str]:
         """Return the silent nodes that form the team of a round without this node.
 
-        It may be at work without the table and without a way to this node, as long as its lease lasts: since its row
-        was written, by the service's clock, or as long as this node has looked. Its process is gone if its port
-        refuses.
+        Such a team may be at work without the table and without a link to this node, as long as its lease lasts. The
+        lease is counted from the last write of its row, by the service's clock, or by how long this node has observed
+        the silence. The process of a node is gone if its port refuses.
         """
         team = silent & self.view.round.names - self._closed
         holds = {name for name in team if (node := self.view.nodes.get(name)) and node.holds}
@@ -225,7 +225,7 @@ class Lookout:
         return self.view
 
     def abandoned(self) -> frozenset[str]:
-        """Return the nodes with a row unreadable and unchanged for so long that no process will rewrite it."""
+        """Return the nodes whose row has been unreadable and unchanged for so long that no process will rewrite it."""
         return frozenset(self._unreadable.longer_than(self.times.silence * UNREADABLE))
 
     def write(self, new: Round) -> bool:
@@ -237,9 +237,9 @@ class Lookout:
         return token is not None
 
     def why_meet_again(self) -> list[Change]:
-        """Return why the team should meet again, according to the last look. Costs no request and never blocks.
+        """Return the reasons for the team to meet again, according to the last read. Costs no request and never blocks.
 
-        Waiting nodes that were silent for long are left out: a host that died while it waited is no reason.
+        Waiting nodes with a long silence are left out: a host that died while it waited is no reason to meet.
         """
         silent = self.silences.longer_than(self.times.silence) - self.view.round.names
         view = replace(self.view, gone=self.view.gone | silent)

@@ -1,6 +1,6 @@
 """One node's part in the rendezvous: joining and leaving rounds. The rules are in protocol.py.
 
-lookout.py is the node's view of the run, waiter.py its wait for a round, and watch.py what the node does while its team
+lookout.py is the node's view of the run, waiter.py its wait for a round, and watch.py its activity while its team
 works.
 """
 
@@ -28,7 +28,7 @@ from .protocol import Joined, Limits, Times
 from .waiter import OtherProgram, Waiter
 from .watch import AT_WORK, Watch
 
-# Between two looks of a node that is done and waits for the others; and between two calls of who did not answer.
+# Pauses between two reads of a node that is done and waits for the others, and between two rings without an answer.
 FINISH_PAUSE, CALL_AGAIN = 1.0, 0.2
 
 logger = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class Member(Lookout):
         self._stop_watching()
         self.backend.patience = self._patient
         self._roll_call()
-        # The workers meet at the first node of a team. Any may become that, so each is prepared; each round is new.
+        # The workers meet at the first node of a team. Any node may become the first, so each prepares a store.
         self.meeting = self.means.meeting(self.me.address)
         self.say(ticket=self.me.ticket + 1, joined=-1, left=False, done=False, port=self.meeting.port)
         note("node waits", ticket=self.me.ticket, unreached=list(self.me.unreached))
@@ -92,8 +92,8 @@ class Member(Lookout):
         """Find this node's reachable nodes before the node's row announces the wait: other nodes hold the round until
         then.
 
-        A newcomer calls those at work; who was at work itself calls its team if nothing says yet why the round broke,
-        else only those that did not answer before.
+        A newcomer rings the nodes at work. A node that was at work itself rings its whole team if it does not know yet
+        why the round broke; otherwise it rings only the nodes that did not answer before.
         """
         if not self.me.ticket:
             self.refresh()
@@ -120,11 +120,11 @@ class Member(Lookout):
         self._ended = lambda: None
 
     def confirm(self, number: int) -> bool:
-        """Return whether this round is still valid. If the table can't be reached, a round counts as valid only as
-        long as no other node can have replaced it.
+        """Return whether this round is still valid. If the table can't be reached, a round counts as valid only as long
+        as no other node can have replaced it.
 
-        Waits for a table that is away; raises RendezvousConnectionError if it refuses the credential for long: one that
-        has expired comes back with another process alone.
+        Waits for an unreachable table. Raises RendezvousConnectionError if the table refuses the credential for long,
+        because an expired credential is renewed only in a new process.
         """
         deadline = self.means.now() + self.times.read
         while not self.may_work():
@@ -163,13 +163,13 @@ class Member(Lookout):
         if not self.me.left:
             self.step_out()
         self.bell.close()
-        self.meeting = None  # now: as the interpreter ends, a TCPStore may wait for ever (torch 2.14)
+        self.meeting = None  # now: at interpreter shutdown, a TCPStore may wait forever (torch 2.14)
 
     def finish(self, patience: float) -> None:
-        """Announce that this node's work is done, and wait until the work of the whole team is; the last node closes
+        """Announce that this node's work is done, and wait until the whole team's work is done. The last node closes
         the run.
 
-        Also waits at most this many seconds for a table that can't be reached. Raises RendezvousError.
+        Also waits at most `patience` seconds for a table that can't be reached. Raises RendezvousError.
         """
         self._stop_watching()
         deadline = self.means.now() + patience

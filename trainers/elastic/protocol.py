@@ -13,11 +13,12 @@ version that the node read (etag). So if several nodes write, one succeeds, and 
 
 Four rules are the basis of everything else:
 
-1. A round is replaced only when no member of its team holds it: each has a later ticket, has left, or is gone. 2. A
-node works only in a round whose team contains the ticket that the node waits with. 3. A team is the largest set of
-waiting nodes that all reach each other (teams.py); the others wait for a link to heal. A team gives way to waiting
-nodes that would be a larger one. 4. Clocks are never compared.
-Each node measures with its own monotonic clock how long another node's row stays the same.
+1. A round is replaced only when no member of its team holds it: each member has a later ticket, has left, or is gone.
+2. A node works only in a round whose team contains the ticket that the node waits with.
+3. A team is the largest set of waiting nodes that all reach each other (teams.py); the others wait for a link to heal.
+   A team gives way to waiting nodes that would form a larger team.
+4. Clocks are never compared. Each node measures with its own monotonic clock how long another node's row stays the
+   same.
 
 tests/elastic/simulation plays the members of a run over these rules, with every fault between any two requests.
 """
@@ -31,7 +32,7 @@ from typing import Any
 
 from .teams import best_team
 
-# Of a lease; of that of a node alone, which is so many times the silence of a dead node, the workers get one silence.
+# The workers' share of a lease. A lone node's lease is LONE_LEASE silences of a dead node; its workers get one silence.
 WORKING_SHARE, LONE_LEASE = 0.8, 2.5
 
 
@@ -64,8 +65,8 @@ class Node:
     done: bool = False
     workers: int = 1
     address: str = ""
-    port: int = 0  # where the workers meet if this node is the first of its team
-    bell: int = 0  # where it answers with its name
+    port: int = 0  # the workers' meeting port if this node is the first of its team
+    bell: int = 0  # the port at which it answers with its name
     worked: int = 0
     unreached: tuple[str, ...] = ()
     holds: bool = False
@@ -160,7 +161,7 @@ class Joined:
 
 @dataclass(frozen=True)
 class View:
-    """The rows of one look, and the nodes that count as gone for the reader."""
+    """The rows of one read of the table, and the nodes that count as gone for the reader."""
 
     round: Round = Round()
     nodes: Mapping[str, Node] = field(default_factory=dict)
@@ -245,10 +246,10 @@ class Times:
         return self.interval * self.attempts
 
     def lease_of(self, team: int, holds: bool) -> float:
-        """Return the others' wait for a silent team of this size before replacing the team's round.
+        """Return how long the others wait for a silent team of this size before they replace the team's round.
 
-        Nobody of a larger team would be left to see it die; a node alone is a team that one eviction ends. So its lease
-        is short, if its workers hold still for it.
+        If a larger team died as a whole, no node would be left to see it. A node alone is a team that one eviction
+        ends, so its lease is short, if its workers pause while the round is in doubt.
         """
         return min(self.lease, LONE_LEASE * self.silence) if team == 1 and holds else self.lease
 
@@ -262,8 +263,8 @@ class Times:
 def next_round(view: View, limits: Limits, last_call_over: bool) -> Round | None:
     """Return the round that may begin now, or None.
 
-    After a loss there is no last call: all living members of the last team are back, and no others need to be waited
-    for.
+    After a loss there is no last call: all living members of the last team are back, and the round need not wait for
+    other nodes.
     """
     waiting = view.waiting()
     if view.round.closed or view.holding() or view.at_work_elsewhere():
@@ -313,7 +314,7 @@ def changes(view: View, me: Node, limits: Limits, gives_way: bool = False) -> li
 def larger_team(view: View, limits: Limits) -> list[Node]:
     """Return the largest team of waiting nodes and nodes at work if it is larger than the present team, else [].
 
-    Nodes of the present team, even all of them, may be missing from it.
+    The larger team may lack some or even all nodes of the present team.
     """
     team = [node for member in view.holding() if (node := view.nodes.get(member.name))]
     waiting = [node for node in view.waiting() if node.name not in view.round.names]

@@ -12,7 +12,7 @@ from torch.distributed import DistStoreError, Store
 
 from .store import AzureTableStore
 
-# Between two questions whether the team is still whole, in seconds; they cost no request.
+# Seconds between two checks whether the team is still whole; a check costs no request.
 LOOK_SECONDS = 0.5
 ROLE, RANKS = re.compile(r"torchelastic/role_info/(\d+)"), re.compile(r"torchelastic/assigned_ranks/(\d+)")
 
@@ -20,9 +20,10 @@ ROLE, RANKS = re.compile(r"torchelastic/role_info/(\d+)"), re.compile(r"torchela
 class RoundStore(Store):
     """The part of an AzureTableStore for one round. A wait ends with DistStoreError once `broken` returns a reason.
 
-    torchrun's agents exchange their numbers of workers through it before their first look around, and an error there
-    ends an agent (torch 2.9 to 2.14). So in a round that is broken it answers for those that are gone, with what lets
-    the agent start its workers: with its next look, a tenth of a second later, it starts them again in the next round.
+    torchrun's agents exchange their numbers of workers through this store before they first check for changes, and an
+    error in this exchange ends an agent (torch 2.9 to 2.14). So in a broken round the store answers in place of the
+    gone nodes, with values that let the agent start its workers. With its next check, a tenth of a second later, the
+    agent restarts them in the next round.
     """
 
     def __init__(self, store: AzureTableStore, prefix: str, broken: Callable[[], Sequence[object]]) -> None:

@@ -40,7 +40,7 @@ class Rows:
         self.table = table
         self._partition = partition
         self._prefix = f"{kind}."
-        self._end = f"{kind}/"  # the first name after all that begin with the prefix
+        self._end = f"{kind}/"  # the first name after all names with the prefix
 
     @property
     def _client(self) -> TableClient:
@@ -60,8 +60,8 @@ class Rows:
         """Return the existing rows among these keys, with one request per 1,000 rows between the first key and the
         last.
 
-        Names that are asked for together mostly differ in a number at the end, so little else lies between them.
-        Without `values` the bytes are left out, and empty.
+        Keys that are requested together mostly differ in a number at the end, so few other rows lie between them.
+        Without `values`, the values are left out and empty.
         """
         names = {self._name(key): key for key in keys}
         if not names:
@@ -102,8 +102,8 @@ class Rows:
     def put(self, key: Key, value: bytes, deadline: float, others: bytes = b"") -> None:
         """Insert or replace a row of any version. Raises TooBig. `others` is a further column of the row.
 
-        A row of over 512 KiB is inserted if it is new: Azurite counts the characters of an update, base64 and all,
-        and so takes no more than 768 KiB, but does not count those of an insert. Azure counts neither so.
+        A new row of over 512 KiB is inserted, not updated: Azurite counts the characters of an update including base64,
+        and therefore accepts at most 768 KiB, but does not count those of an insert. Azure counts neither this way.
         """
         row = {**self._row(key, value, b""), **({"others": others} if others else {})}
         with _sized(key, value):
@@ -117,7 +117,7 @@ class Rows:
         """Delete a row, and return whether it existed. If a response was lost on the way, a missing row counts as
         having existed.
 
-        With a version delete exactly that one. Raises Conflict if it is another.
+        With a version, delete exactly this version. Raises Conflict if the row has another version.
         """
         condition: dict[str, Any] = {}
         if version:
@@ -144,7 +144,7 @@ class Rows:
         except (Conflict, Missing) as error:
             if not error.retried:
                 raise
-            # An earlier try may have worked, and the row is not as we expect it because of ourselves.
+            # An earlier try may have succeeded, and may itself have changed the row.
             found = self.get(key, deadline)
             if found is None or operation not in _entries(found.version.writers):
                 raise

@@ -1,7 +1,7 @@
 """Sends requests to one table with retries until a deadline; the connections survive a fork.
 
-Every call takes a deadline on time.monotonic(). Until then it rides out throttling, server errors and lost
-connections; what it then raises is a TableError (errors.py has the tree).
+Every call takes a deadline on time.monotonic(). Until the deadline, the call retries after throttling, server errors
+and lost connections; then it raises a TableError (errors.py has the tree).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from azure.data.tables import TableClient
 
 from .errors import Conflict, Passing, TableError, Unreachable, code_of, translated, without_secrets
 
-# A request's share of the time that is left. The first try gets a second even if less is left, so that a call with
-# a deadline of a millisecond still asks once.
+# Limits of a request's time. The first try gets a second even if less time is left, so that a call with a deadline of
+# a millisecond still sends one request.
 CONNECT_SECONDS, READ_SECONDS, LEAST_SECONDS = 5.0, 10.0, 1.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
 LIFETIME = timedelta(days=7)
 
-# Of this process; a child of a fork gives each connections of its own.
+# The senders of this process; a forked child gives each sender new connections.
 _SENDERS: weakref.WeakSet[Sender] = weakref.WeakSet()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: _after_fork())
@@ -51,7 +51,7 @@ class Sender:
         self._clients = [make()]
         self.lifetime = lifetime
         self.requests = 0
-        self._ahead = timedelta()  # of the service's clock before ours, as of its last answer
+        self._ahead = timedelta()  # how far the service's clock is ahead of ours, by its last answer
         self._lock = threading.Lock()
         self._local = threading.local()
         _SENDERS.add(self)
@@ -67,7 +67,7 @@ class Sender:
 
     def now(self) -> datetime:
         """Return the time by the service's clock, because a node's own clock may be days off. Before the first
-        response: this node's time."""
+        response, return this node's time."""
         return datetime.now(UTC) + self._ahead
 
     @property
@@ -140,7 +140,7 @@ class Sender:
             if code_of(error) != "TableNotFound":
                 raise translated(error) from error
         except AzureError as error:
-            # A message may hold the URL, and that the signature of a SAS: so the chain ends here.
+            # A message may contain the URL with a SAS signature, so the exception chain ends here.
             raise Passing(f"{type(error).__name__}: {without_secrets(str(error))}") from None
         self._create(deadline)
         raise Passing("the table was not there")
@@ -153,4 +153,4 @@ class Sender:
         try:
             self._once(lambda **options: self.client.create_table(**options), deadline)
         except Conflict:
-            return  # another node was quicker
+            return  # another node was faster

@@ -1,4 +1,4 @@
-"""How long the other nodes have been silent, measured between this node's own looks at the table."""
+"""How long the other nodes have been silent, measured between this node's own reads of the table."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from .protocol import Node
 
 
 class Silences:
-    """The time for which each node's heartbeat has not changed, measured between this node's looks.
+    """The time for which each node's heartbeat has not changed, measured between this node's reads.
 
-    Silence is the time between this node's own successful looks, at most one interval each. So neither another node's
+    Silence is the time between this node's own successful reads, at most one interval each. So neither another node's
     clock, nor an outage of the table, nor a pause of this process counts against any node.
     """
 

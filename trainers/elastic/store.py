@@ -21,16 +21,16 @@ from . import prefixed
 from .client import Rows, Table
 from .errors import Conflict, Missing, TableError, Unreachable
 
-# Waiting polls: soon at first, since mostly the other node is about to write, and once a second in the long run.
+# Waiting polls: at short intervals first, because the other node usually writes soon, and later once a second.
 FIRST_PAUSE, GROWTH, LONGEST_PAUSE = 0.01, 1.5, 1.0
-# After a lost race, the others have their turn.
+# Pauses after a lost race, so that the other writers can finish.
 FIRST_RETREAT, LONGEST_RETREAT = 0.005, 0.5
-# From this many keys on, one query is asked for all.
+# From this many keys on, one query reads all of them.
 MANY = 4
 SHOWN_KEYS = 10
 
-# PyTorch (2.13) holds only the C++ half of a store: behind a PrefixStore, or in a process group, a store that Python
-# lets go of loses its methods ("Not implemented"). So all are kept; a process makes few.
+# PyTorch (2.13) holds only the C++ half of a store. Behind a PrefixStore, or in a process group, a store that Python
+# has released loses its methods ("Not implemented"). So all stores are kept; a process creates only a few.
 _KEPT: list[AzureTableStore] = []
 
 Key = str | bytes
@@ -40,10 +40,10 @@ Value = str | bytes | Sequence[int]
 class AzureTableStore(Store):
     """A torch.distributed.Store with the behavior of TCPStore. Threads may share the store.
 
-    Keys are any bytes, values up to values.MAX_VALUE (1,036,288) bytes. A call rides out throttling and lost
-    connections for `timeout` (300 s at first, `set_timeout` changes it; 0 is for ever, as everywhere in PyTorch).
-    Raises DistStoreError, with the keys that were missing, when that is over, and for a value that is too big;
-    DistNetworkError when the table could not be reached.
+    Keys are any bytes, values up to values.MAX_VALUE (1,036,288) bytes. A call retries after throttling and lost
+    connections for `timeout` (300 s at first; `set_timeout` changes it; 0 means forever, as everywhere in PyTorch).
+    When the timeout is over, a call raises DistStoreError with the missing keys, or DistNetworkError if the table could
+    not be reached. A value that is too big raises DistStoreError too.
     """
 
     def __init__(self, table: Table, run: str, timeout: timedelta = timedelta(seconds=300)) -> None:
@@ -99,7 +99,7 @@ class AzureTableStore(Store):
     def compare_set(self, key: Key, expected: Value, desired: Value) -> bytes:
         """Replace `expected` by `desired`, and return the value afterwards: `desired` on success.
 
-        A missing key counts as empty: it is set if `expected` is, and else `expected` is returned.
+        A missing key counts as empty: the key is set if `expected` is empty; otherwise `expected` is returned.
         """
         before, after = _bytes(expected), _bytes(desired)
 
@@ -123,18 +123,19 @@ class AzureTableStore(Store):
             return self._rows.count(self._deadline())
 
     def list_keys(self) -> list[str]:
-        """Give all keys of the run but those of queues. Bytes that are no UTF-8 are shown as \\x.."""
+        r"""Return all keys of the run except those of queues. Bytes that are not UTF-8 are shown as \x.."""
         with _torch_errors("list_keys", []):
             return [key.decode(errors="backslashreplace") for key in self._rows.keys(self._deadline())]
 
     def queue_push(self, key: Key, value: Value) -> None:
-        """Append a value to a queue. A queue's values together fit into a row."""
+        """Append a value to a queue. All values of a queue together must fit into a row."""
         self._change("queue_push", key, lambda old: (old or b"") + _framed(_bytes(value)), rows=self._queues)
 
     def queue_pop(self, key: Key, block: bool = True) -> bytes:
         """Remove and return the oldest value of a queue; each value is returned once.
 
-        Waits for one, or raises QueueEmptyError where `block` is false. What a reader took that dies is gone.
+        Waits for a value, or raises QueueEmptyError if `block` is false. If a reader dies after taking a value, the
+        value is lost.
         """
         deadline, pause = self._deadline(), FIRST_PAUSE
         while True:
@@ -205,7 +206,7 @@ class AzureTableStore(Store):
             return self._rows.many(keys, deadline, values)
         rows = {key: self._rows.get(key, deadline) for key in keys}
         found = {key: row.value for key, row in rows.items() if row}
-        if not values:  # only who asks whether something is there may mean a queue
+        if not values:  # only a check of existence may refer to a queue
             queues = {key: self._queues.get(key, deadline) for key in keys if key not in found}
             found |= {key: b"" for key, row in queues.items() if row and row.value}
         return found

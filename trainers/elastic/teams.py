@@ -27,9 +27,9 @@ N = TypeVar("N", bound=Reaching)
 def best_team(nodes: Sequence[N], survivors: Collection[str], least: int, most: int) -> list[N]:
     """Return the largest team of mutually reachable nodes; empty if no team is large enough.
 
-    A team with a node that ever worked in the run precedes one without, because that node has a state. Of several
-    teams of the same size, one with a survivor of the last round comes first, then the one with the lowest names. A set
-    of more than `most` gives its first nodes in the order of `nodes`.
+    A team with a node that ever worked in the run precedes a team without such a node, because that node has a state.
+    Of several teams of the same size, a team with a survivor of the last round comes first, then the team with the
+    lowest names. A set of more than `most` nodes is cut to its first nodes in the order of `nodes`.
     """
     apart = _apart(nodes)
     if not apart:
@@ -49,7 +49,7 @@ def _rank(team: Sequence[Reaching], survivors: Collection[str]) -> tuple[bool, i
 
 
 def _apart(nodes: Sequence[Reaching]) -> dict[str, frozenset[str]]:
-    """Return, for each node with a broken link, the nodes at the other end. A report of either end breaks a link."""
+    """Return, for each node with a broken link, the nodes at the other end. A report from either end breaks a link."""
     names = {node.name for node in nodes}
     pairs = {(node.name, other) for node in nodes for other in node.unreached if other in names and other != node.name}
     pairs |= {(other, name) for name, other in pairs}

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 ENTITY_BYTES = 2**20
 PROPERTY_BYTES = 2**16
 KEY_CHARS = 512  # 1 KiB of UTF-16, for a partition key and for a row key
-# The most that a row needs besides its value, by Azure's formula (`size` below): 4 bytes, two keys of 2 * 512, the
+# The maximum size of a row besides its value, by Azure's formula (`size` below): 4 bytes, two keys of 2 * 512, the
 # properties Timestamp (34), expires (30), key (18 + 1,024) and writers (26 + 8,192), and 16 pieces of value (18 each).
 SHOWN_KEY_BYTES = 1024
 WRITERS_BYTES = 2**13
@@ -24,10 +24,10 @@ _UNSAFE = re.compile(rb"[^A-Za-z0-9._:-]")
 
 
 def key_text(key: str | bytes, room: int = KEY_CHARS) -> str:
-    """Return the name of a key inside the table: at most `room` (over 66) characters. No two keys share a name.
+    r"""Return the name of a key inside the table: at most `room` (over 66) characters. No two keys share a name.
 
-    Every byte but letters, digits and `._:-` becomes `~` and two hexadecimal digits, so the service's forbidden
-    characters (/ \\ # ? and control characters) never appear. A longer name ends in `~~` and the key's SHA-256.
+    Every byte except letters, digits and `._:-` becomes `~` and two hexadecimal digits, so the service's forbidden
+    characters (/ \ # ? and control characters) never appear. A longer name ends in `~~` and the key's SHA-256.
     """
     raw = key.encode() if isinstance(key, str) else key
     text = _UNSAFE.sub(lambda match: b"~%02x" % match[0][0], raw).decode("ascii")
@@ -51,8 +51,8 @@ def unpack(row: Mapping[str, object]) -> bytes:
 
 
 def size(row: Mapping[str, object]) -> int:
-    """Return Azure's size towards ENTITY_BYTES for a row of binary properties and one date (`expires`), Timestamp
-    included.
+    """Return Azure's size of a row with binary properties and one date (`expires`), Timestamp included, as counted
+    towards ENTITY_BYTES.
 
     Azure's formula: 4 + 2 * characters of both keys + for each property 8 + 2 * characters of its name + its data,
     which is 8 for a date and 4 + length for bytes.

@@ -14,10 +14,10 @@ from .lookout import Lookout
 from .protocol import Joined, Round, View, next_round
 from .watch import PROBE_PAUSE
 
-# Between two looks of a node that waits. Whoever begins a round rings the others, so they seldom wait that long.
+# Pauses between two reads of a waiting node. A node that begins a round rings the others, so pauses rarely get long.
 FIRST_PAUSE, LONGEST_PAUSE, GROWTH = 0.1, 1.0, 1.3
 REGROUP_PAUSE, SURPLUS_PAUSE = 0.2, 5.0
-# The first of those that wait writes the round; the next in line does so if nothing happened for that long.
+# The first waiting node writes the round; the next in line writes it if nothing has happened for this long.
 TURN = 0.05
 
 
@@ -26,7 +26,7 @@ class OtherProgram(ValueError):
 
 
 class Waiter:
-    """One wait for a round, and the state between two looks at the table."""
+    """One wait for a round, and the state between two reads of the table."""
 
     def __init__(self, member: Lookout) -> None:
         self._member, self._times, self._limits = member, member.times, member.limits
@@ -36,7 +36,7 @@ class Waiter:
         self._ready_since: float | None = None
         self._ring_at, self._probe_at = 0.0, self._member.means.now() + PROBE_PAUSE
         self._pause = FIRST_PAUSE
-        self._beats: dict[str, int] = {}  # of each node when it was seen first
+        self._beats: dict[str, int] = {}  # each node's heartbeat when it was first seen
 
     def turn(self) -> Joined | None:
         """Read the table once, and act by the rules; sleep if there is nothing to do."""
@@ -85,8 +85,8 @@ class Waiter:
             self._probe_at = self._member.means.now() + PROBE_PAUSE
 
     def _may_ring(self, view: View, now: float) -> bool:
-        """Return whether this node may ring the others now: a survivor may at each look, a newcomer from time to
-        time, and a surplus node only if the others are silent."""
+        """Return whether this node may ring the others now: a survivor may ring at each read, a newcomer from time
+        to time, and a surplus node only if the others are silent."""
         if self._member.me.name in view.round.names:
             return True
         silent = view.round.names & self._member.silences.longer_than(self._times.silence)
@@ -98,7 +98,7 @@ class Waiter:
     def _check_time(self, view: View, now: float) -> None:
         working = {held.name for held in view.holding()}
         full = len(working) >= view.most(self._limits)
-        if full or working & self._member.links.lost:  # until there is a place, or a way
+        if full or working & self._member.links.lost:  # no limit until there is a free place or a working link
             self._deadline = now + self._times.join
         if now > self._deadline:
             there = len(view.waiting())
@@ -114,8 +114,8 @@ class Waiter:
         return self._enough_since is not None and now - self._enough_since >= self._times.last_call
 
     def _my_turn(self, new: Round) -> bool:
-        """Return whether this node should write the round. The first of the team writes at once, each next one
-        later, because any of them may be dead."""
+        """Return whether this node should write the round. The first node of the team writes at once, and each next
+        node a little later, because any of them may be dead."""
         rank = new.place_of(self._member.me)
         if self._ready_since is None or rank is None:
             return False
@@ -124,7 +124,7 @@ class Waiter:
     def _begin(self, planned: Round) -> Joined | None:
         """Ring the nodes of the new team, leave out dead nodes, write the round, and ring again to announce the round.
 
-        Who does not answer is rung again at the next turn, until it answers or is out of reach.
+        A node that does not answer is rung again at the next turn, until it answers or counts as unreachable.
         """
         member = self._member
         member.call(node for node in member.view.waiting() if node.name in planned.names)

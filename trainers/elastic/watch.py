@@ -1,4 +1,5 @@
-"""A node's work beside its team's work: the node sends heartbeats, reads the table, and rings possibly gone nodes."""
+"""A node's activity while its team works: the node sends heartbeats, reads the table, and rings nodes that may be
+gone."""
 
 from __future__ import annotations
 
@@ -15,15 +16,16 @@ from .events import note
 from .lookout import Lookout
 from .protocol import Node
 
-# A look for so many heartbeats; one a second while somebody is silent or the workers stand still, which is asked more
-# often, for it costs nothing. Who did not answer while they stand still is asked again soon.
+# Heartbeats between two reads of the table. While a node is silent or the workers stand still, there is one read a
+# second. Whether the workers stand still is checked more often, because it costs nothing. A node that did not answer
+# while the workers stand still is rung again soon.
 LOOKS = 3
 SUSPICIOUS_PAUSE, DOUBT_PAUSE = 1.0, 0.1
 STILL_PAUSE = 0.25
 RUNG_PAUSE = 0.2
-# Between two calls of nodes that are out of reach.
+# Pause between two rings of unreachable nodes.
 PROBE_PAUSE = 0.25
-# So many times longer may a node be silent while our workers are at work and we don't know whether they get on.
+# Factor on a node's allowed silence while this node's workers are at work and their progress is unknown.
 AT_WORK = 3
 
 logger = logging.getLogger(__name__)
@@ -39,7 +41,7 @@ class Watch:
         self._beat_at = self._checked_at + self._times.interval * random.uniform(0.5, 1)  # noqa: S311 (spreads load)
         self._check_at, self._probe_at = self._checked_at + self._times.interval, self._checked_at
         self._rung, self._sure = False, True
-        self._unheard: frozenset[str] = frozenset()  # who did not answer its bell after the last look
+        self._unheard: frozenset[str] = frozenset()  # nodes without an answer after the last read
 
     def run(self) -> None:
         while not self._stop.is_set():
@@ -54,12 +56,12 @@ class Watch:
         if self._stop.is_set():
             return
         now, still = self._now(), lookout.stands_still()
-        if still:  # nobody looks more often then: all of a team that stands still ring one another
+        if still:  # one read a second is enough: nodes of a team that stands still ring one another
             self._check_at = min(self._check_at, self._checked_at + SUSPICIOUS_PAUSE)
         with contextlib.suppress(RendezvousError), self._warn_if_away():
             said, healed = set(lookout.me.unreached), set(lookout.me.unreached) - lookout.unreached()
             if now >= self._beat_at or lookout.links.lost - said or healed:
-                self._rung = self._rung or bool(healed)  # whoever waits behind that link may join now
+                self._rung = self._rung or bool(healed)  # a node that waits behind this link may join now
                 self._beat_at = now + self._times.interval
                 lookout.say()
             if now >= self._check_at or (self._rung and not still):
@@ -68,7 +70,7 @@ class Watch:
             lookout.unsure()
         self._sure = lookout.may_work()
         if lookout.links.lost and now >= self._probe_at:
-            lookout.probe(rung)  # a ring ends the call, and the next look is not late
+            lookout.probe(rung)  # a ring ends the call, so the next read is not late
             self._probe_at = self._now() + PROBE_PAUSE
 
     def _check(self, now: float, still: bool | None) -> None:
@@ -88,11 +90,11 @@ class Watch:
             raise
 
     def _judge(self, still: bool | None) -> float:
-        """After a look: report changes, ring the nodes that may be gone, and return the seconds until the next
-        look.
+        """After a read: report changes, ring the nodes that may be gone, and return the seconds until the next read.
 
-        Gone is who is silent for long and let its bell ring after the look before: so nobody waits for it once more.
-        Its process may live and only its way to the table be broken; as long as steps are made, it works.
+        A node counts as gone if it has been silent for long and did not answer its bell after the previous read. So no
+        further wait is needed. Its process may be alive with only its link to the table broken; as long as the team
+        makes steps, the node works.
         """
         lookout, times = self._lookout, self._times
         unheard, self._unheard = self._unheard, frozenset()
@@ -103,7 +105,7 @@ class Watch:
             silent = lookout.silences.longer_than(times.silence if still else times.silence * AT_WORK)
             gone = silent - (team.keys() - unheard)
         self._say_changes(gone)
-        if not still and not quiet:  # nodes that this one can't reach may become the larger team
+        if not still and not quiet:  # unreachable nodes may form the larger team
             return times.interval * (1 if lookout.links.lost else LOOKS)
         answers = self._ring([node for node in team.values() if still or node.name in quiet], still)
         if REFUSED in answers.values() or lookout.links.lost & team.keys():
@@ -115,7 +117,7 @@ class Watch:
 
     def _ring(self, nodes: list[Node], still: bool | None) -> dict[str, str]:
         answers = self._lookout.call(nodes, self._stop, doubting=still is True)
-        if not still:  # an answer that is late says nothing against a link over which steps are made
+        if not still:  # a late answer proves nothing against a link that carries steps
             self._lookout.links.trust()
         return answers
 

@@ -1,9 +1,9 @@
-"""A worker that outlives its rounds: the agent tells the meeting's address, and the worker stays after the loss of a
-peer.
+"""A worker that outlives its rounds: the agent sends the meeting address, and the worker stays alive after the loss
+of a peer.
 
     team = Team.of(os.environ)                   # None unless `elastic.launch --in-place` started this process
     while True:
-        place = team.meet(timedelta(minutes=5))  # waits for a round, and makes the default process group of it
+        place = team.meet(timedelta(minutes=5))  # waits for a round, and creates its default process group
         try:
             for step in ...:
                 team.tick()                      # once a step
@@ -11,10 +11,10 @@ peer.
         except Exception as error:
             if not team.lost_peer(error):
                 raise
-        team.part()                              # the process group goes, the model stays
+        team.part()                              # destroys the process group; the model stays
 
-A process that a peer leaves behind sees a broken connection at once, and one whose peer is silent is told by its agent.
-Then its own connections are cut, so that its neighbours notice, and nobody waits for a time-out. Works with gloo.
+A process notices a lost peer at once by the broken connection; its agent tells it about a silent peer. Then the process
+cuts its own connections, so that its neighbours notice the loss and no process waits for a timeout. Works with gloo.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ TICK_SECONDS = 0.25
 POLL_SECONDS = 0.01
 # A process that was stopped for longer than this asks its agent whether its round still exists, before the next step.
 PAUSE_SECONDS = 5.0
-# Gloo and TCPStore may connect anew after a cut, so it is repeated until the process has parted.
+# Gloo and TCPStore may reconnect after a cut, so the cut is repeated until the process has left the round.
 CUT_SECONDS = 0.2
-# For a store that took a connection a moment ago. PyTorch tries one that died since for about twice that time.
+# For a store that has just accepted a connection. If it died since, PyTorch retries for about twice that time.
 STORE_TIME = timedelta(seconds=1)
 
 
@@ -114,7 +114,7 @@ class Team:
         self._store: dist.Store | None = None
         self._before: set[tuple[int, str]] = set()
         self._ours: set[tuple[int, str]] | None = None
-        self._connecting: set[tuple[int, str]] | None = None  # the sockets before a group that is being connected
+        self._connecting: set[tuple[int, str]] | None = None  # the sockets that existed before the present group
         self._ticked = self._stepped = 0.0
         self._steps = 0
         self._first_step = True
@@ -123,11 +123,11 @@ class Team:
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> Team | None:
-        """Return the team of a process of `elastic.launch --in-place`; None in any other process."""
+        """Return the team of a process of `elastic.launch --in-place`, or None in any other process."""
         number = environ.get(AGENT, "")
         return cls(Channel(socket.socket(fileno=int(number)))) if number else None
 
-    # --- the agent's words --------------------------------------------------------------------------------------------
+    # --- messages of the agent ----------------------------------------------------------------------------------------
 
     def _listen(self) -> None:
         for message in self._channel.messages():
@@ -153,7 +153,8 @@ class Team:
                 self._obey()
 
     def _obey(self) -> None:
-        """End this round if the agent said so. The message may have arrived before this process joined the round."""
+        """End this round if the agent asked for it. The message may have arrived before this process joined the
+        round."""
         self.wanted = self.wanted or bool(self._told)
         if "cut" in self._told and self._cutting is not self._place:
             self._cutting = self._place
@@ -171,12 +172,12 @@ class Team:
     # --- rounds -------------------------------------------------------------------------------------------------------
 
     def meet(self, patience: timedelta, why: str = "ready") -> Place:
-        """Wait for a round, and make it the default process group, over gloo. Raises RunOver.
+        """Wait for a round, and make the round's gloo group the default process group. Raises RunOver.
 
-        `patience` is how long an exchange may take after that. A round that breaks before all have met is left for the
-        next one.
+        `patience` limits each later exchange. If a round breaks before all processes have met, the process waits for
+        the next round.
         """
-        gc.freeze()  # what was imported stays: so that `part` need not look through it
+        gc.freeze()  # imported objects stay alive, so `part` need not scan them
         while True:
             note("worker waits", why=why)
             self._channel.send(say="waits", why=why)
@@ -194,7 +195,7 @@ class Team:
                 note("worker meets", round=place.round, rank=place.rank)
                 self._join(place, patience)
                 self._ours = _sockets() - self._before
-                if self._cut:  # what was connected after the cut is no team
+                if self._cut:  # connections made after the cut do not form a team
                     raise dist.DistNetworkError("the round ended while its processes met")
             except Exception as error:
                 if not self.lost_peer(error):
@@ -210,7 +211,7 @@ class Team:
     def _join(self, place: Place, patience: timedelta) -> None:
         """Meet the others at the first agent's store, and connect to each. Ends at once when the round is cut."""
         deadline = time.monotonic() + patience.total_seconds()
-        while True:  # a plain connection first: PyTorch tries a port that refuses for its whole time-out
+        while True:  # a plain connection first: PyTorch retries a refusing port until its timeout
             try:
                 socket.create_connection((place.address, place.port), 1.0).close()
                 store = dist.TCPStore(place.address, place.port, None, False, STORE_TIME, wait_for_workers=False)
@@ -241,7 +242,7 @@ class Team:
             self._connecting = None
 
     def group(self, patience: timedelta) -> dist.ProcessGroup:
-        """Return another gloo group of the team's processes. Both groups are cut together."""
+        """Return another gloo group of the team's processes. A cut breaks both groups."""
         before = _sockets()
         with self._connects():
             made: dist.ProcessGroup = dist.new_group(backend="gloo", timeout=patience)
@@ -250,7 +251,8 @@ class Team:
         return made
 
     def tick(self) -> None:
-        """Announce a step's begin. After a long stop, the process first asks whether the round still exists."""
+        """Announce the beginning of a step. After a long stop, the process first asks whether the round still
+        exists."""
         now = time.monotonic()
         if self._place and (self._held or now - self._stepped > PAUSE_SECONDS):
             self._confirm()
@@ -296,14 +298,14 @@ class Team:
         """Leave the round: close its connections, process groups and store. The process stays alive."""
         self.cut()
         group = dist.group.WORLD if dist.is_initialized() else None
-        with contextlib.suppress(Exception):  # one whose connections are broken
+        with contextlib.suppress(Exception):  # the group's connections may be broken
             if not group:
                 _forget_half_made()
             dist.destroy_process_group()
         self._place = self._store = None
         gc.collect()  # DistributedDataParallel, which holds the group, is in a cycle
-        # The last to let go of a group joins gloo's threads. DistributedDataParallel would do so with the interpreter's
-        # lock, which such a thread may wait for; from here PyTorch lets go of the lock first.
+        # The last owner of a group joins gloo's threads on release. DistributedDataParallel would meanwhile hold the
+        # interpreter's lock, for which such a thread may wait. Here PyTorch releases the lock first.
         del group
 
     def say_last(self, code: int, line: str) -> None:
@@ -332,11 +334,12 @@ def _sockets() -> set[tuple[int, str]]:
 
 
 def _wake(number: int, link: str, world_size: int) -> None:
-    """Connect to a listening socket of gloo's as its peers would, and hang up.
+    """Connect to a listening socket of gloo as its peers would, and hang up.
 
-    Gloo waits for a peer that does not connect five times as long as an exchange may take (`Pair::waitUntilConnected`
-    in gloo/transport/tcp/pair.cc: `timeout_ * 5`), and such a wait has no connection that could be shut. A peer's first
-    8 bytes are the number of its connection, counted from 0 in each group; tests/elastic/test_worker.py proves that.
+    For a peer that does not connect, gloo waits five times as long as an exchange may take (`Pair::waitUntilConnected`
+    in gloo/transport/tcp/pair.cc: `timeout_ * 5`), and such a wait has no connection that could be shut down. A peer's
+    first 8 bytes are the number of its connection, counted from 0 in each group; tests/elastic/test_worker.py proves
+    that.
     """
     with contextlib.suppress(OSError):
         if os.readlink(f"/proc/self/fd/{number}") != link:  # noqa: PTH115

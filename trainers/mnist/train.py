@@ -6,22 +6,22 @@ One process:
 Two processes on this machine:
     $ torchrun --nproc-per-node 2 mnist/train.py --data DIR --epochs 2
 
-Two machines by hand; 10.0.0.4 is that of rank 0:
+Two machines by hand; 10.0.0.4 is the address of rank 0:
     $ python mnist/train.py --data DIR --world-size 2 --rank 0 --dist-url tcp://10.0.0.4:23456
     $ python mnist/train.py --data DIR --world-size 2 --rank 1 --dist-url tcp://10.0.0.4:23456
 
 Two nodes of Azure ML, which sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT:
     $ az ml job create --file mnist/job.yaml
 
-All of them run the same lines. The batch size is that of all processes together, every process draws the same
-order from the seed and takes its share of each batch, and the gradient is the mean over the whole batch. So the
-number of processes changes the speed and nothing else.
+All of them run the same code. The batch size is the total over all processes, every process draws the same order from
+the seed and takes its share of each batch, and the gradient is the mean over the whole batch. So the number of
+processes changes only the speed.
 
-With --checkpoint-dir a training that was stopped or killed goes on where its newest checkpoint was made, with as many
-processes as there are then; no image of an epoch is left out or seen twice.
+With --checkpoint-dir a stopped or killed training continues from its newest checkpoint, with any number of processes;
+no image of an epoch is left out or seen twice.
 
 Exit codes: 0 done, 1 failed, 2 bad arguments or bad data, 130 Ctrl-C, 143 stopped by SIGTERM. The last line of each
-process says which, and why.
+process states the reason.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def batches(t: Training, images: Images) -> Iterator[Batch]:
     loader: DataLoader[Any] = DataLoader(images, None, sampler=shares, num_workers=t.settings.workers)  # type: ignore[arg-type]
     asked = time.perf_counter()
     for start, whole, (pixels, labels) in zip(starts, wholes, loader, strict=True):
-        # Digits have an empty border, so what rolls out on one side and in on the other is background.
+        # Digits have an empty border, so only background rolls out on one side and in on the other.
         shift = torch.randint(-1, 2, (2,), generator=checkpoint.dice(seed, epoch, start)).tolist()
         pixels = t.settings.speed.images(normalise(pixels.to(t.device).roll(shift, dims=(2, 3)), *t.scale))
         labels = labels.to(t.device)
@@ -170,8 +170,8 @@ def train_epoch(t: Training, images: Images) -> None:
             logits = t.model(batch.pixels)
         logits = logits.float()
         loss = F.cross_entropy(logits, batch.labels, reduction="sum")
-        # DDP takes the mean of the processes' gradients. Scaled like this it is the mean over the whole batch,
-        # even where the shares differ in size.
+        # DDP takes the mean of the processes' gradients. With this factor, the result is the mean over the whole batch,
+        # even if the shares differ in size.
         (loss * t.place.world_size / batch.whole).backward()  # type: ignore[no-untyped-call]
         t.optimizer.step()
         t.optimizer.zero_grad()
@@ -200,12 +200,13 @@ def train_epoch(t: Training, images: Images) -> None:
             sums, waited, since, steps_since = torch.zeros(4, device=t.device), 0.0, time.perf_counter(), 0
         if (
             t.checkpoints.due(t.position.step, t.stop) and number < t.epoch_steps
-        ):  # after the last step comes the test first
+        ):  # after the last step, the test comes first
             t.save()
 
 
 def evaluate(t: Training, images: Images) -> tuple[float, float, float]:
-    """Mean loss, Prec@1 and Prec@5 (shares) over all images. Each is counted once, whatever the world size."""
+    """Return mean loss, Prec@1 and Prec@5 (shares) over all images. Each image is counted once, whatever the world
+    size."""
     sums = torch.zeros(4, device=t.device)
     mine = torch.arange(len(images))[t.place.rank :: t.place.world_size]
     size = t.settings.test_batch_size
@@ -242,7 +243,7 @@ def fit(t: Training, train_set: Images, test_set: Images) -> float:
         first = measure(t, test_set)
         t.position.epoch, t.position.samples = t.position.epoch + 1, 0
         t.save()
-    return evaluate(t, test_set)[1] if first is None else first  # None: the checkpoint was that of the end
+    return evaluate(t, test_set)[1] if first is None else first  # None: the checkpoint was made at the end
 
 
 def measure(t: Training, test_set: Images) -> float:

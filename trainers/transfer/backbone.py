@@ -17,10 +17,10 @@ from torch import Tensor, nn
 from torchvision.models import get_model, get_model_weights
 from transfer.images import View
 
-# googlenet and inception_v3 train with further outputs, and maxvit_t takes one size of image alone.
+# googlenet and inception_v3 train with additional outputs, and maxvit_t supports only one image size.
 UNFIT = {"googlenet", "inception_v3", "maxvit_t"}
 BACKBONES = [name for name in torchvision.models.list_models(module=torchvision.models) if name not in UNFIT]
-FETCH_SECONDS = 60  # of silence; without a limit, a network that drops packets holds a job for minutes
+FETCH_SECONDS = 60  # of silence; without a limit, a network that drops packets blocks a job for minutes
 
 
 def view_for(name: str, size: int | None) -> View:
@@ -46,10 +46,10 @@ def head(net: nn.Module) -> tuple[str, nn.Module]:
 
 
 def load(net: nn.Module, name: str, source: str) -> None:
-    """Load all but the head of `net` from `source`: `imagenet` (torchvision's best), or a file.
+    """Load all but the head of `net` from `source`: `imagenet` (torchvision's best weights), or a file.
 
-    A file holds a state_dict (.pt, .pth; only tensors are unpickled) or is a .safetensors, of any number of classes.
-    Raises DataError if it cannot be read or fetched, or is not of this backbone.
+    A file holds a state_dict (.pt, .pth; only tensors are unpickled) or is a .safetensors file, for any number of
+    classes. Raises DataError if the file cannot be read or downloaded, or does not belong to this backbone.
     """
     given = _fetch(name) if source == "imagenet" else _read(Path(source))
     skip = f"{head(net)[0]}."
@@ -70,7 +70,7 @@ def _fetch(name: str) -> dict[str, Tensor]:
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(FETCH_SECONDS)
     try:
-        # By way of the model, which renames what files of old versions (densenet) name otherwise.
+        # Through the model, which renames entries of old files (densenet).
         return dict(get_model(name, weights=weights, progress=False).state_dict())
     except (URLError, TimeoutError, ConnectionError) as error:
         cache = Path(torch.hub.get_dir(), "checkpoints")

@@ -16,7 +16,7 @@ from data_checks.image_folder import UNREAD, Paths, arrange, too_many_broken
 from files import DataError
 from transfer.images import Broken, Sample, decode
 
-CHECKED_AT_ONCE = 1000  # images per process between two looks at whether to stop
+CHECKED_AT_ONCE = 1000  # images per process between two checks whether to stop
 NAMED_IN_LOG = 20  # skipped files
 
 
@@ -53,7 +53,7 @@ def check(found: Folder, side: int, threads: int, place: dist.Place, stop: dist.
     """Decode the images, each in one of the processes, and return the broken images with their reasons in every
     process.
 
-    `side` is that of `decode`.
+    `side` is the parameter of `decode`.
     """
     everything = found.train + found.val
     broken: dict[str, str] = {}
@@ -61,7 +61,7 @@ def check(found: Folder, side: int, threads: int, place: dist.Place, stop: dist.
         stop.check(0)
         mine = everything[start : start + CHECKED_AT_ONCE * place.world_size][place.rank :: place.world_size]
         reasons = _broken(mine, side, threads)
-        # By relative path: each process unpacks an archive into a folder of its own.
+        # By relative path, because each process unpacks an archive into its own folder.
         broken |= {str(path.relative_to(found.root)): why for path, why in reasons.items()}
     parts: list[dict[str, str]] = [{}] * place.world_size
     c10d.all_gather_object(parts, broken)
@@ -86,7 +86,7 @@ def _broken(samples: Sequence[Sample], side: int, threads: int) -> dict[Path, st
 def without(found: Folder, broken: dict[Path, str], max_broken: float) -> Folder:
     """Return `found` without its `broken` images, which are added to the skipped files.
 
-    Raises DataError if more than the share `max_broken` is broken, or all of a class.
+    Raises DataError if more than the share `max_broken` is broken, or if all images of a class are broken.
     """
     count = len(found.train) + len(found.val)
     if too_many_broken(len(broken), count, max_broken):
@@ -104,7 +104,8 @@ def without(found: Folder, broken: dict[Path, str], max_broken: float) -> Folder
 
 
 def split(found: Folder, share: float, seed: int) -> Folder:
-    """Move `share` of each class, at least one image, from train to val. Raises DataError for a class of one image."""
+    """Move `share` of each class, at least one image, from train to val. Raises DataError for a class with only one
+    image."""
     dice = torch.Generator().manual_seed(seed)
     train: list[Sample] = []
     val: list[Sample] = []

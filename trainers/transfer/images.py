@@ -44,7 +44,7 @@ def decode(path: Path, side: int) -> Tensor:
             return pixels
     except Image.UnidentifiedImageError:
         raise Broken("not an image of any kind that Pillow reads") from None
-    # Pillow's readers raise many kinds of errors on broken files. One with a number is of the system, not of the image.
+    # Pillow's readers raise many kinds of errors on broken files. An error with an errno comes from the system instead.
     except Exception as error:
         if isinstance(error, MemoryError) or getattr(error, "errno", None) is not None:
             raise
@@ -73,7 +73,8 @@ class View:
     def crop(self, pixels: Tensor) -> Tensor:
         """Return the middle of the image, for testing: uint8 (3, H, W) to (3, size, size).
 
-        Cropped, then resized: the same picture, and no huge one in between where an image is a thin strip.
+        The image is cropped first, then resized. The result is the same, and a thin strip never becomes a huge image in
+        between.
         """
         side = max(1, round(min(pixels.shape[1:]) * self.size / self.resize))
         resized: Tensor = F.resize(F.center_crop(pixels, [side]), [self.size, self.size], antialias=True)

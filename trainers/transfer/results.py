@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from transfer.images import Sample, View, decode
 
 GRID = 16
-NAMED_CLASSES = 40  # beyond that, the names beside the confusion matrix run into each other
-COUNTED_CLASSES = 15  # and beyond that, the numbers within
+NAMED_CLASSES = 40  # with more classes, the names beside the confusion matrix overlap
+COUNTED_CLASSES = 15  # with more classes, the numbers within overlap
 
 
 class Exported(nn.Module):
@@ -51,7 +51,7 @@ def export(net: nn.Module, view: View, folder: Path) -> float:
     `net` must be on the CPU and in eval mode. Raises ValueError, and writes nothing, if the difference is not rounding.
     """
     model = Exported(net, view).eval()
-    # 2 images, since 0 and 1 are taken as fixed sizes (https://docs.pytorch.org/docs/stable/export.html).
+    # 2 images, because 0 and 1 count as fixed sizes (https://docs.pytorch.org/docs/stable/export.html).
     example = torch.rand(2, 3, view.size, view.size, generator=torch.Generator().manual_seed(0))
     program = torch.export.export(model, (example,), dynamic_shapes={"pixels": {0: torch.export.Dim.DYNAMIC}})
     with files.replacing(folder / "model.pt2") as path:

@@ -1,9 +1,9 @@
-"""Teach a network that knows ImageNet to tell your own classes of images apart, as ants from bees.
+"""Teach a network pretrained on ImageNet to distinguish your own classes of images, for example ants and bees.
 
 One process:
     $ python transfer/train.py --input-dir DIR --output-dir OUT --epochs 25
 
-Without a network to fetch ImageNet's weights from, give a file with them, or start from chance:
+Without network access to ImageNet's weights, give a file with weights, or start from random weights:
     $ python transfer/train.py --input-dir DIR --output-dir OUT --weights resnet18-f37072fd.pth
     $ python transfer/train.py --input-dir DIR --output-dir OUT --weights none
 
@@ -16,13 +16,14 @@ Two processes on this machine:
 Two nodes of Azure ML, which sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT:
     $ az ml job create --file transfer/job.yaml
 
-DIR holds train/CLASS/*.jpg and val/CLASS/*.jpg, or CLASS/*.jpg alone, or is an archive of that. The batch size is that
-of all processes together. Every process draws the same order from the seed and takes its share of each batch, what
-chance does to an image depends on seed, epoch and image alone, and the gradient is the mean over the whole batch. So
-the number of processes changes the speed, and in fine-tuning what batch normalisation sees: the share of a process.
+DIR holds train/CLASS/*.jpg and val/CLASS/*.jpg, or CLASS/*.jpg alone, or is an archive of these. The batch size is the
+total over all processes. Every process draws the same order from the seed and takes its share of each batch. The
+augmentation of an image depends on seed, epoch and image alone, and the gradient is the mean over the whole batch. So
+the number of processes changes only the speed, and in fine-tuning the input of batch normalisation, which is one
+process's share.
 
 Exit codes: 0 done, 1 failed, 2 bad arguments or bad data, 130 Ctrl-C, 143 stopped by SIGTERM. The last line of each
-process says which, and why.
+process states the reason.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def batches(t: Training, data: images.ClassImages, wholes: list[list[int]]) -> I
     )
     asked = time.perf_counter()
     for whole, (pixels, labels) in zip(wholes, loader, strict=True):
-        # Bytes go to the device, a quarter of the floats that they become there.
+        # Bytes are sent to the device; as floats they would be four times as large.
         pixels = t.settings.speed.images(t.view.normalise(pixels.to(t.device, non_blocking=on_gpu)))
         yield Batch(pixels, labels.to(t.device), len(whole), time.perf_counter() - asked)
         asked = time.perf_counter()
@@ -148,13 +149,13 @@ def train_epoch(t: Training) -> None:
     for batch in batches(t, images.ClassImages(t.data.train, t.view, chance), epoch_batches(t)):
         t.stop.check(t.position.step)
 
-        # One image alone, or none, has no statistics: possible where a batch has less than two for each process.
+        # Fewer than two images have no statistics; this happens if a batch has fewer than two images per process.
         backbone.set_training(t.net, s.tune, s.freeze_batch_norm or len(batch.labels) < 2)
         with t.settings.speed.autocast(t.device):
             logits = t.model(batch.pixels)
             loss = F.cross_entropy(logits.float(), batch.labels, reduction="sum")
-        # DDP takes the mean of the processes' gradients. Scaled like this it is the mean over the whole batch,
-        # even where the shares differ in size.
+        # DDP takes the mean of the processes' gradients. With this factor, the result is the mean over the whole batch,
+        # even if the shares differ in size.
         (loss * t.place.world_size / batch.whole).backward()  # type: ignore[no-untyped-call]
         t.optimizer.step()
         t.optimizer.zero_grad()
@@ -172,7 +173,7 @@ def train_epoch(t: Training) -> None:
 
 
 def report(t: Training, number: int, tally: Tally) -> None:
-    """Write the row of a step, the epoch's `number`-th, and a line to the log."""
+    """Write the metrics row of a step, the epoch's `number`-th, and a line to the log."""
     count, loss_sum, right_sum = dist.all_sum(tally.sums).tolist()
     seconds = time.perf_counter() - tally.since
     tally.times.add(seconds / tally.steps, tally.steps)
@@ -201,7 +202,7 @@ def evaluate(t: Training) -> Tested:
     with torch.inference_mode(), t.settings.speed.autocast(t.device):
         for batch in batches(t, images.ClassImages(t.data.val, t.view), wholes):
             t.stop.check(t.position.step)
-            # Not through DDP, which would wait for processes that have one batch less.
+            # Not through DDP, which would wait for processes with one batch less.
             logits = t.net(batch.pixels).float()
             loss += F.cross_entropy(logits, batch.labels, reduction="sum")
             counts += torch.bincount(batch.labels * classes + logits.argmax(1), minlength=classes * classes)
@@ -252,9 +253,8 @@ def rate(step: int, steps: int) -> float:
 def usable(
     data: Folder, side: int, settings: Settings, place: dist.Place, stop: dist.StopRequest
 ) -> tuple[Folder, str]:
-    """Return the data set without broken images. Without a val folder, the seed draws the validation images; the text
-    then says so.
-    """
+    """Return the data set without broken images. Without a val folder, the seed draws the validation images, and
+    the returned text says so."""
     broken = folder.check(data, side, settings.workers or torch.get_num_threads(), place, stop)
     data = folder.without(data, broken, settings.max_broken)
     if data.val:
