@@ -97,9 +97,9 @@ def test_what_matters_stays_and_is_counted(world: World) -> None:
 
 
 def test_what_nobody_else_sends_again_is_tried_for_a_day(world: World) -> None:
-    """An announcement, a notice, a delivery and a challenge go back to their queues while they are news; then they
-    clear themselves, but for a delivery or challenge that is still to be made, and everything ends where it was done.
-    """
+    """An announcement, a notice, a delivery and a challenge return to their queues for a day; each ends where it
+    was already done. Afterwards the messages are removed, except a delivery or a challenge that is still to be
+    made."""
     world.complete("1.bin")
     run = world.only_run().name
     world.job_goes(run, "Completed")

@@ -1,4 +1,4 @@
-"""Ends the process with a segmentation fault in msgspec 0.22, for a report upstream; or not, by our guard.
+"""Reproduce a segmentation fault in msgspec 0.22 for a report upstream, or show that our guard prevents the fault.
 
     python tests/shared/kernel/msgspec_race.py --unguarded --class struct --first schema --then convert
 
@@ -21,7 +21,7 @@ inside, asked, about = threading.Event(), threading.Event(), threading.Event()
 
 
 def slow() -> type:
-    """The type of a field: the first thread waits here while the second one converts."""
+    """Return the type of a field; the first thread waits here while the second one converts."""
     inside.set()
     asked.wait(30)
     return int
