@@ -133,7 +133,8 @@ def test_microsofts_sdk_reads_what_is_written(keys: dict[str, Any]) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Return the sweep with one of the schema's two forms of random sampling."""
+    """Normalize a document: whole numbers as floats, no nulls, and one form of random sampling, of which the schema
+    has two."""
     if value in ("random", {"type": "random"}):
         return "random"
     if isinstance(value, dict):
