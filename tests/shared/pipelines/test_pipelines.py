@@ -309,7 +309,7 @@ def test_in_azure_the_registry_itself_is_asked() -> None:
 
 
 def test_a_registrys_component_is_looked_up_before_a_run_exists() -> None:
-    """A workspace that can check reports the missing component of each step; Azure ML reports its own."""
+    """A workspace that can check reports each step's missing component, of a registry or of the workspace."""
     step = {"component": "azureml://registries/azureml/components/download_model/labels/latest"}
     pipeline = read_job({"type": "pipeline", "jobs": {"get": step, "use": {"component": "azureml:own:1"}}})
     assert form_of(pipeline).lacks(pipeline, WithoutComponents()) == [

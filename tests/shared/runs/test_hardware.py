@@ -1,4 +1,4 @@
-"""What a run trained with: its GPUs, driver and CUDA, as the trainer told of its node."""
+"""The hardware of a run: its GPUs, driver and CUDA, as the trainer reported its node."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def world(tmp_path: Path) -> World:
     ],
 )
 def test_the_hardware_is_one_line(facts: dict[str, Any], words: str) -> None:
-    """GPUs with driver and CUDA, else the processor; a GPU that was not used is told."""
+    """The line has the GPUs with driver and CUDA, else the processor; an unused GPU is mentioned."""
     assert hardware(facts) == words
 
 
 def test_the_archived_run_says_what_it_trained_with(world: World) -> None:
-    """The record and the manifest of an archived run have the line that follows from its node's file."""
+    """The record and the manifest of an archived run have the line made from its node's file."""
     run = trained(world)
     folder = run.archive.output.partition("/")[2]
     facts, manifest = (
