@@ -45,7 +45,8 @@ class _Job:
 
 
 class FakeJobs:
-    """`jobs` in order of submission; `set` is Azure ML's side. A compute that isn't among `clusters` is refused."""
+    """Azure ML's jobs. `jobs` is in order of submission; `set` is Azure ML's side. A compute outside `clusters` is
+    refused."""
 
     PAGE = 100  # jobs in a page of `live_page`
 
@@ -80,7 +81,7 @@ class FakeJobs:
         job.raw, job.error = raw, error
 
     def set_step(self, name: str, step: str, raw: str, error: str = "") -> None:
-        """Put a step of a pipeline into a state; it begins by that."""
+        """Put a step of a pipeline into a state; the first state other than Queued sets the step's begin."""
         before, now = self.steps.setdefault(name, {}).get(step), self.clock()
         state = _RAW_STATES[raw]
         began = before.began if before and before.began else now if raw != "Queued" else None

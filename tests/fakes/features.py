@@ -1,4 +1,4 @@
-"""What tests have for single features: a module with the feature's name in a package of the tests."""
+"""The tests' additions for single features: a module with the feature's name in a package of the tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shared.features import FEATURES
 
 
 def of_features(package: str) -> list[ModuleType]:
-    """The modules of this package that have the name of a feature, in the order of FEATURES."""
+    """Return this package's modules that have the name of a feature, in the order of FEATURES."""
     names = [feature.replace("shared", package, 1) for feature in FEATURES]
     return [import_module(name) for name in names if find_spec(name)]
 

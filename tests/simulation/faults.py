@@ -1,4 +1,4 @@
-"""The faults of a schedule, drawn once for each, so that some have one kind of fault only and others all."""
+"""The faults of a schedule, drawn once per schedule: some have one kind of fault only, and others all."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ SLOW_AT = (  # the steps that others must not get around
 
 @dataclass
 class Faults:
-    """Probabilities a call (crash to lost_answer), a message or event (duplicate to poison_soon), or a step (the rest).
+    """Probabilities per call (crash to lost_answer), per message or event (duplicate to poison_soon), or per step (the
+    rest).
 
-    `crash`: the process dies before, after or half-way through the call. `refuse`: throttled, no effect.
-    `lost_answer`: the call took effect, and its caller is told that it failed.
+    `crash`: the process dies before, after or half-way through the call. `refuse`: throttled, no effect. `lost_answer`:
+    the call took effect, and its caller gets an error.
     """
 
     crash: float = 0.0
@@ -63,7 +64,7 @@ class Faults:
         )
 
     def heal(self) -> None:
-        """End all faults. Wrong clocks and stale lists stay, since nobody repairs them."""
+        """End all faults. Wrong clocks and stale lists stay, since nothing repairs them."""
         self.crash = self.refuse = self.lost_answer = self.duplicate = self.lose = self.lapse = 0.0
         self.stall = self.outage = 0.0
         self.only = ()
@@ -71,7 +72,7 @@ class Faults:
         self.down = set()
 
     def word(self, random: Random, port: str) -> str:
-        """The fate of one call: "", "refuse", "lost_answer", or "before", "half", "after" for a crash."""
+        """Return the fate of one call: "", "refuse", "lost_answer", or "before", "half", "after" for a crash."""
         if self.only and port not in self.only:
             return ""
         if port in self.down:

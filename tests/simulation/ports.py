@@ -1,4 +1,5 @@
-"""A wrapper around each fake: it switches handlers around every call, makes the faults, and reports to the oracle.
+"""A wrapper around each fake: it switches handlers around every call, injects the faults, and reports to the
+oracle.
 
 The fakes stay those of the contract suites. `SimulatedJobs` only adds what Azure ML takes time for.
 """
@@ -67,11 +68,11 @@ class SimulatedJobs(FakeJobs):
                 yield JobStatus(name, _RAW_STATES[raws[-1]], raws[-1])
 
     def time_out(self, job: JobSpec) -> None:
-        """A submission whose caller waits in vain, and that is carried out later."""
+        """Let a submission time out for its caller, and carry it out later."""
         self.under_way.append(job)
 
     def carry_out_late(self) -> list[str]:
-        """Carry out the requests that are under way, and return the new jobs."""
+        """Carry out the pending requests, and return the new jobs."""
         late, self.under_way = self.under_way, []
         names = []
         for job in late:
@@ -89,7 +90,7 @@ class SimulatedJobs(FakeJobs):
 
 
 class StrangeDrops(FakeDrops):
-    """Drops that no process has seen before, and that a concurrent call may have added."""
+    """Drops that this process has not seen before, and that a concurrent call may have added."""
 
     def __init__(self, random: Random) -> None:
         super().__init__()
@@ -106,7 +107,7 @@ class StrangeDrops(FakeDrops):
 
 
 class RememberedRuns(FakeRuns):
-    """Runs of which `recent` gives any version that was the row's at some moment of the last seconds."""
+    """Runs whose `recent` returns any version that the row had within the last seconds."""
 
     SECONDS = timedelta(seconds=10)
 
@@ -129,7 +130,7 @@ class RememberedRuns(FakeRuns):
 
 
 class PagedBlobs:
-    """FakeBlobs whose listings are read a page of one blob at a time: what changes meanwhile is seen in part."""
+    """FakeBlobs whose listings are read in pages of one blob, so that a listing sees concurrent changes in part."""
 
     def __init__(self, blobs: FakeBlobs) -> None:
         self._blobs = blobs
@@ -148,7 +149,7 @@ class PagedBlobs:
 
 
 class Port:
-    """`target` as an invocation sees it. `simulation` has the scheduler, the faults, the trace and the oracle."""
+    """The `target` that an invocation sees. `simulation` has the scheduler, the faults, the trace and the oracle."""
 
     def __init__(self, name: str, target: Any, simulation: Any) -> None:
         self._name, self._target, self._simulation = name, target, simulation
