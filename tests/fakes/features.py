@@ -15,5 +15,5 @@ def of_features(package: str) -> list[ModuleType]:
     return [import_module(name) for name in names if find_spec(name)]
 
 
-# The files about its data that an archive has; a feature writes the card
+# An archive's files about the run's data; a feature writes the card
 DATA_FILES = ["data.card.json", "data.json.gz"] if "shared.data_checks" in FEATURES else ["data.json.gz"]

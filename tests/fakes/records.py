@@ -42,7 +42,7 @@ class FakeDrops:
         self.kept: dict[tuple[DropKey, int], Generation] = {}
         self.loose_taken: set[DropKey] = set()
         self._taking = threading.Lock()
-        self.closings: list[tuple[str, datetime, int]] = []  # route, when, and how many files more
+        self.closings: list[tuple[str, datetime, int]] = []  # route, time, and number of additional files
         self._etags = Etags()
 
     def get(self, key: DropKey) -> Stored[Drop] | None:
@@ -138,7 +138,7 @@ class FakeRuns:
     def __init__(self) -> None:
         self.names: dict[str, datetime] = {}
         self.rows: dict[str, Stored[Run]] = {}
-        self.hour_rows: dict[str, tuple[str, datetime | None]] = {}  # etag, and when it was looked at
+        self.hour_rows: dict[str, tuple[str, datetime | None]] = {}  # etag, and time of the check
         self._claims: dict[str, str] = {}
         self._etags = Etags()
 

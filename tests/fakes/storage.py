@@ -142,8 +142,8 @@ class FakeBlobs:
     def __init__(self, clock: Callable[[], datetime] | None = None) -> None:
         self.clock = clock or Clock()
         self.containers: dict[str, dict[str, _Content]] = {}
-        self.copied: list[str] = []  # the destinations of the copies that were really made
-        self.page = 5000  # blobs of a page at most
+        self.copied: list[str] = []  # the destinations of the copies that were actually made
+        self.page = 5000  # most blobs in a page
         self._etags = Etags()
 
     def put(self, container: str, name: str, data: bytes = b"", md5: bool = True) -> Blob:

@@ -76,10 +76,10 @@ def trainers_folder(tmp: Path) -> Path:
 
 
 PERIOD = 300  # seconds between two runs of a timer, as functions/ sets them
-# Of the timers, from the end of the faults until everything has come to its end. The first may come too early: a run
-# younger than looks.PATIENCE is left to its message, an hour that was just claimed to whoever claimed it, who may be
-# dead. The second sees all. The third ends what the second found: members whose GRACE is over, a message whose process
-# died at the last moment, which is visible again after ten minutes.
+# Periods of the timers from the end of the faults until all work is finished. The first may come too early: a run
+# younger than looks.PATIENCE is left to its message, and an hour that was just claimed to its claimer, which may be
+# dead. The second reads everything. The third finishes the rest: members whose GRACE is over, and a message whose
+# process died at the last moment, which is visible again after ten minutes.
 PERIODS = 3
 
 
@@ -95,10 +95,10 @@ class World:
         self.jobs, self.events = FakeJobs(clock=self.clock), FakeEvents()
         self.notices, self.sender, self.schedules = FakeNotices(), FakeSender(), FakeSchedules()
         self.removals = FakeRemovals()
-        self.journals: dict[str, Any] = {}  # what the features' own stores hold
+        self.journals: dict[str, Any] = {}  # the content of the features' own stores
         self.models, self.signer, self.registry = FakeModels(), FakeSigner(), FakeRegistry()
         self.clusters = FakeClusters([Cluster("cpu-cluster", 1, 4, 120)])
-        self.goes_on = False  # whether what follows an upload is done at once, as the app's triggers do it
+        self.goes_on = False  # whether an upload is handled at once, as the app's triggers do
         self.in_flight: list[dict[str, Any]] = []  # events that Event Grid has not delivered yet
         tokens = itertools.count(1)
         self.system = System(
@@ -233,7 +233,7 @@ class World:
             self.reconcile()
             self.run_until_idle()
 
-    # looking at the end
+    # checks at the end
 
     def unsettled(self) -> list[str]:
         """Return the names of the runs that are not archived yet."""

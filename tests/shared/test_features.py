@@ -18,19 +18,21 @@ from shared.runs.model import Run
 from tests.gate.scripts import load
 from tests.house.test_layers import ROOT, imports, module, within
 
-WORKS_WITH_EVERY_FEATURE = (  # tests of what features add to
+WORKS_WITH_EVERY_FEATURE = (  # tests of modules that features extend
     "tests/contract/test_runs_contract.py",
     "tests/shared/runs/test_intake.py",
     "tests/shared/runs/test_preempted_jobs.py",
     "tests/shared/drops/test_sealing.py",
 )
 OF_FEATURES = ("tests/shared/elastic", "tests/shared/pipelines", "tests/shared/sweeps/test_swept_drops.py")
-FAST = ("-k", "not tables and not dies and not crash and not new_row")  # the last would start a storage emulator
-TOGETHER = tuple(FEATURES[first::3] for first in range(3))  # a third of the features each; alone each night
+FAST = ("-k", "not tables and not dies and not crash and not new_row")  # the last group would start a storage emulator
+TOGETHER = tuple(
+    FEATURES[first::3] for first in range(3)
+)  # a third of the features each; each feature alone every night
 SCHEDULES = ("-m", "benchmarks.schedules", "--seed", "0", "--seconds", "1")
-WITHOUT = os.environ.get("TRAINYARD_WITHOUT", "")  # a feature, or all: minutes for each, so only the night has time
+WITHOUT = os.environ.get("TRAINYARD_WITHOUT", "")  # a feature, or all; each takes minutes, so only at night
 ALL = ("tests/contract", "tests/functions", "tests/shared")
-TABLES_OF_ALL = (  # have a line for each message, kind of run or queue of every feature
+TABLES_OF_ALL = (  # these list every feature's messages, kinds of runs or queues
     "tests/shared/test_features.py",
     "tests/shared/test_function_time.py",
     "tests/shared/test_messages.py",
@@ -43,7 +45,7 @@ TABLES_OF_ALL = (  # have a line for each message, kind of run or queue of every
 def test_nobody_else_names_a_feature(feature: str) -> None:
     """Outside its folder, only a feature's adapters and other features' additions to it import it; other code uses
     the declarations."""
-    additions = {f"{other}.{feature.rpartition('.')[2]}" for other in FEATURES}  # what other features add to it
+    additions = {f"{other}.{feature.rpartition('.')[2]}" for other in FEATURES}  # other features' additions to it
     allowed = {feature, feature.replace("shared", "shared.adapters", 1), *additions}
     files = [path for folder in ("shared", "functions") for path in (ROOT / folder).rglob("*.py")]
     strangers = {

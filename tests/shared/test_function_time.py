@@ -41,9 +41,9 @@ HOURS, MINUTES, SECONDS = map(int, json.loads((ROOT / "host.json").read_text())[
 LIMIT = timedelta(hours=HOURS, minutes=MINUTES, seconds=SECONDS) / 2
 FILES = 600
 RUNS = 200
-MANY = 100  # blobs after which a listing may go on in another message
-CALL = 0.2  # seconds of any call
-ITEM = 0.3  # of each thing that a call gives one after the other, as a listing of a very large folder would in sum
+MANY = 100  # blobs after which a listing may continue in another message
+CALL = 0.2  # seconds per call
+ITEM = 0.3  # seconds per item that a call yields, which add up to the listing of a very large folder
 SLOW = (
     "drops",
     "runs",
@@ -87,7 +87,7 @@ class Slow:
     def copy(self, copies: Any, *rest: Any) -> Iterator[Any]:
         made = len(self._port.copied)
         for blob in self._port.copy(copies, *rest):
-            self._clock.advance(len(self._port.copied) - made)  # what is there already takes no time
+            self._clock.advance(len(self._port.copied) - made)  # an existing copy takes no time
             made = len(self._port.copied)
             yield blob
 
@@ -272,7 +272,7 @@ def test_no_message_takes_long(
     monkeypatch.setattr("shared.runs.content.MANY", MANY)
     monkeypatch.setattr(
         "shared.data_checks.at_sealing.MOST_LISTED", MANY
-    )  # as in the app: no more than are listed at once
+    )  # as in the app: at most the number of one listing
     world = World(trainers_folder(tmp_path))
     done = scenario(world)
     handled, longest = set[str](), dict[str, timedelta]()
@@ -315,7 +315,10 @@ def test_a_removal_that_takes_several_messages_counts_all(tmp_path: Path) -> Non
     (removal,) = world.removals.newest()
     assert messages >= 2
     assert removal.files >= 2 * FILES
-    assert world.archived(world.only_run()) <= {"data.json.gz", "data.card.json"}  # they stay as long as the drop
+    assert world.archived(world.only_run()) <= {
+        "data.json.gz",
+        "data.card.json",
+    }  # these files stay as long as the drop
 
 
 def test_a_drop_that_takes_several_messages_makes_the_same_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -324,7 +327,7 @@ def test_a_drop_that_takes_several_messages_makes_the_same_run(tmp_path: Path, m
     monkeypatch.setattr("shared.runs.content.MANY", MANY)
     monkeypatch.setattr(
         "shared.data_checks.at_sealing.MOST_LISTED", MANY
-    )  # as in the app: no more than are listed at once
+    )  # as in the app: at most the number of one listing
     world, messages = World(trainers_folder(tmp_path)), 0
     done = a_drop_of_many_files(world)
     whole = survey(KEY, world.blobs.list(Place("drops", KEY.prefix())))
@@ -352,7 +355,7 @@ def test_a_marker_is_no_content_wherever_a_listing_is_cut(blobs: int, monkeypatc
     monkeypatch.setattr("shared.runs.content.MANY", MANY)
     monkeypatch.setattr(
         "shared.data_checks.at_sealing.MOST_LISTED", MANY
-    )  # as in the app: no more than are listed at once
+    )  # as in the app: at most the number of one listing
     files = [Blob(f"mnist/a/{number:04}", "e", number, "m") for number in range(blobs)]
     marked = survey(KEY, [Blob("mnist/a/+", "e", 1, "m"), Blob("mnist/a/_SUCCESS", "e", 0), *files])
     plain = survey(KEY, [Blob("mnist/a/+", "e", 1, "m"), *files])

@@ -237,7 +237,7 @@ def test_archiving_has_an_end(world: World) -> None:
         world.clock.advance(6 * 3600)
         while world.queues.visible("background"):
             world.handle("background")
-        world.queues.messages.pop("background", None)  # it failed five times
+        world.queues.messages.pop("background", None)  # the message failed five times
         world.reconcile()
     run = world.runs.get(name).value
     assert run.archiving.gave_up_at is not None

@@ -23,7 +23,7 @@ from tests.fakes.world import World, trainers_folder
 
 KINDS = [kind for kinds in by_queue().values() for kind in kinds]
 AT = "2026-01-02T03:04:05.000006+00:00"
-# Each message as the version of 27 November 2026 wrote it, beside the name of its kind, and the queue it was in.
+# Each message as the version of 27 November 2026 wrote it, with the name of its kind and its queue.
 BEFORE: dict[str, tuple[str, dict[str, Any]]] = {
     "CheckDrop": ("drop-checks", {"route": "r", "name": "n", "token": "t", "last": False}),
     "SubmitRun": ("submissions", {"run": "r"}),
@@ -160,7 +160,7 @@ def test_messages_left_in_old_queues_are_handled(tmp_path: Path) -> None:
     for queue, message in zip(("announcements", "announcements-poison"), left, strict=False):
         world.queues.put(queue, encode(message))
     world.reconcile()
-    world.queues.put("announcements", encode(left[2]))  # as one that was hidden
+    world.queues.put("announcements", encode(left[2]))  # a message that was hidden
     for _ in range(ROUNDS_FOR_ALL):
         world.reconcile()
     world.run_until_idle()

@@ -112,7 +112,7 @@ def test_deletions_alone_are_nothing_new() -> None:
         (None, "1", 0, OnUpload.OPEN),
         (OPEN, "1", 0, OnUpload.NOTHING),
         (OPEN, "_SUCCESS", 0, OnUpload.LOOK),
-        (replace(OPEN, newest=NOW), "_SUCCESS", 0, OnUpload.NOTHING),  # opened again, and looked at in 5 s
+        (replace(OPEN, newest=NOW), "_SUCCESS", 0, OnUpload.NOTHING),  # reopened, and checked in 5 s
         (replace(OPEN, newest=NOW), "_SUCCESS", -1, OnUpload.LOOK),
         (SEALED, "1", 1, OnUpload.NOTHING),
         (SEALED, "1", 0, OnUpload.OPEN),

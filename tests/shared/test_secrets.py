@@ -52,7 +52,7 @@ BATCH_AI: dict[str, Any] = {
     }
 }
 SPACE: dict[str, bool | int | float | str] = {"epochs": "2,3"}
-NEEDS_MORE = {  # operations whose answers come from elsewhere, or are files that are scanned below
+NEEDS_MORE = {  # operations whose answers have another source, or are files that are scanned below
     *("get_openapi", "read_artifact", "read_model_file", "compare_reproduction", "get_logs"),
 }
 

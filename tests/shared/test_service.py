@@ -263,7 +263,7 @@ def test_health_names_what_does_not_answer(world: World) -> None:
     """Health, which is public, is degraded when Azure ML does not answer, and shows only a code."""
     assert status.health(world.system)["status"] == "ok"
     world.jobs.down = True
-    assert status.health(world.system)["status"] == "ok"  # kept for ten seconds
+    assert status.health(world.system)["status"] == "ok"  # the answer is cached for ten seconds
     world.clock.advance(10)
 
     assert status.health(world.system)["checks"]["workspace"] == {"ok": False, "detail": "unavailable"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-SERVICES = {  # what fails together
+SERVICES = {  # the ports that fail together
     "tables": ("drops", "runs", "decisions", "samples", "leases", "models", "journals"),
     "blobs": ("blobs",),
     "queues": ("queues",),
@@ -14,7 +14,7 @@ SERVICES = {  # what fails together
 }
 
 
-SLOW_AT = (  # the steps that others must not get around
+SLOW_AT = (  # the steps that concurrent calls must not bypass
     ("drops", "replace"), ("drops", "replace"), ("runs", "update"), ("runs", "insert"), ("jobs", "submit"),
     ("jobs", "cancel"), ("queues", "send"), ("clusters", "scale"), ("decisions", "latest"), ("blobs", "write"),
     ("models", "write"),
@@ -35,12 +35,12 @@ class Faults:
     lost_answer: float = 0.0
     duplicate: float = 0.0
     lose: float = 0.0
-    lapse: float = 0.0  # a message is visible again while it is still handled
+    lapse: float = 0.0  # a message becomes visible again while it is being handled
     stall: float = 0.0  # time passes in the middle of everything
-    outage: float = 0.0  # of a whole service, for some time
+    outage: float = 0.0  # a whole service is away for some time
     stale_seconds: float = 0.0  # how old a list of jobs may be
     skew_seconds: float = 0.0  # the storage's clock minus ours
-    slow_at: tuple[str, str] | None = None  # port and method: who is about to call it may be overtaken by many
+    slow_at: tuple[str, str] | None = None  # port and method: its caller may be overtaken by many others
     only: tuple[str, ...] = ()  # the ports that have faults; all if there are none
     down: set[str] = field(default_factory=set)  # ports that don't answer now
 

@@ -28,7 +28,7 @@ class Host:
         self._simulation, self._workers = simulation, workers
         self._random, self._scheduler = simulation.random, simulation.scheduler
         self._world, self._oracle = simulation.world, simulation.oracle
-        self._tries: dict[int, tuple[Message, int]] = {}  # of messages that failed
+        self._tries: dict[int, tuple[Message, int]] = {}  # the failed messages, and how often each failed
         self.poison: dict[str, list[str]] = {}
 
     def _start(self, name: str, work: Callable[[], object], ended: Callable[[BaseException | None], None]) -> None:

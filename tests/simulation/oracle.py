@@ -34,12 +34,12 @@ class Oracle:
 
     def __init__(self, world: World, simulation: Any) -> None:
         self.world, self.simulation = world, simulation
-        self.opened: dict[DropKey, int] = {}  # open drops: the step since when
-        self.needed: dict[str, int] = {}  # runs: the step since when their cluster is needed
-        self.put: dict[str, int] = {}  # jobs: the step in which they were put
+        self.opened: dict[DropKey, int] = {}  # open drops: the step of their opening
+        self.needed: dict[str, int] = {}  # runs: the step since which they need their cluster
+        self.put: dict[str, int] = {}  # jobs: the step in which they were submitted
         self.trained: dict[tuple[str, str], str] = {}
         self.decisions = 0
-        self.overlapped: set[str] = set()  # ClusterAtZero that checks at the same time may have left out
+        self.overlapped: set[str] = set()  # ClusterAtZero that concurrent checks may have skipped
         self.checks = 0
         self.requested = Requested(world)
         self.rules = all_rules()
@@ -188,7 +188,7 @@ class Oracle:
         mine = [run for run in runs if run.asked.cluster == cluster]
         needs = [(f"run {run.name}", self.needed.get(run.name, now)) for run in mine if run.progress.state not in FINAL]
         over = {run.name for run in mine if run.progress.state in FINAL}
-        late = [job for job in self._live() if run_of_job(job) in over]  # put by a submission that began before the end
+        late = [job for job in self._live() if run_of_job(job) in over]  # from a submission that started before the end
         return [*drops, *needs, *((f"job {job}", self.put.get(job, now)) for job in late)]
 
     def _archived(self, run: Run) -> None:
@@ -219,7 +219,7 @@ class Oracle:
     def _jobs_of(self, run: str) -> list[str]:
         return [job for job in self.world.jobs.jobs if run_of_job(job) == run]
 
-    # --- when all has healed ---------------------------------------------------------------------------------------
+    # --- after the healing -----------------------------------------------------------------------------------------
 
     def unsettled(self) -> list[str]:
         """Return what is unfinished, in words. At the end it must be empty."""

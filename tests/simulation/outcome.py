@@ -72,4 +72,4 @@ def short(value: Any) -> str:
     if " at 0x" in repr(name):
         return type(name).__name__
     text = str(name if not isinstance(name, dict) else json.dumps(name))
-    return text if text.startswith("/") else text[:90]  # how long a path is depends on the folder of the test
+    return text if text.startswith("/") else text[:90]  # a path's length depends on the test's folder

@@ -29,10 +29,10 @@ from tests.fakes.storage import FakeBlobs
 
 NO_REQUEST = frozenset(
     {"problems", "is_new", "code_id", "environment_id", "read_url", "write_url", "create_url"}
-)  # methods that ask no service
+)  # methods that call no service
 CONDITIONAL = frozenset(
     {"insert", "replace", "delete", "update", "append_at"}
-)  # the SDK tries again, and meets its own write
+)  # the SDK retries, and finds its own write
 
 
 class SimulatedJobs(FakeJobs):
@@ -42,10 +42,10 @@ class SimulatedJobs(FakeJobs):
         super().__init__(clusters)
         self.clock, self.random, self.stale_seconds = clock, random, 0.0
         self.to_end: list[str] = []  # jobs that were told to end
-        self.after_end: set[str] = set()  # jobs that began after their run's end
-        self.under_way: list[JobSpec] = []  # requests without an answer that are carried out later
-        self.content: Callable[[str], str] = str  # what the drop of a job's run holds now
-        self.read: dict[str, list[tuple[datetime, str]]] = {}  # what the drop held when a job began, and when it ended
+        self.after_end: set[str] = set()  # jobs that started after their run's end
+        self.under_way: list[JobSpec] = []  # unanswered requests that are carried out later
+        self.content: Callable[[str], str] = str  # the current content of the drop of a job's run
+        self.read: dict[str, list[tuple[datetime, str]]] = {}  # the drop's content at a job's begin and end
         self._past: dict[str, list[tuple[datetime, str]]] = {}
 
     def set(self, name: str, raw: str, error: str = "") -> None:

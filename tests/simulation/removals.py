@@ -25,7 +25,7 @@ def ask(simulation: Any) -> None:
         key = simulation.random.choice(drops)
         work = partial(remove_drop, simulation.system, simulation.system.removals, key, RemovalRequest())
         simulation.host.call("remove_drop", work)
-        simulation.uploads += simulation.random.choice((0, 1, 3))  # of which some come before it is carried out
+        simulation.uploads += simulation.random.choice((0, 1, 3))  # some of these precede the removal
     elif runs:
         name = simulation.random.choice(runs)
         simulation.host.call(

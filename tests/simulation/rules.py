@@ -15,7 +15,7 @@ from shared.system import System
 from tests.fakes.features import of_features
 from tests.fakes.world import World
 
-DATA = "azureml://datastores/workspaceblobstore/paths/p"  # which is always there
+DATA = "azureml://datastores/workspaceblobstore/paths/p"  # data that always exist
 Actions = list[tuple[Callable[[], None], float]]  # what people may do, and how often
 
 

@@ -29,10 +29,10 @@ class Invocation:
     work: Callable[[], object]
     ended: Callable[[BaseException | None], None]
     began_at: datetime
-    pace: float  # how often it goes on, compared with others: a slow one is overtaken by whole stories
-    frozen_until: int = 0  # the scheduler's round before which it doesn't go on
-    looked_at: int = 0  # the step at which it began to read who needs the clusters
-    decisions_read: int = 0  # how many decisions about clusters there were when it read the latest
+    pace: float  # how often it runs, compared with others, which may overtake it by many steps
+    frozen_until: int = 0  # the scheduler's round before which it doesn't run
+    looked_at: int = 0  # the step at which it began to read the needs for clusters
+    decisions_read: int = 0  # number of decisions about clusters at its last read
     changed_at: int = 0  # the step of its last change of a cluster
     error: BaseException | None = None
     thread: greenlet = field(init=False)
@@ -81,7 +81,7 @@ class Scheduler:
         try:
             if invocation.thread:
                 invocation.thread.throw(Crash(why))
-            else:  # it never began
+            else:  # the invocation never started
                 invocation.error = Crash(why)
         finally:
             self.current = None

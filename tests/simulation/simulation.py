@@ -70,7 +70,7 @@ FATES = (
     ("Queued", "Queued", "Completed"),
 )
 PORTS = ["drops", "runs", "queues", "blobs", "jobs", "clusters", "decisions", "samples", "leases", "events", "models"]
-CODES = ((1, 1, 2), (1,))  # with which a job fails; 2 says that its data can't be used
+CODES = ((1, 1, 2), (1,))  # exit codes of failed jobs; 2 means unusable data
 
 
 class Simulation:
@@ -92,7 +92,7 @@ class Simulation:
         self.scheduler = Scheduler(self.random, self.random.choice((0.05, 0.2, 0.5, 1.0)))
         workers = self.random.choice((1, 2, 4, 8))
         self.files = [file for drop in self.random.sample(DROPS, self.random.choice((1, 2, 4))) for file in drop]
-        self.uploads = self.random.choice((3, 5, 8, 30))  # to come; each hides what was missed before it
+        self.uploads = self.random.choice((3, 5, 8, 30))  # remaining uploads; each masks events lost before it
         self.fates: tuple[str, ...]
         self.fates, self.codes = self.random.choice(FATES), self.random.choice(CODES)
         self.length = self.random.choice((60, 150, 300, 600))
@@ -104,7 +104,7 @@ class Simulation:
         ports: dict[str, Any] = {name: Port(name, port, self) for name, port in behind.items()}
         self.system = replace(self.world.system, **ports)
         self.of_feature.start(self)
-        self.lost: set[DropKey] = set()  # drops of which an upload's event, or a look, came to nothing
+        self.lost: set[DropKey] = set()  # drops with a lost upload event or a lost check
         self.deleted: set[DropKey] = set()
 
     def _world(self, trainers: Path) -> World:
@@ -208,7 +208,9 @@ class Simulation:
         if not self.uploads:
             return
         self.uploads -= 1
-        busy = [file for file in self.files if DropKey.of(file) in self.oracle.opened]  # while someone looks at it
+        busy = [
+            file for file in self.files if DropKey.of(file) in self.oracle.opened
+        ]  # while the drop is being checked
         name = self.random.choice(busy if busy and self.random.random() < 0.7 else self.files)
         jobs = (b"inputs: {epochs: 3}", b"none: of, this")
         contents = jobs if name.endswith("job.yaml") else (b"x", b"y", b"z", b"zz")
@@ -216,7 +218,7 @@ class Simulation:
         event = self.world.upload(name, data)
         event["eventTime"] = (self.world.clock() + timedelta(seconds=self.faults.skew_seconds)).isoformat()
         self.note("UPLOAD", (name, data))
-        if self.random.random() < 0.6:  # its event is there at once
+        if self.random.random() < 0.6:  # the event arrives at once
             self.world.deliver(self.world.in_flight.pop())
             self.host.handle("drop-events", -1)
 
@@ -284,7 +286,7 @@ class Simulation:
         self.world.jobs.clusters ^= {"spot"}
         self.note("COMPUTE", tuple(sorted(self.world.jobs.clusters)))
 
-    # --- what people ask for ---------------------------------------------------------------------------------------
+    # --- people's requests -----------------------------------------------------------------------------------------
 
     def _ask(self) -> None:
         key, template = self.random.choice("kl"), self.random.choice(("mnist", "elastic"))

@@ -34,7 +34,7 @@ class Hook(BaseHTTPRequestHandler):
         self.end_headers()
         if not ends:
             self.wfile.write(b"x")
-            self.rfile.read(1)  # until the other side closes
+            self.rfile.read(1)  # wait until the client closes
 
     def log_message(self, *_: Any) -> None:
         """Log nothing."""

@@ -62,7 +62,7 @@ class Vault(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])) or b"{}")
-        if not body:  # the client's first request has none: it waits for the challenge
+        if not body:  # the client's first request has no body: it waits for the challenge
             self._answer({})
             return
         version = self._version()
@@ -94,7 +94,7 @@ class Vault(BaseHTTPRequestHandler):
         if denied:
             self.send_header(
                 "WWW-Authenticate",
-                # The client wants its resource to be a domain above the vault's own: here 0.0.1 of 127.0.0.1.
+                # The client requires the resource to be a parent domain of the vault: here 0.0.1 of 127.0.0.1.
                 f'Bearer authorization="https://login.microsoftonline.com/t", resource="https://0.0.1:{self.port}"',
             )
         self.send_header("content-type", "application/json")

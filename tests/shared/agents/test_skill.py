@@ -42,7 +42,7 @@ def test_each_call_works(world: World, call: dict[str, Any]) -> None:
     for made_up, there in names.items():
         text = text.replace(made_up, there)
     answer = use(call["name"], **json.loads(text))
-    if call["name"] == "inspect":  # of a version, which needs a whole training: tests/e2e/test_agents.py
+    if call["name"] == "inspect":  # it inspects a version, which needs a whole training: tests/e2e/test_agents.py
         assert NO_MODEL.search(answer["error"])
     else:
         assert "error" not in answer, answer

@@ -56,7 +56,7 @@ def test_there_are_eight_tools_made_of_declared_operations() -> None:
     assert [each["name"] for each in shown] == [tool.name for tool in TOOLS]
     assert all(each["inputSchema"]["type"] == "object" for each in shown)
     assert all(each["inputSchema"]["additionalProperties"] is False for each in shown)
-    assert len(json.dumps(shown)) < 15_000  # what each conversation pays for
+    assert len(json.dumps(shown)) < 15_000  # the cost for each conversation
 
 
 def test_a_tools_arguments_are_those_of_its_operation() -> None:

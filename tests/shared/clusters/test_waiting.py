@@ -197,7 +197,7 @@ def test_a_waiting_run_tells_when_it_will_begin(world: World) -> None:
     began = world.clock()
     world.clusters.clusters["cpu-cluster"] = replace(EMPTY, name="cpu-cluster", busy_nodes=4)
     second = submitted(world)
-    drops_own, row = status.list_clusters(world.system)[0]["waiting"]  # the drop became a run meanwhile
+    drops_own, row = status.list_clusters(world.system)[0]["waiting"]  # the drop has become a run by now
     assert datetime.fromisoformat(drops_own["expected_at"]) == began + timedelta(seconds=100)
     expected = began + timedelta(seconds=200)
     assert (row["run"], datetime.fromisoformat(row["expected_at"])) == (second, expected)

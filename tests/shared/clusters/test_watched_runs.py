@@ -65,7 +65,7 @@ def test_a_run_that_keeps_losing_its_nodes_moves_once(tmp_path: Path) -> None:
     world.jobs.clusters.add("steady")
     world.clusters.clusters["steady"] = Cluster("steady", 0, 4, 120, tier="dedicated")
     world.upload("mnist/a/1.bin")
-    world.in_flight.clear()  # its event is lost: the drop makes no run of its own
+    world.in_flight.clear()  # the event is lost, so the drop creates no run itself
     run = create.create_run(world.system, RunRequest(template="mnist", data="drops/mnist/a"), owner="ada")
     world.run_until_idle()
     lose_nodes(world, run.name, 1)
@@ -94,7 +94,7 @@ def test_preemptions_long_ago_move_nothing(tmp_path: Path) -> None:
     """Only preemptions within the route's time count."""
     world = World(trainers_folder(tmp_path), [MOVING])
     world.upload("mnist/a/1.bin")
-    world.in_flight.clear()  # its event is lost: the drop makes no run of its own
+    world.in_flight.clear()  # the event is lost, so the drop creates no run itself
     run = create.create_run(world.system, RunRequest(template="mnist", data="drops/mnist/a"))
     world.run_until_idle()
     lose_nodes(world, run.name, 1)

@@ -54,7 +54,7 @@ def test_the_provenance_of_a_model_has_the_data_card(tmp_path: Path) -> None:
     stored = world.blobs.containers["output"]
     statement = json.loads(stored[f"{version.proof}/{PROVENANCE}"].data)
     check = statement["predicate"]["buildDefinition"]["internalParameters"]["data"]["check"]
-    assert check["verdict"] == "warned"  # the made-up pictures of the class are in both splits
+    assert check["verdict"] == "warned"  # the class has the same generated pictures in both splits
     assert check["card"]["totals"] == {"train": 36, "val": 36}
     text = stored[f"{version.proof}/{CARD}"].data.decode()
     assert "The check of the data says: warned. All 72 were read." in text

@@ -86,15 +86,15 @@ class Azure:
     run: str
     work: float  # seconds on all nodes
     nodes: int
-    pool: Callable[[], int]  # how many low-priority nodes are to be had now
+    pool: Callable[[], int]  # the number of low-priority nodes available now
     done: float = 0.0
-    since: dict[str, float] = field(default_factory=dict)  # for how long each job has had its node
-    ended: set[str] = field(default_factory=set)  # canceled jobs of which Azure ML has told
+    since: dict[str, float] = field(default_factory=dict)  # seconds that each job has had its node
+    ended: set[str] = field(default_factory=set)  # canceled jobs that Azure ML has reported
     took: dict[str, float] = field(default_factory=dict)  # node seconds of each cluster
-    rows: bytes = b""  # of metrics
-    checkpoint: float = 0.0  # seconds of work between two; what is newer goes with the last member
-    lost: list[float] = field(default_factory=list)  # seconds of work, each time
-    other_pool: Callable[[], int] = lambda: 0  # of OTHER
+    rows: bytes = b""  # the metrics
+    checkpoint: float = 0.0  # seconds of work between two; newer work is lost with the last member
+    lost: list[float] = field(default_factory=list)  # seconds of work lost, each time
+    other_pool: Callable[[], int] = lambda: 0  # the pool of OTHER
 
     def minutes(self, most: int) -> None:
         for _ in range(most):
@@ -230,7 +230,7 @@ def test_it_goes_back_to_low_priority_nodes(tmp_path: Path, route: Any) -> None:
 
     def pool() -> int:
         there_are = not 60 <= next(minutes) < 210
-        cluster = world.clusters.clusters[LOW]  # where others leave idle nodes, a plain run sees them
+        cluster = world.clusters.clusters[LOW]  # idle nodes that other jobs left are visible to a plain run
         world.clusters.clusters[LOW] = replace(cluster, idle_nodes=route.nodes if there_are else 0)
         return route.nodes if there_are else 0
 

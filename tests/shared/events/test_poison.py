@@ -91,7 +91,7 @@ def test_what_matters_stays_and_is_counted(world: World) -> None:
     put_aside(world, "checks", {"what": "is this"})
     assert counted(world) == 3
     for _ in range(2):
-        world.reconcile()  # and finds the drop of the upload
+        world.reconcile()  # the timer finds the drop of the upload
     assert set(aside(world)) == {"background", "checks"}
     assert counted(world) == 2
 

@@ -42,8 +42,8 @@ from tests.shared.grants.granting import ask
 from tests.shared.money.money_month import Clusters, Samples
 from tests.shared.money.money_pool import MINUTE, Pool, Work
 
-BEGIN = datetime(2026, 1, 18, 21, tzinfo=UTC)  # midnight lies within the session
-LONGEST = timedelta(days=2)  # a session comes to rest before
+BEGIN = datetime(2026, 1, 18, 21, tzinfo=UTC)  # the session includes midnight
+LONGEST = timedelta(days=2)  # every session is idle before that
 PERIOD = 5  # minutes between two runs of the timers
 PRICE = 6.0
 SHARED = "drops/theirs/shared"
@@ -68,7 +68,7 @@ class Figures:
     over_cents: int = 0
     leaks: int = 0
     tried: Counter[str] = field(default_factory=Counter)
-    words: list[str] = field(default_factory=list)  # what is wrong, for people
+    words: list[str] = field(default_factory=list)  # the errors, for people
 
 
 class SeededSecrets:
@@ -108,7 +108,7 @@ class Session:
         self._keys = [f"key-{number}" for number in range(6)]
         self.secret_words = self._things_of_others()
         self.made = self._grant()
-        self.most = self.made.grant.terms.budget  # that the creator ever allowed
+        self.most = self.made.grant.terms.budget  # the largest budget that the creator ever allowed
         self.other = manage.create(
             self.world.system, "other", replace(self.made.grant.terms, clusters=(OTHERS,), routes=("theirs",)), ANN
         )
@@ -132,7 +132,7 @@ class Session:
             bootstrap.system, vars(token)["secrets"] = before, secrets
         return self.figures
 
-    # who is there
+    # the other people
 
     def _pool(self, name: str) -> Pool:
         tier, idle = self.dice.choice(("dedicated", "low_priority")), self.dice.choice((60.0, 120.0, 600.0))

@@ -27,9 +27,9 @@ def sized(size: str) -> FakeJobs:
     ("size", "environment", "gpus"),
     [
         ("Standard_D2s_v3", "trainyard:", 0),
-        ("STANDARD_NC4AS_T4_V3", "trainyard-gpu:", 1),  # as Azure ML writes it
+        ("STANDARD_NC4AS_T4_V3", "trainyard-gpu:", 1),  # in Azure ML's spelling
         ("Standard_ND96isr_H100_v5", "trainyard-gpu:", 8),
-        ("Standard_NX9_v1", "trainyard-gpu:", 1),  # of the N family, and not in the table
+        ("Standard_NX9_v1", "trainyard-gpu:", 1),  # in the N family, but not in the table
     ],
 )
 def test_the_vm_size_decides(size: str, environment: str, gpus: int) -> None:

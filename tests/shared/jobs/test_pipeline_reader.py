@@ -20,8 +20,8 @@ from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import DataInput, JobSpec
 from shared.jobs.upload import path, used
 
-# As Microsoft's azureml-examples write them: a component in the pipeline, a command inline, a registered component, a
-# sweep, and a pipeline within.
+# In the form of Microsoft's azureml-examples: a component in the pipeline, an inline command, a registered component, a
+# sweep, and a nested pipeline.
 PUBLISHED = """
 $schema: https://azuremlschemas.azureedge.net/latest/pipelineJob.schema.json
 type: pipeline
@@ -70,7 +70,7 @@ jobs:
 """
 
 
-# A step whose task runs on mini-batches of its input, as the examples of parallel jobs have it.
+# A step whose task runs on mini-batches of its input, as in the examples of parallel jobs.
 PARALLEL: dict[str, Any] = {
     "type": "parallel",
     "inputs": {"images": {"type": "uri_folder", "path": "azureml://datastores/d/paths/i/"}},

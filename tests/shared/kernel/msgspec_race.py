@@ -7,7 +7,7 @@ class (`StructInfo_Convert`, `DataclassInfo_Convert`) before it has the types of
 slowly. A second thread that converts to the class finds the incomplete information, and reads NULL.
 """
 
-# No `from __future__ import annotations`: msgspec has to evaluate the one annotation that is a text.
+# No `from __future__ import annotations`: msgspec must evaluate the one annotation that is a string.
 import argparse
 import sys
 import threading
@@ -67,7 +67,7 @@ def main() -> None:
     second = threading.Thread(target=meet)
     second.start()
     about.wait()
-    second.join(0.5)  # unguarded, it ends the process meanwhile
+    second.join(0.5)  # without the guard, the process crashes here
     asked.set()
     first.join()
     second.join()

@@ -61,7 +61,7 @@ def test_the_answers_that_were_used_last_are_remembered() -> None:
     """A topic holds at most `most` answers; the least recently used answer is dropped first."""
     memory, clock, source = Memory(), Clock(), Source()
     topic = Topic[int]("few", most=2)
-    for key in "abac":  # c takes the place of b
+    for key in "abac":  # c replaces b
         memory.answer(topic, clock(), source, key)
     assert [memory.answer(topic, clock(), source, key) for key in "acb"] == [1, 3, 4]
 

@@ -293,7 +293,7 @@ def test_the_alias_moves_only_from_the_champion_that_was_judged(world: World, mo
 
     def overtaken(name: str, number: int) -> Version | None:
         found = really(name, number)
-        if moves and number == 3:  # the version of `late` was made, the alias not yet moved
+        if moves and number == 3:  # the version of `late` exists, and the alias has not moved yet
             point(world.system, name, moves.pop(), "production", ChangeRequest(world.clock(), Person("ann")))
         return found
 

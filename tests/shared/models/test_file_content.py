@@ -54,7 +54,7 @@ def old_torch(thing: bytes) -> bytes:
     return b"".join([*parts, thing, pickle.dumps(["1"], 2), struct.pack("<q", 2), b"\x80\xff" * 4])
 
 
-# A picture for whoever looks at its first bytes, and a pickle for pickle.load: 'G' pushes the next eight bytes.
+# A picture by its first bytes, and a pickle for pickle.load: 'G' pushes the next eight bytes.
 GIF_PICKLE = b"GIF89a\0\0\0" + evil(0)
 TORCH = {"m/data.pkl": pickle.dumps(OrderedDict(a=1), 2), "m/data/0": b"\x80\x02" * 9, "m/version": b"3\n"}
 

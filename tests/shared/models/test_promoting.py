@@ -292,7 +292,7 @@ def test_a_model_that_was_altered_is_refused_with_the_reason(world: World, at: i
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a/data.pkl", pickle.dumps(list(range(100))))
     data = bytearray(file.getvalue())
-    for entry in (0, data.index(b"PK\x01\x02") + 2) if 0 < at < 10 else (0,):  # the directory says it again
+    for entry in (0, data.index(b"PK\x01\x02") + 2) if 0 < at < 10 else (0,):  # the directory repeats the field
         data[entry + at] = byte
     world.blobs.put("output", "m.pt", bytes(data))
     assert words in why_unsafe(world.blobs, "m.pt", len(data))

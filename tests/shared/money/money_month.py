@@ -36,7 +36,7 @@ from tests.fakes.ports import FakeClusters, FakeSamples
 from tests.fakes.world import ROUTE, World
 from tests.shared.money.money_pool import CANCEL_GRACE, MINUTE, Pool, Work
 
-BEGIN = datetime(2026, 1, 18, tzinfo=UTC)  # the turn of a month lies in the middle
+BEGIN = datetime(2026, 1, 18, tzinfo=UTC)  # a new month begins in the middle
 END = datetime(2026, 2, 15, tzinfo=UTC)
 DAY = timedelta(days=1)
 PERIOD = 5  # minutes between two sweeps
@@ -146,7 +146,7 @@ class Month:
         prices = Prices([Price(size, tier, "", cost, "test") for size, cost in SIZES.items() for tier in TIERS])
         policy = Policy("moon", self.budgets, prices)
         self.samples = Samples()
-        self._taken: set[str] = set()  # jobs that Azure ML has begun with
+        self._taken: set[str] = set()  # jobs that Azure ML has started
         self.world.system = replace(
             self.world.system,
             samples=self.samples,
@@ -202,7 +202,7 @@ class Month:
                     )
                     lease_actions.lease(system, name, wish, Person(self.dice.choice(["ann", "bob"])))
                 case 1:
-                    pool.declared = replace(pool.declared, min_nodes=1)  # by hand, and forgotten
+                    pool.declared = replace(pool.declared, min_nodes=1)  # set by hand, and forgotten
                 case 9:
                     self._lower_a_budget()
                 case 2:
@@ -283,7 +283,7 @@ class Month:
         """Read Azure ML's jobs as the app left them: queue new jobs, end canceled ones."""
         for name, job in list(self.world.jobs.jobs.items()):
             pool = self.pools[str(job.spec["compute"]).removeprefix("azureml:")]
-            if job.raw == "Canceled" and name not in self._taken:  # before Azure ML began with it
+            if job.raw == "Canceled" and name not in self._taken:  # before Azure ML started the job
                 self._taken.add(name)
                 self.world.job_goes(name, "Canceled")
             elif job.raw == "Canceled":

@@ -30,7 +30,7 @@ class Pool:
     declared: Cluster
     price: float  # dollars an hour for one node
     starting: list[datetime] = field(default_factory=list)  # when each will be ready
-    idle: list[datetime] = field(default_factory=list)  # since when
+    idle: list[datetime] = field(default_factory=list)  # since when each is idle
     jobs: dict[str, Work] = field(default_factory=dict)
     bill: float = 0.0
     resized_at: datetime = datetime(2026, 1, 1, tzinfo=UTC)  # before the month
@@ -87,7 +87,7 @@ class Pool:
         if work.left <= timedelta():
             return self._over(name, "Completed" if dice.random() < 0.9 else "Failed", now)
         if evicts and self.declared.tier == "low_priority" and dice.random() < 0.004:
-            work.running = False  # the node that was taken is gone; the others are free
+            work.running = False  # the preempted node is gone; the others are free
             self.idle += [now] * (work.nodes - 1)
             return [(name, "Queued")]
         return []

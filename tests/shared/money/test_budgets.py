@@ -126,7 +126,7 @@ def test_what_was_not_used_is_free_again_after_the_idle_tail() -> None:
     assert soon.committed == 6
     assert update_account(soon, spent(2.5, ended, a=2.5), NOW + IDLE_TAIL).committed == 2.5
     costly = update_account(held, spent(9, a=9.0), NOW)
-    assert costly.committed == 9  # it has cost more than was thought
+    assert costly.committed == 9  # the actual cost exceeds the reservation
 
 
 def test_a_reservation_without_a_run_is_given_back() -> None:

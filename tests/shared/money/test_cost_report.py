@@ -183,12 +183,12 @@ def test_a_day_whose_record_can_not_be_read_is_told(world: World) -> None:
     assert (whole["missing"], whole["total"]["spent"] > 0) == ([], True)
 
     world.books.closed["20260110"] = [Day("cpu-cluster", "20260110", problem="Column rows can't be read.")]
-    world.system = replace(world.system, memory=Memory())  # another process: this one remembers the day as it was
+    world.system = replace(world.system, memory=Memory())  # another process, because this one has cached the day
     (gap,) = get_costs(world.system, CostsQuery())["missing"]
     assert (gap["day"], gap["cluster"]) == ("2026-01-10", "cpu-cluster")
     assert gap["why"] == "Column rows can't be read."
     assert "Delete the row '!closed' of the partition 'day!20260110' in the table 'money'" in gap["advice"]
-    del world.books.closed["20260110"]  # what the advice says
+    del world.books.closed["20260110"]  # as the advice says
     assert get_costs(world.system, CostsQuery())["total"] == whole["total"]
     keep_books(world.system)
     assert world.books.closed["20260110"] == [kept]

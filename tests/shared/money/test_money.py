@@ -102,7 +102,7 @@ def test_the_price_is_that_of_the_submission(world: World) -> None:
     assert cost.training == pytest.approx(1.2)
     found = get_costs(world.system, CostsQuery(by="run"))
     lines = {line["key"]: line for line in found["lines"]}
-    assert lines[""]["unexplained"] == pytest.approx(300 * 0.01)  # the third node, since the second look
+    assert lines[""]["unexplained"] == pytest.approx(300 * 0.01)  # the third node, since the second count
 
 
 def test_a_run_over_the_budget_is_refused(world: World) -> None:
@@ -178,7 +178,7 @@ def test_it_warns_then_refuses_and_ends_what_runs(world: World) -> None:
     runs are canceled."""
     run = started(world, timeout_seconds=3600)
     tight = policy(vision=Budget(month=4, warn=50, grace_seconds=600))
-    world.system = replace(world.system, money=tight)  # an administrator lowers it
+    world.system = replace(world.system, money=tight)  # an administrator lowers the budget
     wait(world, 15, 2)
     keep_books(world.system)
     keep_books(world.system)

@@ -14,7 +14,7 @@ from tests.fakes.world import trainers_folder
 from tests.shared.money.money_month import Month
 
 SEEDS = range(2)  # the gate's; `bench money_month` plays thousands
-# Months whose books were not the bill, or whose budget was passed, in earlier versions.
+# Months whose books differed from the bill, or whose budget was exceeded, in earlier versions.
 ONCE_WRONG = (12, 16, 90002, 90006)
 
 

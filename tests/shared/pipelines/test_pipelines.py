@@ -187,7 +187,7 @@ def test_each_steps_nodes_are_paid_for(world: World) -> None:
     world.job_goes(run.name, "Running")
     goes(world, run, prepare="Running")
     run = goes(world, run, prepare="Completed", train="Running")
-    (listed,) = world.runs.newest()  # as lists have it, without its job
+    (listed,) = world.runs.newest()  # as in lists, without its job
     (use,) = workload(listed).uses(changed(listed, request=JobSpec()), world.clock())
     seconds = [(spell.nodes, (spell.end - spell.begin).total_seconds()) for spell in use.ran]
     assert (use.cluster, seconds) == ("cpu-cluster", [(1, 10.0), (2, 10.0)])

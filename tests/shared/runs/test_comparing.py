@@ -116,7 +116,7 @@ def test_the_cause_is_the_trainers_own_sentence(log: str, sentence: str) -> None
     """A failure shows the trainer's sentence, not that a user process has exited."""
     head = "Execution failed. User process 'python' exited with status code 2. Please check log file"
     assert cause(run(state=RunState.FAILED, reason=head, failure=JobFailure(tail=log))) == sentence
-    old = run(state=RunState.FAILED, reason=f"{head}\nstd_log.txt:\n{log}")  # a row of the version before
+    old = run(state=RunState.FAILED, reason=f"{head}\nstd_log.txt:\n{log}")  # a row of the previous version
     assert cause(old) == sentence
     assert cause(run(state=RunState.FAILED, reason="No such image.")) == "No such image."
 

@@ -14,7 +14,7 @@ from shared.runs.progress.cancel import cancel_run
 from shared.runs.results import mlflow_metrics
 from tests.fakes.world import ROUTE, World, trainers_folder
 
-# As users of Azure ML saw it: https://github.com/Azure/MachineLearningNotebooks/issues/1242
+# As a user of Azure ML reported: https://github.com/Azure/MachineLearningNotebooks/issues/1242
 TAKEN = (
     "AzureMLCompute job failed. PreemptionError: Nodes of this job got pre-empted. Check if the run has failed or "
     "restarted. Reason: Received pre-emption warning signal"

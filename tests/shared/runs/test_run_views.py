@@ -73,7 +73,7 @@ def test_a_follow_gets_every_byte_once(world: World, run: Run) -> None:
     whole = "".join(f"Zeile {i} ü 数 🚂\n" for i in range(50)).encode() + b"the last line"
     got, offset, chunk = b"", 0, read(world, run)
     assert (chunk.data, chunk.complete, chunk.ranks) == (b"", False, [])
-    for written in range(0, len(whole) + 7, 7):  # the log grows by 7 bytes between two looks
+    for written in range(0, len(whole) + 7, 7):  # the log grows by 7 bytes between two reads
         write(world, run, whole[:written])
         chunk = read(world, run, offset)
         assert not chunk.complete
@@ -238,7 +238,7 @@ def test_what_was_logged_to_mlflow_is_shown_and_archived(world: World, run: Run)
     world.deliver_all()
     world.run_until_idle()
     assert metrics.series(world.system, run.name) == expected
-    world.jobs.set(run.name, "Completed")  # and leaves nothing behind, unlike what `end` makes of it
+    world.jobs.set(run.name, "Completed")  # the job leaves no files, unlike with `end`
     world.system.runs.update(old := world.system.runs.get(run.name), changed(old.value, state=RunState.COMPLETED))
     archive_run(world.system, ArchiveRun(run.name))
     del world.jobs.metrics[run.name]
@@ -305,7 +305,7 @@ def test_a_cursor_gives_every_point_once(world: World, run: Run) -> None:
     """Reading growing metrics, each time from the last cursor, gives the same points as one reading at the end."""
     rows = [json.dumps({"loss": i / 7, "step": i}) + "\n" for i in range(50)] + [json.dumps({"loss": 9.0})]
     text, place, got, cursor = "".join(rows).encode(), f"trainyard/{run.name}/metrics/metrics.jsonl", [], ""
-    for end_of in range(0, len(text) + 11, 11):  # it grows by 11 bytes between two looks
+    for end_of in range(0, len(text) + 11, 11):  # the file grows by 11 bytes between two reads
         world.blobs.put("azureml-blobstore", place, text[:end_of])
         told = live.get_live(world.system, run.name, LiveQuery(after=cursor))
         got += told["metrics"]["series"].get("loss", [])

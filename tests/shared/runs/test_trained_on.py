@@ -28,14 +28,14 @@ def blob(etag: str, md5: str, written: timedelta, size: int = 3) -> Blob:
     ("now", "jobs", "verdict"),
     [
         (blob("e1", "aa", -MINUTE), [JOB], TrainedOn.RECORDED),
-        (blob("e2", "aa", -3 * MINUTE), [JOB], TrainedOn.RECORDED),  # the same bytes again, before the run was made
-        (blob("e2", "aa", -MINUTE), [JOB], TrainedOn.UNKNOWN),  # the job may have begun before, on a node that it lost
-        (blob("e2", "aa", MINUTE), [JOB], TrainedOn.UNKNOWN),  # what lay there in between?
+        (blob("e2", "aa", -3 * MINUTE), [JOB], TrainedOn.RECORDED),  # the same bytes again, before the run was created
+        (blob("e2", "aa", -MINUTE), [JOB], TrainedOn.UNKNOWN),  # the job may have started earlier, on a lost node
+        (blob("e2", "aa", MINUTE), [JOB], TrainedOn.UNKNOWN),  # the content in between is unknown
         (blob("e2", "bb", -MINUTE), [JOB], TrainedOn.OTHER),
         (blob("e2", "", -MINUTE, size=4), [JOB], TrainedOn.OTHER),
-        (blob("e2", "", -MINUTE), [JOB], TrainedOn.UNKNOWN),  # of several blocks, perhaps the same bytes
+        (blob("e2", "", -MINUTE), [JOB], TrainedOn.UNKNOWN),  # a blob of several blocks, maybe the same bytes
         (blob("e2", "bb", MINUTE), [JOB], TrainedOn.UNKNOWN),
-        (blob("e2", "bb", timedelta(seconds=-1)), [JOB], TrainedOn.UNKNOWN),  # clocks differ by more
+        (blob("e2", "bb", timedelta(seconds=-1)), [JOB], TrainedOn.UNKNOWN),  # clocks may differ by more
         (blob("e2", "bb", 20 * MINUTE), [JOB], TrainedOn.UNKNOWN),
         (blob("e2", "bb", MINUTE), [JOB, JobTimes(BEGAN + 5 * MINUTE)], TrainedOn.OTHER),  # a later attempt read it
         (blob("e2", "bb", -MINUTE), [JobTimes()], TrainedOn.UNKNOWN),

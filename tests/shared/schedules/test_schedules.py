@@ -189,7 +189,7 @@ def test_a_schedule_that_is_gone(world: World) -> None:
         plan.pause(world.system, world.schedules, made.id, paused=True)
 
 
-# --- names that mean something at the moment of the firing
+# --- names that are resolved when the schedule fires
 
 
 def named(world: World, data: str, trainer: str = "mnist", **more: Any) -> Schedule:
@@ -333,7 +333,7 @@ def test_two_requests_with_one_key_at_once_make_one_schedule(world: World, monke
     """The request that read before the other wrote returns the other's schedule."""
     wish = ScheduleSpec(RunRequest(template="mnist", data="drops/mnist/a"), "0 6 * * *")
     made, get = plan.add(world.system, world.schedules, wish, "k"), world.schedules.get
-    misses = [None]  # the first look finds nothing yet
+    misses = [None]  # the first read finds nothing yet
     monkeypatch.setattr(world.schedules, "get", lambda name: misses.pop() if misses else get(name))
     assert plan.add(world.system, world.schedules, wish, "k") == made
 

@@ -21,7 +21,7 @@ def qmc() -> Any:
 def test_the_points_are_scipys() -> None:
     """Without a shift, each coordinate of the first 512 points equals scipy's to the last bit, in every dimension."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that so many points are not balanced
+        warnings.simplefilter("ignore")  # the warning that this number of points is not balanced
         expected = qmc().Sobol(64, scramble=False, bits=sobol.BITS).random(512).tolist()
     directions = sobol._directions()
     assert [[sobol._digits(row, k) / 2**sobol.BITS for row in directions] for k in range(512)] == expected

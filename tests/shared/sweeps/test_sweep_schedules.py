@@ -33,7 +33,7 @@ def test_a_crash_anywhere_costs_no_trial(tmp_path: Path, word: str) -> None:
             while any(world.handle(queue, crashes=crashes) for queue in QUEUES):
                 pass
             lab.epoch(world)
-        for _ in range(4):  # what got lost, the timer finds
+        for _ in range(4):  # the timer finds lost messages
             world.clock.advance(PERIOD)
             world.reconcile()
             for _ in range(4):
@@ -52,7 +52,7 @@ def test_a_crash_anywhere_costs_no_trial(tmp_path: Path, word: str) -> None:
     assert crashes.taken > 25
 
 
-SCHEDULES = [range(100), range(100, 1000)]  # the others run each night: they take 20 s of a core
+SCHEDULES = [range(100), range(100, 1000)]  # the second range runs each night and takes 20 s of a core
 
 
 @dataclass

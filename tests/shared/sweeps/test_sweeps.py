@@ -185,16 +185,16 @@ def test_a_budget_needs_prices_and_ends_the_sweep(world: World) -> None:
     prices = Prices([Price("STANDARD_DS3_V2", "dedicated", "eastus", 3600.0, "test")])  # a dollar a second
     world.system = replace(world.system, money=Policy("eastus", {}, prices))
     world.clusters.clusters["cpu-cluster"] = Cluster("cpu-cluster", 0, 4, 120, vm_size="STANDARD_DS3_V2")
-    world.clock.advance(300)  # so long it is remembered as it was
+    world.clock.advance(300)  # the cached cost expires
     sweep = lab.asked(world, {"trials": 50, "at_once": 2, "budget": 100.0, "sampling": "random"})
     lab.play(world)
     sweep = world.runs.get(sweep.name).value
-    bound = 2 * (CHECK_SECONDS + 7)  # two nodes, until the next look; the lab's clock goes on by 6 seconds at a time
+    bound = 2 * (CHECK_SECONDS + 7)  # two nodes, until the next check; the lab's clock advances by 6 seconds
     assert 100 <= standing_of(sweep).dollars <= 100 + bound
     assert sweep.progress.state is RunState.COMPLETED
     assert f"Its trials have cost ${standing_of(sweep).dollars:.2f}" in standing_of(sweep).closing
     assert standing_of(sweep).begun < 10
-    assert sweep.money.greatest == 100 + 2 * 1800  # the budget, and half an hour of each node that then works
+    assert sweep.money.greatest == 100 + 2 * 1800  # the budget, plus half an hour of each node in use by then
     assert lab.asked(world, {"trials": 5}, timeout_seconds=600).money.greatest == 5 * (600 + 1800)
 
 

@@ -72,7 +72,7 @@ def test_a_gpu_that_nobody_used_is_not_needed() -> None:
     [
         used(minutes=5, memory=3000, cores=1.2),  # too short
         used(memory=3000),  # processors were not measured
-        used(memory=100_000, cores=12),  # it is used
+        used(memory=100_000, cores=12),  # the machine is used
     ],
 )
 def test_without_evidence_there_is_no_advice(usage: NodeUsage) -> None:

@@ -40,7 +40,7 @@ def test_gpus_that_did_nothing_for_the_time_are_idle() -> None:
         NodeUsage((gpu(*[2.0] * 14),)),  # not long enough
         NodeUsage((gpu(*[2.0] * 14, 6.0),)),  # one busy minute
         NodeUsage((gpu(*[0.0] * 15), gpu(*[50.0] * 15, device="1"))),  # one of two GPUs is busy
-        NodeUsage((gpu(*[0.0] * 15, until=NOW - LATE - timedelta(minutes=1)),)),  # nothing new came
+        NodeUsage((gpu(*[0.0] * 15, until=NOW - LATE - timedelta(minutes=1)),)),  # no new sample
     ],
 )
 def test_other_gpus_are_not(usage: NodeUsage) -> None:
