@@ -315,10 +315,7 @@ def test_a_removal_that_takes_several_messages_counts_all(tmp_path: Path) -> Non
     (removal,) = world.removals.newest()
     assert messages >= 2
     assert removal.files >= 2 * FILES
-    assert world.archived(world.only_run()) <= {
-        "data.json.gz",
-        "data.card.json",
-    }  # these files stay as long as the drop
+    assert world.archived(world.only_run()) <= {"data.json.gz", "data.card.json"}  # both stay as long as the drop
 
 
 def test_a_drop_that_takes_several_messages_makes_the_same_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

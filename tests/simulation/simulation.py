@@ -208,9 +208,7 @@ class Simulation:
         if not self.uploads:
             return
         self.uploads -= 1
-        busy = [
-            file for file in self.files if DropKey.of(file) in self.oracle.opened
-        ]  # while the drop is being checked
+        busy = [file for file in self.files if DropKey.of(file) in self.oracle.opened]  # while a check runs
         name = self.random.choice(busy if busy and self.random.random() < 0.7 else self.files)
         jobs = (b"inputs: {epochs: 3}", b"none: of, this")
         contents = jobs if name.endswith("job.yaml") else (b"x", b"y", b"z", b"zz")

@@ -82,9 +82,7 @@ def test_a_log_of_50_mb_is_judged_by_its_beginning_and_its_end() -> None:
     begin = time.process_time()
     found = diagnose_log(step * many + "\n".join(FAILED))
     assert (found.cause, found.evidence[0].number) == (Cause.CORRUPT_FILE, many + 5)
-    assert (
-        time.process_time() - begin < 60
-    )  # about 5 s on one core; only catches time that grows with the file  # about 5 s on one core; the bound only catches time that grows with the file
+    assert time.process_time() - begin < 60  # about 5 s on one core; only catches time that grows with the file
 
 
 def test_a_traceback_of_a_notebook_and_one_of_rich_have_their_place() -> None:

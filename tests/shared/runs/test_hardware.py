@@ -26,10 +26,7 @@ def world(tmp_path: Path) -> World:
     [
         (GPUS, "2 of Tesla T4, driver 535.183.01, CUDA 12.6"),
         ({**GPUS, "driver": "", "cuda": ""}, "2 of Tesla T4, driver unknown, CUDA unknown"),
-        (
-            {"gpus": ["Tesla T4"]},
-            "1 of Tesla T4, driver unknown, CUDA unknown",
-        ),  # the previous version recorded no more
+        ({"gpus": ["Tesla T4"]}, "1 of Tesla T4, driver unknown, CUDA unknown"),  # a row of the previous version
         (CPU, "x86_64 EPYC, 8 cores, no GPU"),
         ({**GPUS, "gpus": []}, "x86_64 EPYC, 8 cores, no GPU, although driver 535.183.01 is installed"),
         ({"gpus": "none", "processor": ""}, ""),
