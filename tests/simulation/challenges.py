@@ -29,7 +29,7 @@ from tests.simulation.scheduler import check
 
 ALIAS, METRIC, WORTHS = "production", "test_accuracy", 5
 DATA = ("mnist/a/1.bin", "mnist/a/_SUCCESS", "mnist/b/1.bin", "mnist/b/_SUCCESS")
-NO_VERDICT = ("can't be promoted", "other data", "can't be tested", "could not be tested")  # reasons of such a loss
+NO_VERDICT = ("can't be promoted", "other data", "can't be tested", "could not be tested")  # losses without a verdict
 
 
 def worth(run: str) -> float:

@@ -171,8 +171,8 @@ def test_a_cluster_that_refuses_stops_no_other(world: World) -> None:
 
 
 def test_what_comes_while_a_cluster_goes_down_gets_it_back(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When a drop opens between the reading and the change, a second reading finds it and restores the minimum. If
-    the check dies in between, the next check restores the minimum."""
+    """A drop that opens between the last reading and the change is found right after the change, and the minimum is
+    restored. If the check dies in between, the next check restores the minimum."""
     idle_for(world, "cpu-cluster", 500)
     scale = world.clusters.scale
     dies = [True, False]

@@ -181,8 +181,8 @@ def test_a_long_waiting_list_says_how_long_it_is(world: World) -> None:
 
 
 def test_a_waiting_run_tells_when_it_will_begin(world: World) -> None:
-    """The forecast start is when the run before it reaches the duration of the last similar run; it does not move
-    with time."""
+    """A run is expected to start when the run before it reaches the duration of the last similar run. The expected
+    time stays the same while time passes."""
 
     def goes(name: str, *states: str) -> None:
         for state in states:

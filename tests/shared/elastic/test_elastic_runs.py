@@ -254,8 +254,8 @@ def test_a_member_can_be_evicted(world: World) -> None:
 
 
 def test_what_members_lose_is_kept_and_what_they_cost_is_told(world: World) -> None:
-    """Each lost job is kept with its reason; a completed member has no loss. The cost is listed by member, for the
-    time its jobs ran. The normal end of a job is no loss."""
+    """Each lost job is kept with its reason, but a completed member shows no reason. The cost is listed by member,
+    for the time its jobs ran. The normal end of a job is no loss."""
     run = start(world)
     go(world, f"{run}-m0-1", "Running")
     world.clock.advance(60)

@@ -41,7 +41,7 @@ def counted(world: World) -> int:
 
 
 def test_a_settled_message_clears_itself(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The poison copies of all messages of a drop's way count while its run is live; afterwards all are removed."""
+    """Poison copies of all messages of a drop's way: some count while its run is live; afterwards all are removed."""
     copies: list[tuple[str, str]] = []
     put = world.queues._put
 

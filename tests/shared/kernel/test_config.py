@@ -273,8 +273,8 @@ def test_a_bad_trainer_is_explained(tmp_path: Path, job: str, requirements: str,
     ],
 )
 def test_processes_follow_the_machines(tmp_path: Path, keys: str, processes: int) -> None:
-    """A node runs one process per GPU of the route's VM size, one without GPUs; for unknown sizes the template
-    decides."""
+    """A node runs one process per GPU of the route's VM size, and one without GPUs. Without a known size, `gpus` or
+    the template decides."""
     for name, more in (("x", ", distribution: {type: pytorch, process_count_per_instance: 3}"), ("y", "")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "job.yaml").write_text(f"{{command: run, environment: e{more}}}")

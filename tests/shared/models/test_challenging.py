@@ -327,8 +327,8 @@ def test_a_reproduction_runs_the_recorded_parts_and_names_what_differs(world: Wo
 
 
 def test_a_metric_is_compared_with_the_scatter_of_its_repetitions(world: World) -> None:
-    """Each repetition is a run of its own; from three on, the answer says whether the version is within the
-    expected range."""
+    """Each repetition is a run of its own. From three repetitions on, the answer says whether the version is within
+    their expected range."""
     dropped(world, 0.9)
     version = world.models.version("churn", 1)
     assert version

@@ -78,8 +78,8 @@ def event_file(folder: Path, values: dict[int, Any]) -> bytes:
 
 @pytest.mark.parametrize("path", ["metrics/metrics.json", "models/last/metrics.json"])
 def test_a_metrics_json_is_read_wherever_the_job_wrote_it(world: World, run: Run, path: str) -> None:
-    """A document of numbers is one row, a document of documents several, live and from the archive; a nested value
-    has its object's name as prefix."""
+    """A JSON object gives one row, a list of objects several, live and from the archive. A nested value's name
+    begins with its object's name."""
     write(world, run, path, b'{"accuracy": 0.9, "test": {"f1": 0.5}, "note": "x"}')
     assert series(world, run) == {"accuracy": [(1, 0.9)], "test.f1": [(1, 0.5)]}
     write(world, run, path, b'[{"step": 3, "loss": 2}, {"step": 4, "loss": 1}]')
