@@ -1,7 +1,6 @@
-"""A wrapper around each fake: it switches handlers around every call, injects the faults, and reports to the
-oracle.
+"""A wrapper around each fake: it switches handlers around every call, injects the faults, and reports to the oracle.
 
-The fakes stay those of the contract suites. `SimulatedJobs` only adds what Azure ML takes time for.
+The fakes are those of the contract suites. `SimulatedJobs` adds only Azure ML's delays.
 """
 
 from __future__ import annotations

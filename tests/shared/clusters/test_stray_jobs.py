@@ -44,7 +44,7 @@ def raw(world: World, job: str) -> str:
 
 
 def live(world: World, job: str) -> JobSpec:
-    """Azure ML carries out a request for this job, whoever sent the request."""
+    """Let Azure ML carry out a request for this job, from any sender."""
     spec = replace(read_job({"command": "x", "environment": "azureml:e:1", "compute": "azureml:cpu-cluster"}), name=job)
     world.jobs.submit(spec)
     return spec
