@@ -1,4 +1,4 @@
-"""The plans of agents in memory, which pass the same tests as those in tables."""
+"""The plans of agents in memory, which pass the same tests as the plans in tables."""
 
 from __future__ import annotations
 

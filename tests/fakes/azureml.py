@@ -45,7 +45,8 @@ class _Job:
 
 
 class FakeJobs:
-    """`jobs` in order of submission; `set` is Azure ML's side. A compute that isn't among `clusters` is refused."""
+    """Azure ML's jobs. `jobs` is in order of submission; `set` is Azure ML's side. A compute outside `clusters` is
+    refused."""
 
     PAGE = 100  # jobs in a page of `live_page`
 
@@ -58,17 +59,17 @@ class FakeJobs:
         self.clock = clock or Clock()
         self.jobs: dict[str, _Job] = {}
         self.clusters = set(clusters)
-        self.vm_sizes: dict[str, str] = {}  # of clusters that are not of the usual size
+        self.vm_sizes: dict[str, str] = {}  # clusters with another VM size than the usual one
         self.datastores = {"workspaceblobstore": "azureml-blobstore", "drops": "drops", **(datastores or {})}
-        self.submissions: list[str] = []  # every call of submit, those that found the job there too
+        self.submissions: list[str] = []  # every call of submit, also when the job existed
         self.assets: dict[tuple[str, str], Asset] = {}
         self.metrics: dict[str, dict[str, list[tuple[float, float, float]]]] = {}  # what a job logged to MLflow
-        self.steps: dict[str, dict[str, StepStatus]] = {}  # of pipelines, by their names
-        self.components: set[str] = set()  # the ids of those that are registered
+        self.steps: dict[str, dict[str, StepStatus]] = {}  # the steps of pipelines, by pipeline
+        self.components: set[str] = set()  # the ids of registered components
         self.offline = False  # whether the nodes can't download anything
-        self.cached: set[str] = set()  # the patterns of files that the nodes have already
+        self.cached: set[str] = set()  # patterns of the files that the nodes have cached
         self.down = False
-        self.busy = False  # whether it takes few questions
+        self.busy = False  # whether it limits requests
 
     def set(self, name: str, raw: str, error: str = "") -> None:
         """Put the job into one of the states Queued, Running, Completed, Failed, Canceled."""
@@ -80,7 +81,7 @@ class FakeJobs:
         job.raw, job.error = raw, error
 
     def set_step(self, name: str, step: str, raw: str, error: str = "") -> None:
-        """Put a step of a pipeline into a state; it begins by that."""
+        """Put a step of a pipeline into a state; the first state other than Queued sets the step's begin."""
         before, now = self.steps.setdefault(name, {}).get(step), self.clock()
         state = _RAW_STATES[raw]
         began = before.began if before and before.began else now if raw != "Queued" else None
@@ -229,8 +230,8 @@ def _cluster_of(job: dict[str, Any]) -> str:
 class FakeClusters:
     def __init__(self, clusters: Iterable[Cluster] = ()) -> None:
         self.clusters = {cluster.name: cluster for cluster in clusters}
-        self.zeroed: list[str] = []  # the clusters whose minimum really came to 0, in order
-        self.counts: dict[str, list[NodeCounts]] = {}  # what the workspace itself counted
+        self.zeroed: list[str] = []  # the clusters whose minimum actually reached 0, in order
+        self.counts: dict[str, list[NodeCounts]] = {}  # the workspace's own counts
         self.refuses: dict[str, str] = {}  # clusters that refuse every change, with Azure ML's words
 
     def list(self) -> list[Cluster]:

@@ -1,4 +1,4 @@
-"""A wrapper for any port that ends a call where a schedule says so, as a killed process would."""
+"""A wrapper for any port that ends a call where a schedule requires it, as a killed process would."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ P = TypeVar("P")
 
 
 class Crash(BaseException):
-    """The process died here. No handler of the app's may catch it, so it is no Exception."""
+    """The process died here. No handler of the app may catch a Crash, so it is no Exception."""
 
 
 class Crashing(Generic[P]):
@@ -57,7 +57,7 @@ def _cut(items: Iterator[Any], name: str, count: int | None) -> Iterator[Any]:
 
 
 class Counting:
-    """A schedule of crashes that counts how many words were taken."""
+    """A schedule of crashes that counts how many words were used."""
 
     def __init__(self, at: int, word: str) -> None:
         self.at, self.word, self.taken = at, word, 0

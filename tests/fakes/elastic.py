@@ -10,7 +10,7 @@ from tests.fakes.ports import Crashing
 
 
 class MemoryRendezvous:
-    """`closed`: why the rendezvous of each run is closed, by the run."""
+    """The rendezvous of elastic runs. `closed` maps a run to the reason why its rendezvous is closed."""
 
     def __init__(self) -> None:
         self.closed: dict[str, str] = {}
@@ -20,5 +20,5 @@ class MemoryRendezvous:
 
 
 def stores(journals: dict[str, Any], words: Iterable[str] = ()) -> dict[str, Any]:
-    """The store of elastic runs, as the System has it. The closed meetings are in `journals`."""
+    """Return the store of elastic runs, as the System has it. The closed rendezvous are in `journals`."""
     return {RENDEZVOUS.name: Crashing(journals.setdefault("rendezvous", MemoryRendezvous()), iter(words))}

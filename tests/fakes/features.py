@@ -1,4 +1,4 @@
-"""What tests have for single features: a module with the feature's name in a package of the tests."""
+"""The tests' additions for single features: a module with the feature's name in a package of the tests."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from shared.features import FEATURES
 
 
 def of_features(package: str) -> list[ModuleType]:
-    """The modules of this package that have the name of a feature, in the order of FEATURES."""
+    """Return this package's modules that have the name of a feature, in the order of FEATURES."""
     names = [feature.replace("shared", package, 1) for feature in FEATURES]
     return [import_module(name) for name in names if find_spec(name)]
 
 
-# The files about its data that an archive has; a feature writes the card
+# An archive's files about the run's data; a feature writes the card
 DATA_FILES = ["data.card.json", "data.json.gz"] if "shared.data_checks" in FEATURES else ["data.json.gz"]

@@ -1,4 +1,4 @@
-"""The grants in memory, which pass the same tests as those in tables."""
+"""Grants in memory, which pass the same tests as the grants in tables."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ class FakeGrants:
 
 
 def stores(journals: dict[str, Any], words: Iterable[str] = ()) -> dict[str, Any]:
-    """The store of grants, as the System has it."""
+    """Return the store of grants, as the System has it."""
     return {GRANTS.name: Crashing(journals.setdefault("grants", FakeGrants()), iter(words))}

@@ -75,7 +75,7 @@ class FakeModels:
 
 
 class FakeSigner:
-    """A key in memory: the same cryptography as a key in a file. `secret` makes it the same key each time."""
+    """A key in memory, with the same cryptography as a key in a file. The same `secret` gives the same key."""
 
     def __init__(self, secret: int = 0) -> None:
         self._secret = secret

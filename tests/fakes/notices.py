@@ -1,4 +1,4 @@
-"""Notices in memory: their records, and an endpoint that does what a test tells it."""
+"""Notices in memory: their records, and an endpoint that the test controls."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class FakeNotices:
 
 @dataclass
 class FakeSender:
-    """`answers` says what a post gets; `posts` and `mails` are what arrived."""
+    """`answers` is what a post returns; `posts` and `mails` are what arrived."""
 
     answers: Callable[[], Answer] = lambda: Answer(200)
     has_mail: bool = True

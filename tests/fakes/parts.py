@@ -10,7 +10,7 @@ from shared.runs.model import Run
 
 
 def changed(run: Run, **columns: Any) -> Run:
-    """The run with these columns changed."""
+    """Return the run with these columns changed."""
     grouped = in_parts(Run, columns)
     own = grouped.pop("", {})
     return replace(run, **own, **{name: replace(getattr(run, name), **its) for name, its in grouped.items()})

@@ -1,9 +1,10 @@
-"""The ports in memory: plain state machines without threads, sleep or randomness, one a Protocol of shared/*/ports.py.
+"""The ports in memory: plain state machines without threads, sleep or randomness, one per Protocol of
+shared/*/ports.py.
 
-They pass the contract suites of tests/contract, which the adapters pass on Azurite and the local Azure ML. What a fake
-has beyond its port (take, put, set, ...) plays the other side: the uploader, the queue's host, Azure ML.
+They pass the contract suites of tests/contract, which the adapters pass on Azurite and the local Azure ML. A fake's
+methods beyond its port (take, put, set, ...) play the other side: the uploader, the queue's host, Azure ML.
 
-`crashing.Crashing` stands before any of them and ends a call where a schedule says so, as a killed process would.
+`crashing.Crashing` wraps any of them and ends a call where a schedule requires it, as a killed process would.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Published:
 
 
 class FakeEvents:
-    """`published` holds every call; `distinct` what a consumer sees that looks at ids."""
+    """`published` holds every call; `distinct` what a consumer sees that compares ids."""
 
     def __init__(self) -> None:
         self.published: list[Published] = []

@@ -26,7 +26,7 @@ from tests.fakes.parts import changed
 
 
 class Etags:
-    """A new etag at every write, as the services give."""
+    """Gives a new etag at every write, like the services."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
@@ -42,7 +42,7 @@ class FakeDrops:
         self.kept: dict[tuple[DropKey, int], Generation] = {}
         self.loose_taken: set[DropKey] = set()
         self._taking = threading.Lock()
-        self.closings: list[tuple[str, datetime, int]] = []  # route, when, and how many files more
+        self.closings: list[tuple[str, datetime, int]] = []  # route, time, and number of additional files
         self._etags = Etags()
 
     def get(self, key: DropKey) -> Stored[Drop] | None:
@@ -131,14 +131,14 @@ class FakeDrops:
 
 
 class FakeRuns:
-    """`half_insert` is the worst that the port allows: an insert that died between its writes."""
+    """Runs in memory. `half_insert` is the worst that the port allows: an insert that died between its writes."""
 
     SEEN = 20
 
     def __init__(self) -> None:
         self.names: dict[str, datetime] = {}
         self.rows: dict[str, Stored[Run]] = {}
-        self.hour_rows: dict[str, tuple[str, datetime | None]] = {}  # etag, and when it was looked at
+        self.hour_rows: dict[str, tuple[str, datetime | None]] = {}  # etag, and time of the check
         self._claims: dict[str, str] = {}
         self._etags = Etags()
 
@@ -149,7 +149,7 @@ class FakeRuns:
         return new
 
     def half_insert(self, run: Run) -> bool:
-        """What a call leaves that dies before its last write."""
+        """Leave what a call leaves that dies before its last write."""
         if run.name in self.names:
             return False
         self.hour_rows[hour_of(run.created_at)] = (self._etags.next(), None)
@@ -176,7 +176,7 @@ class FakeRuns:
         return [run for run in runs if before is None or _age(run) > _age(before)][:limit]
 
     def page(self, run_filter: RunFilter, limit: int, token: str = "", *, fields: RunFields = RunFields.ALL) -> RunPage:
-        """Looks at SEEN runs a page, so that a page may be empty and yet have a token, as the service's may."""
+        """Read SEEN runs per page, so that a page may be empty and still have a token, like the service's."""
         after = (int(token.partition("_")[0]), token.partition("_")[2]) if "_" in token else None
         if token and after is None:
             raise Impossible(f"{token!r} is no token of a page", "bad_token")
@@ -258,7 +258,7 @@ def _equalities(run_filter: RunFilter) -> list[tuple[str, str]]:
 
 
 def _with_only(run: Run, fields: RunFields) -> Run:
-    """The run with these fields alone, as a page has it."""
+    """Return the run with these fields only, as a page has it."""
     values = {name: value for name, value in flat(run).items() if name in read_columns(fields)}
     kinds = {part.kind for part in parts() if part.cell or part.in_rows or fields is not RunFields.ROW}
     kept = {kind: value for kind, value in run.features.items() if kind in kinds and fields is not RunFields.ENTRY}
@@ -352,7 +352,7 @@ class FakeLeases:
 
 
 class FakeAssets:
-    """What shared/adapters/tables/asset_table.py's TableAssets is to the Azure ML adapter."""
+    """Replaces TableAssets of shared/adapters/tables/asset_table.py for the Azure ML adapter."""
 
     def __init__(self) -> None:
         self._ids: dict[tuple[str, str], str] = {}

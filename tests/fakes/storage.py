@@ -17,7 +17,7 @@ from tests.fakes.records import Etags
 
 
 class Clock:
-    """A clock that moves only by `advance` and `pause`. Calling it gives the time; `paused` are the pauses made."""
+    """A clock that moves only by `advance` and `pause`. Calling it returns the time; `paused` are the pauses made."""
 
     def __init__(self, now: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
         self.now = now
@@ -35,7 +35,7 @@ class Clock:
 
 
 class OtherClock:
-    """A clock that goes by another one: each time it is read, `seconds` later than that."""
+    """A clock that follows another one: it always shows `seconds` later than the other."""
 
     def __init__(self, clock: Callable[[], datetime], seconds: float) -> None:
         self._clock, self._seconds = clock, seconds
@@ -63,7 +63,7 @@ class Message:
 
 
 class FakeQueues:
-    """`take` is the host's side: it removes a message that is visible at the clock's time, or returns None."""
+    """Queues in memory. `take` is the host's side."""
 
     LONGEST_DELAY = 7 * 86400.0
     MOST_PEEKED = 32
@@ -117,7 +117,8 @@ class FakeQueues:
         return [message for message in self.messages.get(queue, []) if message.visible_at <= self.clock()]
 
     def take(self, queue: str, index: int = 0) -> Message | None:
-        """Remove and return a visible message: the first one, or the `index`-th (modulo their number)."""
+        """Remove and return a message that is visible at the clock's time: the first one, or the `index`-th (modulo
+        their number). Return None if no message is visible."""
         if not (visible := self.visible(queue)):
             return None
         message = visible[index % len(visible)]
@@ -125,7 +126,7 @@ class FakeQueues:
         return message
 
     def next_visible_at(self) -> datetime | None:
-        """When the first message of any queue is or becomes visible; None if all queues are empty."""
+        """Return when the first message of any queue is or becomes visible; None if all queues are empty."""
         return min((m.visible_at for messages in self.messages.values() for m in messages), default=None)
 
 
@@ -141,12 +142,12 @@ class FakeBlobs:
     def __init__(self, clock: Callable[[], datetime] | None = None) -> None:
         self.clock = clock or Clock()
         self.containers: dict[str, dict[str, _Content]] = {}
-        self.copied: list[str] = []  # the destinations of the copies that were really made
-        self.page = 5000  # blobs of a page at most
+        self.copied: list[str] = []  # the destinations of the copies that were actually made
+        self.page = 5000  # most blobs in a page
         self._etags = Etags()
 
     def put(self, container: str, name: str, data: bytes = b"", md5: bool = True) -> Blob:
-        """Upload. Without `md5` the service knows none, as for a blob of several blocks."""
+        """Upload a blob. Without `md5` the service knows none, as for a blob of several blocks."""
         return self._put(container, name, data, md5=hashlib.md5(data).hexdigest() if md5 else "")
 
     def delete(self, container: str, name: str) -> None:

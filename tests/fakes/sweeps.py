@@ -1,4 +1,4 @@
-"""The studies of sweeps in memory, which pass the same tests as those in tables, and sweeps for tests."""
+"""The studies of sweeps in memory, which pass the same tests as the studies in tables, and sweeps for tests."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ class MemoryJournal(BaseJournalBackend):
 
 
 def studies(journals: dict[str, Any], words: Iterable[str] = ()) -> JournalStudies:
-    """The studies in these journals, as a process that has just begun has them."""
+    """Return the studies in these journals, as a new process has them."""
     words = iter(words)
     return JournalStudies(lambda name: Crashing(journals.setdefault(name, MemoryJournal()), words))
 
 
 def stores(journals: dict[str, Any], words: Iterable[str] = ()) -> dict[str, Any]:
-    """The stores of sweeps, as the System has them."""
+    """Return the stores of sweeps, as the System has them."""
     return {STUDIES.name: studies(journals, words)}
 
 
 def sweep_of(run: Run) -> str:
-    """The sweep whose trial the run is; '' for another run."""
+    """Return the sweep whose trial the run is; '' for another run."""
     trial = run.feature(TrialOf)
     return trial.sweep if trial else ""
 

@@ -1,4 +1,4 @@
-"""A fake of Azure Monitor: what jobs used is what a test says, and each request is counted."""
+"""A fake of Azure Monitor: the test sets what jobs used, and each request is counted."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ class FakeNodeMetrics:
 
 
 def stores(journals: dict[str, Any], words: Iterable[str] = ()) -> dict[str, Any]:
-    """Return the store of usage, as the System has it. What the nodes used is in `journals`."""
+    """Return the store of usage, as the System has it. The nodes' usage is in `journals`."""
     return {NODE_METRICS.name: Crashing(journals.setdefault("node_metrics", FakeNodeMetrics()), iter(words))}

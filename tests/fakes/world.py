@@ -1,6 +1,6 @@
-"""The whole system on fakes, with someone who uploads, an Event Grid and an Azure ML to play against it.
+"""The whole system on fakes, with an uploader, an Event Grid and an Azure ML that play against it.
 
-Queue messages go to the same service calls as in functions/, one at a time, in whatever order a test chooses.
+Queue messages go to the same service calls as in functions/, one at a time, in any order that a test chooses.
 """
 
 from __future__ import annotations
@@ -76,15 +76,16 @@ def trainers_folder(tmp: Path) -> Path:
 
 
 PERIOD = 300  # seconds between two runs of a timer, as functions/ sets them
-# Of the timers, from the end of the faults until everything has come to its end. The first may come too early: a run
-# younger than looks.PATIENCE is left to its message, an hour that was just claimed to whoever claimed it, who may be
-# dead. The second sees all. The third ends what the second found: members whose GRACE is over, a message whose process
-# died at the last moment, which is visible again after ten minutes.
+# Periods of the timers from the end of the faults until all work is finished. The first may come too early: a run
+# younger than looks.PATIENCE is left to its message, and an hour that was just claimed to its claimer, which may be
+# dead. The second reads everything. The third finishes the rest: members whose GRACE is over, and a message whose
+# process died at the last moment, which is visible again after ten minutes.
 PERIODS = 3
 
 
 class World:
-    """`system` is what the handlers use; `crashes` gives one word a port call, as fakes.ports.Crashing reads them."""
+    """`system` is what the handlers use; `crashes` gives one word per port call, as fakes.ports.Crashing reads
+    them."""
 
     def __init__(self, trainers: Path, routes: Iterable[Route] = (ROUTE,)) -> None:
         self.clock = Clock()
@@ -94,10 +95,10 @@ class World:
         self.jobs, self.events = FakeJobs(clock=self.clock), FakeEvents()
         self.notices, self.sender, self.schedules = FakeNotices(), FakeSender(), FakeSchedules()
         self.removals = FakeRemovals()
-        self.journals: dict[str, Any] = {}  # what the features' own stores hold
+        self.journals: dict[str, Any] = {}  # the content of the features' own stores
         self.models, self.signer, self.registry = FakeModels(), FakeSigner(), FakeRegistry()
         self.clusters = FakeClusters([Cluster("cpu-cluster", 1, 4, 120)])
-        self.goes_on = False  # whether what follows an upload is done at once, as the app's triggers do it
+        self.goes_on = False  # whether an upload is handled at once, as the app's triggers do
         self.in_flight: list[dict[str, Any]] = []  # events that Event Grid has not delivered yet
         tokens = itertools.count(1)
         self.system = System(
@@ -110,7 +111,7 @@ class World:
         )  # fmt: skip
 
     def stores(self, words: Iterable[str] = ()) -> dict[str, Any]:
-        """The features' own stores, as a process that has just begun has them."""
+        """Return the features' own stores, as a new process has them."""
         found = (module.stores(self.journals, words) for module in of_features("tests.fakes"))
         return {name: store for stores in found for name, store in stores.items()}
 
@@ -119,7 +120,7 @@ class World:
         return Post(self.notices, self.sender)
 
     def crashing(self, schedule: Iterable[str]) -> System:
-        """The system with every port but the clock behind one shared schedule of crashes."""
+        """Return the system with every port except the clock behind one shared schedule of crashes."""
         words = iter(schedule)
         names = (
             *("drops", "runs", "queues", "blobs", "jobs", "clusters", "decisions", "samples", "leases", "books"),
@@ -132,7 +133,7 @@ class World:
     # the uploader, Event Grid and Azure ML
 
     def complete(self, *names: str, job_file: str = "") -> None:
-        """Upload files and a marker into mnist/a, and let everything happen that can."""
+        """Upload files and a marker into mnist/a, and handle all messages."""
         for name in names:
             self.upload(f"mnist/a/{name}")
         if job_file:
@@ -158,7 +159,7 @@ class World:
         return event
 
     def deliver(self, event: dict[str, Any]) -> None:
-        """Put an event on its queue, as Event Grid does. Any number of times."""
+        """Put an event on its queue, as Event Grid does, any number of times."""
         queue = "job-events" if "MachineLearning" in event["eventType"] else "drop-events"
         self.queues.put(queue, base64.b64encode(json.dumps(event).encode()).decode())
 
@@ -167,7 +168,7 @@ class World:
             self.deliver(self.in_flight.pop(0))
 
     def job_goes(self, name: str, raw: str, error: str = "") -> None:
-        """Azure ML takes the job to a state, writes what a job writes by then, and has an event in flight."""
+        """Let Azure ML move the job to a state, write what the job has written by then, and put an event in flight."""
         self.jobs.set(name, raw, error)
         prefix = f"ExperimentRun/dcid.{name}/user_logs/"
         self.blobs.put("azureml", f"{prefix}std_log_process_0.txt", f"{raw}\n".encode())
@@ -184,7 +185,8 @@ class World:
     # the Functions host
 
     def handle(self, queue: str, index: int = 0, crashes: Iterable[str] = ()) -> bool:
-        """Give one message to its handler. If that dies or fails, the message is visible again 5 seconds later."""
+        """Give one message to its handler. If the handler dies or fails, the message is visible again 5 seconds
+        later."""
         message = self.queues.take(queue, index)
         if message is None:
             return False
@@ -200,11 +202,11 @@ class World:
         return True
 
     def poison(self, queue: str, index: int = 0) -> Any:
-        """A message fails so often that the host puts it aside. Returns its body."""
+        """Let a message fail so often that the host moves it to the poison queue. Return the message's body."""
         return message.body if (message := self.queues.take(queue, index)) else None
 
     def reconcile(self, crashes: Iterable[str] = ()) -> None:
-        """The timer fires, and the looks that it asks for are made."""
+        """Fire the timer, and make the checks that it requests."""
         try:
             reconcile(self.crashing(crashes), self.schedules)
         except (Crash, TrainyardError):
@@ -220,7 +222,7 @@ class World:
         raise AssertionError(f"messages breed: {self.queues.messages}")
 
     def settle(self) -> None:
-        """Everything heals: no fault any more, a few periods of the timers pass, jobs end."""
+        """End all faults, and let a few periods of the timers pass, in which jobs end."""
         for _ in range(PERIODS):
             self.clock.advance(PERIOD)
             self.deliver_all()
@@ -231,10 +233,10 @@ class World:
             self.reconcile()
             self.run_until_idle()
 
-    # looking at the end
+    # checks at the end
 
     def unsettled(self) -> list[str]:
-        """The names of the runs that nothing archived yet."""
+        """Return the names of the runs that are not archived yet."""
         return [run.name for run in self.runs.newest(1000) if run.archive.at is None]
 
     def only_run(self) -> Run:

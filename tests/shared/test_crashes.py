@@ -1,4 +1,4 @@
-"""One crash, at every port call of the whole story in turn, before, half-way through and after it."""
+"""One crash at every port call of the whole story in turn: before, half-way through and after the call."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ ROUTES = [replace(ROUTE, allow=frozenset({"code"}))]
 
 
 def tell(world: World, crashes: Counting, files: dict[str, bytes]) -> None:
-    """Upload the files of a drop, let the job run, archive it. Messages that died come again."""
+    """Upload the files of a drop, let the job run, and archive the run. Messages whose handler died are delivered
+    again."""
     for name, data in files.items():
         world.upload(f"mnist/a/{name}", data)
         world.clock.advance(1)
@@ -56,7 +57,7 @@ def calls_of_the_story(tmp: Path, files: dict[str, bytes], goes_on: bool) -> int
 def test_a_crash_anywhere_changes_nothing_in_the_end(
     tmp_path: Path, word: str, files: dict[str, bytes], goes_on: bool
 ) -> None:
-    """Wherever a handler dies, there is one run, one job and one complete archive, and retries alone bring them."""
+    """Wherever a handler dies, retries alone lead to one run, one job and one complete archive."""
     calls = calls_of_the_story(tmp_path, files, goes_on)
     for at in range(1, calls + 1):
         world, crashes = new_world(tmp_path, goes_on), Counting(at, word)

@@ -23,7 +23,8 @@ FAILING = {"poison": ("queues", "counts"), "notices": ("notices", "prune"), "rem
 
 
 def yard(folder: Path) -> World:
-    """A run whose checkpoints have had their time, a removal whose message was lost, old notices, a poison message."""
+    """A world with a run whose checkpoints are due, a removal whose message was lost, old notices, and a poison
+    message."""
     world = World(trainers_folder(folder), [replace(ROUTE, retention=Retention(checkpoints=7))])
     world.complete("1.bin")
     world.job_goes(world.only_run().name, "Completed")
@@ -39,7 +40,7 @@ def yard(folder: Path) -> World:
 
 
 def done(world: World) -> set[str]:
-    """Which parts of the timer have done their work."""
+    """Return which parts of the timer have done their work."""
     asked = [message.body["what"] for message in world.queues.messages["background"]]
     renewed = world.queues.messages[POISON][0].visible_at == world.clock()
     parts = {"poison": renewed, "notices": not world.notices.rows}
@@ -49,8 +50,8 @@ def done(world: World) -> set[str]:
 
 @pytest.mark.parametrize("failing", ["", *FAILING])
 def test_a_part_that_fails_stops_no_other(failing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Poison messages are renewed, old notices forgotten, lost removals sent again, retention asked for, whichever
-    of the others fails. Its error is raised at the end."""
+    """Poison messages are renewed, old notices deleted, lost removals sent again, and retention requested,
+    whichever of the other parts fails. The failed part's error is raised at the end."""
 
     def fails(*_: Any) -> Any:
         raise Unavailable("away")

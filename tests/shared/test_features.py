@@ -1,4 +1,4 @@
-"""Features: a folder and a line each. Nobody else names one, and without folder and line the rest works."""
+"""A feature is a folder and a registration line. No other module names a feature, and the rest works without it."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from shared.runs.model import Run
 from tests.gate.scripts import load
 from tests.house.test_layers import ROOT, imports, module, within
 
-WORKS_WITH_EVERY_FEATURE = (  # tests of what features add to
+WORKS_WITH_EVERY_FEATURE = (  # tests of modules that features extend
     "tests/contract/test_runs_contract.py",
     "tests/shared/runs/test_intake.py",
     "tests/shared/runs/test_preempted_jobs.py",
     "tests/shared/drops/test_sealing.py",
 )
 OF_FEATURES = ("tests/shared/elastic", "tests/shared/pipelines", "tests/shared/sweeps/test_swept_drops.py")
-FAST = ("-k", "not tables and not dies and not crash and not new_row")  # the last would start a storage emulator
-TOGETHER = tuple(FEATURES[first::3] for first in range(3))  # a third of the features each; alone each night
+FAST = ("-k", "not tables and not dies and not crash and not new_row")  # the last group would start a storage emulator
+TOGETHER = tuple(FEATURES[first::3] for first in range(3))  # a third of the features each; one each at night
 SCHEDULES = ("-m", "benchmarks.schedules", "--seed", "0", "--seconds", "1")
-WITHOUT = os.environ.get("TRAINYARD_WITHOUT", "")  # a feature, or all: minutes for each, so only the night has time
+WITHOUT = os.environ.get("TRAINYARD_WITHOUT", "")  # a feature, or all; each takes minutes, so only at night
 ALL = ("tests/contract", "tests/functions", "tests/shared")
-TABLES_OF_ALL = (  # have a line for each message, kind of run or queue of every feature
+TABLES_OF_ALL = (  # these list every feature's messages, kinds of runs or queues
     "tests/shared/test_features.py",
     "tests/shared/test_function_time.py",
     "tests/shared/test_messages.py",
@@ -41,9 +41,9 @@ TABLES_OF_ALL = (  # have a line for each message, kind of run or queue of every
 
 @pytest.mark.parametrize("feature", FEATURES)
 def test_nobody_else_names_a_feature(feature: str) -> None:
-    """Outside its folder only its adapters import a feature, and what other features add to it; the rest asks the
-    declarations."""
-    additions = {f"{other}.{feature.rpartition('.')[2]}" for other in FEATURES}  # what other features add to it
+    """Outside its folder, only a feature's adapters and other features' additions to it import it; other code uses
+    the declarations."""
+    additions = {f"{other}.{feature.rpartition('.')[2]}" for other in FEATURES}  # other features' additions to it
     allowed = {feature, feature.replace("shared", "shared.adapters", 1), *additions}
     files = [path for folder in ("shared", "functions") for path in (ROOT / folder).rglob("*.py")]
     strangers = {
@@ -55,7 +55,7 @@ def test_nobody_else_names_a_feature(feature: str) -> None:
 
 
 def test_features_share_no_column() -> None:
-    """Each part has a column and a name of its own, which is no column of the run and no old column of another part."""
+    """Each part has its own column and name, which equal no column of the run and no old column of another part."""
     taken = [*columns(Run), *(each.column for each in one_columns(Run)), *(part.in_column for part in parts())]
     assert len(set(taken)) == len(taken)
     assert len({part.name for part in parts()}) == len(parts())
@@ -63,13 +63,14 @@ def test_features_share_no_column() -> None:
 
 
 def test_a_run_is_of_its_own_size() -> None:
-    """What a run has that no feature adds takes at most 46 columns of the table: 94 before features had parts."""
+    """A run without features uses at most 46 columns of the table; it used 94 before features had parts."""
     assert len(table_columns(Run)) <= 46
 
 
 @pytest.mark.parametrize("features", TOGETHER, ids=lambda features: " ".join(map(_last, features)))
 def test_without_some_features_the_rest_works(features: Sequence[str], tmp_path: Path) -> None:
-    """A copy of the repository without these features passes tests of what they add to, and some schedules."""
+    """A copy of the repository without these features passes tests of the modules that they extend, and some
+    schedules."""
     without(features, tmp_path)
     of_others = [name for name in OF_FEATURES if (tmp_path / name).exists()]
     passes(tmp_path, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *FAST, *WORKS_WITH_EVERY_FEATURE, *of_others)
@@ -79,9 +80,8 @@ def test_without_some_features_the_rest_works(features: Sequence[str], tmp_path:
 @pytest.mark.skipif(not WITHOUT, reason="all tests without each feature (TRAINYARD_WITHOUT=all)")
 @pytest.mark.parametrize("feature", FEATURES if WITHOUT == "all" else [f"shared.{WITHOUT}"])
 def test_without_a_feature_every_other_test_passes(feature: str, tmp_path: Path) -> None:
-    """The same copy passes all contracts and all tests of shared/ and functions/ that the gate runs, except those that
-    import the feature.
-    """
+    """The same copy passes all contracts and all tests of shared/ and functions/ that the gate runs, except tests
+    that import the feature."""
     assert feature in FEATURES
     without([feature], tmp_path)
     left_out = [f"--ignore={name}" for name in TABLES_OF_ALL]
@@ -91,9 +91,8 @@ def test_without_a_feature_every_other_test_passes(feature: str, tmp_path: Path)
 
 
 def without(features: Sequence[str], folder: Path) -> None:
-    """Copy the repository without these features: without their lines, folders and adapters, the additions of other
-    features, and the tests that import any of these. The copy uses the installed Azurite of this repository.
-    """
+    """Copy the repository without these features: without their lines, folders and adapters, other features'
+    additions to them, and the tests that import any of these. The copy uses this repository's installed Azurite."""
     files = tracked()
     gone = {path for path in files if any(_is_of(path, _last(feature)) for feature in features)}
     modules = {module(ROOT / path) for path in gone if path.endswith(".py")}
@@ -126,7 +125,7 @@ def _last(feature: str) -> str:
 
 
 def _is_of(path: str, name: str) -> bool:
-    """Whether the file belongs to the feature of this name, or is what another feature adds to it."""
+    """Return whether the file belongs to the feature of this name, or is another feature's addition to it."""
     own = path.startswith((f"shared/{name}/", f"shared/adapters/{name}/", f"tests/shared/{name}/"))
     added = {f"{feature.replace('.', '/')}/{name}.py" for feature in FEATURES}
     return own or path in added or path in (f"tests/fakes/{name}.py", f"tests/simulation/{name}.py")

@@ -1,4 +1,4 @@
-"""Whatever its size, work in a queue's message ends well before functionTimeout, and the next message goes on."""
+"""Work of any size in a queue's message ends well before functionTimeout, and the next message continues it."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ HOURS, MINUTES, SECONDS = map(int, json.loads((ROOT / "host.json").read_text())[
 LIMIT = timedelta(hours=HOURS, minutes=MINUTES, seconds=SECONDS) / 2
 FILES = 600
 RUNS = 200
-MANY = 100  # blobs after which a listing may go on in another message
-CALL = 0.2  # seconds of any call
-ITEM = 0.3  # of each thing that a call gives one after the other, as a listing of a very large folder would in sum
+MANY = 100  # blobs after which a listing may continue in another message
+CALL = 0.2  # seconds per call
+ITEM = 0.3  # seconds per item that a call yields, which add up to the listing of a very large folder
 SLOW = (
     "drops",
     "runs",
@@ -62,7 +62,7 @@ SLOW = (
 
 
 class Slow:
-    """A port of which every call takes its time; each copy a second, each removal a third of one."""
+    """A port whose calls take time: each copy a second, each removal a third of a second."""
 
     def __init__(self, port: Any, clock: Clock) -> None:
         self._port, self._clock = port, clock
@@ -87,7 +87,7 @@ class Slow:
     def copy(self, copies: Any, *rest: Any) -> Iterator[Any]:
         made = len(self._port.copied)
         for blob in self._port.copy(copies, *rest):
-            self._clock.advance(len(self._port.copied) - made)  # what is there already takes no time
+            self._clock.advance(len(self._port.copied) - made)  # an existing copy takes no time
             made = len(self._port.copied)
             yield blob
 
@@ -98,7 +98,7 @@ class Slow:
 
 
 def slow(world: World) -> None:
-    """From now on every port takes its time."""
+    """Make every port slow from now on."""
     ports: dict[str, Any] = {name: Slow(getattr(world.system, name), world.clock) for name in SLOW}
     world.system = replace(world.system, **ports)
     object.__setattr__(world, "crashing", lambda _: world.system)
@@ -107,7 +107,7 @@ def slow(world: World) -> None:
 
 
 def ended(world: World, files: int) -> Run:
-    """A run whose job wrote so many files has just completed; its last event is on its queue."""
+    """Return a just completed run whose job wrote this many files; its last event is in its queue."""
     world.complete("1.bin")
     run = world.only_run()
     world.job_goes(run.name, "Running")
@@ -144,7 +144,7 @@ def a_removal_of_many_files(world: World) -> Done:
 
 
 def a_drop_of_many_files(world: World) -> Done:
-    """It is listed before it is sealed, and once more after."""
+    """The drop is listed before it is sealed, and once more afterwards."""
     world.blobs.page = MANY // 2
     for number in range(2 * FILES):
         world.blobs.put("drops", f"mnist/a/{number:04}.bin", b"x")
@@ -170,7 +170,7 @@ def a_drop_whose_data_are_compared(world: World) -> Done:
 
 
 def an_hour_of_many_runs(world: World) -> Done:
-    """All of them ended while no event came."""
+    """All runs of the hour ended without an event."""
     world.blobs.put("drops", "mnist/a/1.bin")
     for number in range(RUNS):
         create_run(world.system, RunRequest(template="mnist", data="drops/mnist/a"), f"key{number}")
@@ -184,7 +184,7 @@ def an_hour_of_many_runs(world: World) -> Done:
 
 
 def a_model_that_is_brought_back(world: World) -> Done:
-    """What the run's job wrote is gone, and its archive has it still."""
+    """The job's output is deleted, and the run's archive still has it."""
     template = replace(ROUTE.template, tags={"trainyard.from_model": "--from-model"})
     world.system = replace(world.system, routes={"mnist": replace(ROUTE, template=template)})
     run = ended(world, FILES)
@@ -225,7 +225,7 @@ def a_lifecycle_event(world: World) -> Done:
 
 
 def a_champion_of_much_data(world: World) -> Done:
-    """Its model has many files, and so have its data: each is hashed."""
+    """The champion's model and its data have many files, and each file is hashed."""
     world.system = replace(world.system, routes={"mnist": replace(ROUTE, model=RouteModel("churn", "accuracy", 0.0))})
     for number in range(FILES // 2):
         world.blobs.put("drops", f"mnist/a/{number:04}.bin", b"x")
@@ -268,11 +268,11 @@ def test_every_queue_has_its_longest_work() -> None:
 def test_no_message_takes_long(
     scenario: Callable[[World], Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each of its queues' messages ends within half of functionTimeout, and so the work comes to its end."""
+    """Each message of a queue ends within half of functionTimeout, and the work still finishes."""
     monkeypatch.setattr("shared.runs.content.MANY", MANY)
     monkeypatch.setattr(
         "shared.data_checks.at_sealing.MOST_LISTED", MANY
-    )  # as in the app: no more than are listed at once
+    )  # as in the app: at most the number of one listing
     world = World(trainers_folder(tmp_path))
     done = scenario(world)
     handled, longest = set[str](), dict[str, timedelta]()
@@ -291,7 +291,7 @@ def test_no_message_takes_long(
 
 
 def test_an_archive_that_takes_several_messages_is_whole(tmp_path: Path) -> None:
-    """The manifest has all files once, and there is no failure in between."""
+    """The manifest has all files once, and no failure is recorded in between."""
     world = World(trainers_folder(tmp_path))
     done, messages = an_archive_of_many_files(world), 0
     while not done():
@@ -306,7 +306,7 @@ def test_an_archive_that_takes_several_messages_is_whole(tmp_path: Path) -> None
 
 
 def test_a_removal_that_takes_several_messages_counts_all(tmp_path: Path) -> None:
-    """What was removed before counts into its record, which is done when everything is gone."""
+    """The record counts the blobs that earlier messages removed, and is done when everything is removed."""
     world = World(trainers_folder(tmp_path))
     done, messages = a_removal_of_many_files(world), 0
     while not done():
@@ -315,16 +315,16 @@ def test_a_removal_that_takes_several_messages_counts_all(tmp_path: Path) -> Non
     (removal,) = world.removals.newest()
     assert messages >= 2
     assert removal.files >= 2 * FILES
-    assert world.archived(world.only_run()) <= {"data.json.gz", "data.card.json"}  # they stay as long as the drop
+    assert world.archived(world.only_run()) <= {"data.json.gz", "data.card.json"}  # both stay as long as the drop
 
 
 def test_a_drop_that_takes_several_messages_makes_the_same_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its fingerprint and counts are those of one pass, and nothing is left out or seen twice; uploads to another drop
-    change nothing. One with more files than any drop may have is refused."""
+    """The drop's fingerprint and counts are those of a single pass, and no file is omitted or read twice; uploads
+    to another drop change nothing. A drop with more files than allowed is refused."""
     monkeypatch.setattr("shared.runs.content.MANY", MANY)
     monkeypatch.setattr(
         "shared.data_checks.at_sealing.MOST_LISTED", MANY
-    )  # as in the app: no more than are listed at once
+    )  # as in the app: at most the number of one listing
     world, messages = World(trainers_folder(tmp_path)), 0
     done = a_drop_of_many_files(world)
     whole = survey(KEY, world.blobs.list(Place("drops", KEY.prefix())))
@@ -347,12 +347,12 @@ def test_a_drop_that_takes_several_messages_makes_the_same_run(tmp_path: Path, m
 
 @pytest.mark.parametrize("blobs", [0, 1, MANY - 1, MANY, MANY + 1, 3 * MANY])
 def test_a_marker_is_no_content_wherever_a_listing_is_cut(blobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With and without `_SUCCESS` the fingerprint is the same; up to MANY files it is the plain hash of their lines, as
-    every version has made it."""
+    """The fingerprint is the same with and without `_SUCCESS`. Up to MANY files it is the plain hash of their
+    lines, as in every earlier version."""
     monkeypatch.setattr("shared.runs.content.MANY", MANY)
     monkeypatch.setattr(
         "shared.data_checks.at_sealing.MOST_LISTED", MANY
-    )  # as in the app: no more than are listed at once
+    )  # as in the app: at most the number of one listing
     files = [Blob(f"mnist/a/{number:04}", "e", number, "m") for number in range(blobs)]
     marked = survey(KEY, [Blob("mnist/a/+", "e", 1, "m"), Blob("mnist/a/_SUCCESS", "e", 0), *files])
     plain = survey(KEY, [Blob("mnist/a/+", "e", 1, "m"), *files])

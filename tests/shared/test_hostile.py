@@ -1,4 +1,4 @@
-"""What once wedged the system, leaked past a limit or made an archive lie, and does no more."""
+"""Inputs that once blocked the system, passed a limit or corrupted an archive, and no longer do."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def world(tmp_path: Path) -> World:
 
 
 def post(world: World, body: dict[str, Any]) -> str:
-    """What the API makes of a body: the run's name."""
+    """Post a body to the API and return the run's name."""
     return create.create_run(world.system, read_body(json.dumps(body).encode(), RunRequest)).name
 
 
@@ -69,14 +69,14 @@ def nested(depth: int) -> Any:
     ],
 )
 def test_a_job_over_http_obeys_the_limits_of_a_job_file(world: World, job: dict[str, Any], why: str) -> None:
-    """What a job file in a drop may not do, a POSTed job may not either; nothing is recorded."""
+    """What a drop's job file may not contain, a posted job may not contain either; nothing is recorded."""
     with pytest.raises(BadInput, match=why):
         post(world, {"job": {**JOB, **job}})
     assert world.runs.rows == {}
 
 
 def test_a_request_obeys_its_routes_limits(world: World) -> None:
-    """Nodes and timeout of a request are held against the route's, whoever asks."""
+    """A request's nodes and timeout are compared with the route's limits, for every caller."""
     world.upload("mnist/a/1.bin")
     asked = {"template": "mnist", "data": "drops/mnist/a"}
     for over, why in (({"nodes": 5}, "from 1 to 4"), ({"timeout_seconds": 3601}, "from 1 to 3600")):
@@ -86,7 +86,7 @@ def test_a_request_obeys_its_routes_limits(world: World) -> None:
 
 
 def test_an_administrator_may_allow_more(world: World) -> None:
-    """A route that lists further clusters and parts of a job takes them."""
+    """A route that lists further clusters and job keys accepts them."""
     wide = replace(ROUTE, clusters=frozenset({"gpu"}), allow=frozenset({"services"}))
     world.system = replace(world.system, limits=wide.limits)
     world.clusters.clusters["gpu"] = Cluster("gpu", 0, 4, 120)
@@ -102,7 +102,7 @@ def test_text_that_is_a_number_is_sent_as_one(world: World) -> None:
 
 @pytest.mark.parametrize("name", ["x;id;.zip", "a b.zip", "$(id).tar", "-rf.zip", "a'b.zip"])
 def test_a_name_never_becomes_a_command(world: World, name: str) -> None:
-    """An archive whose name a shell would read as more than a word is rejected, with what to do."""
+    """An archive whose name a shell would not read as a single word is rejected, with what to do."""
     world.upload(f"mnist/{name}")
     world.deliver_all()
     world.run_until_idle()
@@ -113,7 +113,7 @@ def test_a_name_never_becomes_a_command(world: World, name: str) -> None:
 
 
 def test_a_loose_file_is_rejected_with_the_way_to_do_it_right(world: World) -> None:
-    """Ten images right in the route's folder are no ten jobs, and nothing is tried again for them."""
+    """Ten images directly in the route's folder are not ten jobs, and no message for them is retried."""
     for number in range(10):
         world.upload(f"mnist/img{number}.jpg")
     world.deliver_all()
@@ -126,7 +126,7 @@ def test_a_loose_file_is_rejected_with_the_way_to_do_it_right(world: World) -> N
 
 
 def test_a_route_may_take_some_loose_files(world: World) -> None:
-    """With single_files a single file is a run, up to that many."""
+    """With single_files a single file is a run, up to that number."""
     world.system = replace(world.system, routes={"mnist": replace(ROUTE, single_files=2)})
     for number in range(4):
         world.upload(f"mnist/data{number}.csv")
@@ -141,7 +141,7 @@ def test_a_route_may_take_some_loose_files(world: World) -> None:
 
 
 def outputs(world: World, **declared: Any) -> dict[str, Any]:
-    """A run with these outputs, completed and archived: its manifest's outputs by name."""
+    """Return the manifest's outputs by name, of a run with these outputs, completed and archived."""
     name = post(world, {"job": {**JOB, "outputs": declared}})
     world.run_until_idle()
     world.jobs.set(name, "Completed")
@@ -157,7 +157,7 @@ def outputs(world: World, **declared: Any) -> dict[str, Any]:
 
 
 def test_outputs_never_meet_in_one_place(world: World) -> None:
-    """model beside models, an output x beside ./outputs/x: each file is in the archive, with its own size."""
+    """With output model beside models, or x beside ./outputs/x, each file is in the archive with its own size."""
     manifest = outputs(world, model={}, models={}, x={})
     sizes = {file["name"]: file["size"] for file in manifest["files"]}
     assert sizes["models/f.bin"] == len("models")
@@ -170,7 +170,8 @@ def test_outputs_never_meet_in_one_place(world: World) -> None:
 
 
 def test_every_declared_output_has_its_fate_in_the_manifest(world: World) -> None:
-    """Archived, empty, left or missing; a file output too; and an unknown datastore stops nothing else."""
+    """Each output, also a file output, is archived, empty, left or missing; an unknown datastore stops no other
+    output."""
     world.system.jobs.datastores["other"] = "other"  # type: ignore[attr-defined]  # the fake's
     template = {**TEMPLATE, "outputs": {"lost": {"path": "azureml://datastores/nowhere/paths/a/"}}}
     template["outputs"] |= {"asset": {"path": "azureml:registered"}, "checkpoints": {}, "models": {}, "none": {}}
@@ -191,7 +192,7 @@ def test_every_declared_output_has_its_fate_in_the_manifest(world: World) -> Non
 
 
 def test_odd_metrics_are_left_out(world: World) -> None:
-    """Infinities, numbers of 400 digits and 700 names leave a run that is archived, and an answer that is JSON."""
+    """With infinities, numbers of 400 digits and 700 names, the run is still archived and its answer is valid JSON."""
     rows = ['{"loss": Infinity}', f'{{"loss": {"9" * 400}}}', '{"loss": 0.5}', "[" * 5000, "\x00"]
     rows.append(json.dumps({f"m{number}": number for number in range(700)}))
     world.upload("mnist/a/1.bin")
@@ -225,7 +226,7 @@ class Refusing:
 
 
 def test_archiving_has_an_end(world: World) -> None:
-    """What can't be archived is tried twelve times, each twice as long after the one before; then the run says why."""
+    """A failing archive is tried twelve times, with doubling pauses; then the run gives the reason."""
     name = post(world, {"job": JOB})
     world.run_until_idle()
     world.blobs.put("azureml", f"ExperimentRun/dcid.{name}/user_logs/a.txt", b"x")
@@ -236,7 +237,7 @@ def test_archiving_has_an_end(world: World) -> None:
         world.clock.advance(6 * 3600)
         while world.queues.visible("background"):
             world.handle("background")
-        world.queues.messages.pop("background", None)  # it failed five times
+        world.queues.messages.pop("background", None)  # the message failed five times
         world.reconcile()
     run = world.runs.get(name).value
     assert run.archiving.gave_up_at is not None
@@ -249,7 +250,8 @@ def test_archiving_has_an_end(world: World) -> None:
 def test_a_run_says_that_its_data_changed_before_it_started(
     world: World, monkeypatch: pytest.MonkeyPatch, compared_at_once: int
 ) -> None:
-    """A queued run trains on what its folder holds when it starts; if that is other data, the run names them."""
+    """A queued run trains on its folder's content at the start of the job; if the content changed, the run names
+    the files."""
     monkeypatch.setattr(data, "COMPARED_AT_ONCE", compared_at_once)
     for name in ("mnist/a/1.bin", "mnist/a/2.bin", "mnist/a/3.bin", "mnist/a/_SUCCESS"):
         world.upload(name, b"" if name.endswith("_SUCCESS") else b"x")
@@ -278,7 +280,7 @@ def test_a_run_says_that_its_data_changed_before_it_started(
 
 
 def test_an_old_marker_closes_nothing_again(world: World) -> None:
-    """A drop that was rejected is mended by uploads; the marker of before does not close it in their middle."""
+    """Uploads repair a rejected drop; the old marker does not close the drop in the middle of them."""
     world.upload("mnist/a/1.bin")
     world.upload("mnist/a/job.yaml", b"type: pipeline\n")
     world.deliver_all()
@@ -304,7 +306,7 @@ def test_an_old_marker_closes_nothing_again(world: World) -> None:
 
 
 def test_one_broken_run_stops_neither_sweep_nor_looks(world: World) -> None:
-    """A run that can't be read is passed over; the others are followed and the clusters decided on."""
+    """A run that can't be read is skipped; the other runs are checked, and the clusters get their decisions."""
     names = [post(world, {"job": JOB}) for _ in range(2)]
     world.run_until_idle()
     broken = world.runs.rows[names[0]]

@@ -1,4 +1,4 @@
-"""Messages are declared once, and what an older version wrote or reads stays as it was."""
+"""Each message is declared once, and stays compatible with older versions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.fakes.world import World, trainers_folder
 
 KINDS = [kind for kinds in by_queue().values() for kind in kinds]
 AT = "2026-01-02T03:04:05.000006+00:00"
-# Each message as the version of 27 November 2026 wrote it, beside the name of its kind, and the queue it was in.
+# Each message as the version of 27 November 2026 wrote it, with the name of its kind and its queue.
 BEFORE: dict[str, tuple[str, dict[str, Any]]] = {
     "CheckDrop": ("drop-checks", {"route": "r", "name": "n", "token": "t", "last": False}),
     "SubmitRun": ("submissions", {"run": "r"}),
@@ -43,14 +43,15 @@ BEFORE: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def test_the_queues_are_those_of_the_messages() -> None:
-    """What the triggers know of queues before any message's module is imported is what the messages declare."""
+    """The queues that the triggers know before any message's module is imported are those that the messages
+    declare."""
     assert set(QUEUES) == set(by_queue())
     assert set(EVENT_QUEUES) == {queue for queue, kinds in by_queue().items() if any(map(is_event, kinds))}
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_the_functions_of_a_message_take_it(kind: type[Message]) -> None:
-    """Handler, `done` and `news_since` are there, and their second parameter is of the kind that names them."""
+    """Handler, `done` and `news_since` exist, and their second parameter has the type of the message."""
     assert is_dataclass(kind)
     for name in filter(None, (kind.handler, kind.done, kind.news_since)):
         found = function(name)
@@ -60,13 +61,15 @@ def test_the_functions_of_a_message_take_it(kind: type[Message]) -> None:
 
 
 def test_every_kind_that_we_send_has_its_older_form_here() -> None:
-    """A kind that came later needs no line: no older version wrote it. One that goes leaves a line too many."""
+    """A newer kind of message needs no line, since no older version wrote it. A removed kind leaves a line too
+    many."""
     assert BEFORE.keys() <= {kind.__name__ for kind in KINDS if not is_event(kind)}
 
 
 @pytest.mark.parametrize("name", BEFORE)
 def test_two_versions_read_each_other(name: str) -> None:
-    """What the version before wrote is read as its kind, and what is written has the keys that the older one reads."""
+    """The previous version's messages are parsed as their kind, and new messages have the keys that the previous
+    version reads."""
     queue, content = MOVED.get(BEFORE[name][0], BEFORE[name][0]), BEFORE[name][1]
     message = decode(queue, json.dumps({"message": name, **content}).encode())
     assert type(message).__name__ == name
@@ -76,7 +79,7 @@ def test_two_versions_read_each_other(name: str) -> None:
 
 
 def test_a_kind_is_told_by_its_name_alone() -> None:
-    """Not by which keys are there: the name on the wire decides, and one of another version is refused."""
+    """The name on the wire decides, not the keys; the name of another version is refused."""
     both = {"message": "CheckHour", "hour": "20260101T00", "sweep": "s"}
     assert type(decode("checks", json.dumps(both).encode())).__name__ == "CheckHour"
     for body in ({"message": "CheckMoon", "hour": "20260101T00"}, {"what": "is this"}):
@@ -93,13 +96,13 @@ def test_a_kind_is_told_by_its_name_alone() -> None:
     ],
 )
 def test_what_does_not_fit_is_refused(queue: str, content: dict[str, Any]) -> None:
-    """A value of another type, a time without a zone, or a word that is none of those allowed raises BadMessage."""
+    """A value of another type, a time without a zone, or an unknown choice raises BadMessage."""
     with pytest.raises(BadMessage):
         decode(queue, json.dumps(content).encode())
 
 
 def test_an_event_of_something_else_is_no_message() -> None:
-    """Event Grid tells of every blob of the account; only files in the drops container are of interest."""
+    """Event Grid reports every blob of the account; only files in the drops container are relevant."""
     event = {
         "eventType": "Microsoft.Storage.BlobCreated",
         "subject": "/blobServices/default/containers/drops/blobs/mnist/a/1.bin",
@@ -114,7 +117,7 @@ def test_an_event_of_something_else_is_no_message() -> None:
 
 
 def test_names_are_unique_in_their_queue() -> None:
-    """The wire carries the class's name, so a queue has each name once, and at most one kind of event."""
+    """The wire has the class's name, so a queue has each name once, and at most one kind of event."""
     for queue in QUEUES:
         names = [kind.__name__ for kind in by_queue()[queue]]
         assert len(names) == len(set(names))
@@ -124,7 +127,7 @@ def test_names_are_unique_in_their_queue() -> None:
 
 @dataclass(frozen=True)
 class Ping(Message, queue="checks", handler="tests.shared.test_messages:note_ping"):
-    """A kind that only this module knows."""
+    """A message kind that only this module knows."""
 
     name: str
 
@@ -134,7 +137,8 @@ def note_ping(ports: StoragePorts, message: Ping) -> None:
 
 
 def test_a_new_kind_is_known_by_its_declaration_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The world handles it, the app's trigger too, and a poison one goes: none of them names a kind."""
+    """The fake world and the app's trigger handle it, and its poison messages are removed, although none names the
+    kind."""
     world = World(trainers_folder(tmp_path))
     monkeypatch.setitem(by_queue(), Ping.queue, [*by_queue()[Ping.queue], Ping])
     monkeypatch.setattr(queues, "the_system", lambda: world.system)
@@ -148,14 +152,15 @@ def test_a_new_kind_is_known_by_its_declaration_alone(tmp_path: Path, monkeypatc
 
 
 def test_messages_left_in_old_queues_are_handled(tmp_path: Path) -> None:
-    """The first reconcile moves what the previous version left; hidden messages follow, old poison is tried again."""
+    """The first reconcile moves the messages of the previous version; hidden messages follow, old poison messages
+    are retried."""
     world = World(trainers_folder(tmp_path))
     times = [world.clock() + timedelta(seconds=second) for second in range(3)]
     left = [Announce("RunLost", "r", at, {"run": "r"}) for at in times]
     for queue, message in zip(("announcements", "announcements-poison"), left, strict=False):
         world.queues.put(queue, encode(message))
     world.reconcile()
-    world.queues.put("announcements", encode(left[2]))  # as one that was hidden
+    world.queues.put("announcements", encode(left[2]))  # a message that was hidden
     for _ in range(ROUNDS_FOR_ALL):
         world.reconcile()
     world.run_until_idle()

@@ -1,4 +1,4 @@
-"""The decisions, as values."""
+"""Policy decisions, as values."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def judge(drop: Drop, *blobs: tuple[str, float], route: Route = ROUTE) -> DropVe
     ],
 )
 def test_when_a_drop_closes(blobs: list[tuple[str, float]], verdict: VerdictKind, code: str) -> None:
-    """A drop closes by marker, by settled job file, by quiet; a bad or empty one is rejected when it closes."""
+    """A marker, a settled job file or a quiet period closes a drop; a bad or empty drop is rejected when it closes."""
     judged = judge(OPEN, *blobs)
 
     assert (judged.verdict, judged.code) == (verdict, code)
@@ -69,12 +69,12 @@ def test_when_a_drop_closes(blobs: list[tuple[str, float]], verdict: VerdictKind
 
 
 def test_a_drop_closes_at_the_maximum_wait() -> None:
-    """Uploads that never pause don't keep a drop open for ever."""
+    """Uploads without a pause don't keep a drop open for ever."""
     assert judge(replace(OPEN, opened_at=ago(600)), ("1", 1)).code == "max_wait"
 
 
 def test_an_archive_closes_at_once() -> None:
-    """A single archive right in the route's folder needs no quiet period."""
+    """A single archive directly in the route's folder needs no quiet period."""
     drop = replace(OPEN, key=DropKey("mnist", "Data.TAR.GZ"))
     seen = survey(drop.key, [Blob(str(drop.key), "e", 1, "", NOW)])
 
@@ -83,14 +83,14 @@ def test_an_archive_closes_at_once() -> None:
 
 
 def test_the_next_look_is_when_something_can_change() -> None:
-    """A look is asked for at the end of the quiet period, of the settle time, or of the maximum wait."""
+    """The next check is at the end of the quiet period, of the settle time, or of the maximum wait."""
     assert judge(OPEN, ("1", 10)).wait == 50
     assert judge(OPEN, ("1", 1), ("job.yaml", 9)).wait == 2
     assert judge(replace(OPEN, opened_at=ago(595)), ("1", 1)).wait == 5
 
 
 def test_an_old_marker_closes_no_new_generation() -> None:
-    """Files that arrive after a sealing wait for a marker of their own, or for quiet."""
+    """Files that arrive after a sealing wait for their own marker, or for a quiet period."""
     drop = replace(SEALED, state=DropState.OPEN, newest=ago(100))
 
     assert judge(drop, ("1", 1), ("_SUCCESS", 100)).verdict is VerdictKind.WAIT
@@ -98,7 +98,7 @@ def test_an_old_marker_closes_no_new_generation() -> None:
 
 
 def test_deletions_alone_are_nothing_new() -> None:
-    """A late event after files were deleted starts no run on what is left."""
+    """A late event after deletions starts no run on the remaining files."""
     drop = replace(SEALED, state=DropState.OPEN, newest=ago(100))
 
     assert judge(drop, ("1", 100)).verdict is VerdictKind.UNCHANGED
@@ -112,7 +112,7 @@ def test_deletions_alone_are_nothing_new() -> None:
         (None, "1", 0, OnUpload.OPEN),
         (OPEN, "1", 0, OnUpload.NOTHING),
         (OPEN, "_SUCCESS", 0, OnUpload.LOOK),
-        (replace(OPEN, newest=NOW), "_SUCCESS", 0, OnUpload.NOTHING),  # opened again, and looked at in 5 s
+        (replace(OPEN, newest=NOW), "_SUCCESS", 0, OnUpload.NOTHING),  # reopened, and checked in 5 s
         (replace(OPEN, newest=NOW), "_SUCCESS", -1, OnUpload.LOOK),
         (SEALED, "1", 1, OnUpload.NOTHING),
         (SEALED, "1", 0, OnUpload.OPEN),
@@ -122,12 +122,12 @@ def test_deletions_alone_are_nothing_new() -> None:
     ],
 )
 def test_what_an_upload_asks_for(drop: Drop | None, path: str, age: float, step: OnUpload) -> None:
-    """An upload opens a drop unless it is open or the upload is older than its last verdict."""
+    """An upload opens a drop unless the drop is open or the upload is older than the drop's last verdict."""
     assert on_upload(drop, KEY, path, ago(age), ROUTE) is step
 
 
 def test_a_late_event_opens_a_drop_at_most_once() -> None:
-    """An event of the newest blob's own second is late too, once a listing was taken well after that second."""
+    """An event in the newest blob's own second is late too, if a listing was made well after that second."""
     settled = replace(SEALED, looked_at=ago(-5))
 
     assert on_upload(settled, KEY, "1", NOW, ROUTE) is OnUpload.NOTHING
@@ -149,7 +149,7 @@ def test_an_unknown_route_is_rejected_once() -> None:
     )
 )
 def test_the_fingerprint_tells_contents_apart(blobs: list[tuple[str, int, str]]) -> None:
-    """Another name, size or checksum gives another fingerprint; another etag or date of the same bytes does not."""
+    """Another name, size or checksum changes the fingerprint; another etag or date of the same bytes does not."""
     listed = [Blob(f"mnist/a/{name}", "e", size, md5) for name, size, md5 in blobs]
     same = [replace(blob, etag="other", last_modified=NOW) for blob in listed]
     other = [replace(listed[0], size=99), *listed[1:]]
@@ -159,21 +159,21 @@ def test_the_fingerprint_tells_contents_apart(blobs: list[tuple[str, int, str]])
 
 
 def test_the_etag_stands_in_for_a_checksum_that_is_not_known() -> None:
-    """Without MD5 two writes of a blob are two contents."""
+    """Without MD5, two writes of a blob count as two contents."""
     first, second = Blob("mnist/a/1", "e1", 1), Blob("mnist/a/1", "e2", 1)
 
     assert survey(KEY, [first]).fingerprint != survey(KEY, [second]).fingerprint
 
 
 def test_the_success_marker_is_no_content() -> None:
-    """A drop that closed by quiet and gets its marker later has the same content."""
+    """A drop that closed after a quiet period has the same content when its marker arrives later."""
     data, marker = Blob("mnist/a/1", "e1", 1), Blob("mnist/a/_SUCCESS", "e2", 0)
 
     assert survey(KEY, [data]).fingerprint == survey(KEY, [data, marker]).fingerprint
 
 
 def test_run_names_suit_azure_ml() -> None:
-    """A run's name is a valid job name whatever the route is called, and differs by drop and by content."""
+    """A run's name is a valid job name for any route name, and differs by drop and by content."""
     for route in ("mnist", "Größe 9", "_", "9lives", "x" * 200):
         name = run_name(DropKey(route, "a"), "f")
         assert re.fullmatch("[a-z][a-z0-9-]{2,59}", name)
@@ -187,7 +187,7 @@ RUN = Run.of(
 
 @given(st.lists(st.sampled_from(list(RunState)), max_size=30))
 def test_states_move_one_way(seen: list[RunState]) -> None:
-    """Whatever is seen in whatever order, only steps of the table are taken, and nothing leaves a final state."""
+    """Events in any order cause only transitions of the table, and none leaves a final state."""
     run = RUN
     for state in seen:
         after = advance(run, state, NOW, "why")
@@ -201,7 +201,7 @@ def test_states_move_one_way(seen: list[RunState]) -> None:
 
 
 def test_a_requeue_costs_an_attempt() -> None:
-    """Attempts count how often the job began, whether or not its first queueing was seen."""
+    """The attempts count how often the job started, whether or not its first queueing was seen."""
     run = RUN
     for state, attempts in [("queued", 1), ("running", 1), ("queued", 2), ("running", 2), ("queued", 3)]:
         run = advance(run, RunState(state), NOW)
@@ -211,7 +211,7 @@ def test_a_requeue_costs_an_attempt() -> None:
 
 
 def test_history_is_bounded() -> None:
-    """A job preempted a thousand times keeps its first and its last moments."""
+    """A job preempted a thousand times keeps its first and last moments."""
     run = changed(RUN, state=RunState.RUNNING, history=(Moment(RunState.RECEIVED, NOW),) * HISTORY_LIMIT)
     history = advance(run, RunState.QUEUED, NOW).progress.history
 
@@ -220,7 +220,7 @@ def test_history_is_bounded() -> None:
 
 
 def test_metrics_keep_last_and_best() -> None:
-    """Best is the least loss and the greatest accuracy; what is no number is left out."""
+    """The best is the lowest loss and the highest accuracy; values that are not numbers are skipped."""
     rows: list[dict[str, Any]] = [
         {"step": 1, "test_loss": 0.5, "test_accuracy": 0.9, "note": "x", "nan": float("nan")},
         {"step": 2, "test_loss": 0.7, "test_accuracy": 0.8, "flag": True},
@@ -230,14 +230,14 @@ def test_metrics_keep_last_and_best() -> None:
 
 
 def test_the_trainers_goal_says_which_value_was_the_best() -> None:
-    """A goal that the trainer declares holds, whatever the metric is called."""
+    """A goal that the trainer declares applies, whatever the metric's name."""
     rows = [{"step": 1, "gap": 0.5, "accuracy": 0.1}, {"step": 2, "gap": 0.7, "accuracy": 0.2}]
     folded = fold_metrics(rows, {"gap": "minimize", "accuracy": "minimize"})
     assert (folded.best, folded.best_steps) == ({"gap": 0.5, "accuracy": 0.1}, {"gap": 1, "accuracy": 1})
 
 
 def test_the_failing_rank_is_the_one_that_did_not_just_lose_its_peer() -> None:
-    """The rank whose own error ended the job explains it, not those whose connection broke."""
+    """The rank whose own error ended the job is the cause, not the ranks whose connection broke."""
     tails = {
         "std_log_process_0.txt": "Traceback\nRuntimeError: Connection closed by peer",
         "std_log_process_1.txt": "epoch 1\nTraceback\nValueError: images and labels differ",
@@ -265,7 +265,7 @@ CLUSTER = Cluster("c", min_nodes=1, max_nodes=4, idle_seconds=120, nodes=1)
 def test_every_cluster_gets_a_decision_with_its_reason(
     cluster: Cluster, busy: str | None, idle_for: float | None, action: str, code: str
 ) -> None:
-    """A cluster goes to zero only when nothing needs it for its own idle time."""
+    """A cluster goes to zero only when nothing has needed it for its own idle time."""
     latest = None if idle_for is None else Decision("c", "keep", "idle_time", "", ago(1), ago(idle_for))
     decision = judge_cluster(cluster, Need(busy), latest, NOW)
 
@@ -274,14 +274,14 @@ def test_every_cluster_gets_a_decision_with_its_reason(
 
 
 def test_work_resets_the_idle_time() -> None:
-    """A cluster that was busy at the last sweep begins its idle time anew."""
+    """A cluster that was busy at the last sweep starts its idle time anew."""
     busy = judge_cluster(CLUSTER, Need("Run r is running."), Decision("c", "keep", "", "", ago(9), ago(900)), NOW)
 
     assert judge_cluster(CLUSTER, Need(), busy, NOW).code == "idle_time"
 
 
 def test_a_run_between_two_sweeps_resets_the_idle_time() -> None:
-    """A run that began and ended since the last sweep counts as use."""
+    """A run that started and ended since the last sweep counts as use."""
     latest = Decision("c", "keep", "idle_time", "", ago(300), ago(900))
 
     assert judge_cluster(CLUSTER, Need(last_used=ago(10)), latest, NOW).code == "idle_time"

@@ -1,4 +1,4 @@
-"""Nothing that leaves the system has the value of a job's environment variable, where people keep their tokens."""
+"""No output of the system has the value of a job's environment variable, because people keep tokens there."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ BATCH_AI: dict[str, Any] = {
     }
 }
 SPACE: dict[str, bool | int | float | str] = {"epochs": "2,3"}
-NEEDS_MORE = {  # operations whose answers come from elsewhere, or are files that are scanned below
+NEEDS_MORE = {  # operations whose answers have another source, or are files that are scanned below
     *("get_openapi", "read_artifact", "read_model_file", "compare_reproduction", "get_logs"),
 }
 
@@ -67,7 +67,8 @@ def world(tmp_path: Path) -> World:
 
 
 def everything_happens(world: World) -> dict[str, list[str]]:
-    """A run of every kind, one of them failed; a model; a schedule; notices. Returns names for the paths of the API."""
+    """Create a run of every kind, one of them failed, a model, a schedule and notices. Return names for the API's
+    paths."""
     subscribe(
         world.system, world.post, SubscriptionSpec(["completed", "failed", "model"], "https://example.com/x"), ANN
     )
@@ -100,7 +101,8 @@ def everything_happens(world: World) -> dict[str, list[str]]:
 
 
 def granted(world: World) -> list[str]:
-    """A grant whose program submits a run; the secret of its token is planted as SECRET, so no answer may have it."""
+    """A grant whose program submits a run; the secret of its token is replaced by SECRET, so no answer may contain
+    it."""
     if not any(each.name == "create_grant" for each in OPERATIONS):
         return []
     create_grant = signature_of("create_grant")
@@ -115,7 +117,7 @@ def granted(world: World) -> list[str]:
 
 
 def promoted(world: World) -> list[str]:
-    """Models of all completed runs that have one."""
+    """Promote the models of all completed runs that have one."""
     names = []
     for run in world.runs.newest(50):
         try:
@@ -132,7 +134,7 @@ def signature_of(name: str) -> Any:
 
 
 def answers(world: World, operation: Operation, names: dict[str, list[str]]) -> Iterator[str]:
-    """Every answer of an operation that reads, for all names that there are; refusals too."""
+    """Return every answer of a reading operation, for all existing names, including refusals."""
     declared = signature(operation)
     given = {
         "ports": world.system, "post": world.post, "schedules": world.schedules, "removals": world.removals,
@@ -152,7 +154,7 @@ def answers(world: World, operation: Operation, names: dict[str, list[str]]) -> 
 
 
 def asked(operation: Operation, names: dict[str, list[str]]) -> dict[str, str]:
-    """The query of an operation that can't do without."""
+    """Return the query of an operation that requires one."""
     return {
         "compare": {"runs": ",".join(names["run"][:4])}, "find": {"name": "mnist@latest"},
         "get_curves": {"runs": ",".join(names["run"][:4])}, "list_files": {"of": "mnist/a"},
@@ -166,8 +168,8 @@ def text_of(value: Any) -> str:
 
 
 def test_no_secret_leaves_the_system(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    """Answers of every reading operation, archives with manifests and proofs, notices, events and the log, for runs of
-    every kind: none has the value, and a job of Azure ML does."""
+    """For runs of every kind, the value is in none of the reading operations' answers, the archives with manifests
+    and proofs, the notices, the events and the log; a job of Azure ML has it."""
     caplog.set_level(logging.DEBUG)
     names = everything_happens(world)
     assert SECRET in str([job.spec for job in world.jobs.jobs.values()]), "the job itself must have the value"
@@ -196,7 +198,7 @@ def test_no_secret_leaves_the_system(world: World, caplog: pytest.LogCaptureFixt
     ],
 )
 def test_a_rehearsal_shows_names_alone(world: World, request_: dict[str, Any]) -> None:
-    """A dry run, the preview of a schedule and its answer have the names of all variables, and harmless values."""
+    """A dry run, a schedule's preview and its answer have the names of all variables, but only harmless values."""
     world.complete("1.bin")
     request = msgspec.convert(request_, RunRequest)
     schedule = msgspec.convert({"run": request_, "cron": "0 3 * * *"}, ScheduleRequest)
@@ -216,7 +218,7 @@ def test_the_check_of_a_route_shows_names_alone(world: World) -> None:
 
 @pytest.mark.parametrize("variables", [SECRET, [SECRET], {"A": [SECRET]}, {SECRET + " x": 1}, {"A": {"b": SECRET}}])
 def test_a_refusal_shows_no_value(world: World, variables: Any) -> None:
-    """Variables that can't be read are refused without their content."""
+    """Invalid variables are refused without their content."""
     said = ""
     try:
         create.create_run(world.system, RunRequest(job={**JOB, "environment_variables": variables}), "k")

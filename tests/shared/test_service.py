@@ -1,4 +1,4 @@
-"""The use cases on fakes: what a person does, and what must come of it."""
+"""The use cases on fakes: what a person does, and the required result."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def world(tmp_path: Path) -> World:
 
 
 def test_from_upload_to_archive(world: World) -> None:
-    """Two files and a marker become one job with the drop as its data, and one archive of all but its checkpoints."""
+    """Two files and a marker become one job with the drop as its data, and one archive without the checkpoints."""
     world.complete("1.bin", "2.bin")
     run = world.only_run()
     job = world.jobs.jobs[run.name].spec
@@ -72,7 +72,7 @@ def run_that(world: World, raw: str, error: str = "") -> Run:
 
 
 def test_a_failure_is_told_in_words(world: World) -> None:
-    """The reason holds the exit code, the failure the last lines of the failing rank; the run's logs are archived."""
+    """The reason has the exit code, the failure the last lines of the failing rank; the run's logs are archived."""
     run = run_that(
         world, "Failed", "User process 'python' exited with status code 1. Please check log file 'x'. Error: y"
     )
@@ -88,7 +88,7 @@ def test_a_failure_is_told_in_words(world: World) -> None:
 
 
 def test_a_canceled_run_is_archived_too(world: World) -> None:
-    """Logs of a canceled run are kept, and its reason is given."""
+    """A canceled run keeps its logs and has its reason."""
     run = run_that(world, "Canceled")
 
     assert run.progress.reason == "The job was canceled in Azure ML."
@@ -96,7 +96,7 @@ def test_a_canceled_run_is_archived_too(world: World) -> None:
 
 
 def test_a_job_that_azure_ml_refuses_fails_with_its_words(tmp_path: Path) -> None:
-    """A run that can never be submitted is failed, explained, and archived with nothing but the list of its data."""
+    """A run that can never be submitted fails with the reason; its archive has only the list of its data."""
     world = World(trainers_folder(tmp_path), [replace(ROUTE, cluster="nowhere")])
     world.complete("1.bin")
     run = world.only_run()
@@ -107,7 +107,7 @@ def test_a_job_that_azure_ml_refuses_fails_with_its_words(tmp_path: Path) -> Non
 
 
 def test_lost_completion_events_cost_one_period(world: World) -> None:
-    """A run whose events never come is made true by the next reconcile."""
+    """The next reconcile updates a run whose events never arrived."""
     world.complete("1.bin")
     world.job_goes(world.only_run().name, "Completed")
     world.in_flight.clear()
@@ -118,7 +118,7 @@ def test_lost_completion_events_cost_one_period(world: World) -> None:
 
 
 def test_an_event_that_tells_nothing_new_asks_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An event of the state that the row has already costs Azure ML no question; any other does."""
+    """An event with the row's current state costs no request to Azure ML; any other event does."""
     world.complete("1.bin")
     name, asked = world.only_run().name, list[str]()
     answer = world.jobs.status
@@ -139,7 +139,7 @@ def test_an_event_that_tells_nothing_new_asks_nothing(world: World, monkeypatch:
 def test_while_questions_are_scarce_only_ends_are_asked_for(
     world: World,
 ) -> None:
-    """When Azure ML takes few questions, steps that are no end wait for the look at the run's hour; ends do not."""
+    """When Azure ML limits requests, other steps wait for the check of the run's hour; ends are read at once."""
     world.complete("1.bin")
     name = world.only_run().name
     world.jobs.busy = True
@@ -159,7 +159,7 @@ def test_while_questions_are_scarce_only_ends_are_asked_for(
 
 
 def test_events_of_other_peoples_jobs_do_nothing(world: World) -> None:
-    """A job that is no run of ours is not looked up in Azure ML."""
+    """A job that belongs to no run is not read from Azure ML."""
     world.jobs.down = True
     world.deliver({"eventType": "Microsoft.MachineLearningServices.RunCompleted", "data": {"runId": "theirs"}})
     world.run_until_idle()
@@ -201,7 +201,7 @@ def test_somebody_elses_job_keeps_its_cluster(world: World) -> None:
 
 
 def test_scaling_leaves_other_clusters_alone(world: World) -> None:
-    """Each cluster is judged by itself."""
+    """Each cluster is decided separately."""
     world.clusters.clusters["gpu"] = Cluster("gpu", 2, 4, 120)
     world.decisions.record(Decision("gpu", "keep", "idle_time", "", world.clock(), world.clock()), None)
     world.clock.advance(500)
@@ -213,7 +213,7 @@ def test_scaling_leaves_other_clusters_alone(world: World) -> None:
 
 
 def test_status_shows_what_waits_and_what_failed(world: World) -> None:
-    """Poison messages, open and rejected drops, runs and clusters are in one answer."""
+    """One answer has the poison messages, open and rejected drops, runs and clusters."""
     world.queues.put("drop-events-poison", '{"what": "is this"}')
     world.upload("nowhere/a/1")
     world.complete("1.bin")
@@ -227,7 +227,7 @@ def test_status_shows_what_waits_and_what_failed(world: World) -> None:
 
 
 def test_status_knows_new_drops_and_runs_at_once_and_queues_and_clusters_within_seconds(world: World) -> None:
-    """Queues and clusters are at most five seconds old; a replay from here shows at once."""
+    """Queues and clusters are at most five seconds old; a replay by the same process shows at once."""
 
     def seen() -> tuple[int, int, int, int]:
         told = status.get_status(world.system)
@@ -249,7 +249,7 @@ def test_status_knows_new_drops_and_runs_at_once_and_queues_and_clusters_within_
 
 
 def test_a_full_disk_is_no_good_health(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An account that answers and stores nothing is named, as one that does not answer."""
+    """An account that answers but stores nothing is named, like an account that does not answer."""
 
     def full(_walk: str, _at: str) -> None:
         raise Unavailable("could not write table drops: 507 InsufficientAccountSpace")
@@ -260,17 +260,17 @@ def test_a_full_disk_is_no_good_health(world: World, monkeypatch: pytest.MonkeyP
 
 
 def test_health_names_what_does_not_answer(world: World) -> None:
-    """Health, which anyone may ask for, is degraded when Azure ML does not answer, and shows no more than a code."""
+    """Health, which is public, is degraded when Azure ML does not answer, and shows only a code."""
     assert status.health(world.system)["status"] == "ok"
     world.jobs.down = True
-    assert status.health(world.system)["status"] == "ok"  # kept for ten seconds
+    assert status.health(world.system)["status"] == "ok"  # the answer is cached for ten seconds
     world.clock.advance(10)
 
     assert status.health(world.system)["checks"]["workspace"] == {"ok": False, "detail": "unavailable"}
 
 
 def test_an_event_that_the_topic_does_not_take_is_sent_later(world: World) -> None:
-    """While the topic is away nothing else stops, and afterwards each event is told."""
+    """While the topic is away nothing else stops, and each event is published afterwards."""
 
     class Away(FakeEvents):
         def publish(self, *_: object, **__: object) -> None:
@@ -290,7 +290,8 @@ def test_an_event_that_the_topic_does_not_take_is_sent_later(world: World) -> No
 
 
 def test_a_reconcile_ends_before_the_host_ends_it(world: World) -> None:
-    """It asks for looks for some minutes at most, and says that it left some out; they have their own looks."""
+    """The reconcile requests checks for a few minutes at most, and reports that it skipped some, which have their
+    own scheduled checks."""
     for number in range(6):
         world.upload(f"mnist/d{number}/1.bin")
     world.deliver_all()

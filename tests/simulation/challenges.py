@@ -1,6 +1,6 @@
-"""Runs that challenge the champion of their route's model while people move the alias, and what must hold of a verdict.
+"""Runs that challenge their route's champion while people move the alias, and the rules for a verdict.
 
-The metric of a run is known from the run's name, so the oracle judges each verdict a second time, from other data.
+A run's metric follows from the run's name, so the oracle judges each verdict a second time, from other data.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from tests.simulation.scheduler import check
 
 ALIAS, METRIC, WORTHS = "production", "test_accuracy", 5
 DATA = ("mnist/a/1.bin", "mnist/a/_SUCCESS", "mnist/b/1.bin", "mnist/b/_SUCCESS")
-NO_VERDICT = ("can't be promoted", "other data", "can't be tested", "could not be tested")  # a loss that says so
+NO_VERDICT = ("can't be promoted", "other data", "can't be tested", "could not be tested")  # losses without a verdict
 
 
 def worth(run: str) -> float:
-    """Return the metric of a run's saved model: one of a few, so that some runs are equally good."""
+    """Return the metric of a run's saved model: one of a few values, so that some runs are equally good."""
     return crc32(run.encode()) % WORTHS / WORTHS
 
 
 def train_more(simulation: Any) -> None:
-    """Somebody has the same data trained once more, so that several runs challenge the same champion."""
+    """Train the same data once more, so that several runs challenge the same champion."""
     key = f"challenger{simulation.random.randrange(6)}"
     drop = DropKey("mnist", simulation.random.choice("aab"))
     simulation.host.call("train_again", partial(train_again, simulation.system, drop, key))
 
 
 def deliver_again(simulation: Any) -> None:
-    """A challenge is delivered once more, however long ago the run was judged."""
+    """Deliver a challenge once more, however long ago the run was judged."""
     archived = [name for name, row in simulation.world.runs.rows.items() if row.value.archive.at]
     if archived:
         message = Challenge(simulation.random.choice(archived))
@@ -55,7 +55,7 @@ def deliver_again(simulation: Any) -> None:
 
 
 def check_verdicts(world: World, write: Write) -> None:
-    """Each verdict is the first one of its run, and the champion of this moment is the one that was judged."""
+    """Check that each verdict is the first one of its run, and that the judged champion is the current one."""
     for line in write.changes:
         if line.by == BY.name and line.what in (ChangeKind.ALIAS, ChangeKind.LOST):
             _is_first(world, line)
@@ -70,7 +70,7 @@ def _is_first(world: World, line: Change) -> None:
 
 
 def _is_right(world: World, line: Change) -> None:
-    """The alias moves to a better version only, and only a run that is not better loses on equal data."""
+    """Return whether the alias moves to a better version only, and a run that loses on equal data is not better."""
     run = world.runs.rows[run_of(world, line)].value
     old = _worth_of_champion(world, line.before, run)
     if line.what is ChangeKind.ALIAS:
@@ -83,7 +83,7 @@ def _is_right(world: World, line: Change) -> None:
 
 
 def _worth_of_champion(world: World, number: int, challenger: Run) -> float | None:
-    """Return the metric of the champion: of its own run, or of its test on the challenger's data."""
+    """Return the champion's metric: from its own run, or from its test on the challenger's data."""
     champion = world.models.version(MODEL, number)
     if champion is None:
         return None
@@ -97,20 +97,20 @@ def _tests(run: Run, champion: str) -> bool:
 
 
 def run_of(world: World, line: Change) -> str:
-    """Return the run that a line of the history judges or points at; '' for none."""
+    """Return the run that a history line judges or points at; '' if there is none."""
     version = world.models.version(MODEL, line.after)
     return line.run or (version.run if version else "")
 
 
 def lines(world: World) -> Iterator[Change]:
-    """Yield the history of the model in its order."""
+    """Yield the model's history in order."""
     return iter(sorted(world.models.history(MODEL, 10_000), key=lambda line: line.order))
 
 
 def check_judged(world: World, poison: list[str]) -> None:
-    """At the end, each archived challenger has a verdict, unless its message was put aside.
+    """Check that at the end each archived challenger has a verdict, unless its message was poisoned.
 
-    The app keeps no verdict before there is a model.
+    The app records no verdict before there is a model.
     """
     judged = {run_of(world, line) for line in lines(world) if line.alias == ALIAS}
     for run in [row.value for row in world.runs.rows.values()]:
@@ -124,7 +124,8 @@ class ChallengeRules(Rules):
     also = "challenges"
 
     def start(self, simulation: Any) -> None:
-        """Runs of the route compete; most complete. In half of the schedules the champion is tested on other data."""
+        """Let the runs of the route compete; most complete. In half of the schedules the champion is tested on
+        other data."""
         routes = simulation.world.system.routes
         test = simulation.random.choice(({}, {"epochs": 0}))
         template = replace(routes["mnist"].template, tags={FROM_MODEL_TAG: "--model"})

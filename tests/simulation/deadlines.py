@@ -1,4 +1,4 @@
-"""People who ask for dates, what their runs choose from, and what must hold of a date."""
+"""People who request runs with dates, the clusters for these runs, and the rules for a date."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SIZE, DEDICATED, PRICES = "Standard_NC6s_v3", "sure", {"low_priority": 1.0, "ded
 
 
 def ask(simulation: Any) -> None:
-    """Somebody asks for a run with a date, perhaps once more."""
+    """Request a run with a date, perhaps once more."""
     key, template = simulation.random.choice("mno"), simulation.random.choice(("mnist", "elastic"))
     within = simulation.random.choice((920, 1000))
     request = RunRequest(template=template, data=DATA, within_seconds=within, takes_seconds=300)
@@ -30,7 +30,8 @@ def ask(simulation: Any) -> None:
 
 
 def in_tiers(world: World, clusters: list[Cluster]) -> list[Cluster]:
-    """These as low-priority ones, and the dedicated one; every route may use it and `spot`, and there are prices."""
+    """Return these clusters as low-priority ones, and the dedicated one. Every route may use `spot` and the
+    dedicated cluster, and there are prices."""
     routes = {
         name: replace(route, clusters=frozenset({"spot", DEDICATED})) for name, route in world.system.routes.items()
     }
@@ -41,7 +42,7 @@ def in_tiers(world: World, clusters: list[Cluster]) -> list[Cluster]:
 
 
 def _keeps_its_date(simulation: Any, before: Date, date: Date, run: Run) -> None:
-    """Once only dedicated nodes can keep the date they are held."""
+    """Check that the run uses dedicated nodes once only these can keep its date."""
     if date.pace.paced_at is None or date.pace.paced_at == before.pace.paced_at:
         return
     simulation.counts["looks at dates"] += 1
@@ -58,7 +59,7 @@ class DateRules(Rules):
         return in_tiers(world, clusters)
 
     def start(self, simulation: Any) -> None:
-        """The jobs last."""
+        """Make the jobs long."""
         simulation.fates, simulation.length = ("Queued",) * 12 + ("Completed",), 600
 
     def actions(self, simulation: Any) -> Actions:

@@ -1,4 +1,4 @@
-"""People who evict members, and what must hold of an elastic run."""
+"""People who evict members, and the rules for an elastic run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ElasticRules(Rules):
         return True
 
     def handled(self, simulation: Any, message: Message | None) -> None:
-        """After a check of a run with a date every job was told to end that the run, by its row, no longer needs."""
+        """Check that after a check of a run with a date, every job that its row no longer needs was told to end."""
         row = simulation.world.runs.rows.get(message.paced) if isinstance(message, CheckPace) else None
         elastic = row.value.feature(Elastic) if row else None
         if row is None or elastic is None:
@@ -45,7 +45,7 @@ class ElasticRules(Rules):
         check(busy or not left, f"run {row.value.name} does not need {left}, which nobody told to end")
 
     def healed(self, simulation: Any) -> None:
-        """The rendezvous of each canceled or failed run is closed, so that a late node leaves, and no other one is."""
+        """Check that exactly the canceled and failed runs have a closed rendezvous, so that a late node leaves."""
         world: World = simulation.world
         closed = world.journals["rendezvous"].closed
         over = {RunState.CANCELED, RunState.FAILED}

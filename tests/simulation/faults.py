@@ -1,11 +1,11 @@
-"""The faults of a schedule, drawn once for each, so that some have one kind of fault only and others all."""
+"""The faults of a schedule, drawn once per schedule: some have one kind of fault only, and others all."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from random import Random
 
-SERVICES = {  # what fails together
+SERVICES = {  # the ports that fail together
     "tables": ("drops", "runs", "decisions", "samples", "leases", "models", "journals"),
     "blobs": ("blobs",),
     "queues": ("queues",),
@@ -14,7 +14,7 @@ SERVICES = {  # what fails together
 }
 
 
-SLOW_AT = (  # the steps that others must not get around
+SLOW_AT = (  # the steps that concurrent calls must not bypass
     ("drops", "replace"), ("drops", "replace"), ("runs", "update"), ("runs", "insert"), ("jobs", "submit"),
     ("jobs", "cancel"), ("queues", "send"), ("clusters", "scale"), ("decisions", "latest"), ("blobs", "write"),
     ("models", "write"),
@@ -23,10 +23,11 @@ SLOW_AT = (  # the steps that others must not get around
 
 @dataclass
 class Faults:
-    """Probabilities a call (crash to lost_answer), a message or event (duplicate to poison_soon), or a step (the rest).
+    """Probabilities per call (crash to lost_answer), per message or event (duplicate to poison_soon), or per step (the
+    rest).
 
-    `crash`: the process dies before, after or half-way through the call. `refuse`: throttled, no effect.
-    `lost_answer`: the call took effect, and its caller is told that it failed.
+    `crash`: the process dies before, after or half-way through the call. `refuse`: throttled, no effect. `lost_answer`:
+    the call took effect, and its caller gets an error.
     """
 
     crash: float = 0.0
@@ -34,12 +35,12 @@ class Faults:
     lost_answer: float = 0.0
     duplicate: float = 0.0
     lose: float = 0.0
-    lapse: float = 0.0  # a message is visible again while it is still handled
+    lapse: float = 0.0  # a message becomes visible again while it is being handled
     stall: float = 0.0  # time passes in the middle of everything
-    outage: float = 0.0  # of a whole service, for some time
+    outage: float = 0.0  # a whole service is away for some time
     stale_seconds: float = 0.0  # how old a list of jobs may be
     skew_seconds: float = 0.0  # the storage's clock minus ours
-    slow_at: tuple[str, str] | None = None  # port and method: who is about to call it may be overtaken by many
+    slow_at: tuple[str, str] | None = None  # port and method: its caller may be overtaken by many others
     only: tuple[str, ...] = ()  # the ports that have faults; all if there are none
     down: set[str] = field(default_factory=set)  # ports that don't answer now
 
@@ -63,7 +64,7 @@ class Faults:
         )
 
     def heal(self) -> None:
-        """End all faults. Wrong clocks and stale lists stay, since nobody repairs them."""
+        """End all faults. Wrong clocks and stale lists stay, since nothing repairs them."""
         self.crash = self.refuse = self.lost_answer = self.duplicate = self.lose = self.lapse = 0.0
         self.stall = self.outage = 0.0
         self.only = ()
@@ -71,7 +72,7 @@ class Faults:
         self.down = set()
 
     def word(self, random: Random, port: str) -> str:
-        """The fate of one call: "", "refuse", "lost_answer", or "before", "half", "after" for a crash."""
+        """Return the fate of one call: "", "refuse", "lost_answer", or "before", "half", "after" for a crash."""
         if self.only and port not in self.only:
             return ""
         if port in self.down:

@@ -1,4 +1,5 @@
-"""The host of the app's functions, as Azure's: workers that take messages, retry them, and set them aside."""
+"""The host of the app's functions, like Azure's: workers that take messages, retry them, and move them to poison
+queues."""
 
 from __future__ import annotations
 
@@ -21,13 +22,13 @@ PACES = (0.01, 0.1, 1.0, 1.0)
 
 
 class Host:
-    """Starts invocations of a Simulation's app. Of messages it handles at most `workers` at a time."""
+    """Starts invocations of a Simulation's app, and handles at most `workers` messages at a time."""
 
     def __init__(self, simulation: Any, workers: int) -> None:
         self._simulation, self._workers = simulation, workers
         self._random, self._scheduler = simulation.random, simulation.scheduler
         self._world, self._oracle = simulation.world, simulation.oracle
-        self._tries: dict[int, tuple[Message, int]] = {}  # of messages that failed
+        self._tries: dict[int, tuple[Message, int]] = {}  # the failed messages, and how often each failed
         self.poison: dict[str, list[str]] = {}
 
     def _start(self, name: str, work: Callable[[], object], ended: Callable[[BaseException | None], None]) -> None:
@@ -35,7 +36,7 @@ class Host:
         self._scheduler.start(Invocation(name, work, ended, self._world.clock(), self._random.choice(PACES)))
 
     def call(self, name: str, work: Callable[[], object]) -> None:
-        """Call a timer or an HTTP route, which nobody repeats."""
+        """Call a timer or an HTTP route, which is not repeated."""
         self._start(name, work, lambda error: self._simulation.note(f"END {name}: {error or 'done'}"))
 
     def timer(self, name: str, work: Callable[[Any], object]) -> None:
@@ -58,7 +59,7 @@ class Host:
         self._start(name, partial(self._receive, queue, message.text), partial(self._handled, queue, message))
 
     def _receive(self, queue: str, text: str) -> None:
-        """As the app's triggers do it: what the message's kind declares as inline is handled at once."""
+        """Receive a message as the app's triggers do: a kind that is declared as inline is handled at once."""
         if message := declared.decode(queue, text.encode()):
             with at_once(self._simulation.system_of_process(), message.inline, declared.handle) as system:
                 declared.handle(system, message)

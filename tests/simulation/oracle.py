@@ -30,16 +30,16 @@ OPEN = (DropState.OPEN, DropState.SEALING)
 
 
 class Oracle:
-    """`world` holds the truth. The handlers' ports tell it of every effect that they make."""
+    """Checks the rules. `world` holds the truth. The handlers' ports report each of their effects to the oracle."""
 
     def __init__(self, world: World, simulation: Any) -> None:
         self.world, self.simulation = world, simulation
-        self.opened: dict[DropKey, int] = {}  # open drops: the step since when
-        self.needed: dict[str, int] = {}  # runs: the step since when their cluster is needed
-        self.put: dict[str, int] = {}  # jobs: the step in which they were put
+        self.opened: dict[DropKey, int] = {}  # open drops: the step of their opening
+        self.needed: dict[str, int] = {}  # runs: the step since which they need their cluster
+        self.put: dict[str, int] = {}  # jobs: the step in which they were submitted
         self.trained: dict[tuple[str, str], str] = {}
         self.decisions = 0
-        self.overlapped: set[str] = set()  # ClusterAtZero that checks at the same time may have left out
+        self.overlapped: set[str] = set()  # ClusterAtZero that concurrent checks may have skipped
         self.checks = 0
         self.requested = Requested(world)
         self.rules = all_rules()
@@ -153,7 +153,8 @@ class Oracle:
             check(jobless or self._jobs_of(data["run"]), f"RunSubmitted is told of run {data['run']}, which had no job")
 
     def _decisions_record(self, args: tuple[Any, ...], result: Any) -> None:
-        """One of two concurrent checks may read before the other records its decision, and skip a ClusterAtZero."""
+        """Check a decision. Of two concurrent checks, one may read before the other records, and skip a
+        ClusterAtZero."""
         check(args[0].code and args[0].why, f"a decision about cluster {args[0].cluster} has no code or reason")
         sweep = self.simulation.scheduler.current
         if sweep is not None and args[0].action == "to-zero" and not args[0].replaces:
@@ -164,9 +165,9 @@ class Oracle:
         self.decisions += 1
 
     def _clusters_scale(self, args: tuple[Any, ...], result: Any) -> None:
-        """Whatever needed the cluster when the sweep looked must have kept it, and so must what came while it changed
-        another cluster, which takes minutes. What came later no look can see: the change is a step of its own, and
-        is undone: see _sweeps_record."""
+        """Check that every need known when the sweep read the cluster kept the cluster up, and so did needs that
+        came while the sweep changed another cluster, which takes minutes. No reading can see a later need: the
+        change is a step of its own and is undone, see _sweeps_record."""
         sweep = self.simulation.scheduler.current
         assert sweep is not None
         if self.world.clusters.clusters[args[0]].min_nodes:
@@ -187,7 +188,7 @@ class Oracle:
         mine = [run for run in runs if run.asked.cluster == cluster]
         needs = [(f"run {run.name}", self.needed.get(run.name, now)) for run in mine if run.progress.state not in FINAL]
         over = {run.name for run in mine if run.progress.state in FINAL}
-        late = [job for job in self._live() if run_of_job(job) in over]  # put by a submission that began before the end
+        late = [job for job in self._live() if run_of_job(job) in over]  # from a submission that started before the end
         return [*drops, *needs, *((f"job {job}", self.put.get(job, now)) for job in late)]
 
     def _archived(self, run: Run) -> None:
@@ -218,10 +219,10 @@ class Oracle:
     def _jobs_of(self, run: str) -> list[str]:
         return [job for job in self.world.jobs.jobs if run_of_job(job) == run]
 
-    # --- when all has healed ---------------------------------------------------------------------------------------
+    # --- after the healing -----------------------------------------------------------------------------------------
 
     def unsettled(self) -> list[str]:
-        """What is unfinished, in words. It must become empty."""
+        """Return what is unfinished, in words. At the end it must be empty."""
         rows = (row.value for row in self.world.drops.rows.values())
         drops = [f"drop {d.key} is {d.state}" for d in rows if d.state in OPEN]
         live = self._live()
@@ -258,9 +259,9 @@ class Oracle:
         check_proofs(self.world)
 
     def _trained_on(self, run: Run) -> None:
-        """What the run says of its data is what the drop held when its jobs began and ended.
+        """Check that what the run says of its data is what the drop held when its jobs began and ended.
 
-        A job whose cancel was lost may end after its run was archived. The archive has nothing that it read later.
+        A job whose cancel was lost may end after its run was archived. The archive has nothing that the job read later.
         """
         if not run.asked.fingerprint or run.archive.at is None:
             return
@@ -279,7 +280,7 @@ class Oracle:
         return [key for key in keys if key.route in self.world.system.routes]
 
     def _contents(self) -> None:
-        """Every drop's newest content was trained, unless its only event was lost."""
+        """Check that every drop's newest content was trained, unless its only event was lost."""
         for key, row in self.world.drops.rows.items():
             drop = row.value
             if drop.state is DropState.SEALED and key not in self.simulation.lost:
@@ -312,6 +313,6 @@ class Oracle:
 
 
 def fingerprint_now(world: World, job: str) -> str:
-    """The fingerprint of what the drop of a job's run holds."""
+    """Return the fingerprint of the current content of the drop of a job's run."""
     drop = world.runs.rows[run_of_job(job)].value.asked.drop
     return survey(DropKey.of(drop), drop_blobs(world.blobs, DropKey.of(drop))).fingerprint if drop else ""

@@ -16,7 +16,8 @@ from tests.simulation.rules import all_rules
 
 @dataclass
 class Outcome:
-    """How a schedule went. `broken` is '' if all held, `periods` how many the timers needed after the faults."""
+    """The result of a schedule. `broken` is '' if all rules held; `periods` is how many periods the timers needed
+    after the faults."""
 
     seed: int
     broken: str = ""
@@ -27,7 +28,7 @@ class Outcome:
     trace: list[str] = field(default_factory=list)
 
     def count(self, world: World) -> None:
-        """Count what happened, to show that schedules reach the cases that they are for."""
+        """Count what happened, to show that schedules reach their intended cases."""
         for run in [row.value for row in world.runs.rows.values()]:
             self.counts[f"{run.asked.kind or 'plain'} runs {run.progress.state}"] += 1
             self.counts["moves"] += max(0, len(run.moves.places) - 1)
@@ -47,7 +48,7 @@ class Outcome:
         self.counts["events published"] += len(world.events.distinct())
 
     def _count_lines(self, world: World) -> None:
-        """Count what the histories of the models say."""
+        """Count the entries in the models' histories."""
         for line in world.models.lines.values():
             moved, challenged = line.what in (ChangeKind.ALIAS, ChangeKind.UNDO), line.by == BY.name
             self.counts["aliases moved"] += moved
@@ -58,7 +59,7 @@ class Outcome:
 
 
 def short(value: Any) -> str:
-    """An argument, as a trace shows it."""
+    """Return an argument as a trace shows it."""
     name = getattr(value, "name", None) or getattr(value, "value", None) or value
     if isinstance(value, dict) and "name" in value:
         name = value["name"]
@@ -71,4 +72,4 @@ def short(value: Any) -> str:
     if " at 0x" in repr(name):
         return type(name).__name__
     text = str(name if not isinstance(name, dict) else json.dumps(name))
-    return text if text.startswith("/") else text[:90]  # how long a path is depends on the folder of the test
+    return text if text.startswith("/") else text[:90]  # a path's length depends on the test's folder

@@ -1,6 +1,6 @@
-"""A wrapper around each fake: it switches handlers around every call, makes the faults, and reports to the oracle.
+"""A wrapper around each fake: it switches handlers around every call, injects the faults, and reports to the oracle.
 
-The fakes stay those of the contract suites. `SimulatedJobs` only adds what Azure ML takes time for.
+The fakes are those of the contract suites. `SimulatedJobs` adds only Azure ML's delays.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from tests.fakes.storage import FakeBlobs
 
 NO_REQUEST = frozenset(
     {"problems", "is_new", "code_id", "environment_id", "read_url", "write_url", "create_url"}
-)  # methods that ask no service
+)  # methods that call no service
 CONDITIONAL = frozenset(
     {"insert", "replace", "delete", "update", "append_at"}
-)  # the SDK tries again, and meets its own write
+)  # the SDK retries, and finds its own write
 
 
 class SimulatedJobs(FakeJobs):
@@ -41,10 +41,10 @@ class SimulatedJobs(FakeJobs):
         super().__init__(clusters)
         self.clock, self.random, self.stale_seconds = clock, random, 0.0
         self.to_end: list[str] = []  # jobs that were told to end
-        self.after_end: set[str] = set()  # jobs that began after their run's end
-        self.under_way: list[JobSpec] = []  # requests without an answer that are carried out later
-        self.content: Callable[[str], str] = str  # what the drop of a job's run holds now
-        self.read: dict[str, list[tuple[datetime, str]]] = {}  # what the drop held when a job began, and when it ended
+        self.after_end: set[str] = set()  # jobs that started after their run's end
+        self.under_way: list[JobSpec] = []  # unanswered requests that are carried out later
+        self.content: Callable[[str], str] = str  # the current content of the drop of a job's run
+        self.read: dict[str, list[tuple[datetime, str]]] = {}  # the drop's content at a job's begin and end
         self._past: dict[str, list[tuple[datetime, str]]] = {}
 
     def set(self, name: str, raw: str, error: str = "") -> None:
@@ -67,11 +67,11 @@ class SimulatedJobs(FakeJobs):
                 yield JobStatus(name, _RAW_STATES[raws[-1]], raws[-1])
 
     def time_out(self, job: JobSpec) -> None:
-        """A submission whose caller waits in vain, and that is carried out later."""
+        """Let a submission time out for its caller, and carry it out later."""
         self.under_way.append(job)
 
     def carry_out_late(self) -> list[str]:
-        """Carry out the requests that are under way, and return the new jobs."""
+        """Carry out the pending requests, and return the new jobs."""
         late, self.under_way = self.under_way, []
         names = []
         for job in late:
@@ -89,7 +89,7 @@ class SimulatedJobs(FakeJobs):
 
 
 class StrangeDrops(FakeDrops):
-    """Drops that no process has seen before, and that a concurrent call may have added."""
+    """Drops that this process has not seen before, and that a concurrent call may have added."""
 
     def __init__(self, random: Random) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ class StrangeDrops(FakeDrops):
 
 
 class RememberedRuns(FakeRuns):
-    """Runs of which `recent` gives any version that was the row's at some moment of the last seconds."""
+    """Runs whose `recent` returns any version that the row had within the last seconds."""
 
     SECONDS = timedelta(seconds=10)
 
@@ -129,7 +129,7 @@ class RememberedRuns(FakeRuns):
 
 
 class PagedBlobs:
-    """FakeBlobs whose listings are read a page of one blob at a time: what changes meanwhile is seen in part."""
+    """FakeBlobs whose listings are read in pages of one blob, so that a listing sees concurrent changes in part."""
 
     def __init__(self, blobs: FakeBlobs) -> None:
         self._blobs = blobs
@@ -148,7 +148,7 @@ class PagedBlobs:
 
 
 class Port:
-    """`target` as an invocation sees it. `simulation` has the scheduler, the faults, the trace and the oracle."""
+    """The `target` that an invocation sees. `simulation` has the scheduler, the faults, the trace and the oracle."""
 
     def __init__(self, name: str, target: Any, simulation: Any) -> None:
         self._name, self._target, self._simulation = name, target, simulation

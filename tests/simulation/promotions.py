@@ -1,4 +1,4 @@
-"""People who promote runs, move an alias, take that back and let versions go; and what must hold of a model then."""
+"""People who promote runs, move an alias, undo that and release versions; and the rules for a model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Wish = tuple[str, Callable[[], object]]
 
 
 def somebodys_wish(simulation: Any) -> Wish | None:
-    """What somebody does next with the model; None while there is nothing to promote."""
+    """Return what a person does next with the model; None while there is nothing to promote."""
     random, world = simulation.random, simulation.world
     archived = [name for name, row in world.runs.rows.items() if row.value.archive.at]
     if not archived:
@@ -45,8 +45,9 @@ def somebodys_wish(simulation: Any) -> Wish | None:
 
 
 def check_history(models: FakeModels, write: Write) -> None:
-    """The history, told from its beginning, gives the versions and aliases that there are: of two wishes at once one is
-    first, and the other sees it. A number is given once, a run is one version, and no alias points at nothing."""
+    """Check that replaying the history gives the current versions and aliases: of two concurrent requests one is
+    first, and the other sees its result. A number is given once, a run is one version, and no alias points at a
+    missing version."""
     model = models.rows[write.model.name].value
     lines = sorted(models.history(model.name, 10_000), key=lambda line: line.order)
     _require([line.order for line in lines] == [*range(1, model.changes + 1)], "lines of the history are missing")
@@ -76,7 +77,7 @@ def check_history(models: FakeModels, write: Write) -> None:
 
 
 def check_proofs(world: World) -> None:
-    """Whatever is kept has its proof: a signature that names its number, and each file that it names."""
+    """Check that every kept version has its proof: a signature with its number, and each file that the proof names."""
     for version in world.models.kept():
         there = world.blobs.containers[OUTPUT_CONTAINER]
         _require(f"{version.proof}/{SIGNATURE}" in there, f"{version} has no signature")

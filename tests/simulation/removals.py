@@ -17,7 +17,7 @@ from tests.simulation.scheduler import Violation
 
 
 def ask(simulation: Any) -> None:
-    """Somebody asks for the removal of a drop or of a run that is over."""
+    """Request the removal of a drop or of a run that is over."""
     world: World = simulation.world
     drops = [key for key in world.drops.rows if key.route in world.system.routes]
     runs = [name for name, row in world.runs.rows.items() if row.value.progress.state in FINAL]
@@ -25,7 +25,7 @@ def ask(simulation: Any) -> None:
         key = simulation.random.choice(drops)
         work = partial(remove_drop, simulation.system, simulation.system.removals, key, RemovalRequest())
         simulation.host.call("remove_drop", work)
-        simulation.uploads += simulation.random.choice((0, 1, 3))  # of which some come before it is carried out
+        simulation.uploads += simulation.random.choice((0, 1, 3))  # some of these precede the removal
     elif runs:
         name = simulation.random.choice(runs)
         simulation.host.call(
@@ -34,20 +34,22 @@ def ask(simulation: Any) -> None:
 
 
 class Requested:
-    """The etags in each drop when its removal was requested: the blobs that may go, told by the mark on the drop."""
+    """The etags in each drop when its removal was requested, that is when the drop was marked: these blobs may be
+    deleted."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._etags: dict[DropKey, set[tuple[str, str]]] = {}
 
     def marked(self, before: Drop, drop: Drop) -> None:
-        """A drop was written: if that is the mark of a removal, what lies there now may go."""
+        """Handle a write of a drop: if the write is a removal's mark, the current blobs may be deleted."""
         if drop.removed_at is not None and before.removed_at != drop.removed_at:
             there = drop_blobs(self._world.blobs, drop.key)
             self._etags.setdefault(drop.key, set()).update((blob.name, blob.etag) for blob in there)
 
     def removing(self, container: str, blobs: list[Blob]) -> None:
-        """Just before blobs are deleted: they were there at the request, and no run was made for them since."""
+        """Check, just before blobs are deleted, that they existed at the request, and that no run was created for
+        them since."""
         going = self._world.blobs.containers.get(container, {})
         for blob in blobs if container == "drops" else ():
             there = going.get(blob.name)
@@ -61,7 +63,7 @@ class Requested:
             )
 
     def _is_sealed(self, key: DropKey, blob: Blob) -> bool:
-        """Whether a generation that was sealed after the removal's request holds the blob."""
+        """Return whether a generation that was sealed after the removal's request holds the blob."""
         row = self._world.drops.rows.get(key)
         if row is None or row.value.removed_at is not None:
             return False

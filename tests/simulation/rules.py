@@ -1,4 +1,5 @@
-"""What a feature adds to the simulation: a module with the feature's name, whose `RULES` is an object of this class."""
+"""A feature's additions to the simulation: a module with the feature's name, whose `RULES` is an object of this
+class."""
 
 from __future__ import annotations
 
@@ -14,29 +15,29 @@ from shared.system import System
 from tests.fakes.features import of_features
 from tests.fakes.world import World
 
-DATA = "azureml://datastores/workspaceblobstore/paths/p"  # which is always there
+DATA = "azureml://datastores/workspaceblobstore/paths/p"  # data that always exist
 Actions = list[tuple[Callable[[], None], float]]  # what people may do, and how often
 
 
 class Rules:
-    """The defaults change nothing. `also` is the word of `--also` for schedules in which people use the feature."""
+    """The defaults change nothing. `also` is the value of `--also` for schedules in which people use the feature."""
 
     also = ""
 
     def clusters(self, _world: World, clusters: list[Cluster]) -> list[Cluster]:
-        """The clusters of a schedule in which people use the feature."""
+        """Return the clusters of a schedule in which people use the feature."""
         return clusters
 
     def start(self, _simulation: Any) -> None:
-        """Change a schedule in which people use the feature, before it begins."""
+        """Change a schedule in which people use the feature, before it starts."""
 
     def system(self, simulation: Any) -> System:
-        """The system of the process that handles the next message of such a schedule."""
+        """Return the system of the process that handles the next message of such a schedule."""
         system: System = simulation.system
         return system
 
     def actions(self, _simulation: Any) -> Actions:
-        """What people do in such a schedule."""
+        """Return what people do in such a schedule."""
         return []
 
     def begun(self, _world: World, _run: Run) -> bool:
@@ -48,7 +49,7 @@ class Rules:
         return False
 
     def handled(self, _simulation: Any, _message: Message | None) -> None:
-        """Check what a handled message left."""
+        """Check the state after a handled message."""
 
     def healed(self, _simulation: Any) -> None:
         """Check the end, when all faults are over."""
@@ -57,18 +58,18 @@ class Rules:
         """Check a change of a model."""
 
     def promotes(self, _simulation: Any) -> None:
-        """Let something happen among the promotions at the end."""
+        """Add actions to the promotions at the end."""
 
     def goes(self, _world: World, _run: Run, _raw: str, go: Callable[[], None]) -> None:
-        """Let a job of the run come into a state."""
+        """Move a job of the run to a state."""
         go()
 
     def count(self, _run: Run) -> dict[str, int]:
-        """What happened to the run, for the counts of the outcome."""
+        """Return what happened to the run, for the outcome's counts."""
         return {}
 
 
 def all_rules() -> list[Rules]:
-    """The rules of all features, in the order of FEATURES, and of the challenges, which are no feature."""
+    """Return the rules of all features, in the order of FEATURES, and of the challenges, which are not a feature."""
     modules = [*of_features("tests.simulation"), import_module("tests.simulation.challenges")]
     return [module.RULES for module in modules]

@@ -1,7 +1,7 @@
-"""Which invocation of the app's synchronous code runs next: they are switched at every call of a port.
+"""The scheduler of the app's synchronous code, which switches between invocations at every call of a port.
 
-Each invocation is a greenlet. Before and after every call of a port it may hand over to the hub, which picks the next
-one by the schedule's own random numbers. So a seed says everything, and the same seed is the same schedule.
+Each invocation is a greenlet. Before and after every call of a port it may switch to the hub, which picks the next
+invocation by the schedule's own random numbers. So a seed determines the whole schedule.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from tests.fakes.crashing import Crash
 
 
 class Violation(BaseException):
-    """Something that must hold does not. No handler of the app may catch it, so it is no Exception."""
+    """A rule that must hold is broken. No handler of the app may catch a Violation, so it is no Exception."""
 
 
 @dataclass(eq=False)
 class Invocation:
-    """One call of a handler. `ended` hears how it went: None, an error of ours, or Crash."""
+    """One call of a handler. `ended` receives the result: None, an error of ours, or Crash."""
 
     name: str
     work: Callable[[], object]
     ended: Callable[[BaseException | None], None]
     began_at: datetime
-    pace: float  # how often it goes on, compared with others: a slow one is overtaken by whole stories
-    frozen_until: int = 0  # the scheduler's round before which it doesn't go on
-    looked_at: int = 0  # the step at which it began to read who needs the clusters
-    decisions_read: int = 0  # how many decisions about clusters there were when it read the latest
+    pace: float  # how often it runs, compared with others, which may overtake it by many steps
+    frozen_until: int = 0  # the scheduler's round before which it doesn't run
+    looked_at: int = 0  # the step at which it began to read the needs for clusters
+    decisions_read: int = 0  # number of decisions about clusters at its last read
     changed_at: int = 0  # the step of its last change of a cluster
     error: BaseException | None = None
     thread: greenlet = field(init=False)
@@ -45,7 +45,7 @@ class Invocation:
 
 
 class Scheduler:
-    """`switch` is how probable it is that a call hands over: low ones find what takes a long run of one side."""
+    """`switch` is the probability that a call switches: low values find errors that need a long run of one side."""
 
     def __init__(self, random: Random, switch: float) -> None:
         self.random, self.switch = random, switch
@@ -60,13 +60,13 @@ class Scheduler:
         self.alive.append(invocation)
 
     def next(self) -> Invocation | None:
-        """Whose turn it is; None if all are frozen."""
+        """Return the next invocation; None if all are frozen."""
         awake = [invocation for invocation in self.alive if invocation.frozen_until <= self.round]
         return self.random.choices(awake, [invocation.pace for invocation in awake])[0] if awake else None
 
     def go_on(self, invocation: Invocation) -> None:
-        """Run it until it hands over or ends. Raises what it raised, if that is neither an error of ours nor a
-        crash: the app must turn all others into its own."""
+        """Run the invocation until it switches or ends. Raise its exception if that is neither an error of ours nor
+        a crash: the app must translate all other errors into its own."""
         self.steps += 1
         self.current = invocation
         try:
@@ -76,12 +76,12 @@ class Scheduler:
         self._bury(invocation)
 
     def kill(self, invocation: Invocation, why: str) -> None:
-        """Its process died."""
+        """End the invocation, because its process died."""
         self.current = invocation
         try:
             if invocation.thread:
                 invocation.thread.throw(Crash(why))
-            else:  # it never began
+            else:  # the invocation never started
                 invocation.error = Crash(why)
         finally:
             self.current = None
@@ -89,7 +89,7 @@ class Scheduler:
         invocation.ended(invocation.error or Crash(why))
 
     def freeze(self, rounds: int) -> None:
-        """Hand over, and stay behind while the others go on for so many rounds."""
+        """Switch, and stay frozen for this many rounds while the others continue."""
         if self.current is not None:
             self.current.frozen_until = self.round + rounds
             self.hub.switch()
@@ -99,7 +99,7 @@ class Scheduler:
             invocation.frozen_until = 0
 
     def pause(self) -> None:
-        """A point at which another invocation may run. Does nothing outside of one."""
+        """Offer a point at which another invocation may run. Does nothing outside an invocation."""
         if self.current is not None and self.random.random() < self.switch:
             self.hub.switch()
 

@@ -1,7 +1,7 @@
-"""One schedule: the whole system on fakes, everyone who plays with it, and what goes wrong, all from one seed.
+"""One schedule: the whole system on fakes, all its users, and all faults, determined by one seed.
 
-First a chaos of uploads, events, requests, timers, jobs and faults, with several invocations of handlers under way at
-once. Then the faults end, and a few periods of the timers must bring everything to its end: see PERIODS.
+The first part is a chaos of uploads, events, requests, timers, jobs and faults, with several invocations of handlers at
+once. Then the faults end, and a few periods of the timers must finish all work: see PERIODS.
 """
 
 from __future__ import annotations
@@ -70,15 +70,16 @@ FATES = (
     ("Queued", "Queued", "Completed"),
 )
 PORTS = ["drops", "runs", "queues", "blobs", "jobs", "clusters", "decisions", "samples", "leases", "events", "models"]
-CODES = ((1, 1, 2), (1,))  # with which a job fails; 2 says that its data can't be used
+CODES = ((1, 1, 2), (1,))  # exit codes of failed jobs; 2 means unusable data
 
 
 class Simulation:
-    """`run` plays the schedule of this seed. With `traced` every step is written down.
+    """Call `run` to play the schedule of this seed. With `traced` every step is recorded.
 
-    `also`: with `dates` people ask for runs with dates too, between a dedicated cluster and the low-priority ones; with
-    `sweeps` for sweeps; with `removals` they remove drops and runs, and upload again; with `challenges` the runs of a
-    route compete for its model; with `late` Azure ML carries out submissions long after their callers gave up.
+    `also`: with `dates` people also request runs with dates, between a dedicated cluster and the low-priority ones;
+    with `sweeps` they request sweeps; with `removals` they remove drops and runs, and upload again; with `challenges`
+    the runs of a route compete for its model; with `late` Azure ML carries out submissions long after their callers
+    stopped waiting.
     """
 
     def __init__(self, seed: int, trainers: Path, traced: bool = False, also: str = "") -> None:
@@ -91,7 +92,7 @@ class Simulation:
         self.scheduler = Scheduler(self.random, self.random.choice((0.05, 0.2, 0.5, 1.0)))
         workers = self.random.choice((1, 2, 4, 8))
         self.files = [file for drop in self.random.sample(DROPS, self.random.choice((1, 2, 4))) for file in drop]
-        self.uploads = self.random.choice((3, 5, 8, 30))  # to come; each hides what was missed before it
+        self.uploads = self.random.choice((3, 5, 8, 30))  # remaining uploads; each masks events lost before it
         self.fates: tuple[str, ...]
         self.fates, self.codes = self.random.choice(FATES), self.random.choice(CODES)
         self.length = self.random.choice((60, 150, 300, 600))
@@ -103,7 +104,7 @@ class Simulation:
         ports: dict[str, Any] = {name: Port(name, port, self) for name, port in behind.items()}
         self.system = replace(self.world.system, **ports)
         self.of_feature.start(self)
-        self.lost: set[DropKey] = set()  # drops of which an upload's event, or a look, came to nothing
+        self.lost: set[DropKey] = set()  # drops with a lost upload event or a lost check
         self.deleted: set[DropKey] = set()
 
     def _world(self, trainers: Path) -> World:
@@ -144,7 +145,7 @@ class Simulation:
         return self.outcome
 
     def note(self, what: str, args: tuple[Any, ...] = (), word: str = "") -> None:
-        """Write a line of the trace: who, what, with what, and what became of it."""
+        """Write a line of the trace: the invocation, the call, its arguments, and its result."""
         self.outcome.calls += 1
         if self.traced:
             who = self.scheduler.current.name if self.scheduler.current else ""
@@ -207,7 +208,7 @@ class Simulation:
         if not self.uploads:
             return
         self.uploads -= 1
-        busy = [file for file in self.files if DropKey.of(file) in self.oracle.opened]  # while someone looks at it
+        busy = [file for file in self.files if DropKey.of(file) in self.oracle.opened]  # while a check runs
         name = self.random.choice(busy if busy and self.random.random() < 0.7 else self.files)
         jobs = (b"inputs: {epochs: 3}", b"none: of, this")
         contents = jobs if name.endswith("job.yaml") else (b"x", b"y", b"z", b"zz")
@@ -215,7 +216,7 @@ class Simulation:
         event = self.world.upload(name, data)
         event["eventTime"] = (self.world.clock() + timedelta(seconds=self.faults.skew_seconds)).isoformat()
         self.note("UPLOAD", (name, data))
-        if self.random.random() < 0.6:  # its event is there at once
+        if self.random.random() < 0.6:  # the event arrives at once
             self.world.deliver(self.world.in_flight.pop())
             self.host.handle("drop-events", -1)
 
@@ -244,7 +245,7 @@ class Simulation:
             self.lost.add(DropKey.of(written.name))
 
     def times_out(self) -> bool:
-        """Whether a submission gets no answer, and is carried out later."""
+        """Return whether a submission gets no answer and is carried out later."""
         return self.late and not self.outcome.periods and self.random.random() < 0.4
 
     def _job_goes(self) -> None:
@@ -279,11 +280,11 @@ class Simulation:
         clusters[name] = replace(clusters[name], min_nodes=1, nodes=self.random.choice((0, 0, 1)))
 
     def _lose_compute(self) -> None:
-        """Remove a cluster, or bring it back; jobs that have begun are not affected."""
+        """Remove a cluster, or restore it; jobs that have started are not affected."""
         self.world.jobs.clusters ^= {"spot"}
         self.note("COMPUTE", tuple(sorted(self.world.jobs.clusters)))
 
-    # --- what people ask for ---------------------------------------------------------------------------------------
+    # --- people's requests -----------------------------------------------------------------------------------------
 
     def _ask(self) -> None:
         key, template = self.random.choice("kl"), self.random.choice(("mnist", "elastic"))
@@ -291,7 +292,7 @@ class Simulation:
         self.host.call("create_run", partial(create.create_run, self.system, request, key))
 
     def some_run(self) -> str:
-        """A run; half of the time the newest, which is still on its way."""
+        """Return a run; half of the time the newest, which is still live."""
         names = list(self.world.runs.names) or [""]
         return names[-1] if self.random.random() < 0.5 else self.random.choice(names)
 
@@ -310,7 +311,7 @@ class Simulation:
     # --- the healing -----------------------------------------------------------------------------------------------
 
     def _heal(self) -> None:
-        """End the faults, and count the periods of the timers until nothing is left to do."""
+        """End the faults, and count the timer periods until no work is left."""
         self.faults.heal()
         self.scheduler.thaw()
         self.world.jobs.clusters |= {"spot"}
@@ -326,7 +327,7 @@ class Simulation:
         self._hours_end()
 
     def _promotions(self) -> None:
-        """Now that there are models: several people at once, and their writes fail."""
+        """Promote the existing models, with several people at once whose writes fail."""
         self.faults.only = ("models",)
         self.faults.crash, self.faults.lost_answer = self.random.choice(((0.0, 0.0), (0.05, 0.1)))
         for _ in range(2):
@@ -337,7 +338,8 @@ class Simulation:
         self.faults.heal()
 
     def _patience_of_archives(self) -> int:
-        """The periods until the next try of archives that failed several times: it waits twice as long as the last."""
+        """Return the periods until the next attempt of archives that failed several times; each pause is twice the
+        last."""
         runs = [row.value for row in self.world.runs.rows.values()]
         failed = [run for run in runs if run.progress.state in FINAL and run.archive.at is None and run.archiving.tries]
         due = [run.progress.history[-1].at + PATIENCE * 2**run.archiving.tries for run in failed]
@@ -349,7 +351,7 @@ class Simulation:
         return self.oracle.unsettled()
 
     def _period(self) -> None:
-        """One period: the timers fire once, messages are handled as they come, jobs go to their ends."""
+        """Play one period: fire the timers once, handle the messages, and let jobs end."""
         until = self.world.clock() + timedelta(seconds=PERIOD)
         self._late_jobs()
         self.host.timer("reconcile", reconcile)
@@ -375,8 +377,8 @@ class Simulation:
         raise Violation(f"messages breed: {self.world.queues.counts(QUEUES)}")
 
     def _jobs_go_on(self) -> list[str]:
-        """A canceled job ends, others complete. A job whose run is over or is to end runs on, and
-        costs money, until someone cancels it."""
+        """Let canceled jobs end and others complete. A job whose run is over or should end keeps running, and costs
+        money, until someone cancels it."""
         moved = []
         for name in self.jobs.live():
             if name in self.jobs.to_end:
@@ -391,7 +393,7 @@ class Simulation:
         return moved
 
     def _hours_end(self) -> None:
-        """Two hours later no hour may be left to reconcile."""
+        """Check that two hours later no hour is left to reconcile."""
         self.world.clock.advance(7200)
         for _ in range(2):
             self._period()

@@ -1,4 +1,4 @@
-"""People who ask for sweeps, trials that tell how good they are, and what must hold of a sweep."""
+"""People who request sweeps, trials that report their metric, and the rules for a sweep."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SPACE: dict[str, bool | int | float | str] = {"epochs": "2,3,4,5,6,7"}
 
 
 def ask(simulation: Any) -> None:
-    """Somebody asks for one of three sweeps, perhaps once more."""
+    """Request one of three sweeps, perhaps once more."""
     random = simulation.random
     key, stop = random.choice((("p", None), ("q", "asha"), ("r", "median_stopping")))
     sweep = SweepRequest(METRIC, trials=6, at_once=3, stop=stop, sampling="random" if stop else "grid")
@@ -40,7 +40,7 @@ def ask(simulation: Any) -> None:
 
 
 def tell(simulation: Any) -> None:
-    """Each trial that runs writes down how good it is by now: about as good as before, so that some lose."""
+    """Let each running trial report its metric: close to its earlier values, so that some trials lose."""
     world: World = simulation.world
     running = {run_of_job(job) for job in simulation.jobs.live() if world.jobs.jobs[job].raw == "Running"}
     for name in sorted(name for name in running if sweep_of(world.runs.rows[name].value)):
@@ -51,18 +51,18 @@ def tell(simulation: Any) -> None:
 
 
 def ended(world: World, run: Run, values: list[float]) -> None:
-    """A trial has ended: in its metrics stands what it had told, and at least one value."""
+    """Write the metrics of a trial that has ended: its reported values, at least one."""
     _write(world.blobs, run.name, values or [0.5])
 
 
 def told(world: World, trial: str) -> list[float]:
-    """What a trial told, in its order."""
+    """Return the values that a trial reported, in order."""
     blob = world.blobs.containers.get("azureml-blobstore", {}).get(_metrics(trial))
     return [json.loads(line)[METRIC] for line in blob.data.splitlines()] if blob else []
 
 
 def check_begun(world: World, trial: Run) -> None:
-    """When a trial begins: it is one of so many, and has a place."""
+    """Check that a new trial is within the requested number and has a free slot."""
     sweep = world.runs.rows[sweep_of(trial)].value
     asked = sweep.asked.request.sweep
     if asked is None:
@@ -74,7 +74,7 @@ def check_begun(world: World, trial: Run) -> None:
 
 
 def check_ended(world: World) -> None:
-    """A sweep that is over has no more trials than its study, none that is live, and the archive of the best one."""
+    """Check that a finished sweep has no more trials than its study, no live trial, and the best trial's archive."""
     for sweep in [row.value for row in world.runs.rows.values() if row.value.feature(SweepSummary) is not None]:
         trials, asked = {run.name: run for run in _trials(world, sweep.name)}, sweep.asked.request.sweep
         assert asked is not None
@@ -130,7 +130,7 @@ class SweepRules(Rules):
     also = "sweeps"
 
     def start(self, simulation: Any) -> None:
-        """The trials go on for long enough to be compared."""
+        """Make the trials long enough to be compared."""
         simulation.fates = ("Running",) * 8 + simulation.fates
         if simulation.random.random() < 0.3:
             simulation.faults.slow_at = ("journals", "append_at")
@@ -154,7 +154,7 @@ class SweepRules(Rules):
             ended(world, run, told_before)
 
     def system(self, simulation: Any) -> System:
-        """The system of a process that has kept the studies of sweeps, or of another one, which has read none yet."""
+        """Return the system of a process that has cached the sweeps' studies, or of one that has read none yet."""
         kept = simulation.random.random() < 0.5
         studies = simulation.kept_studies if kept else _studies_behind_faults(simulation)
         system: System = replace(simulation.system, features={**simulation.system.features, STUDIES.name: studies})

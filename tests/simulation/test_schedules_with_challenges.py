@@ -1,4 +1,4 @@
-"""Schedules in which runs compete for the alias of a model while people move and undo it."""
+"""Schedules in which runs compete for a model's alias while people move it and undo moves."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ CHALLENGES, SOME, MANY = "challenges", 8, 400
 
 @pytest.mark.parametrize("seeds", [range(SOME), range(SOME, MANY)], ids=["some", "many"])
 def test_a_run_is_judged_once_by_the_champion_of_that_moment(tmp_path: Path, seeds: range) -> None:
-    """With double and late deliveries, kills between the steps, and people who undo: no run is judged twice, and the
-    alias moves only from the champion that was judged, to a better one."""
+    """With duplicate and late deliveries, kills between the steps, and people who undo moves, no run is judged
+    twice. The alias moves only from the judged champion, to a better version."""
     counts = play_all(tmp_path, seeds, CHALLENGES)
     for happened in ("challenges won", "challenges lost", "aliases undone", "challenges delivered again"):
         assert counts[happened], happened
 
 
 def from_anywhere(model: Model, number: int, alias: str, _judged: Alias | None, asked: ChangeRequest) -> Changed:
-    """Move the alias wherever it stands by now."""
+    """Move the alias, whatever it points at by now."""
     return pointed(model, number, alias, asked)
 
 
@@ -41,7 +41,7 @@ def from_anywhere(model: Model, number: int, alias: str, _judged: Alias | None, 
 def test_the_oracle_sees_a_verdict_of_another_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, instead: Callable[..., object], said: str, likely: int
 ) -> None:
-    """Without the look at the history, or at the alias, when the verdict is written, a rule is soon broken."""
+    """If the app writes the verdict without reading the history or the alias, a rule is soon broken."""
     monkeypatch.setattr(promote, step, instead)
     trainers = trainers_folder(tmp_path)
     broken = (play(seed, trainers, also=CHALLENGES).broken for seed in (likely, *range(SEEDS)))

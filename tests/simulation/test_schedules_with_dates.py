@@ -1,4 +1,4 @@
-"""Schedules in which people ask for dates."""
+"""Schedules in which people request runs with dates."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ DATES, DATED = "dates", 6
 
 
 def test_dates_are_kept_whatever_happens(tmp_path: Path) -> None:
-    """With dates too: never two jobs for one, dedicated nodes as soon as only they keep the date, and no longer."""
+    """With dates, a member never has two jobs, and dedicated nodes are used exactly while only they keep the date."""
     counts = play_all(tmp_path, range(DATED), DATES)
     assert counts["looks at dates"] > DATED
     assert counts["moves"]
 
 
 def test_the_oracle_sees_a_date_that_is_risked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever stays on low-priority nodes whatever is left of the time soon breaks the rule."""
+    """An app that always stays on low-priority nodes soon breaks the rule."""
     monkeypatch.setattr(dates, "choose", lambda _plan, _now: NodeChoice.LOW)
     trainers = trainers_folder(tmp_path)
     broken = (play(seed, trainers, also=DATES).broken for seed in range(SEEDS))

@@ -1,4 +1,4 @@
-"""Schedules in which people ask for sweeps."""
+"""Schedules in which people request sweeps."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ SWEEPS, SWEPT = "sweeps", 20
 
 
 def test_a_sweep_makes_its_trials_once_whatever_happens(tmp_path: Path) -> None:
-    """With sweeps too: never a trial more than asked or than may run at once, and the archive is the best's."""
+    """With sweeps, there is never a trial more than requested or than may run at once, and the archive is the best
+    trial's."""
     counts = play_all(tmp_path, range(SWEPT), SWEEPS)
     assert counts["sweeps completed"]
     assert counts["trials that lost"]
 
 
 def test_the_oracle_sees_a_trial_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever fills every place, however many trials there were, soon breaks the rule."""
+    """An app that fills every slot without counting the trials soon breaks the rule."""
     monkeypatch.setattr(
         advance, "to_start", lambda sweep, trials, _: sweep.at_once - sum(each.is_live for each in trials)
     )

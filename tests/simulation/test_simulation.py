@@ -28,22 +28,24 @@ from tests.simulation.simulation import LATE, REMOVALS, play
 ROOT = Path(__file__).resolve().parents[2]
 A_TIME, REMOVED = 150, 20
 SEEDS = 800
-BEGAN_LATE = (31, 39, 759)  # schedules in which jobs begin after their runs were judged
+BEGAN_LATE = (31, 39, 759)  # schedules in which jobs start after their runs were judged
 
 
 def test_whatever_happens_the_rules_hold(tmp_path: Path) -> None:
-    """Handlers interleaved at every call of a port, with all faults: what tests/simulation/oracle.py says holds."""
+    """With handlers interleaved at every call of a port, and all faults, the rules of tests/simulation/oracle.py
+    hold."""
     play_all(tmp_path, range(A_TIME))
 
 
 def test_removals_delete_what_was_there_whatever_happens(tmp_path: Path) -> None:
-    """With removals followed by uploads too: nothing younger than a request goes, and nothing of a later generation."""
+    """With removals followed by uploads, nothing newer than a request is deleted, and nothing of a later
+    generation."""
     counts = play_all(tmp_path, range(REMOVED), REMOVALS)
     assert counts["removals of drops"] > REMOVED // 2
 
 
 def test_a_job_that_begins_after_its_run_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Submissions whose answers never came are carried out later; without the timer's look, their jobs go on."""
+    """Submissions whose answers were lost are carried out later; the timer's check ends their jobs."""
     trainers = trainers_folder(tmp_path)
     for seed in BEGAN_LATE:
         outcome = play(seed, trainers, also=LATE)
@@ -54,7 +56,7 @@ def test_a_job_that_begins_after_its_run_is_ended(tmp_path: Path, monkeypatch: p
 
 
 def test_the_oracle_sees_a_removal_that_reaches_further(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A removal that deletes what lies there when it acts soon deletes what was uploaded after its request."""
+    """A removal that deletes the blobs that exist when it acts soon deletes an upload made after its request."""
     monkeypatch.setattr(remove, "in_reach", lambda blobs, _, drop: [("drops", drop_blobs(blobs, drop))] if drop else [])
     trainers = trainers_folder(tmp_path)
     broken = (play(seed, trainers, also=REMOVALS).broken for seed in range(SEEDS))
@@ -72,7 +74,8 @@ def play_all(folder: Path, seeds: range, also: str = "") -> Counter[str]:
 
 
 def test_a_seed_says_everything(tmp_path: Path) -> None:
-    """The same seed is the same schedule to the last call, in another process and with another order of sets too."""
+    """The same seed gives the same schedule to the last call, also in another process and with another order of
+    sets."""
     trace = play(4, trainers_folder(tmp_path), traced=True).trace
     here = [line.replace(str(tmp_path), "trainers").replace(tmp_path.name, "trainers") for line in trace]
     command = [sys.executable, "-m", "benchmarks.schedules", "--replay", "4"]
@@ -87,21 +90,21 @@ def first_broken(trainers: Path, likely: tuple[int, ...]) -> Outcome | None:
 
 
 class Unheard(Fact):
-    """What is stated in the place of a fact that is left out: nothing follows."""
+    """A fact that is stated instead of an omitted one, and has no consequences."""
 
     def __init__(self, *_: object) -> None: ...
 
 
 def nothing(*_: object) -> None:
-    """What a step does that was left out."""
+    """Do nothing, in place of an omitted step."""
 
 
 def never_made(models: Models, write: Write) -> bool:
-    """The answer about a write whose own answer was lost, where nobody looks whether it was made."""
+    """Report that a write whose answer was lost was not made, without checking."""
     return False
 
 
-LEFT_OUT = {  # the last are seeds that found it, which are tried first; other code makes other schedules of a seed
+LEFT_OUT = {  # last: seeds that found it, tried first; other code gives a seed another schedule
     "the second statement that a run was submitted": (follow, "RunSubmitted", Unheard, "RunSubmitted", (127, 243, 323)),
     "the first statement that a run was submitted": (submit, "RunSubmitted", Unheard, "RunSubmitted", ()),
     "the statement that a run was archived": (archive, "RunArchived", Unheard, "RunArchived", ()),
@@ -112,7 +115,7 @@ LEFT_OUT = {  # the last are seeds that found it, which are tried first; other c
 
 @pytest.mark.parametrize("what", LEFT_OUT)
 def test_the_oracle_bites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
-    """Without a step that a rule needs, a schedule is soon found that breaks this rule."""
+    """Without a step that a rule needs, a schedule that breaks this rule is soon found."""
     module, step, instead, said, likely = LEFT_OUT[what]
     monkeypatch.setitem(REACTIONS, Unheard, ())
     monkeypatch.setattr(module, step, instead)

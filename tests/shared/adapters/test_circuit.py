@@ -1,4 +1,5 @@
-"""A service that does not answer is left alone for a while, in words, and found again."""
+"""The circuit breaker pauses calls to a service that does not answer, and resumes them when the service answers
+again."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ def fail(circuit: Circuit) -> None:
 
 
 def test_after_some_failures_calls_fail_at_once() -> None:
-    """The call is not made, and the error says since when. After the rest one call tries, the others go on waiting."""
+    """After several failures, calls fail at once with an error that says since when. After the pause, one call
+    probes the service while the others keep failing."""
     clock = Seconds()
     circuit = Circuit("Azure ML", clock)
     for _ in range(FAILURES):
@@ -46,7 +48,7 @@ def test_after_some_failures_calls_fail_at_once() -> None:
 
 
 def test_a_refusal_is_an_answer() -> None:
-    """Errors of the caller's own keep the way open, however many."""
+    """Client errors never open the circuit, however many occur."""
     circuit = Circuit("Azure ML", Seconds())
     for _ in range(3 * FAILURES):
         with pytest.raises(NotFound), circuit.call():
@@ -61,7 +63,7 @@ def test_a_refusal_is_an_answer() -> None:
 
 
 def test_only_so_many_calls_wait_at_once() -> None:
-    """One more than that is told to try again, and takes no place."""
+    """A call beyond the limit of waiting calls is told to try again, and takes no slot."""
     circuit, go = Circuit("Azure ML", Seconds(), at_once=2), threading.Event()
     inside = threading.Barrier(3)
 

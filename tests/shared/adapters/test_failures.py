@@ -1,4 +1,4 @@
-"""Azure's own messages, each with its source, become the codes by which this system decides."""
+"""Azure's own messages, each with its source, are mapped to the failure codes on which Trainyard decides."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from shared.jobs.model import FailureCode
 
 @pytest.mark.parametrize("rule", JOB_RULES, ids=lambda rule: rule.source)
 def test_each_message_about_a_job_has_its_code(rule: JobRule) -> None:
-    """The message that the rule's source shows gives the rule's code, also behind the code that pipelines put first."""
+    """The message quoted in a rule's source gives the rule's code, also behind the prefix that pipelines add."""
     assert failure_of(rule.example).code is rule.code
     assert failure_of(f"UserError: {rule.example.removeprefix('UserError: ')}").code is rule.code
 
 
 @pytest.mark.parametrize("rule", ALLOCATION_RULES, ids=lambda rule: rule.source)
 def test_each_message_about_an_allocation_has_its_code(rule: AllocationRule) -> None:
-    """The message that the rule's source shows gives the rule's code, and its words stay as they are."""
+    """The message quoted in a rule's source gives the rule's code, and its text is kept unchanged."""
     error = allocation_error("", rule.example)
     assert (error.code, error.words) == (rule.code, rule.example)
 
@@ -43,12 +43,14 @@ def test_each_message_about_an_allocation_has_its_code(rule: AllocationRule) -> 
     ],
 )
 def test_a_script_can_not_claim_that_its_nodes_were_taken(message: str) -> None:
-    """A preemption is told at the beginning of a message, where Azure ML writes; a script's words come later."""
+    """A preemption is recognized only at the beginning of a message, which Azure ML writes; a script's output comes
+    later."""
     assert failure_of(message).code is not FailureCode.LOST_NODES
 
 
 def test_a_process_tells_its_exit_code_and_log() -> None:
-    """Exit code and log's name come from Azure ML's sentence, the summary ends before the process's own output."""
+    """The exit code and the log's name come from Azure ML's sentence; the summary ends before the process's own
+    output."""
     sentence = (
         "Execution failed. User process 'python' exited with status code 2. Please check log file "
         "'user_logs/std_log_process_1.txt' for error details."
@@ -69,13 +71,13 @@ def test_a_process_tells_its_exit_code_and_log() -> None:
     ],
 )
 def test_a_quotas_numbers_are_read(message: str, error: tuple[str, int | None, int | None]) -> None:
-    """Family, cores in use and cores allowed, as far as the message has them."""
+    """The family, the cores in use and the allowed cores are read where the message has them."""
     found = allocation_error("", message)
     assert (found.family, found.used, found.limit) == error
 
 
 def test_the_summary_says_why() -> None:
-    """Of a message whose first line is only a heading, the summary has the line after it, too."""
+    """When a message's first line is only a heading, the summary includes the next line too."""
     (rule,) = (rule for rule in JOB_RULES if rule.example.startswith("AzureMLCompute job failed.\nJobFailed"))
     assert failure_of(rule.example).summary == (
         "AzureMLCompute job failed. JobFailed: Submitted script failed with a non-zero exit code; see the driver log "
@@ -85,7 +87,7 @@ def test_the_summary_says_why() -> None:
 
 
 def test_an_unknown_message_is_other() -> None:
-    """A message that nobody has seen decides nothing, and stays readable."""
+    """An unknown message has the code `other` and stays readable."""
     assert failure_of("Something new.").code is FailureCode.OTHER
     assert failure_of("Something new.").summary == "Something new."
     assert allocation_error("New", "thing").code is AllocationCode.OTHER

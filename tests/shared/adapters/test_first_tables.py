@@ -1,7 +1,7 @@
-"""Rows and an archive of the first version, as they lie in someone's storage account, in today's hands.
+"""Today's code reads the rows and an archive that the first version left in a storage account.
 
-first_tables.json was written by the code of that version: a completed run with its archive, a failed one, an elastic
-one, and their drops.
+The first version wrote first_tables.json: a completed run with its archive, a failed run, an elastic run, and their
+drops.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ def test_old_runs_are_read_and_told(world: World) -> None:
 
 
 def test_old_drops_are_read(world: World) -> None:
-    """Every old drop's row is a drop of today, with nobody as its owner."""
+    """Every old drop's row is read as a drop of today, without an owner."""
     for row in FIRST["drops"]:
         drop = from_row(Drop, row, key=DropKey(row["route"], row["name"]))
         assert (drop.state, drop.owner, drop.generation) == (DropState.SEALED, "", 1)
 
 
 def test_an_old_archive_is_listed(world: World) -> None:
-    """The files of an old archive are those that its manifest names."""
+    """The files of an old archive are the files that its manifest names."""
     name = FIRST["archive"]["folder"].rpartition("/")[2]
     told = artifacts.artifacts(world.system, name)
     assert told["complete"] is True
@@ -67,7 +67,7 @@ def test_an_old_archive_is_listed(world: World) -> None:
 
 
 def test_old_runs_are_compared_and_tried_again(world: World) -> None:
-    """What came later works on old runs too: compare, a retry with another parameter, a continuation."""
+    """Later features work on old runs too: compare, retry with another parameter, continue."""
     done, failed = (next(r["name"] for r in FIRST["runs"] if r["state"] == s) for s in ("completed", "failed"))
     different = {row["name"] for row in queries.compared(world.system, f"{done},{failed}")["different"]}
     assert "state" in different

@@ -1,4 +1,4 @@
-"""The folder that Azure ML gives a job, in our own words."""
+"""The mapping of Azure ML's job folders to Trainyard's parts and ranks."""
 
 import pytest
 
@@ -22,12 +22,12 @@ FOLDER = job_folder("azureml", "run-0")
     ],
 )
 def test_each_file_is_of_one_part(name: str, part: JobFolderPart | None) -> None:
-    """Logs, outputs, and what MLflow saved; what Azure ML itself wrote is of none."""
+    """Logs, outputs and MLflow's files belong to one part each; Azure ML's own files belong to none."""
     assert FOLDER.part_of(name) is part
 
 
 def test_a_part_has_a_folder() -> None:
-    """The rest lies in the whole folder."""
+    """Each part is in its own folder; any other part is searched in the whole folder."""
     assert FOLDER.inside(JobFolderPart.LOGS) == Place("azureml", "ExperimentRun/dcid.run-0/user_logs/")
     assert FOLDER.inside(JobFolderPart.OUTPUTS) == Place("azureml", "ExperimentRun/dcid.run-0/outputs/")
     assert FOLDER.inside(JobFolderPart.REST) == FOLDER.place
@@ -38,5 +38,5 @@ def test_a_part_has_a_folder() -> None:
     [("std_log.txt", 0), ("std_log_process_0.txt", 0), ("std_log_process_12.txt", 12), ("other.txt", None)],
 )
 def test_a_log_is_of_a_rank(log: str, rank: int | None) -> None:
-    """The number in its name; the log of the only process has none."""
+    """A log's rank is the number in its name; the log of a single process has no rank."""
     assert rank_of(log) == rank

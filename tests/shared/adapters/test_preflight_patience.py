@@ -1,4 +1,4 @@
-"""What Trainyard says when Azure ML, or the local workspace, does not answer."""
+"""Messages for an Azure ML or a local workspace that does not answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from shared.kernel.settings import Workspace
     ],
 )
 def test_no_answer_is_no_refusal(error: AzureError, asked: str, said: str) -> None:
-    """A time-out of the local workspace's check says that nothing was submitted; no sentence speaks of a refusal."""
+    """A time-out of the local workspace's check is reported as "nothing was submitted", never as a refusal."""
 
     class Silent:
         def send_request(self, *_: Any, **__: Any) -> Any:

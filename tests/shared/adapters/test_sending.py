@@ -1,4 +1,4 @@
-"""What leaves this machine for a notice: to real servers, over HTTP and SMTP."""
+"""Notices that leave this machine over HTTP and SMTP, sent to real servers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from shared.kernel.settings import Mail
 
 
 class Hook(BaseHTTPRequestHandler):
-    """Keeps what it is sent, and answers with the status in the path."""
+    """A server that keeps each request and answers with the status in the path."""
 
     server: Any
 
@@ -34,14 +34,14 @@ class Hook(BaseHTTPRequestHandler):
         self.end_headers()
         if not ends:
             self.wfile.write(b"x")
-            self.rfile.read(1)  # until the other side closes
+            self.rfile.read(1)  # wait until the client closes
 
     def log_message(self, *_: Any) -> None:
-        """Quiet."""
+        """Log nothing."""
 
 
 class Smtp(socketserver.StreamRequestHandler):
-    """As much of a mail server as a client without TLS needs (RFC 5321)."""
+    """The part of a mail server that a client without TLS needs (RFC 5321)."""
 
     server: Any
 
@@ -79,7 +79,8 @@ only_smtp = pytest.mark.parametrize("server", [Smtp], indirect=True)
 
 @only_http
 def test_a_post_arrives_whole_and_follows_no_redirect(server: Any) -> None:
-    """Body, headers, path and query arrive; status and Retry-After come back; a redirect is an answer like others."""
+    """Body, headers, path and query arrive; status and Retry-After are returned; a redirect is returned, not
+    followed."""
     sender = NoticeSender(None, inside=True)
     for status in (200, 503, 307):
         address = f"http://localhost:{port(server)}/{status}?sig=x"
@@ -92,7 +93,7 @@ def test_a_post_arrives_whole_and_follows_no_redirect(server: Any) -> None:
 
 @only_http
 def test_an_answer_without_an_end_is_one(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only its status counts: an endpoint that sends no end of its answer holds nobody, and has taken the notice."""
+    """Only the status counts: an endpoint whose answer never ends delays nothing, and counts as notified."""
     monkeypatch.setattr(sending, "READ_SECONDS", 2.0)
     answer = NoticeSender(None, inside=True).post(f"http://localhost:{port(server)}/200?endless", b"{}", {})
     assert answer.status == 200
@@ -100,7 +101,7 @@ def test_an_answer_without_an_end_is_one(server: Any, monkeypatch: pytest.Monkey
 
 @only_http
 def test_a_name_that_leads_inside_is_not_connected_to(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where only public addresses may be reached, a name with one address inside is refused before any connection."""
+    """When only public addresses are allowed, a name with one private address is refused before any connection."""
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (ip, port(server))) for ip in ("93.184.216.34", "127.0.0.1")]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
     with pytest.raises(Impossible, match=r"https://public\.example/\.\.\. points to a machine inside"):
@@ -109,7 +110,8 @@ def test_a_name_that_leads_inside_is_not_connected_to(server: Any, monkeypatch: 
 
 
 def test_nobody_there_is_told_without_the_address() -> None:
-    """A refused connection and an unknown host may be tried again; neither error holds what the address hides."""
+    """A refused connection and an unknown host may be retried; neither error contains the secret part of the
+    address."""
     for address in ("http://127.0.0.1:9/secret-part", "http://no-such-host.invalid/secret-part"):
         with pytest.raises(Unavailable) as refused:
             NoticeSender(None, inside=True).post(address, b"", {})
@@ -119,7 +121,7 @@ def test_nobody_there_is_told_without_the_address() -> None:
 
 @only_smtp
 def test_a_mail_arrives(server: Any) -> None:
-    """Subject and text arrive, a newline in a title begins no header, and the same event has the same Message-ID."""
+    """Subject and text arrive, a newline in a title starts no header, and the same event has the same Message-ID."""
     sender = NoticeSender(Mail(f"smtp://127.0.0.1:{port(server)}", "trainyard@example.org"))
     for _ in range(2):
         sender.mail("ada@example.org", "Run größe\nBcc: eve@example.org", "text", "e1")
@@ -132,7 +134,7 @@ def test_a_mail_arrives(server: Any) -> None:
 
 @only_smtp
 def test_a_password_is_not_sent_in_the_clear(server: Any) -> None:
-    """A server without TLS gets no password, and the error says nothing of it."""
+    """A server without TLS gets no password, and the error does not contain the password."""
     sender = NoticeSender(Mail(f"smtp://ada:secret-part@127.0.0.1:{port(server)}", "trainyard@example.org"))
     with pytest.raises(Unavailable) as refused:
         sender.mail("ada@example.org", "s", "t", "e1")

@@ -1,4 +1,4 @@
-"""The key that signs models: a file, or Key Vault, of which a stand-in answers as Microsoft documents it."""
+"""The key that signs models: a file, or a key in a stand-in for Key Vault that answers as Microsoft documents."""
 
 from __future__ import annotations
 
@@ -43,8 +43,9 @@ def url64(data: bytes) -> str:
 
 
 class Vault(BaseHTTPRequestHandler):
-    """GET keys/<name>/, GET keys/<name>/<version> and POST keys/<name>/<version>/sign, after the challenge that every
-    first request gets. `server.versions` are the key's versions, the newest last; `server.disabled` sign nothing.
+    """Answers GET keys/<name>/, GET keys/<name>/<version> and POST keys/<name>/<version>/sign, after the challenge
+    that every first request gets. `server.versions` are the key's versions, the newest last; `server.disabled`
+    are the versions that refuse to sign.
 
     https://learn.microsoft.com/rest/api/keyvault/keys/get-key/get-key and .../sign/sign. The refusal of a disabled
     version is quoted in https://github.com/Azure/azure-sdk-for-python/issues/45342.
@@ -61,7 +62,7 @@ class Vault(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])) or b"{}")
-        if not body:  # the client's first request has none: it waits for the challenge
+        if not body:  # the client's first request has no body: it waits for the challenge
             self._answer({})
             return
         version = self._version()
@@ -80,7 +81,7 @@ class Vault(BaseHTTPRequestHandler):
         return int(self.server.server_port)
 
     def _version(self) -> str:
-        """The version in the path; '' for the newest."""
+        """Return the version in the path; '' for the newest."""
         return self.path.partition("?")[0].split("/")[3]
 
     def _kid(self, version: str) -> str:
@@ -93,7 +94,7 @@ class Vault(BaseHTTPRequestHandler):
         if denied:
             self.send_header(
                 "WWW-Authenticate",
-                # The client wants its resource to be a domain above the vault's own: here 0.0.1 of 127.0.0.1.
+                # The client requires the resource to be a parent domain of the vault: here 0.0.1 of 127.0.0.1.
                 f'Bearer authorization="https://login.microsoftonline.com/t", resource="https://0.0.1:{self.port}"',
             )
         self.send_header("content-type", "application/json")
@@ -102,7 +103,7 @@ class Vault(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, *_: object) -> None:
-        """Quiet."""
+        """Log nothing."""
 
 
 class Credential:
@@ -131,7 +132,7 @@ def vault(server: Any) -> str:
 
 
 def signs(setting: str) -> bool:
-    """Whether what it signs is by its own public key; anything else raises."""
+    """Return whether the signature verifies with the signer's own public key; any other failure raises."""
     signer = signer_of(setting)
     key: Any = load_pem_public_key(signer.public_key())
     key.verify(signer.sign(b"statement"), b"statement", ECDSA(SHA256()))
@@ -139,7 +140,8 @@ def signs(setting: str) -> bool:
 
 
 def test_a_key_in_a_file_signs(tmp_path: Path) -> None:
-    """The local cloud's key is made once, closed to others, and signs what its public key confirms."""
+    """The local cloud's key is created once, readable by its owner only, and its signatures verify with its public
+    key."""
     file = own_key(tmp_path)
     assert signs(str(file))
     assert file.stat().st_mode & 0o077 == 0
@@ -148,13 +150,13 @@ def test_a_key_in_a_file_signs(tmp_path: Path) -> None:
 
 
 def test_a_key_in_key_vault_signs(vault: str) -> None:
-    """The vault is given the digest and gives r and s; the signature is in DER, as everybody reads it."""
+    """The vault receives the digest and returns r and s; the signature is encoded in DER, the usual format."""
     assert signs(vault)
 
 
 def test_versions_of_an_earlier_version_of_the_key_stay_valid(server: Any, vault: str, tmp_path: Path) -> None:
-    """The key is rotated in Key Vault: the running process signs as before, a new one with the new version. Both models
-    verify, also offline, when the earlier version of the key is disabled."""
+    """After the key is rotated in Key Vault, the running process signs with the earlier version of the key, and a
+    new process with the new one. Both models verify, also offline, after the earlier version is disabled."""
     (tmp_path / "trainers").mkdir()
     world = World(trainers_folder(tmp_path / "trainers"))
     before = replace(world.system, signer=signer_of(vault))
@@ -175,7 +177,8 @@ def test_versions_of_an_earlier_version_of_the_key_stay_valid(server: Any, vault
 
 
 def test_after_a_refusal_the_newest_version_of_the_key_signs(server: Any, vault: str) -> None:
-    """A process whose version of the key was disabled says so once, and then signs with the newest version."""
+    """A process whose version of the key was disabled reports the refusal once, and then signs with the newest
+    version."""
     signer = signer_of(vault)
     before = signer.public_key()
     server.versions[SECOND] = generate_private_key(SECP256R1())
@@ -188,7 +191,7 @@ def test_after_a_refusal_the_newest_version_of_the_key_signs(server: Any, vault:
 
 
 def test_what_is_no_key_is_said_by_the_settings_name(tmp_path: Path) -> None:
-    """No key, no file, no PEM and another curve are each a bad setting that names it."""
+    """No key, no file, no PEM and another curve are each a bad setting, and the error names the setting."""
     (tmp_path / "text.pem").write_text("hello")
     other = generate_private_key(SECP384R1()).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     (tmp_path / "other.pem").write_bytes(other)

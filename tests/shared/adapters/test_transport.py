@@ -22,7 +22,7 @@ Seen = list[tuple[str, str, bytes]]
 
 @contextmanager
 def server(seen: Seen) -> Iterator[str]:
-    """Answers 200 to everything, and writes down method, target and body."""
+    """A server that answers 200 to everything, and records method, target and body."""
 
     class Server(ThreadingHTTPServer):
         request_queue_size = 128
@@ -39,7 +39,7 @@ def server(seen: Seen) -> Iterator[str]:
             self.wfile.write(b"ok")
 
         def log_message(self, *_: object) -> None:
-            """Not on standard error."""
+            """Log nothing on standard error."""
 
     with Server(("127.0.0.1", 0), Handler) as made:
         threading.Thread(target=made.serve_forever, daemon=True).start()
@@ -54,7 +54,7 @@ def put(url: str, content: Any) -> str:
 
 
 def test_bytes_texts_and_streams_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A body is sent as it is, whatever it comes as, and so is a target with its query."""
+    """A body of any type is sent unchanged, and so is a target with its query."""
     monkeypatch.setenv("NO_PROXY", "*")
     seen: Seen = []
     with server(seen) as url:
@@ -64,7 +64,7 @@ def test_bytes_texts_and_streams_arrive(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_the_environments_proxy_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests go through HTTP_PROXY, and past it to what NO_PROXY names."""
+    """Requests go through HTTP_PROXY, except to the hosts in NO_PROXY."""
     seen: Seen = []
     with server(seen) as proxy, server([]) as near:
         monkeypatch.setenv("HTTP_PROXY", proxy)
@@ -76,7 +76,7 @@ def test_the_environments_proxy_is_used(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_server_that_is_not_there_is_azure_cores_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Errors are those of azure-core's own transport."""
+    """A connection error is the one that azure-core's own transport raises."""
     monkeypatch.setenv("NO_PROXY", "*")
     with pytest.raises(ServiceRequestError):
         put("http://127.0.0.1:9", b"x")
@@ -85,7 +85,7 @@ def test_a_server_that_is_not_there_is_azure_cores_error(monkeypatch: pytest.Mon
 def test_connections_are_kept_for_all_who_ask_at_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Thirty-two requests at a time, twice, open no connection that is thrown away after use."""
+    """Two rounds of thirty-two concurrent requests reuse their connections; none is discarded after use."""
     monkeypatch.setenv("NO_PROXY", "*")
     seen: Seen = []
     with server(seen) as url:

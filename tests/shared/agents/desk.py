@@ -1,4 +1,4 @@
-"""A client of the tools, which speaks to the app's Azure function as a program does over HTTP."""
+"""A client of the tools that calls the app's Azure function as a program does over HTTP."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SERVE = next(each for each in OPERATIONS if each.name == "serve_mcp")
 
 
 def post(body: bytes, headers: dict[str, str]) -> func.HttpResponse:
-    """Send a body to the app's function of this operation."""
+    """Send a body to the app's function for this operation."""
     request = func.HttpRequest("POST", "/api/mcp", headers=headers, params={}, route_params={}, body=body)
     handler = http.handler(SERVE.name, SERVE.role, lambda req: api._answer(SERVE, req))
     answered: func.HttpResponse = asyncio.run(handler(request))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The tools with the token of a grant: the same rules as for the API, and nothing of others."""
+"""The tools with a grant's token: the same rules as for the API, and no access to others' runs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def use(token: str, tool: str, **arguments: Any) -> dict[str, Any]:
 
 
 def test_a_grant_is_used_with_the_tools_alone(world: World, made: Created) -> None:
-    """What a grant may train is found, planned, submitted, followed and canceled; another's run does not exist."""
+    """A caller with a grant finds, plans, submits, follows and cancels its own run; others' runs do not exist for
+    it."""
     theirs = create.create_run(world.system, request(), owner="ann").name
     assert [each["route"] for each in use(made.token, "find", kind="routes")["routes"]] == ["mnist"]
     plan = use(made.token, "plan", train=TRAIN)
@@ -59,7 +60,7 @@ def test_a_grant_is_used_with_the_tools_alone(world: World, made: Created) -> No
 
 
 def test_a_plan_beyond_the_grant_starts_nothing(world: World, made: Created) -> None:
-    """The grant's own limits are checked at the plan, and again at the submission; plans of others are unknown."""
+    """The grant's limits are checked at the plan and again at the submission; other callers' plans are unknown."""
     other = granted(world)
     plan = use(made.token, "plan", train=TRAIN)["plan"]
     assert use(other.token, "submit", plan=plan)["error"].startswith("not_found: ")

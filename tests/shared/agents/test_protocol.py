@@ -1,4 +1,4 @@
-"""The Model Context Protocol without a network: what is answered, and what is refused with which code and status."""
+"""The Model Context Protocol without a network: the answers, and the code and status of each refusal."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ def respond_to(
 def test_a_request_is_answered_by_its_revision(
     method: str, params: dict[str, Any], headers: dict[str, str] | None, status: int, code: int | None
 ) -> None:
-    """Version, method and capabilities are checked as the protocol says; an older client gets errors with 200."""
+    """Version, method and capabilities are checked as the protocol requires; an older client gets errors with
+    status 200."""
     reply = respond_to(method, params, headers)
     assert (reply.status, reply.value["id"], reply.value.get("error", {}).get("code")) == (status, 7, code)
 
@@ -75,7 +76,7 @@ def test_the_header_names_the_tool(sent: str | None, status: int) -> None:
 
 
 def test_a_tool_answers_with_text() -> None:
-    """A tool's answer and its error are results; an unknown tool is an error of the protocol."""
+    """A tool's answer and its error are results; an unknown tool is a protocol error."""
     results = {}
     for name in ("echo", "fail", "gone"):
         headers = HEADERS | {"mcp-method": "tools/call", "mcp-name": name}
@@ -87,7 +88,8 @@ def test_a_tool_answers_with_text() -> None:
 
 
 def test_the_server_says_what_it_is() -> None:
-    """server/discover names the revision, the tools and the instructions, and may be cached; so may the list."""
+    """server/discover returns the revision, the tools and the instructions. Its answer may be cached, and so may
+    the list."""
     found = respond_to("server/discover", {"_meta": META}).value["result"]
     assert found["supportedVersions"] == [NEWEST]
     assert (found["capabilities"], found["instructions"]) == ({"tools": {}}, "Read this first.")
@@ -97,7 +99,7 @@ def test_the_server_says_what_it_is() -> None:
 
 
 def test_an_older_client_gets_its_version() -> None:
-    """initialize answers the version that was asked for, or the newest of the older ones, without a session."""
+    """initialize answers with the requested version, or the newest of the older ones, without a session."""
     versions = [
         respond_to("initialize", {"protocolVersion": each}, {}).value["result"]["protocolVersion"]
         for each in ("2025-06-18", "1999-01-01", NEWEST)

@@ -1,4 +1,4 @@
-"""The skill file: its form, and each call in it, made as it stands on a fake workspace."""
+"""The skill file: its form, and each of its calls, made as written on a fake workspace."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_MODEL = re.compile(r"not_archived|There is no model|There is no version|has n
 
 
 def test_the_skill_has_the_form_of_skills() -> None:
-    """The front matter names the skill as its folder is named, and says when to use it, on one line."""
+    """The front matter names the skill after its folder, and says on one line when to use it."""
     found = re.match(r"---\nname: (\S+)\ndescription: (.+)\n---\n", TEXT)
     assert found is not None
     assert found[1] == FILE.parent.name
@@ -32,7 +32,7 @@ def test_the_skill_has_the_form_of_skills() -> None:
 
 @pytest.mark.parametrize("call", CALLS, ids=IDS)
 def test_each_call_works(world: World, call: dict[str, Any]) -> None:
-    """With the names of what is there in place of the made-up ones, the call is answered."""
+    """Each call is answered once its made-up names are replaced with existing ones."""
     world.complete("1.bin")
     run = world.only_run().name
     other = use("submit", plan=use("plan", train={"template": "mnist", "data": "drops/mnist/a"})["plan"])["run"]
@@ -42,7 +42,7 @@ def test_each_call_works(world: World, call: dict[str, Any]) -> None:
     for made_up, there in names.items():
         text = text.replace(made_up, there)
     answer = use(call["name"], **json.loads(text))
-    if call["name"] == "inspect":  # of a version, which needs a whole training: tests/e2e/test_agents.py
+    if call["name"] == "inspect":  # it inspects a version, which needs a whole training: tests/e2e/test_agents.py
         assert NO_MODEL.search(answer["error"])
     else:
         assert "error" not in answer, answer

@@ -1,4 +1,4 @@
-"""What an administrator sees of the deployment's settings: values in use, and no secret."""
+"""The settings that an administrator sees: the values in use, without secrets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ REQUIRED = {
 
 
 def test_every_setting_has_its_value_in_use() -> None:
-    """A value that is set, also under its earlier name, else the default."""
+    """A setting shows its configured value, also under its earlier name, or else its default."""
     env = {**REQUIRED, "TRAINYARD_LEASE_MAX_HOURS": "3", "TRAINYARD_SWEEP_DRY_RUN": "true"}
     shown = {each.name: each for each in shown_settings(Settings.from_env(env).given)}
     assert list(shown) == list(SETTINGS)
@@ -27,7 +27,7 @@ def test_every_setting_has_its_value_in_use() -> None:
 
 
 def test_no_secret_is_shown() -> None:
-    """Neither a secret setting, nor what an address carries: a user, a password, a signature."""
+    """Secret settings are hidden, and so are the user, password and signature in an address."""
     env = {
         **REQUIRED,
         "TRAINYARD_TOPIC_ENDPOINT": "https://topic.example.org/api",

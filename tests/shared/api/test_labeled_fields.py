@@ -1,4 +1,4 @@
-"""Fields of a run that are declared with a label: answers and the command line show them without more code."""
+"""Fields of a run that are declared with a label appear in answers and on the command line without more code."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def test_a_labeled_field_is_shown_under_its_label() -> None:
 
 
 def test_an_empty_labeled_field_is_not_shown() -> None:
-    """Nothing is said of what is not known."""
+    """An unknown value is not shown."""
     assert records.run(run())["labeled"] == {}
 
 
 def test_a_listed_field_has_a_column_in_lists(tmp_path: Path) -> None:
-    """The rows of the API have its value, from columns that a brief read has, and `runs` prints a column with it."""
+    """The API's rows have the field's value, read from the brief columns, and `runs` prints a column for it."""
     of_vision, of_nobody = changed(run("a"), project="vision"), run("b")
     world = World(trainers_folder(tmp_path))
     for each in (of_vision, of_nobody):
@@ -47,7 +47,7 @@ def test_a_listed_field_has_a_column_in_lists(tmp_path: Path) -> None:
 
 
 def test_a_list_has_no_column_for_a_field_that_no_run_has() -> None:
-    """Where no run has a project, `runs` is as wide as before."""
+    """When no run has a project, `runs` prints no column for it."""
     assert "project" not in printed(show.many([records.run(run())], ""))
 
 

@@ -1,4 +1,4 @@
-"""The node counts that the page draws: a time in which nobody counted is no time with nodes."""
+"""The node counts that the page draws: a period without counts is not drawn as a period with nodes."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def told(*samples: Sample) -> list[tuple[float, int, bool]]:
 
 
 def test_a_gap_is_shown_as_not_counted() -> None:
-    """Two idle nodes, and a hundred minutes without a count: after five minutes nothing is known, until the next."""
+    """A count holds for five minutes. After that the number is unknown until the next count."""
     assert told(sample(0, 2), sample(100, 0)) == [(0, 2, True), (5, 0, False), (100, 0, True)]
     assert told(sample(0, 2), sample(100, 2)) == [(0, 2, True), (5, 0, False), (100, 2, True)]
     assert told(sample(0, 2), sample(10, 0)) == [(0, 2, True), (10, 0, True)]
 
 
 def test_a_cluster_that_did_not_change_its_size_is_no_gap() -> None:
-    """Azure ML says since when the size is steady: it was the same all the time."""
+    """Azure ML reports since when the size is steady, so the time since then is no gap."""
     assert told(sample(0, 2, -9), sample(100, 2, -9)) == [(0, 2, True)]
     assert told(sample(0, 2, -9), sample(100, 2, 50)) == [(0, 2, True), (5, 0, False), (100, 2, True)]

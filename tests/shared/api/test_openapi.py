@@ -1,4 +1,4 @@
-"""The OpenAPI document against the app that it describes."""
+"""The OpenAPI document compared with the app that it describes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shared.runs.intake.request import RunRequest
 
 
 def test_the_document_is_json() -> None:
-    """It is plain JSON, every reference in it leads to a schema, and no operation's id is there twice."""
+    """The document is plain JSON, every reference leads to a schema, and operation ids are unique."""
     text = json.dumps(openapi.document())
     document = json.loads(text)
     names = {part.partition('"')[0] for part in text.split('"#/components/schemas/')[1:]}
@@ -21,7 +21,7 @@ def test_the_document_is_json() -> None:
 
 
 def test_the_model_that_checks_is_the_one_described() -> None:
-    """Every member of the model of a run's request is in the document, and nothing else is allowed."""
+    """The document has every member of the run request's model, and allows no others."""
     schema = openapi.document()["components"]["schemas"]["RunRequest"]
     assert set(schema["properties"]) == set(RunRequest.__struct_fields__)
     assert schema["additionalProperties"] is False

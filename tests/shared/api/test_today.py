@@ -1,4 +1,4 @@
-"""What the page's first view shows: what needs somebody, what goes on, what happened; with parts away, too."""
+"""The page's first view: what needs attention, what is running and what happened, also when parts are unavailable."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def needs(told: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def test_nothing_yet_says_so(world: World) -> None:
-    """A deployment without runs and drops is empty; one upload ends that."""
+    """A deployment without runs and drops is empty until the first upload."""
     told = today(world)
     assert (told["empty"], told["unknown"], told["needs"]) == (True, {}, [])
     world.upload("mnist/a/1.bin")
@@ -60,7 +60,8 @@ def test_nothing_yet_says_so(world: World) -> None:
 
 
 def test_a_failed_run_needs_somebody_until_it_is_repeated(world: World) -> None:
-    """With the diagnosis, else the cause; not a trial of a sweep, an old failure, or one whose drop has a model now."""
+    """A failed run is listed with its diagnosis, or else its cause. Trials of a sweep, old failures, and runs whose
+    drop has a model by now are not listed."""
     found = Diagnosis(Cause.CUDA_OOM, Certainty.CERTAIN, "Out of memory.")
     for run in (
         a_run(world, "diagnosed", RunState.FAILED).having(found),
@@ -82,7 +83,7 @@ def test_a_failed_run_needs_somebody_until_it_is_repeated(world: World) -> None:
 
 
 def test_each_kind_of_trouble_is_told_once(world: World) -> None:
-    """A rejected drop, poison messages, a late run, and leased nodes on which nothing runs."""
+    """A rejected drop, poison messages, a late run, and idle leased nodes are each listed once."""
     now = world.clock()
     world.drops.insert(Drop(DropKey("mnist", "bad"), DropState.REJECTED, "t", now, why="No images."))
     world.queues.put("drop-events-poison", '{"what": "is this"}')
@@ -102,7 +103,7 @@ def test_each_kind_of_trouble_is_told_once(world: World) -> None:
 
 
 def test_a_completed_run_is_compared_with_the_run_before(world: World) -> None:
-    """By its metric, in the metric's direction; without a direction, or without a run before, it is not judged."""
+    """The run's metric is compared in its direction; without a direction or a previous run there is no verdict."""
     values = [("first", 30, {"accuracy": 0.8}), ("second", 2, {"accuracy": 0.9}), ("third", 1, {"accuracy": 0.85})]
     for name, hours, metrics in values:
         measured = {"best_metrics": metrics, "last_metrics": metrics, "cost": Cost(1.0, 0.0, 0.0, 1.0, world.clock())}
@@ -115,8 +116,8 @@ def test_a_completed_run_is_compared_with_the_run_before(world: World) -> None:
 
 
 def test_a_completed_run_is_compared_with_the_champion(world: World) -> None:
-    """With the version at the alias of its experiment's model, but not with itself; a run without the metric between
-    them does not hide the run before."""
+    """A run is compared with the version at the alias of its experiment's model, but not with itself. A run in
+    between without the metric does not hide the previous run."""
     for name, hours, metrics in (("first", 30, {"accuracy": 0.8}), ("mute", 3, {}), ("last", 1, {"accuracy": 0.85})):
         world.runs.insert(a_run(world, name, RunState.COMPLETED, hours, best_metrics=metrics, last_metrics=metrics))
     other = a_run(world, "other", RunState.COMPLETED, 40, experiment="else")
@@ -132,7 +133,7 @@ def test_a_completed_run_is_compared_with_the_champion(world: World) -> None:
 
 
 def test_a_champion_is_at_the_alias_of_the_route(world: World) -> None:
-    """Else at `production`, else at the alias that was moved last."""
+    """The champion is the version at the route's alias, else at `production`, else at the alias that moved last."""
     at = world.clock()
     aliases = {"old": Alias(1, at), "production": Alias(2, at), "new": Alias(3, at + timedelta(hours=1))}
     route = SimpleNamespace(model=SimpleNamespace(name="routed", alias="old"))
@@ -143,7 +144,7 @@ def test_a_champion_is_at_the_alias_of_the_route(world: World) -> None:
 
 
 def test_how_far_a_run_is(world: World) -> None:
-    """A pipeline has the share of its completed steps; others say how many epochs they train."""
+    """A pipeline shows the share of its completed steps; other runs show how many epochs they train."""
     steps = PipelineSteps((Step("a", StepState.COMPLETED), Step("b", StepState.RUNNING)))
     for run in (
         a_run(world, "steps", RunState.RUNNING, kind="pipeline").having(steps),
@@ -156,7 +157,7 @@ def test_how_far_a_run_is(world: World) -> None:
 
 
 def test_a_day_without_costs_is_free(world: World) -> None:
-    """Days are told apart by their date: the only day of the books may be today."""
+    """Days are identified by their date: the books may contain no day but today."""
     now = world.clock()
     day = {"day": now.date().isoformat(), **dict.fromkeys(KINDS, 0.5)}
     assert today_items.spent([day], now) == {"today": 2.5, "yesterday": 0.0}
@@ -164,7 +165,7 @@ def test_a_day_without_costs_is_free(world: World) -> None:
 
 
 def test_a_part_that_is_away_is_named_and_the_rest_is_there(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What could not be read is unknown, not empty."""
+    """A part that could not be read is unknown, not empty."""
     world.runs.insert(a_run(world, "there", RunState.RUNNING))
 
     def away(*_: object, **__: object) -> Any:
@@ -179,7 +180,7 @@ def test_a_part_that_is_away_is_named_and_the_rest_is_there(world: World, monkey
 
 
 def test_a_row_of_the_list_says_why_and_of_which_sweep(world: World) -> None:
-    """The cause of a failure, what a waiting run waits for, a sweep's cost and its trials."""
+    """A row shows the cause of a failure, what a waiting run waits for, and a sweep's cost and trials."""
     sweep = SweepSummary(begun=3, dollars=1.5)
     for run in (
         a_run(world, "failed", RunState.FAILED, reason="It exited with 3.\nlast lines"),

@@ -1,4 +1,4 @@
-"""Clusters: what is decided about them, and what a check makes of it when things are refused, late, or die half-way."""
+"""Decisions about clusters, and what a check does when calls are refused, come late or die half-way."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ IDLE = Decision("c", "wait", "idle_time", "", ago(1), ago(500))
 def test_one_decision_out_of_all_reasons(
     cluster: Cluster, need: Need, action: str, code: str, min_nodes: int | None
 ) -> None:
-    """The first reason that holds decides, in the order that shared/clusters/decide.py gives."""
+    """The first reason that holds decides, in the order of shared/clusters/decide.py."""
     decision = judge_cluster(cluster, need, IDLE, NOW)
     assert (decision.action, decision.code, decision.min_nodes) == (action, code, min_nodes)
 
@@ -107,7 +107,7 @@ LATEST = st.sampled_from([None, IDLE, replace(IDLE, replaces=2), replace(IDLE, i
 def test_every_cluster_gets_a_decision_and_none_loses_what_it_needs(
     cluster: Cluster, need: Need, latest: Decision | None
 ) -> None:
-    """Whatever is known, there is a decision with a reason; nodes are taken only from what nothing needs or holds."""
+    """Every state gets a decision with a reason; only nodes that nothing needs or holds are removed."""
     decision = judge_cluster(cluster, need, latest, NOW)
     assert decision.code
     assert decision.why
@@ -121,7 +121,7 @@ def test_every_cluster_gets_a_decision_and_none_loses_what_it_needs(
 
 
 def test_a_minimum_that_nothing_explains_is_found() -> None:
-    """A minimum above zero is told of, whatever else keeps the cluster up, but for what leases or a pin explain."""
+    """A minimum above zero that no lease and no pin explains is reported, whatever else keeps the cluster up."""
     assert judge_cluster(WARM, Need("Run r is running."), None, NOW).findings == (
         "Its minimum is 1; no lease and no pin explains it; it is removed when no job runs.",
     )
@@ -134,7 +134,7 @@ def test_a_minimum_that_nothing_explains_is_found() -> None:
 
 
 def test_an_instance_is_told_of_and_stopped_only_when_configured() -> None:
-    """A compute instance that is on is a finding; it is stopped after the hours that an administrator set, if any."""
+    """A running compute instance is reported; it is stopped after the hours that an administrator set, if any."""
     instance = Cluster("ci", 0, 1, 0, nodes=1, kind=INSTANCE, allocation_since=ago(7200))
     rules = Rules(stop_instances_after=timedelta(hours=2))
     assert judge_instance(instance, None, Rules(), NOW).action == "keep"
@@ -150,7 +150,7 @@ def idle_for(world: World, cluster: str, seconds: float) -> None:
 
 
 def test_a_cluster_that_refuses_stops_no_other(world: World) -> None:
-    """What one cluster refuses is recorded as broken with Azure ML's words; the next check tries it again."""
+    """A cluster's refusal is recorded as broken, with Azure ML's words; the next check tries the cluster again."""
     world.clusters.clusters |= {name: Cluster(name, 1, 4, 120, nodes=1) for name in ("b", "d")}
     for name in ("b", "cpu-cluster", "d"):
         idle_for(world, name, 500)
@@ -171,8 +171,8 @@ def test_a_cluster_that_refuses_stops_no_other(world: World) -> None:
 
 
 def test_what_comes_while_a_cluster_goes_down_gets_it_back(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A drop that opens between the last reading and the change is seen right after it, and the minimum is put
-    back; so it is by the next check if this one dies in between."""
+    """A drop that opens between the last reading and the change is found right after the change, and the minimum is
+    restored. If the check dies in between, the next check restores the minimum."""
     idle_for(world, "cpu-cluster", 500)
     scale = world.clusters.scale
     dies = [True, False]
@@ -195,7 +195,7 @@ def test_what_comes_while_a_cluster_goes_down_gets_it_back(world: World, monkeyp
 
 
 def test_a_dry_run_changes_nothing(world: World) -> None:
-    """With dry_run the decision is recorded as it would be, and marked; the cluster stays as it is."""
+    """With dry_run the decision is recorded and marked as a dry run; the cluster stays as it is."""
     idle_for(world, "cpu-cluster", 500)
     (decision,) = scaling.scale_clusters(replace(world.system, rules=Rules(dry_run=True)))
     assert (decision.action, decision.dry_run) == ("to-zero", True)
@@ -204,7 +204,7 @@ def test_a_dry_run_changes_nothing(world: World) -> None:
 
 
 def test_a_run_that_ends_has_its_cluster_looked_at(world: World) -> None:
-    """The end of a run asks for one look at its cluster, a moment later, and that samples the nodes too."""
+    """The end of a run schedules one check of its cluster a moment later, which also samples the nodes."""
     for name in ("1.bin", "_SUCCESS"):
         world.upload(f"mnist/a/{name}")
     world.deliver_all()
@@ -230,7 +230,7 @@ def test_a_run_that_ends_has_its_cluster_looked_at(world: World) -> None:
 
 
 def test_a_cluster_in_use_is_not_scaled(world: World) -> None:
-    """While a run needs the cluster it stays, with the run's name in the reason, forced or not."""
+    """A cluster that a run needs stays up, with the run's name in the reason, forced or not."""
     world.blobs.put("drops", "shelf/a/1.bin")
     run = create_run(world.system, RunRequest(template="mnist", data="drops/shelf/a"))
     for force in (False, True):
@@ -241,14 +241,14 @@ def test_a_cluster_in_use_is_not_scaled(world: World) -> None:
 
 
 def test_busy_nodes_are_never_stopped(world: World) -> None:
-    """Nodes that work on something that nobody knows of keep the cluster up, forced or not."""
+    """Busy nodes of unknown work keep the cluster up, forced or not."""
     world.clusters.clusters["cpu-cluster"] = Cluster("cpu-cluster", 1, 4, 120, nodes=1, busy_nodes=1)
     with pytest.raises(Conflict, match="1 of 1 nodes"):
         scaling.scale_to_zero(world.system, "cpu-cluster", force=True)
 
 
 def test_an_idle_cluster_waits_for_its_time_unless_forced(world: World) -> None:
-    """Within its idle time a cluster stays; by force it goes, and that decision is recorded with its reason."""
+    """A cluster stays up within its idle time; force stops it, and the decision is recorded with its reason."""
     scaling.scale_clusters(world.system)
     world.clock.advance(60)
     with pytest.raises(Conflict, match="Idle for 60 of 120 s") as refused:
@@ -263,7 +263,7 @@ def test_an_idle_cluster_waits_for_its_time_unless_forced(world: World) -> None:
 
 
 def test_a_cluster_goes_after_its_idle_time(world: World) -> None:
-    """When nothing needs it and its idle time is over, it goes to zero without force; an unknown one is NotFound."""
+    """A cluster that nothing needs goes to zero after its idle time, without force; an unknown cluster is NotFound."""
     scaling.scale_clusters(world.system)
     world.clock.advance(121)
     assert scaling.scale_to_zero(world.system, "cpu-cluster").action == "to-zero"

@@ -1,4 +1,4 @@
-"""When waiting runs will begin."""
+"""The forecast of when waiting runs start."""
 
 from __future__ import annotations
 
@@ -49,11 +49,12 @@ def cluster(busy: int = 0, idle: int = 0) -> Cluster:
 def test_a_waiting_run_begins_when_those_before_it_are_done(
     now: Cluster, claims: list[Claim], start: float | None, expected: dict[str, float]
 ) -> None:
-    """Runs begin in their order, as nodes come free; nothing is said of what nobody knows."""
+    """Runs start in order as nodes become free; there is no forecast without the facts for it."""
     assert begins(now, claims, start) == expected
 
 
 def test_what_new_nodes_take_is_learnt_from_waits_that_were_no_queue() -> None:
-    """The first quarter of the newest waits: the longer ones were mostly for other runs."""
+    """The start time of new nodes is the first quartile of the newest waits, because longer waits were mostly
+    queueing."""
     assert usual_start([200.0, 100.0, 5.0, 4.0]) == 5.0
     assert usual_start([]) is None

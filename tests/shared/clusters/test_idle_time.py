@@ -1,4 +1,4 @@
-"""`idle: auto`: the rule, its bound on any gaps, and the benchmark that replays a trace through it."""
+"""`idle: auto`: the rule, its bound for any gaps, and the benchmark that replays a trace."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ B = 300.0
 
 
 def replay(gaps: list[float], start: float = B) -> tuple[float, float]:
-    """What the learnt times cost over these gaps, and the best in hindsight."""
+    """Return the cost of the learned idle times over these gaps, and the best cost in hindsight."""
     learnt, spent = IdleTime(start), 0.0
     for gap in gaps:
         assert 0 <= learnt.seconds <= start
@@ -27,7 +27,8 @@ def replay(gaps: list[float], start: float = B) -> tuple[float, float]:
 
 
 def test_from_the_fifth_gap_on_a_cluster_learns() -> None:
-    """After four gaps a cluster waits as long as would have been cheapest; before, as other clusters' gaps teach."""
+    """After four gaps, a cluster uses the cheapest time for its own gaps; before that, a time learned from other
+    clusters."""
     assert auto_idle_seconds([1e6] * 4, B) == 0
     assert auto_idle_seconds([20.0] * 4, B) == 20
     assert auto_idle_seconds([], B, others=[1e6] * 30) == 0
@@ -36,8 +37,8 @@ def test_from_the_fifth_gap_on_a_cluster_learns() -> None:
 
 
 def test_the_first_gaps_of_a_cluster_that_nothing_teaches() -> None:
-    """The drawn times depend on the cluster and the gap alone, and cost about 1.6 times the best on average, whatever
-    the length of the gap: the longest wait would cost twice the best."""
+    """The drawn times depend only on the cluster and the gap, and cost about 1.6 times the best on average, for any
+    gap length. Always waiting the longest time would cost twice the best."""
     drawn = [auto_idle_seconds([], B, name=name) for name in ("a", "b", "a")]
     assert drawn[0] == drawn[2] != drawn[1]
     for gap in (0.1 * B, 0.5 * B, B, 1e6):
@@ -58,14 +59,14 @@ def test_a_gap_of_the_same_length_each_night(gap: float) -> None:
 
 
 def test_only_the_last_gaps_count() -> None:
-    """A cluster whose use has changed is judged by its last 200 gaps alone."""
+    """A cluster's idle time is learned from its last 200 gaps only."""
     assert auto_idle_seconds([20.0] * 500 + [1e6] * REMEMBERED, B) == 0
 
 
 @given(st.lists(st.floats(0, 3 * B), min_size=1, max_size=40))
 @settings(max_examples=100)
 def test_no_other_timeout_is_cheaper(gaps: list[float]) -> None:
-    """Of all timeouts up to a start's cost the chosen one is the cheapest over the gaps."""
+    """The chosen timeout is the cheapest over the gaps, among all timeouts up to the cost of a start."""
     gaps = sorted(gaps)
     chosen = cheapest(gaps, B)
     assert 0 <= chosen <= B
@@ -76,13 +77,14 @@ def test_no_other_timeout_is_cheaper(gaps: list[float]) -> None:
 @given(st.lists(st.one_of(st.floats(0, 2 * B), st.sampled_from([0.0, 1.0, B, B + 1, 1e6])), max_size=400))
 @settings(max_examples=60)
 def test_never_more_than_twice_hindsight_and_one_start(gaps: list[float]) -> None:
-    """Whatever the gaps, they cost at most twice the best in hindsight, and one start."""
+    """Any gaps cost at most twice the best in hindsight, plus one start."""
     spent, best = replay(gaps)
     assert spent <= 2 * best + B + 1e-6
 
 
 def test_an_enemy_that_knows_the_rule_gains_no_more() -> None:
-    """Gaps that end right after each timeout, the worst for a rule that follows the past, keep the bound too."""
+    """The bound also holds for gaps that end right after each timeout, the worst case for a rule that follows the
+    past."""
     for seed in range(20):
         dice, learnt, spent, best = random.Random(seed), IdleTime(B), 0.0, 0.0
         for _ in range(600):
@@ -93,13 +95,13 @@ def test_an_enemy_that_knows_the_rule_gains_no_more() -> None:
 
 
 def test_a_start_that_costs_nothing_is_refused() -> None:
-    """There is no idle time for a start that costs nothing."""
+    """A start cost of zero has no idle time and is refused."""
     with pytest.raises(ValueError, match="0 s"):
         IdleTime(0)
 
 
 def test_gaps_of_nodes_and_of_the_pool(tmp_path: Path) -> None:
-    """The node that was freed last is used first; the pool is idle only while no job of its cluster runs."""
+    """The node that was freed last is reused first; the pool is idle only while its cluster runs no job."""
     file = tmp_path / "jobs.csv"
     file.write_text("start,duration,nodes,cluster\n0,100,2,a\n100,50,1,a\n130,10,1,a\n400,10,2,a\n5,9000,1,b\n")
     first, second = sorted(idle_policy.by_cluster(idle_policy.read_jobs(file)), key=len, reverse=True)

@@ -1,4 +1,4 @@
-"""Leases, and nodes that a run keeps warm: they bring nodes up, hold them, and have an end."""
+"""Leases, and nodes that a run keeps warm: they start nodes, keep them up, and expire."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def minimum(world: World) -> int:
 
 
 def test_a_lease_brings_nodes_up_and_its_end_takes_them(world: World) -> None:
-    """A lease sets the cluster's minimum; once its time is over, and nothing used the cluster, it is zero again."""
+    """A lease sets the cluster's minimum; when the lease ends and nothing used the cluster, the minimum is zero
+    again."""
     world.clusters.clusters["cpu-cluster"] = Cluster("cpu-cluster", 0, 4, 120)
     made = lease_use.lease(world.system, "cpu-cluster", wanted(3600, 2), Person("ada", "0a1b"))
     world.run_until_idle()
@@ -52,7 +53,8 @@ def test_a_lease_brings_nodes_up_and_its_end_takes_them(world: World) -> None:
 
 
 def test_a_lease_is_released_and_extended_within_its_bounds(world: World) -> None:
-    """Extended it lasts from now, never longer in all than allowed, and not once it is over; released it ends."""
+    """An extended lease lasts from now, but never longer in total than allowed. An expired lease cannot be
+    extended. A released lease ends."""
     made = lease_use.lease(world.system, "cpu-cluster", wanted(3600), Person("ada"))
     world.clock.advance(1800)
     longer = lease_use.extend(world.system, made.id, 7200)
@@ -70,7 +72,7 @@ def test_a_lease_is_released_and_extended_within_its_bounds(world: World) -> Non
 
 
 def test_a_lease_asks_for_what_there_is(world: World) -> None:
-    """More nodes than the cluster has, a time beyond the limit and an unknown cluster are refused."""
+    """A lease with more nodes than the cluster has, beyond the time limit, or for an unknown cluster is refused."""
     with pytest.raises(Impossible, match="at most 4"):
         lease_use.lease(world.system, "cpu-cluster", wanted(60, 5), Person("ada"))
     with pytest.raises(Impossible, match="12 h"):
@@ -80,7 +82,7 @@ def test_a_lease_asks_for_what_there_is(world: World) -> None:
 
 
 def test_a_run_keeps_its_nodes_warm_as_it_asked(world: World) -> None:
-    """The end of a run that asked for it makes one lease in its owner's name, though the end is told twice."""
+    """The end of a run with `keep warm` creates one lease in its owner's name, even if the end is reported twice."""
     request = RunRequest(template="mnist", data="drops/mnist/a", nodes=2, keep_warm_seconds=1800)
     world.upload("mnist/a/1.bin")
     run = create.create_run(world.system, request, owner="ada", owner_id="0a1b")

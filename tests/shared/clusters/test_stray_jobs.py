@@ -1,4 +1,4 @@
-"""A job that appears after its run ended is found and canceled, whatever became of the request for it."""
+"""A job that appears after its run ended is found and canceled, even when the answer to its submission was lost."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def raw(world: World, job: str) -> str:
 
 
 def live(world: World, job: str) -> JobSpec:
-    """Azure ML carries out a request for this job, whoever sent it."""
+    """Let Azure ML carry out a request for this job, from any sender."""
     spec = replace(read_job({"command": "x", "environment": "azureml:e:1", "compute": "azureml:cpu-cluster"}), name=job)
     world.jobs.submit(spec)
     return spec
 
 
 def test_a_job_of_a_run_that_is_over_is_ended(world: World) -> None:
-    """The timer cancels the job, and the run says so. Jobs of live runs and of other people go on."""
+    """The timer cancels the job and records that on the run. Jobs of live runs and of other people continue."""
     over, going = requested(world), requested(world)
     ended(world, over)
     for job in (over.name, f"{over.name}-a2", going.name, "somebody-elses"):
@@ -63,7 +63,8 @@ def test_a_job_of_a_run_that_is_over_is_ended(world: World) -> None:
 
 
 def test_every_job_is_looked_at_in_turn(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each period looks at two pages, whatever there is: the newest, and the next one of a walk through all."""
+    """Each period reads two pages, however many jobs there are: the newest, and the next page of a walk through
+    all."""
     monkeypatch.setattr(world.jobs, "PAGE", 3)
     run = requested(world)
     ended(world, run)
@@ -91,7 +92,8 @@ def test_every_job_is_looked_at_in_turn(world: World, monkeypatch: pytest.Monkey
 
 
 def test_a_lost_answer_is_followed_by_a_cancel(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run is canceled while its job is submitted, and Azure ML has the job although no answer came."""
+    """When a run is canceled during the submission of its job, and the answer is lost, the job in Azure ML is
+    canceled."""
     run, send = requested(world), world.jobs.submit
 
     def times_out(job: JobSpec) -> None:
@@ -106,7 +108,8 @@ def test_a_lost_answer_is_followed_by_a_cancel(world: World, monkeypatch: pytest
 
 
 def test_a_member_is_not_sent_for_a_run_that_is_over(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run ends while its first member is submitted: the others are not sent, and the first one is ended."""
+    """When the run ends during its first member's submission, the other members are not sent, and the first is
+    canceled."""
     run, send = requested(world, "elastic"), world.jobs.submit
 
     def ends_meanwhile(job: JobSpec) -> object:

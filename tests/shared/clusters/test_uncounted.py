@@ -1,4 +1,4 @@
-"""Nodes of the time in which the app did not count come from the workspace's own counts."""
+"""Node counts for the time when the app did not count come from the workspace's own counts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def world(tmp_path: Path) -> World:
 
 
 def counted(world: World, minutes: int, *running: int) -> None:
-    """The workspace counted so many running nodes, in parts of equal length of the next minutes."""
+    """Set the workspace's own counts of running nodes, for equal parts of the next minutes."""
     each = minutes // len(running)
     world.clusters.counts["cpu-cluster"] = [
         NodeCounts(world.clock() + timedelta(minutes=n + 1), running=running[min(n // each, len(running) - 1)])
@@ -37,7 +37,7 @@ def counted(world: World, minutes: int, *running: int) -> None:
 
 
 def hours(world: World, minutes: int) -> tuple[float, float]:
-    """The node hours that were paid in the last minutes, and those that are unknown."""
+    """Return the paid and the unknown node hours of the last minutes."""
     until = world.clock()
     since = until - timedelta(minutes=minutes)
     samples = list(world.samples.between("cpu-cluster", since, until + timedelta(seconds=1)))
@@ -47,7 +47,8 @@ def hours(world: World, minutes: int) -> tuple[float, float]:
 
 
 def test_a_gap_has_what_the_workspace_counted(world: World) -> None:
-    """Two hours without the app: three nodes for an hour, then none. They are paid, and nothing is unknown."""
+    """In two hours without the app, three nodes ran for an hour, then none: the hour is paid, and nothing is
+    unknown."""
     counted(world, 120, 3, 0)
     world.clock.advance(120 * 60)
     scaling.scale_clusters(world.system)
@@ -57,7 +58,7 @@ def test_a_gap_has_what_the_workspace_counted(world: World) -> None:
 
 
 def test_minutes_that_the_workspace_did_not_count_stay_unknown(world: World) -> None:
-    """Of two hours it counted the first."""
+    """The workspace counted only the first of two hours."""
     counted(world, 60, 2)
     world.clock.advance(120 * 60)
     scaling.scale_clusters(world.system)
@@ -67,7 +68,7 @@ def test_minutes_that_the_workspace_did_not_count_stay_unknown(world: World) -> 
 
 
 def test_checks_without_a_gap_ask_for_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor does the first check of a cluster."""
+    """A check without a gap, and the first check of a cluster, do not read the workspace's counts."""
     asked: list[Any] = []
 
     def noted(*about: Any) -> tuple[NodeCounts, ...]:
@@ -95,7 +96,7 @@ def test_without_an_answer_the_check_goes_on(world: World, monkeypatch: pytest.M
 
 
 def test_few_samples_say_the_same_as_many_counts(world: World) -> None:
-    """Each change, and one in ten minutes, so that none holds for longer than a count does."""
+    """Only changes and one count per ten minutes are stored, so no sample is used beyond a count's validity."""
     begin = world.clock()
     counts = [NodeCounts(begin + timedelta(minutes=n), running=2 if n < 35 else 0, idle=0) for n in range(1, 60)]
     found = list(samples_of(CLUSTER, counts, begin, begin + timedelta(hours=1)))

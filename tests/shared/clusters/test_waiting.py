@@ -1,4 +1,4 @@
-"""Why a run has not started: each reason with its words, and what Azure's own words about quotas tell."""
+"""Why a run has not started: each reason with its text, and what Azure's quota messages contain."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ FAMILY = (
 
 
 def error(words: str) -> AllocationError:
-    """The allocation error that the adapter makes of these words of Azure's."""
+    """Return the allocation error that the adapter makes of this Azure message."""
     return allocation_error("", words)
 
 
@@ -73,14 +73,15 @@ def error(words: str) -> AllocationError:
     ],
 )
 def test_what_a_run_waits_for(run: Run, cluster: Cluster | None, ahead: list[str], code: str, words: str) -> None:
-    """Its submission, the cluster's size, a quota, Azure ML's errors, the runs before it, or nodes on their way."""
+    """A run waits for its submission, the cluster's size, a quota, Azure ML's errors, earlier runs, or starting
+    nodes."""
     found = why_waiting(run, cluster, ahead)
     assert found.code == code
     assert words in found.why
 
 
 def test_nodes_on_their_way_are_waited_for_since_they_were_asked_for() -> None:
-    """While Azure ML resizes, `since` is its own time; else the time of the run's last step."""
+    """While Azure ML resizes, `since` is Azure ML's own time; otherwise it is the time of the run's last step."""
     began = NOW + timedelta(seconds=30)
     resizing = replace(EMPTY, allocation="Resizing", allocation_since=began)
     assert why_waiting(QUEUED, resizing, []).since == began
@@ -97,7 +98,7 @@ def test_nodes_on_their_way_are_waited_for_since_they_were_asked_for() -> None:
     ],
 )
 def test_azures_words_about_a_quota(words: str, family: str, used: int | None, limit: int | None) -> None:
-    """Family, use and limit are read out of the sentences that Azure writes; the words themselves stay as they are."""
+    """Family, use and limit are parsed from Azure's sentences; the sentences themselves are kept unchanged."""
     found = refusal(replace(EMPTY, errors=(error(words),)), 1)
     assert found is not None
     assert (found.code, found.family, found.used, found.limit, found.words) == ("quota", family, used, limit, words)
@@ -117,7 +118,8 @@ def submitted(world: World) -> str:
 
 
 def test_many_runs_that_wait_cost_one_look(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The API says of each waiting run why; however many there are, Azure ML is asked once in five seconds."""
+    """The API gives each waiting run's reason with at most one request to Azure ML in five seconds, for any number
+    of runs."""
     world.clusters.clusters["cpu-cluster"] = replace(EMPTY, name="cpu-cluster", busy_nodes=4)
     first, second = submitted(world), submitted(world)
     calls: list[int] = []
@@ -146,7 +148,7 @@ def test_many_runs_that_wait_cost_one_look(world: World, monkeypatch: pytest.Mon
 
 
 def test_a_dry_run_says_it_before_anything_is_sent(world: World) -> None:
-    """What Azure ML refuses the cluster now is among the reasons of a dry run, with its words."""
+    """A dry run's reasons include what Azure ML currently refuses the cluster, in Azure ML's words."""
     world.clusters.clusters["cpu-cluster"] = replace(EMPTY, name="cpu-cluster", errors=(error(ARM),))
     plan = dry_run(world.system, RunRequest(template="mnist", data="drops/mnist/a"))
     assert [reason["code"] for reason in plan["reasons"]] == ["quota"]
@@ -154,7 +156,7 @@ def test_a_dry_run_says_it_before_anything_is_sent(world: World) -> None:
 
 
 def test_clusters_tell_who_waits_for_them(world: World) -> None:
-    """Each cluster has the runs that wait for its nodes, the longest first, since when and why."""
+    """Each cluster lists the runs that wait for its nodes, longest wait first, with time and reason."""
     first = submitted(world)
     world.clock.advance(60)
     second = submitted(world)
@@ -168,7 +170,7 @@ def test_clusters_tell_who_waits_for_them(world: World) -> None:
 
 
 def test_a_long_waiting_list_says_how_long_it_is(world: World) -> None:
-    """The first of them are listed, all are counted, and the command line says how many it left out."""
+    """Only the first waiting runs are listed, but all are counted; the command line says how many it left out."""
     names = [submitted(world) for _ in range(status.LISTED + 2)]
     rows = status.list_clusters(world.system)
     assert (len(rows[0]["waiting"]), rows[0]["waiting_runs"]) == (status.LISTED, len(names))
@@ -179,7 +181,8 @@ def test_a_long_waiting_list_says_how_long_it_is(world: World) -> None:
 
 
 def test_a_waiting_run_tells_when_it_will_begin(world: World) -> None:
-    """When the one before it has run as long as the last of its kind; the moment stays while time passes."""
+    """A run is expected to start when the run before it reaches the duration of the last similar run. The expected
+    time stays the same while time passes."""
 
     def goes(name: str, *states: str) -> None:
         for state in states:
@@ -194,7 +197,7 @@ def test_a_waiting_run_tells_when_it_will_begin(world: World) -> None:
     began = world.clock()
     world.clusters.clusters["cpu-cluster"] = replace(EMPTY, name="cpu-cluster", busy_nodes=4)
     second = submitted(world)
-    drops_own, row = status.list_clusters(world.system)[0]["waiting"]  # the drop became a run meanwhile
+    drops_own, row = status.list_clusters(world.system)[0]["waiting"]  # the drop has become a run by now
     assert datetime.fromisoformat(drops_own["expected_at"]) == began + timedelta(seconds=100)
     expected = began + timedelta(seconds=200)
     assert (row["run"], datetime.fromisoformat(row["expected_at"])) == (second, expected)

@@ -1,4 +1,4 @@
-"""Runs that the scaling timer watches: past their limit, or losing their nodes again and again."""
+"""Runs that the scaling timer watches: runs past their limit, and runs that repeatedly lose their nodes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def running(world: World) -> str:
 
 
 def test_a_run_past_its_limit_is_canceled(world: World) -> None:
-    """What Azure ML should have ended at its limit and has not is canceled, with that as its reason, and told of."""
+    """A run that Azure ML did not end at its limit is canceled with that reason, and reported."""
     name = running(world)
     world.clock.advance(600 + 299)
     assert scaling.scale_clusters(world.system)[0].findings == (
@@ -59,13 +59,13 @@ def lose_nodes(world: World, name: str, times: int) -> None:
 
 
 def test_a_run_that_keeps_losing_its_nodes_moves_once(tmp_path: Path) -> None:
-    """After so many preemptions within the time, a run goes on from its checkpoints on the cluster that its route
-    names, as one new run that is submitted there; the old one ends with that as its reason. Before them it stays."""
+    """After the configured number of preemptions within the time, one new run continues from the checkpoints on the
+    cluster that the route names. The old run ends with that reason. With fewer preemptions the run stays."""
     world = World(trainers_folder(tmp_path), [MOVING])
     world.jobs.clusters.add("steady")
     world.clusters.clusters["steady"] = Cluster("steady", 0, 4, 120, tier="dedicated")
     world.upload("mnist/a/1.bin")
-    world.in_flight.clear()  # its event is lost: the drop makes no run of its own
+    world.in_flight.clear()  # the event is lost, so the drop creates no run itself
     run = create.create_run(world.system, RunRequest(template="mnist", data="drops/mnist/a"), owner="ada")
     world.run_until_idle()
     lose_nodes(world, run.name, 1)
@@ -91,10 +91,10 @@ def test_a_run_that_keeps_losing_its_nodes_moves_once(tmp_path: Path) -> None:
 
 
 def test_preemptions_long_ago_move_nothing(tmp_path: Path) -> None:
-    """Only those within the route's time count."""
+    """Only preemptions within the route's time count."""
     world = World(trainers_folder(tmp_path), [MOVING])
     world.upload("mnist/a/1.bin")
-    world.in_flight.clear()  # its event is lost: the drop makes no run of its own
+    world.in_flight.clear()  # the event is lost, so the drop creates no run itself
     run = create.create_run(world.system, RunRequest(template="mnist", data="drops/mnist/a"))
     world.run_until_idle()
     lose_nodes(world, run.name, 1)

@@ -1,4 +1,4 @@
-"""The data card in the provenance and in the card of a model."""
+"""The data card in a model's provenance and model card."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from tests.shared.models.test_provenance import ANN, finish
 
 
 def test_a_requested_run_has_the_card_of_the_generation_that_it_reads(tmp_path: Path) -> None:
-    """So has a run of a part of the drop. A run of an open drop has none, because the files may differ."""
+    """A requested run has the card of its generation, also when it reads a part of the drop. A run of an open drop
+    has no card, because the files may differ."""
     world = world_of(tmp_path)
     put_pictures(world)
     close(world)
@@ -40,7 +41,8 @@ def test_a_requested_run_has_the_card_of_the_generation_that_it_reads(tmp_path: 
 
 
 def test_the_provenance_of_a_model_has_the_data_card(tmp_path: Path) -> None:
-    """So has its model card, as a table of classes by split; names from outside add no markup."""
+    """The provenance has the data card, and the model card shows it as a table of classes by split. Names from
+    outside add no markup."""
     world = world_of(tmp_path)
     put_pictures(world)
     for number in range(12):
@@ -52,7 +54,7 @@ def test_the_provenance_of_a_model_has_the_data_card(tmp_path: Path) -> None:
     stored = world.blobs.containers["output"]
     statement = json.loads(stored[f"{version.proof}/{PROVENANCE}"].data)
     check = statement["predicate"]["buildDefinition"]["internalParameters"]["data"]["check"]
-    assert check["verdict"] == "warned"  # the made-up pictures of the class are in both splits
+    assert check["verdict"] == "warned"  # the class has the same generated pictures in both splits
     assert check["card"]["totals"] == {"train": 36, "val": 36}
     text = stored[f"{version.proof}/{CARD}"].data.decode()
     assert "The check of the data says: warned. All 72 were read." in text

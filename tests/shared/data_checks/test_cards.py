@@ -1,4 +1,4 @@
-"""Data cards over HTTP: of a generation and of a run, and the difference of two."""
+"""Data cards over HTTP: of a generation, of a run, and the difference between two cards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.shared.data_checks.test_sealing_checks import KEY, close, picture, pu
 
 
 def test_cards_of_generations_and_runs(tmp_path: Path) -> None:
-    """Each generation keeps its card, the run has that of its data, and the difference is told class by class."""
+    """Each generation keeps its card, a run has the card of its data, and a difference is listed class by class."""
     world = world_of(tmp_path)
     put_pictures(world)
     close(world)
@@ -31,7 +31,7 @@ def test_cards_of_generations_and_runs(tmp_path: Path) -> None:
 
 
 def test_what_has_no_card_is_told(tmp_path: Path) -> None:
-    """An open drop, an unknown generation and data that was not checked have no card."""
+    """An open drop, an unknown generation and unchecked data have no card, and the answer says so."""
     world = world_of(tmp_path)
     put_pictures(world)
     close(world)
@@ -45,7 +45,8 @@ def test_what_has_no_card_is_told(tmp_path: Path) -> None:
 
 
 def test_pictures_of_a_generation_are_addresses(tmp_path: Path) -> None:
-    """Eight of the pictures, the same each time; no SVG, nothing hidden, and none that was overwritten since."""
+    """The same eight pictures are returned each time, without SVG, hidden files, or pictures that were overwritten
+    since."""
     world = world_of(tmp_path)
     put_pictures(world)
     for name in ("train/ant/evil.svg", "train/ant/.hidden.png", "train/ant/Thumbs.db"):

@@ -1,4 +1,4 @@
-"""Drops with bad data: refused or warned before anything is submitted, by what the drop's route says."""
+"""Drops with bad data are refused or get a warning before anything is submitted, as the drop's route configures."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def put_pictures(world: World, count: int = 12) -> None:
 
 
 def close(world: World) -> None:
-    """Write the marker, and handle everything that follows."""
+    """Write the marker, and handle all messages that follow."""
     world.upload(f"{KEY}/_SUCCESS", b"")
     world.settle()
 
@@ -74,7 +74,7 @@ def check_of(world: World) -> DataCheck:
 
 
 def test_good_data_makes_a_run_with_a_card(tmp_path: Path) -> None:
-    """The run of undamaged data has a card with the counts by split and class, and its drop is sealed."""
+    """The run of valid data has a card with the counts by split and class, and its drop is sealed."""
     world = world_of(tmp_path)
     put_pictures(world)
     close(world)
@@ -86,7 +86,7 @@ def test_good_data_makes_a_run_with_a_card(tmp_path: Path) -> None:
 
 
 def test_bad_data_is_refused_with_names(tmp_path: Path) -> None:
-    """A class without images in train: the drop says which, no run is made, and nothing is submitted."""
+    """A class without images in train is named on the drop, no run is created, and nothing is submitted."""
     world = world_of(tmp_path)
     put_pictures(world)
     world.blobs.put(DROPS_CONTAINER, f"{KEY}/val/wasp/0.png", picture(1))
@@ -99,7 +99,7 @@ def test_bad_data_is_refused_with_names(tmp_path: Path) -> None:
 
 
 def test_a_refused_drop_is_repaired_by_an_upload(tmp_path: Path) -> None:
-    """After the missing images arrived, the same drop becomes a run."""
+    """After the missing images arrive, the same drop becomes a run."""
     world = world_of(tmp_path)
     put_pictures(world)
     world.blobs.put(DROPS_CONTAINER, f"{KEY}/val/wasp/0.png", picture(1))
@@ -130,7 +130,7 @@ def test_a_route_may_only_warn_or_not_check(tmp_path: Path, mode: CheckMode) -> 
 
 
 def test_leakage_warns(tmp_path: Path) -> None:
-    """The same picture in train and val is named on the run."""
+    """A picture that is in both train and val is named on the run."""
     world = world_of(tmp_path)
     put_pictures(world)
     world.blobs.put(DROPS_CONTAINER, f"{KEY}/val/ant/same.png", picture(0))
@@ -139,7 +139,7 @@ def test_leakage_warns(tmp_path: Path) -> None:
 
 
 def test_bounds_of_a_route_hold(tmp_path: Path) -> None:
-    """A route that allows no broken image refuses one; its sample says what it may have missed."""
+    """A route that allows no broken image refuses a broken one; the reason says what a sample may have missed."""
     world = world_of(tmp_path, bounds={"broken": 0, "sample": 5})
     put_pictures(world)
     world.blobs.put(DROPS_CONTAINER, f"{KEY}/train/ant/empty.png", b"")
@@ -152,7 +152,7 @@ def test_bounds_of_a_route_hold(tmp_path: Path) -> None:
 
 
 def test_a_long_check_goes_on_in_the_next_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a budget of nothing, each message reads 64 pictures more, none of them twice. Then the drop is sealed."""
+    """With a budget of zero, each message reads 64 more pictures, none of them twice. Then the drop is sealed."""
     world = world_of(tmp_path)
     put_pictures(world, 50)
     read: list[str] = []
@@ -194,7 +194,7 @@ def progress(world: World) -> list[str]:
 
 
 def test_a_drop_says_how_far_its_check_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After each message, the drop tells how many files were read; nothing is left of that when the drop is sealed."""
+    """After each message, the drop shows how many files were read; a sealed drop shows no progress."""
     world = in_several_messages(tmp_path, monkeypatch)
     begin(world)
     for read in (4, 8):
@@ -207,7 +207,7 @@ def test_a_drop_says_how_far_its_check_is(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_kill_anywhere_in_a_long_check_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Messages die after one of their calls, and are delivered again; the verdict is one, and the same."""
+    """Messages that die after any of their calls and are delivered again give one and the same verdict."""
     whole = in_several_messages(tmp_path, monkeypatch)
     whole.settle()
     for at in range(2, 14):
@@ -223,14 +223,14 @@ def test_a_kill_anywhere_in_a_long_check_changes_nothing(tmp_path: Path, monkeyp
 
 
 def test_a_long_check_that_is_delivered_twice_goes_on_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two deliveries at the same time, the slower one writes nothing, and sends no message."""
+    """Of two concurrent deliveries, the slower one writes nothing and sends no message."""
     world = in_several_messages(tmp_path, monkeypatch)
     begin(world)
     world.queues.messages["drop-events"].clear()
     again = CheckDrop(KEY.route, KEY.name, drop(world).token)
 
     def slow(*of: Any) -> Any:
-        """The second delivery is handled while the first one checks."""
+        """Handle the second delivery while the first one checks."""
         monkeypatch.setattr(at_sealing, "check", check_data)
         check_drop(world.system, again)
         return check_data(*of)
@@ -244,7 +244,7 @@ def test_a_long_check_that_is_delivered_twice_goes_on_once(tmp_path: Path, monke
 
 
 def test_an_upload_during_a_long_check_begins_it_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The overwritten picture is judged as it is now, and the progress on the old content is removed."""
+    """The check reads the overwritten picture's new content, and the progress on the old content is removed."""
     world = in_several_messages(tmp_path, monkeypatch)
     begin(world)
     assert progress(world)
@@ -264,7 +264,7 @@ def test_an_upload_during_a_long_check_begins_it_anew(tmp_path: Path, monkeypatc
 def test_texts_and_tables_take_several_messages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, content: Callable[[str, int], bytes]
 ) -> None:
-    """A check in several messages finds the same as one in a single message, such as a row that is in two tables."""
+    """A check in several messages finds the same as a check in one, such as a row that is in two tables."""
     cards = []
     for budget in (timedelta(seconds=-1), timedelta(hours=1)):
         world = in_several_messages(tmp_path, monkeypatch, declared={"kind": kind})
@@ -283,7 +283,7 @@ def test_texts_and_tables_take_several_messages(
 
 
 def test_the_dry_run_checks_a_list(tmp_path: Path) -> None:
-    """POST routes/{route}/check says how drops are checked, and for a list of files what they would be told."""
+    """POST routes/{route}/check describes the route's checks, and returns their findings for a list of files."""
     world = world_of(tmp_path)
     assert catalogue.check(world.system, "ants", RouteCheck())["data"] == {
         "mode": "refuse", "declared": {"kind": "image_folder"}, "bounds": {},
@@ -299,7 +299,7 @@ def test_the_dry_run_checks_a_list(tmp_path: Path) -> None:
 
 
 def test_a_job_of_its_own_is_not_checked_as_the_trainers(tmp_path: Path) -> None:
-    """A drop with a command of its own is checked as the route's trainer would read it only if the route says so."""
+    """A drop with its own command is checked as the route's trainer would read it only if the route requests that."""
     world = World(trainers_folder(tmp_path), [ROUTE])
     (tmp_path / "mnist").mkdir()
     (tmp_path / "mnist" / "data.json").write_text('{"kind": "idx"}')
@@ -322,7 +322,7 @@ def put_table(world: World, rows: bytes, **job: Any) -> None:
 
 
 def test_a_job_file_declares_its_data(tmp_path: Path) -> None:
-    """The declaration beside a job of its own holds, instead of the route's, and Azure ML does not receive it."""
+    """The data declaration in a drop's job file replaces the route's declaration, and is not sent to Azure ML."""
     route = replace(ROUTE, name="ants", allow=frozenset({"code"}), data=DataRule(declared={"kind": "image_folder"}))
     columns = {"age": {"type": "integer", "minimum": 0}}
     for rows, state in ((b"age\n3\n-4\n", DropState.REJECTED), (b"age\n3\n4\n", DropState.SEALED)):
@@ -350,7 +350,7 @@ def test_a_job_file_declares_its_data(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_declaration_of_a_job_file_is_told(tmp_path: Path, job: dict[str, Any], message: str) -> None:
-    """The drop is rejected with the line of the key, and the dry run says the same."""
+    """A wrong declaration rejects the drop and names the key's line; the dry run gives the same error."""
     world = World(trainers_folder(tmp_path), [replace(ROUTE, name="ants", allow=frozenset({"code"}))])
     put_table(world, b"a\n1\n", **job)
     assert (drop(world).state, drop(world).code) == (DropState.REJECTED, "bad_job_file")
@@ -370,14 +370,14 @@ def test_the_dry_run_uses_the_declaration_of_the_job_file(tmp_path: Path) -> Non
 
 
 def test_a_submitted_job_has_no_declaration(tmp_path: Path) -> None:
-    """Only drops are checked, so `submit` says where a declaration belongs."""
+    """Only drops are checked, so `submit` refuses a declaration and says where it belongs."""
     world = World(trainers_folder(tmp_path))
     with pytest.raises(Impossible, match="declares the files of a drop"):
         create_run(world.system, RunRequest(job={**OWN, "data": {"kind": "csv"}}))
 
 
 def test_rules_are_read_or_refused() -> None:
-    """`check` takes a mode or a mapping, `data` a declaration; anything else is told with the choices."""
+    """`check` takes a mode or a mapping, `data` a declaration; any other value is an error that lists the choices."""
     assert read_rule(None, None, "x") == DataRule()
     assert read_rule(False, None, "x").mode is CheckMode.OFF  # as YAML reads off
     assert read_rule({"mode": "warn", "few": 3}, {"kind": "csv", "columns": ["a"]}, "x") == DataRule(

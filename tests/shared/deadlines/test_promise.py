@@ -1,4 +1,4 @@
-"""Whatever the pool does, a job is done by its date, and what the plan expects to pay is what is paid."""
+"""A job is done by its date whatever the pool does, and it pays on average what the plan expects."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ SETTINGS = list(itertools.product((6, 9), (0, 0.3, 2), (1, 3, 12), (True, False)
 
 @pytest.mark.parametrize(("left", "slack", "change", "overlaps"), SETTINGS)
 def test_it_is_never_late(left: float, slack: float, change: float, overlaps: bool) -> None:
-    """Done by the date under any trace, if dedicated nodes alone could have done it from the moment of asking."""
+    """Under any trace, a job is done by its date if dedicated nodes alone could have done it from the time of the
+    request."""
     terms = Terms(0.97, 3.06, change * 60, STEP, reserve=change * 60, overlaps=overlaps)
     seconds, work = left * HOUR, (left - slack) * HOUR - terms.change
     plan = Plan(terms, Pool(), seconds, seconds - work)
@@ -62,7 +63,7 @@ def test_it_is_never_late(left: float, slack: float, change: float, overlaps: bo
 
 @pytest.mark.parametrize("seconds_off", [1.0, 137.0, 599.0])
 def test_a_date_off_the_grid_of_checks_is_kept_too(seconds_off: float) -> None:
-    """The last check may be less than a step before the date: what would end after the date is not begun."""
+    """The last check may be less than a step before the date: work that would end after the date is not started."""
     terms = Terms(0.97, 3.06, 180, STEP, reserve=180)
     seconds, work = 6 * HOUR + seconds_off, 5.9 * HOUR - 180
     plan = Plan(terms, Pool(), seconds, seconds - work)
@@ -74,8 +75,9 @@ def test_a_date_off_the_grid_of_checks_is_kept_too(seconds_off: float) -> None:
 
 
 def test_what_is_announced_is_never_exceeded() -> None:
-    """Three hours of work in six, 300 s a change, a pool that is up for three checks and down for one: dearer than
-    dedicated nodes alone, and no dearer than was announced; as any other pool is, patterns and spite included."""
+    """The cost never exceeds the announced worst cost, on any pool, patterns and spite included. The first pool is
+    up for three checks and down for one, and costs more than dedicated nodes alone (three hours of work in six,
+    300 s per change)."""
     job = Job.of(6 * HOUR, 3 * HOUR, 300, overlaps=False)
     outcome = job.play(repeats(job.looks, 3, 1))
     assert job.alone < outcome.dollars <= job.plan.worst <= 1.2 * job.alone
@@ -87,7 +89,7 @@ def test_what_is_announced_is_never_exceeded() -> None:
 
 
 def test_plans_are_bytes_and_kept_up_to_a_limit() -> None:
-    """A plan has little beside its tables, a byte for a choice. The least recently used ones give way."""
+    """A plan is little more than its tables, with one byte per choice. The least recently used plans are dropped."""
     terms = Terms(0.97, 3.06, 300, 300, reserve=900)
     tracemalloc.start()
     plan = Plan(terms, Pool(), 12 * HOUR, 4 * HOUR)
@@ -106,7 +108,7 @@ def test_plans_are_bytes_and_kept_up_to_a_limit() -> None:
 
 
 def test_a_spiteful_pool_makes_it_dear_and_not_late() -> None:
-    """A pool that takes the nodes in the step after they were chosen, each time, never makes the job late."""
+    """A pool that always evicts the nodes in the step after they were chosen never makes the job late."""
     terms = Terms(0.97, 3.06, 720, STEP, reserve=720)
     seconds, work = 9 * HOUR, 7 * HOUR
     plan = Plan(terms, Pool(), seconds, seconds - work)
@@ -123,7 +125,8 @@ def test_a_spiteful_pool_makes_it_dear_and_not_late() -> None:
 
 @pytest.mark.parametrize("change", [180, 720])
 def test_the_plan_knows_what_it_will_pay(change: float) -> None:
-    """On a pool that behaves as the plan believes, 400 jobs pay on average what it expected, within four per cent."""
+    """On a pool that behaves as the plan assumes, the average cost of 400 jobs is within four per cent of the
+    plan's."""
     terms = Terms(0.97, 3.06, change, STEP, reserve=change)
     seconds, work = 10 * HOUR, 8 * HOUR
     pool = Pool()
@@ -147,7 +150,7 @@ def test_the_plan_knows_what_it_will_pay(change: float) -> None:
 
 
 def test_it_is_cheaper_than_what_others_do() -> None:
-    """On traces that it does not know it pays less than dedicated nodes alone, waiting to the last moment, and UP."""
+    """On unseen traces, the plan costs less than dedicated nodes alone, waiting to the last moment, and UP."""
     terms = Terms(0.97, 3.06, 720, STEP, reserve=720)
     seconds, work = 12 * HOUR, 10 * HOUR
     windows = [Window("bursts", 0, bursts(random.Random(seed), 72), ()) for seed in range(60)]
@@ -164,7 +167,8 @@ def test_it_is_cheaper_than_what_others_do() -> None:
 
 
 def test_a_pool_is_learnt_from_its_spells() -> None:
-    """Many spells of one length raise the chance of an end at that age; a spell that goes on is no end."""
+    """Many periods of one length raise the chance of an end at that age; a period that has not ended counts as no
+    end."""
     flickers = learn([PoolPeriod(index % 2 == 0, 600.0) for index in range(400)])
     lasts = learn([PoolPeriod(True, 40 * HOUR, ended=False)])
     assert flickers.goes[0] > 2 * ASSUMED[1][0]
@@ -174,8 +178,8 @@ def test_a_pool_is_learnt_from_its_spells() -> None:
 
 
 def test_one_node_keeps_the_state_where_starting_over_costs_more() -> None:
-    """What all nodes lose by starting over, against one dedicated node's extra cost until others are back: more nodes
-    and longer losses speak for it, and a pool that has long been away against it."""
+    """A dedicated node that keeps the state pays off when restarting all nodes would cost more than that node until
+    others are back. More nodes and longer losses favor the node; a pool that has long been away does not."""
 
     def pays(nodes: int, pause: float, age: float = 0.0) -> bool:
         return keeper_pays(Terms(nodes, 3.0 * nodes, 180, STEP, 180), Pool(), age, nodes, pause)
@@ -186,7 +190,7 @@ def test_one_node_keeps_the_state_where_starting_over_costs_more() -> None:
 
 
 def test_prices_decide() -> None:
-    """Where dedicated nodes are no dearer there is nothing to wait for."""
+    """When dedicated nodes are no more expensive, the job does not wait for low-priority nodes."""
     terms = Terms(3.0, 3.0, 180, STEP, reserve=180)
     plan = Plan(terms, Pool(), 6 * HOUR, 2 * HOUR)
     on_dedicated = WorkLeft(6 * HOUR, 4 * HOUR, NodeChoice.DEDICATED, True, STEP)

@@ -1,4 +1,4 @@
-"""Runs that must be done by a date: promised, steered between two clusters, and done in time whatever the pool does."""
+"""Runs with a date: promised, moved between two clusters, and done in time whatever the pool does."""
 
 from __future__ import annotations
 
@@ -80,21 +80,21 @@ def date_of(run: Run) -> Date:
 
 @dataclass
 class Azure:
-    """Nodes that come and go, and a training that does its work on those that it has."""
+    """A fake of nodes that come and go, and of a training that works on the nodes that it has."""
 
     world: World
     run: str
     work: float  # seconds on all nodes
     nodes: int
-    pool: Callable[[], int]  # how many low-priority nodes are to be had now
+    pool: Callable[[], int]  # the number of low-priority nodes available now
     done: float = 0.0
-    since: dict[str, float] = field(default_factory=dict)  # for how long each job has had its node
-    ended: set[str] = field(default_factory=set)  # canceled jobs of which Azure ML has told
+    since: dict[str, float] = field(default_factory=dict)  # seconds that each job has had its node
+    ended: set[str] = field(default_factory=set)  # canceled jobs that Azure ML has reported
     took: dict[str, float] = field(default_factory=dict)  # node seconds of each cluster
-    rows: bytes = b""  # of metrics
-    checkpoint: float = 0.0  # seconds of work between two; what is newer goes with the last member
-    lost: list[float] = field(default_factory=list)  # seconds of work, each time
-    other_pool: Callable[[], int] = lambda: 0  # of OTHER
+    rows: bytes = b""  # the metrics
+    checkpoint: float = 0.0  # seconds of work between two; newer work is lost with the last member
+    lost: list[float] = field(default_factory=list)  # seconds of work lost, each time
+    other_pool: Callable[[], int] = lambda: 0  # the pool of OTHER
 
     def minutes(self, most: int) -> None:
         for _ in range(most):
@@ -174,8 +174,8 @@ POOLS: dict[str, Callable[[int], Callable[[], int]]] = {
 @pytest.mark.parametrize("route", [PLAIN, MEMBERS], ids=["plain", "elastic"])
 @pytest.mark.parametrize("pool", POOLS)
 def test_it_is_done_in_time(tmp_path: Path, route: Any, pool: str) -> None:
-    """A run is done by its date whatever its pool does; on a good pool it uses no dedicated node, and the books say
-    what each cluster's nodes cost."""
+    """A run is done by its date whatever its pool does. On a good pool it uses no dedicated node, and the books
+    show what each cluster's nodes cost."""
     world = made(tmp_path, route)
     run = ask(world)
     azure = Azure(world, run.name, 4 * HOUR, route.nodes, POOLS[pool](route.nodes))
@@ -199,7 +199,7 @@ def test_it_is_done_in_time(tmp_path: Path, route: Any, pool: str) -> None:
 
 @pytest.mark.parametrize("route", [PLAIN, MEMBERS], ids=["plain", "elastic"])
 def test_it_goes_where_there_are_nodes(tmp_path: Path, route: Any) -> None:
-    """While one low-priority cluster has no nodes it tries the next; the books charge each cluster's nodes."""
+    """While one low-priority cluster has no nodes, the run tries the next; the books charge each cluster's nodes."""
     world = made(tmp_path, replace(route, clusters=frozenset({OTHER, DEDICATED})))
     run = ask(world)
     assert date_of(run).due.low_clusters == (LOW, OTHER)
@@ -223,14 +223,14 @@ def test_it_goes_where_there_are_nodes(tmp_path: Path, route: Any) -> None:
 
 @pytest.mark.parametrize("route", [PLAIN, MEMBERS], ids=["plain", "elastic"])
 def test_it_goes_back_to_low_priority_nodes(tmp_path: Path, route: Any) -> None:
-    """A pool that is away for two hours costs the dedicated nodes of that time alone, once it has nodes again."""
+    """A pool that is away for two hours costs dedicated nodes for that time only; then the run returns to the pool."""
     world = made(tmp_path, route)
     run = ask(world, within_seconds=9 * HOUR, takes_seconds=7 * HOUR)
     minutes = iter(range(10_000))
 
     def pool() -> int:
         there_are = not 60 <= next(minutes) < 210
-        cluster = world.clusters.clusters[LOW]  # where others leave idle nodes, a plain run sees them
+        cluster = world.clusters.clusters[LOW]  # idle nodes that other jobs left are visible to a plain run
         world.clusters.clusters[LOW] = replace(cluster, idle_nodes=route.nodes if there_are else 0)
         return route.nodes if there_are else 0
 
@@ -244,13 +244,13 @@ def test_it_goes_back_to_low_priority_nodes(tmp_path: Path, route: Any) -> None:
 
 
 def test_one_dedicated_member_keeps_the_state(tmp_path: Path) -> None:
-    """Once a run has seen what starting over costs it, a single dedicated member stays while its pool has none."""
+    """Once a run has measured what a restart costs, it keeps a single dedicated member while its pool has no nodes."""
     world = made(tmp_path, replace(MEMBERS, nodes=4))
     run = ask(world, within_seconds=12 * HOUR, takes_seconds=7 * HOUR)
     minutes = iter(range(10_000))
 
     def pool() -> int:
-        """An hour with nodes, a quarter with one, eight minutes with none."""
+        """An hour with nodes, a quarter of an hour with one, eight minutes with none."""
         minute = next(minutes) % 83
         return 4 if minute < 60 else 1 if minute < 75 else 0
 
@@ -268,7 +268,7 @@ def test_one_dedicated_member_keeps_the_state(tmp_path: Path) -> None:
 
 
 def test_what_it_costs_is_said_before_it_starts(world: World) -> None:
-    """A dry run and the record say what it costs at best, at worst and as expected; both clusters may be used."""
+    """A dry run and the record give the best, worst and expected cost; both clusters may be used."""
     request = RunRequest(template="mnist", data=DATA, within_seconds=6 * HOUR, takes_seconds=4 * HOUR)
     date = dry_run(world.system, request)["date"]
     assert date["best"] < date["expected"] < date["worst"]
@@ -301,7 +301,8 @@ def test_what_it_costs_is_said_before_it_starts(world: World) -> None:
     ],
 )
 def test_what_cannot_be_promised_is_refused(world: World, words: dict[str, Any], code: str, message: str) -> None:
-    """Too early a date is refused with the earliest one; so is what nobody can know or read."""
+    """A date that is too early is refused with the earliest possible date; an unknown or unreadable value is
+    refused too."""
     if code == "nodes":
         world.clusters.clusters[DEDICATED] = replace(world.clusters.clusters[DEDICATED], max_nodes=1)
         code, words, message = "one_tier", {"nodes": 2}, "has fewer than 2 nodes"
@@ -311,7 +312,7 @@ def test_what_cannot_be_promised_is_refused(world: World, words: dict[str, Any],
 
 
 def test_a_job_file_and_a_route_may_name_the_date(tmp_path: Path) -> None:
-    """The tags `within` and `takes` of a drop's job file are a date, over that of its route."""
+    """The tags `within` and `takes` of a drop's job file set a date, and override those of the route."""
     world = made(tmp_path, replace(PLAIN, within_seconds=9 * HOUR, takes_seconds=HOUR))
     world.complete("1.bin")
     run = world.only_run()
@@ -325,8 +326,8 @@ def test_a_job_file_and_a_route_may_name_the_date(tmp_path: Path) -> None:
 
 
 def test_a_budget_binds_it(tmp_path: Path) -> None:
-    """What it costs at worst is reserved; a budget that has less refuses it. Where a run's own limit
-    may come before its date, that is said before it starts."""
+    """The worst cost is reserved; a budget with less money left refuses the run. A warning before the start says
+    when the run's own limit may come before its date."""
     world = made(tmp_path, replace(PLAIN, project="vision"), vision=Budget(month=12))
     with pytest.raises(Conflict, match="12"):
         ask(world)
@@ -338,8 +339,8 @@ def test_a_budget_binds_it(tmp_path: Path) -> None:
 
 
 def test_larger_work_than_was_said_is_told_at_once(world: World) -> None:
-    """A run whose metrics show that it takes longer than was said moves to dedicated nodes and says when it will be
-    done, as soon as that is known."""
+    """As soon as the metrics show that the work takes longer than stated, the run moves to dedicated nodes and says
+    when it will be done."""
     subscribe(world.system, world.post, SubscriptionSpec(["late"], "https://example.org/hook"))
     run = ask(world)
     azure = Azure(world, run.name, 7 * HOUR, 1, lambda: 1)
@@ -356,8 +357,8 @@ def test_larger_work_than_was_said_is_told_at_once(world: World) -> None:
 
 
 def test_starting_over_is_no_larger_work(tmp_path: Path) -> None:
-    """What was lost with the nodes is not taken for work: a run that starts over twice early on is not told to be late
-    while it is not."""
+    """Work lost with the nodes does not count as more work: a run that restarts twice early on is not reported as
+    late while it is on time."""
     world = made(tmp_path, MEMBERS)
     run = ask(world, within_seconds=9 * HOUR)
     minutes = iter(range(10_000))
@@ -372,14 +373,15 @@ def test_starting_over_is_no_larger_work(tmp_path: Path) -> None:
 
 
 def test_epochs_tell_how_much_is_done() -> None:
-    """Without the metric `done`, the epochs at the steps and the parameter `epochs` tell the share."""
+    """Without the metric `done`, progress is the epoch of the last step divided by the parameter `epochs`."""
     points = [(float(step), float(step // 100), None) for step in range(0, 251, 10)]
     assert share_of_epochs(points, 5) == pytest.approx(0.5)
     assert share_of_epochs(points[:5], 5) is None
 
 
 def test_repeated_messages_make_no_second_chain(world: World) -> None:
-    """A look whose token is not the row's does nothing: however often a message comes, one look follows another."""
+    """A check whose token differs from the row's does nothing, so repeated messages never start a second chain of
+    checks."""
     run = ask(world)
     before = len(world.queues.messages["checks"])
     for token in ("", "old"):
@@ -391,7 +393,7 @@ def test_repeated_messages_make_no_second_chain(world: World) -> None:
 
 @pytest.mark.parametrize("kind", WITHOUT_DATE)
 def test_no_other_kind_may_have_a_date(kind: str, tmp_path: Path) -> None:
-    """A run that can't change its nodes is refused a date, before it is recorded."""
+    """A run that can't change its nodes is refused a date, before the run is recorded."""
     world = World(trainers_folder(tmp_path))
     run = run_of("r", replace(JOBS[kind], tags={"within": "1h"}), (0, 0), AT)
     with pytest.raises(Impossible, match=f"A {kind} can't have a date") as caught:

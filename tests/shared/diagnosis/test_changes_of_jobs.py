@@ -1,4 +1,4 @@
-"""What a diagnosis advises to change of a job, besides its parameters: its machines and its time limit."""
+"""Changes to a job that a diagnosis advises besides its parameters: machine size and time limit."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def ended(world: World, state: str, log: str = "", seconds: float = 4) -> Run:
 
 
 def test_the_smallest_machine_with_more_memory(world: World) -> None:
-    """Of the clusters that the limits allow: by the memory of a GPU, or of the node."""
+    """The advice is the smallest machine with more GPU or node memory, among the clusters that the limits allow."""
     run = ended(world, "Failed", "x")
     for cause, limits, cluster in (
         (Cause.CUDA_OOM, ANY, "gpus"),
@@ -63,7 +63,7 @@ def test_the_smallest_machine_with_more_memory(world: World) -> None:
 
 
 def test_twice_the_time_as_far_as_the_limits_allow(world: World) -> None:
-    """A run that has the longest time already gets no advice."""
+    """A run that already has the longest time gets no advice."""
     run = ended(world, "Failed", "x")
     for seconds, longer in ((600, 1_200), (3_000, 5_000), (5_000, None), (0, None)):
         of_run = replace(run, asked=replace(run.asked, timeout_seconds=seconds))
@@ -71,7 +71,7 @@ def test_twice_the_time_as_far_as_the_limits_allow(world: World) -> None:
 
 
 def test_a_run_without_a_batch_size_goes_to_a_larger_gpu(world: World) -> None:
-    """The advice is in the answer, and a retry takes it; beyond the route's limits, a retry is refused."""
+    """The answer contains the advice, and a retry applies it; a retry beyond the route's limits is refused."""
     run = ended(world, "Failed", "epoch 1 loss 0.5\nRuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB\n")
     change = records.run(run)["diagnosis"]["change_job"]
     assert change == {"cluster": "gpus"}
@@ -85,7 +85,7 @@ def test_a_run_without_a_batch_size_goes_to_a_larger_gpu(world: World) -> None:
 
 
 def test_a_run_that_reached_its_time_limit_has_a_diagnosis(world: World) -> None:
-    """Azure ML cancels it; a run that was canceled earlier has none."""
+    """A run that Azure ML cancels at its limit has a diagnosis; a run that was canceled earlier has none."""
     assert ended(world, "Canceled", seconds=4).feature(Diagnosis) is None
     world.runs.rows.clear()
     run = ended(world, "Canceled", seconds=3_600)
@@ -105,5 +105,5 @@ def test_a_run_that_reached_its_time_limit_has_a_diagnosis(world: World) -> None
     ],
 )  # fmt: skip
 def test_the_batch_is_the_largest_half_of_a_half_that_fits_by_pytorchs_figures(said: str, batch: int) -> None:
-    """Half of 64 would still ask for 30 of 16 GiB."""
+    """The batch is halved until it fits PyTorch's figures: half of 64 would still need 30 of 16 GiB."""
     assert advised_change(Cause.CUDA_OOM, {"batch_size": 64}, said) == {"batch_size": batch}

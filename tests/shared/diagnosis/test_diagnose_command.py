@@ -13,7 +13,7 @@ LOG = "epoch 1 loss 0.5\nRuntimeError: CUDA out of memory. Tried to allocate 2.0
 
 
 def test_it_prints_the_cause_the_line_and_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As text, and as one JSON object."""
+    """The command prints text, or one JSON object."""
     (tmp_path / "log.txt").write_text(LOG)
     assert main([str(tmp_path / "log.txt")]) == 0
     text = capsys.readouterr().out
@@ -31,13 +31,13 @@ def test_nothing_in_a_log_speaks_to_the_terminal(tmp_path: Path, capsys: pytest.
 
 
 def test_a_file_that_is_missing_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    """With exit status 3, as for other commands."""
+    """A missing file exits with status 3, as in other commands."""
     assert main(["/nowhere/log.txt"]) == 3
     assert "/nowhere/log.txt can't be read: No such file or directory" in capsys.readouterr().err
 
 
 def test_an_empty_log_says_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """There are no lines to read, and an exit code quotes none."""
+    """An empty log has no lines, so a cause found by exit code quotes none."""
     (tmp_path / "log").write_text("\n")
     assert main([str(tmp_path / "log")]) == 0
     assert capsys.readouterr().out == "The log is empty.\nCause: not_known. Certainty: none.\n"

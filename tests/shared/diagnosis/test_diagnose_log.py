@@ -1,4 +1,4 @@
-"""Logs as trainings leave them, one for each rule: the structure decides, and not the first frightening word."""
+"""Logs that trainings leave, one for each rule: the log's structure decides, not its first alarming word."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def raised(line: str) -> str:
     ],
 )  # fmt: skip
 def test_an_exception_has_its_cause_and_the_place_in_the_users_code(line: str, cause: Cause) -> None:
-    """The type and the words of the last line decide; library frames are left out of the place."""
+    """The type and message of the last line decide; the place skips library frames."""
     found = diagnose_log(raised(line), exit_code=1)
     assert (found.cause, found.certainty, found.where) == (cause, Certainty.CERTAIN, "/code/train.py:41 in main")
     assert found.evidence[0].number == 7
@@ -53,7 +53,7 @@ def test_an_exception_has_its_cause_and_the_place_in_the_users_code(line: str, c
 
 
 def test_the_first_exception_of_a_chain_is_the_cause() -> None:
-    """What was raised while it was handled is a consequence."""
+    """An exception that was raised while another was handled is a consequence."""
     text = raised("OSError: [Errno 28] No space left on device") + (
         "\nDuring handling of the above exception, another exception occurred:\n\n"
         + FRAMES
@@ -63,7 +63,7 @@ def test_the_first_exception_of_a_chain_is_the_cause() -> None:
 
 
 def test_the_rank_that_failed_first_is_named_and_its_echoes_are_not() -> None:
-    """Rank 2 raised; the others lost their connection; torchrun's summary and SIGTERM lines come last."""
+    """Rank 2 raised; the other ranks lost their connection; torchrun's summary and SIGTERM lines come last."""
     failed = "".join(f"[rank2]: {line}\n" for line in (FRAMES + "KeyError: 'label'").splitlines())
     text = (
         f"epoch 1/9\n{failed}"
@@ -80,7 +80,7 @@ def test_the_rank_that_failed_first_is_named_and_its_echoes_are_not() -> None:
 
 
 def test_only_a_launchers_summary_names_the_rank_and_no_cause() -> None:
-    """Nothing of the rank's own text survived."""
+    """Nothing of the rank's own output is left."""
     found = diagnose_log("Starting\nE1128 10:00:00.000 4 torch/x.py:8] failed (exitcode: 1) local_rank: 5 (pid: 9)\n")
     assert (found.cause, found.rank, found.certainty) == (Cause.RANK_FIRST_FAILED, 5, Certainty.LIKELY)
 
@@ -107,12 +107,12 @@ def test_cudas_assertion_beats_the_traceback_before_it() -> None:
     ],
 )  # fmt: skip
 def test_platforms_launchers_and_exit_codes(text: str, code: int | None, cause: Cause) -> None:
-    """What the platform says decides, and the exit code only where the log says nothing."""
+    """The platform's message decides; the exit code decides only where the log has no evidence."""
     assert diagnose_log(text, code).cause is cause
 
 
 def test_losses_that_are_no_numbers_and_losses_that_leap() -> None:
-    """The metrics show what no line says."""
+    """The metrics show a failure that no log line mentions."""
     nan = "".join(f"epoch 1/9 step {n}/90 loss {'nan' if n > 4 else 0.5}\n" for n in range(9))
     leap = "".join(f"epoch {n}/9 loss {0.1 if n < 5 else 40.0}\n" for n in range(9))
     data = "".join(f"iter {n} time: 1.000 data_time: 0.900 loss: 0.5\n" for n in range(5))
@@ -146,13 +146,13 @@ def test_a_loss_scale_that_falls_without_end_is_a_loss_that_is_not_a_number() ->
     ],
 )
 def test_noise_before_further_steps_is_no_cause(noise: str) -> None:
-    """Steps went on after the line, so it ended nothing."""
+    """Steps after the line prove that the line did not end the training."""
     steps = "".join(f"epoch {n}/9 loss {1 / n:.3f}\n" for n in range(1, 9))
     assert diagnose_log(f"epoch 0/9 loss 2.0\n{noise}\n{steps}Training complete.\n", 0).cause is Cause.HEALTHY
 
 
 def test_a_log_without_evidence_is_not_guessed_at() -> None:
-    """The lines that a person would read first are given instead."""
+    """Instead of a cause, the answer gives the lines that a person would read first."""
     found = diagnose_log(dedent("""\
         Starting
         Loading data
@@ -175,7 +175,7 @@ def test_a_log_without_evidence_is_not_guessed_at() -> None:
     ],
 )
 def test_a_persons_words_name_a_cause_where_no_log_does(text: str, cause: Cause) -> None:
-    """A request for help is no doubt about the cause; a doubt is."""
+    """A request for help does not weaken a stated cause; a doubt does."""
     assert diagnose_log(f"# Question\n\n{text}\n").cause in (cause, *[Cause.HEALTHY] * (cause is Cause.NOT_KNOWN))
 
 
@@ -192,7 +192,7 @@ def test_a_persons_words_name_a_cause_where_no_log_does(text: str, cause: Cause)
     ],
 )
 def test_a_line_counts_unless_steps_follow(line: str, cause: Cause) -> None:
-    """The same line before further steps ended nothing."""
+    """The same line is no cause when steps follow it."""
     steps = "".join(f"epoch 1 step {n} loss 0.{n}\n" for n in range(3))
     assert diagnose_log(f"{steps}{line}\n", 1).cause is cause
     if cause is not Cause.QUOTA_OR_CAPACITY:

@@ -1,4 +1,4 @@
-"""An elastic run has a job for each member: its steps are in one of their logs, and an eviction is no failure."""
+"""An elastic run has a job for each member: one member's log has the steps, and an eviction is no failure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAN = "".join(f"epoch 1 step {step}/900 loss nan\n" for step in range(30))
 
 
 class Members:
-    """An elastic run of three members that somebody looks at; one of them writes the steps."""
+    """A watched elastic run of three members, one of which logs the steps."""
 
     def __init__(self, tmp: Path) -> None:
         self.world = World(trainers_folder(tmp), [ROUTE_1_TO_3])
@@ -49,7 +49,7 @@ class Members:
         return [each.cause for each in health.ailments] if health else []
 
     def minutes(self, count: int, text: str, cores: float) -> list[str]:
-        """What is found in these minutes, in which the log grows by the text and each node uses these processors."""
+        """Return the findings of these minutes; the log grows by the text, and each node uses this many processors."""
         found = []
         for _ in range(count):
             look(self.world.system, self.name, viewed=True)
@@ -77,7 +77,7 @@ class Members:
         metrics.used[job] = NodeUsage(tuple(series))
 
     def evict(self, member: int) -> None:
-        """Azure takes the node; the next member that runs writes the steps."""
+        """Let Azure evict the node; the next running member logs the steps."""
         job = self.job(member)
         self.world.job_goes(job, "Failed", "The node was preempted. Error: x")
         self.running.remove(job)
@@ -91,7 +91,8 @@ def members(tmp_path: Path) -> Members:
 
 
 def test_an_eviction_is_no_hang_while_the_team_meets_again(members: Members) -> None:
-    """The nodes are idle and no line is written; after a minute the others go on, and another member writes."""
+    """The nodes are idle and the log is silent for a minute; then the others continue, and another member logs the
+    steps."""
     assert members.minutes(6, STEPS, 3.0) == []
     members.evict(0)
     assert members.minutes(1, "", 0.01) == []
@@ -99,7 +100,7 @@ def test_an_eviction_is_no_hang_while_the_team_meets_again(members: Members) -> 
 
 
 def test_a_hang_after_an_eviction_is_found_although_the_lost_node_is_measured_no_more(members: Members) -> None:
-    """The samples of the node that left say nothing of the team."""
+    """The old samples of the evicted node do not count."""
     members.minutes(6, STEPS, 3.0)
     members.evict(0)
     members.minutes(8, STEPS, 3.0)
@@ -107,7 +108,7 @@ def test_a_hang_after_an_eviction_is_found_although_the_lost_node_is_measured_no
 
 
 def test_losses_are_read_from_the_member_that_writes_them(members: Members) -> None:
-    """After the first member has left, too."""
+    """Losses are also read after the first member has left."""
     members.minutes(6, STEPS, 3.0)
     members.evict(0)
     members.minutes(6, STEPS, 3.0)

@@ -1,4 +1,4 @@
-"""A failed run has its cause in its row, in its answers and in its manifest."""
+"""A failed run has its cause in its row, its answers and its manifest."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def world(tmp_path: Path) -> World:
 
 
 def ended(world: World, state: str, *logs: str) -> Run:
-    """A run that ended in this state, with a log of each rank."""
+    """Return a run that ended in this state, with a log of each rank."""
     name = create.create_run(world.system, RunRequest(template="mnist", data="drops/shelf/a")).name
     world.run_until_idle()
     for rank, text in enumerate(logs):
@@ -55,26 +55,26 @@ def test_a_failed_run_says_which_rank_failed_first_and_why(world: World) -> None
 
 
 def test_runs_that_did_not_fail_have_no_diagnosis(world: World) -> None:
-    """Nor do their logs get read for it."""
+    """The logs of such runs are not read."""
     assert ended(world, "Completed", OOM).feature(Diagnosis) is None
 
 
 def test_a_failed_run_without_logs_has_what_the_platform_said() -> None:
-    """And an answer without evidence is that nothing is known."""
+    """Without any evidence, the cause is not known."""
     assert diagnose_ranks({}, "PreemptionError: the node was preempted", 1).cause is Cause.PREEMPTION
     assert diagnose_ranks({}, "", 1).cause is Cause.NOT_KNOWN
     assert diagnose_ranks({0: "epoch 1 loss 0.1\n"}, "").cause is Cause.NOT_KNOWN
 
 
 def test_a_huge_log_is_read_from_its_end(world: World) -> None:
-    """The numbers of its lines are not known then."""
+    """Line numbers are unknown then."""
     found = ended(world, "Failed", ECHO, "step 1 loss 1.0\n" * 80_000 + OOM).feature(Diagnosis)
     assert found is not None
     assert (found.cause, found.evidence[0].number) == (Cause.CUDA_OOM, 0)
 
 
 def test_the_notice_of_a_failed_run_has_the_cause_and_what_to_do(world: World) -> None:
-    """Beside the last line of its log."""
+    """The notice also has the last line of the log."""
     run = ended(world, "Failed", OOM)
     found = run.feature(Diagnosis)
     assert found is not None
@@ -97,12 +97,12 @@ def test_the_notice_of_a_failed_run_has_the_cause_and_what_to_do(world: World) -
     ],
 )
 def test_only_parameters_that_help_are_advised(cause: Cause, parameters: dict[str, object], change: object) -> None:
-    """And only where the new value is another."""
+    """A parameter is advised only when its new value differs."""
     assert advised_change(cause, parameters) == change
 
 
 def test_a_rank_that_ended_without_a_word_is_the_first_that_failed() -> None:
-    """A segmentation fault leaves no line; the other rank lost its connection, or waited in vain."""
+    """A segmentation fault logs no line; the other rank lost its connection, or timed out waiting."""
     silent = "epoch 1 step 1 loss 0.5\nepoch 1 step 2 loss 0.4\n"
     found = diagnose_ranks({0: ECHO, 1: silent}, "", 1)
     assert (found.cause, found.rank, found.evidence[0].rank) == (Cause.RANK_FIRST_FAILED, 1, 0)

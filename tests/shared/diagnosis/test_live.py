@@ -1,4 +1,4 @@
-"""What is wrong with a running run follows from its log and its nodes, and quiet but healthy phases show nothing."""
+"""The log and the nodes of a running run show what is wrong; quiet but healthy phases show nothing."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ STEPS = "".join(f"epoch 1 step {step}/900 loss 0.5{step}\n" for step in range(30
 
 
 def node(name: str = "n0", cores: float = 3.0, gpu: float | None = None, **more: float) -> NodePulse:
-    """A node that did the same in each of the last ten minutes."""
+    """Return a node with the same load in each of the last ten minutes."""
     used = (gpu,) * 10 if gpu is not None else ()
     given = {"cores_in_all": 8.0, "moved": 0.0, "memory": 4_000.0, "memory_in_all": 16_000.0} | more
     return NodePulse(name, NOW - timedelta(minutes=1), (cores,) * 10, gpu=used, **given)
 
 
 def pulse(silent: float = 5, text: str = STEPS, **more: Any) -> Pulse:
-    """A run of an hour that wrote 30 steps a minute, and whose log is silent for these seconds."""
+    """Return an hour-old run that wrote 30 steps a minute, and whose log has been silent for these seconds."""
     known = Pulse(NOW, BEGAN, {0: NOW - timedelta(seconds=silent)}, paces=(30.0,) * 6, text=text, nodes=(node(),))
     return replace(known, **more)
 
@@ -36,7 +36,7 @@ def causes(of: Pulse) -> list[str]:
 
 
 def test_a_silent_run_with_idle_nodes_hangs() -> None:
-    """Within a minute; if its nodes work, or nobody measures them, only after an hour."""
+    """A hang is found within a minute; if the nodes work, or are not measured, only after an hour."""
     idle = (node(cores=0.01), node("n1", cores=0.02))
     assert causes(pulse(50, nodes=idle)) == ["deadlock"]
     assert causes(pulse(40, nodes=idle)) == []
@@ -47,13 +47,14 @@ def test_a_silent_run_with_idle_nodes_hangs() -> None:
 
 
 def test_a_measurement_from_before_the_silence_shows_nothing() -> None:
-    """The newest sample of each node must begin after the last line, or just before it."""
+    """Each node's newest sample must begin after the last line, or just before it."""
     old = replace(node(cores=0.01), at=NOW - timedelta(minutes=4))
     assert causes(pulse(50, nodes=(old,))) == []
 
 
 def test_a_run_may_be_silent_for_as_long_as_it_was_before() -> None:
-    """Three times the longest pause that it went on after; a log with few lines is quiet for longer, too."""
+    """The limit is three times the longest pause that the run recovered from; a log with few lines may be silent
+    longer."""
     idle = (node(cores=0.01),)
     assert patience(pulse(50, nodes=idle, pause=timedelta(minutes=8))) == timedelta(minutes=24)
     assert patience(pulse(50, nodes=idle, paces=(0.5,) * 6)) == timedelta(minutes=3)
@@ -61,7 +62,7 @@ def test_a_run_may_be_silent_for_as_long_as_it_was_before() -> None:
 
 
 def test_the_summary_and_the_evidence_have_figures() -> None:
-    """A person sees since when the log is silent, and what each node does."""
+    """The figures show how long the log has been silent, and the load of each node."""
     (found,) = ailments(pulse(50, nodes=(node(cores=0.01),)))
     assert found.summary == "The training hangs: no step and no line for 50 s, and its nodes are idle."
     assert found.evidence[0] == "no line in the log of any rank since 12:59:10 UTC"
@@ -70,7 +71,7 @@ def test_the_summary_and_the_evidence_have_figures() -> None:
 
 
 def test_a_slow_node_is_named_by_the_work_that_the_others_lack() -> None:
-    """With gloo, waiting nodes are idle; with NCCL, their GPUs spin. The pace alone names nobody."""
+    """With gloo, waiting nodes are idle; with NCCL, their GPUs spin. The pace alone identifies no node."""
     slower = (30.0, 30.0, 30.0, 6.0, 5.0)
     once = (30.0, 30.0, 30.0, 30.0, 5.0)  # rank 0 evaluated for a while
     (found,) = ailments(pulse(paces=slower, nodes=(node("a", cores=0.1), node("b", cores=1.0))))
@@ -83,7 +84,7 @@ def test_a_slow_node_is_named_by_the_work_that_the_others_lack() -> None:
 
 
 def test_one_gpu_node_of_many_that_always_lags_is_a_straggler() -> None:
-    """Even if it was slow from the beginning."""
+    """A node that was slow from the beginning is a straggler too."""
     assert causes(pulse(nodes=(node("a", gpu=98.0), node("b", gpu=50.0), node("c", gpu=97.0)))) == ["straggler"]
     assert causes(pulse(nodes=(node("a", gpu=98.0), node("b", gpu=50.0), node("c", gpu=60.0)))) == []
 
@@ -94,19 +95,19 @@ def test_one_gpu_node_of_many_that_always_lags_is_a_straggler() -> None:
      "epoch 1/3 step {0}/90  Loss 0.5  Data 70.5%"],
 )  # fmt: skip
 def test_a_run_that_waits_for_data_is_starved(line: str) -> None:
-    """From what its own lines say, in the forms of PyTorch's examples and of Trainyard's trainers."""
+    """The run's own lines show it, in the formats of PyTorch's examples and of Trainyard's trainers."""
     assert causes(pulse(text="\n".join(line.format(step) for step in range(9)))) == ["input_bound"]
     assert causes(pulse(text="\n".join(line.format(step) for step in range(3)))) == []
 
 
 def test_gpus_wait_for_processors_that_are_fully_used() -> None:
-    """Without a line about it, ten minutes of both show it."""
+    """Ten minutes of idle GPUs and fully used processors show it without a log line."""
     assert causes(pulse(nodes=(node(cores=7.9, gpu=12.0),))) == ["input_bound"]
     assert causes(pulse(nodes=(node(cores=7.9, gpu=80.0),))) == []
 
 
 def test_a_loss_that_is_not_a_number_is_named_at_its_third_report() -> None:
-    """One such loss may be skipped by a loss scaler; the last report counts."""
+    """A loss scaler may skip a single such loss; the last report counts."""
     bad = "step {0} loss nan\n"
     assert causes(pulse(text=STEPS + "".join(bad.format(n) for n in range(3)))) == ["nan_loss"]
     assert causes(pulse(text=STEPS + bad.format(1))) == []
@@ -122,7 +123,8 @@ def test_memory_and_disk_close_to_their_limits() -> None:
 
 
 def test_the_first_node_alone_at_work_is_no_straggler() -> None:
-    """It evaluates or saves: no step is reported meanwhile, and the pause makes the next step look slow."""
+    """The first node evaluates or saves: no step is reported meanwhile, and the pause makes the next step look
+    slow."""
     slower, nodes = (30.0, 30.0, 30.0, 6.0, 5.0), (node("a", cores=0.1), node("b", cores=1.0))
     steps: dict[str, Any] = {"stepped_at": NOW - timedelta(seconds=20), "steady_since": BEGAN}
     assert causes(pulse(paces=slower, nodes=nodes, **steps)) == ["straggler"]
@@ -132,12 +134,12 @@ def test_the_first_node_alone_at_work_is_no_straggler() -> None:
 
 @pytest.mark.parametrize("seed", [3, 39, 75, 105, 193])
 def test_a_node_that_becomes_slow_is_named_although_steps_are_rare(seed: int) -> None:
-    """Simulated runs whose log has a line in one to ten minutes; the benchmark `diagnose` has 200 of all paces."""
+    """Simulated runs log a line every one to ten minutes; the benchmark `diagnose` has 200 runs of all paces."""
     assert named_after(seed) is not None
 
 
 def test_good_runs_raise_no_alarm() -> None:
-    """Simulated runs: start, compilation, evaluation, large checkpoints, ends of epochs, logs of any pace.
+    """Simulated runs with start, compilation, evaluation, large checkpoints, ends of epochs, and logs of any pace.
 
     The benchmark `diagnose` has 1,000 of them.
     """
@@ -145,7 +147,7 @@ def test_good_runs_raise_no_alarm() -> None:
 
 
 def test_the_simulation_can_fail() -> None:
-    """The same runs, stopped in the middle of their last phase, are named."""
+    """The same runs are reported when they stop in the middle of their last phase."""
     for seed in range(3):
         run = Healthy(seed)
         run.lines = [(at, line) for at, line in run.lines if at < run.ends - 60]

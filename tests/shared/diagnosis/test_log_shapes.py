@@ -1,4 +1,4 @@
-"""The shapes that logs come in: launchers' prefixes, terminals, encodings, issues with prose, and very long files."""
+"""The shapes of logs: launchers' prefixes, terminals, encodings, issues with prose, and very long files."""
 
 from __future__ import annotations
 
@@ -39,34 +39,34 @@ FAILED = (
 )  # fmt: skip
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_prefixes_of_launchers_and_platforms_are_no_part_of_the_line(prefix: str, end: str) -> None:
-    """torchrun, srun, mpirun, GitHub Actions, Determined, Kubernetes, Ray, accelerate, a quotation, and colours."""
+    """torchrun, srun, mpirun, GitHub Actions, Determined, Kubernetes, Ray, accelerate, quotations, and colors."""
     found = diagnose_log("".join(f"{prefix}{line}{end}" for line in FAILED), exit_code=1)
     assert (found.cause, found.where) == (Cause.CORRUPT_FILE, "/code/train.py:41 in main")
     assert found.evidence[0].number == 5
 
 
 def test_the_last_state_of_a_progress_bar_counts_and_an_error_after_it_on_the_same_line() -> None:
-    """A bar has no line end, so the traceback begins behind it."""
+    """A bar has no line end, so the traceback begins on the bar's line."""
     bar = "\r".join(f"{n}%|###   | {n}/100 [00:01<00:09, 1.0it/s]" for n in range(40))
     assert diagnose_log(bar + "\n".join(FAILED[1:])).cause is Cause.CORRUPT_FILE
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
 def test_a_file_is_read_whatever_its_encoding(encoding: str, tmp_path: Path) -> None:
-    """PowerShell writes UTF-16 with `>`, with and without a mark."""
+    """PowerShell writes UTF-16 with `>`, with and without a byte order mark."""
     (tmp_path / "log").write_bytes("\n".join(FAILED).encode(encoding))
     assert diagnose_log(log_text(tmp_path / "log")).cause is Cause.CORRUPT_FILE
 
 
 def test_bytes_that_are_no_text_are_replaced() -> None:
-    """A log may contain part of a binary file."""
+    """A log may contain a part of a binary file."""
     assert decoded(b"loss \xff\xfe 1\n").startswith("loss ")
 
 
 def test_of_a_long_file_the_beginning_and_the_end_are_read_and_line_numbers_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The middle keeps its line ends only."""
+    """Only the line ends of the middle are kept."""
     monkeypatch.setattr("shared.diagnosis.log_file.HEAD", 1_000)
     monkeypatch.setattr("shared.diagnosis.log_file.TAIL", 2_000)
     steps = [f"epoch 1 step {n} loss 1.2" for n in range(5_000)]
@@ -76,13 +76,13 @@ def test_of_a_long_file_the_beginning_and_the_end_are_read_and_line_numbers_stay
 
 
 def test_a_log_of_50_mb_is_judged_by_its_beginning_and_its_end() -> None:
-    """In bounded time: fewer than MOST_LINES lines are looked at, and numbers of lines stay right."""
+    """The time is bounded: fewer than MOST_LINES lines are examined, and line numbers stay right."""
     step = "2026-11-28T10:00:00Z [rank0]: epoch 1 step 17/90000 loss 0.51 lr 1e-4 time 0.12 data_time 0.01 mem 12\n"
     many = 50_000_000 // len(step)
     begin = time.process_time()
     found = diagnose_log(step * many + "\n".join(FAILED))
     assert (found.cause, found.evidence[0].number) == (Cause.CORRUPT_FILE, many + 5)
-    assert time.process_time() - begin < 60  # about 5 s on one core; a bound only against what grows with the file
+    assert time.process_time() - begin < 60  # about 5 s on one core; only catches time that grows with the file
 
 
 def test_a_traceback_of_a_notebook_and_one_of_rich_have_their_place() -> None:
@@ -129,12 +129,12 @@ epoch 1 step 20 loss 1.1
 
 
 def test_what_a_person_tells_beside_a_log_is_not_undone_by_steps_after_it() -> None:
-    """The title of an issue stands before its log, but the exception came after it. Source code is no log."""
+    """An issue's title comes before its log, but the exception came after the steps. Source code is no log."""
     assert diagnose_log(ISSUE).cause is Cause.CORRUPT_FILE
 
 
 def test_the_log_counts_more_than_what_a_person_tells() -> None:
-    """People guess in titles."""
+    """Titles are often guesses."""
     log = ISSUE.replace("epoch 1 step 30 loss 1.0", "ModuleNotFoundError: No module named 'einops'")
     assert diagnose_log(log).cause is Cause.MISSING_MODULE
 
@@ -160,7 +160,7 @@ def test_the_log_counts_more_than_what_a_person_tells() -> None:
     ],
 )  # fmt: skip
 def test_a_line_without_its_traceback_still_has_its_cause(line: str, cause: Cause) -> None:
-    """People paste one line, or a title; the name of a logger is no exception."""
+    """People paste a single line or a title. The name of a logger is no exception."""
     assert diagnose_log(line + "\n", exit_code=1).cause is cause
 
 
@@ -174,7 +174,7 @@ def test_a_line_without_its_traceback_still_has_its_cause(line: str, cause: Caus
     ],
 )
 def test_words_of_people_without_any_log(text: str, cause: Cause) -> None:
-    """They decide only where no log does, and never with certainty; a possibility is no statement."""
+    """Prose decides only without a log, and never with certainty; a mentioned possibility is no statement."""
     found = diagnose_log(text)
     assert found.cause is cause
     assert found.certainty.value != "certain"

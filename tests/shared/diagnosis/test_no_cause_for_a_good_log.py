@@ -1,4 +1,4 @@
-"""Logs of trainings that went well and have frightening words: no cause is named."""
+"""Logs of successful trainings that contain alarming words have no cause."""
 
 from __future__ import annotations
 
@@ -71,26 +71,26 @@ GOOD = {
 @pytest.mark.parametrize("name", GOOD)
 @pytest.mark.parametrize("exit_code", [None, 0])
 def test_a_good_log_has_no_cause(name: str, exit_code: int | None) -> None:
-    """Steps go on after the line, or the line itself says that it is harmless."""
+    """Steps follow the line, or the line itself says that it is harmless."""
     assert diagnose_log(GOOD[name], exit_code).cause in (Cause.HEALTHY, Cause.NOT_KNOWN)
 
 
 def test_an_exception_at_the_end_is_no_cause_for_a_process_that_ended_well() -> None:
-    """With exit code 0 an exception of the training's own code was caught."""
+    """With exit code 0, the training must have caught its exception."""
     text = STEPS + FRAMES + "ValueError: no figure to draw\n"
     assert diagnose_log(text, 0).cause is Cause.HEALTHY
     assert diagnose_log(text, 1).cause is Cause.USER_EXCEPTION
 
 
 def test_a_log_that_ends_within_a_traceback_is_not_healthy() -> None:
-    """The exception's own line is missing: the place is known, the cause is not certain."""
+    """The exception's own line is missing: the place is known, but the cause is not certain."""
     found = diagnose_log(STEPS + FRAMES)
     assert (found.cause, found.where) == (Cause.USER_EXCEPTION, "train.py:10 in step")
     assert found.certainty.value == "likely"
 
 
 def test_steps_of_other_ranks_do_not_undo_the_failure_of_one() -> None:
-    """Rank 1 reported steps before, and none after."""
+    """Rank 1 reported steps before the failure, and none after."""
     text = "".join(f"[rank{rank}]: step {n} loss 0.5\n" for n in range(3) for rank in (0, 1))
     failed = "".join(f"[rank1]: {line}\n" for line in (FRAMES + "KeyError: 'label'").splitlines())
     after = "".join(f"[rank0]: step {n} loss 0.5\n" for n in range(3, 6))

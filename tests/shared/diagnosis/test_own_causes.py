@@ -1,4 +1,4 @@
-"""A trainer adds causes in causes.yaml of its folder."""
+"""A trainer adds causes in the causes.yaml of its folder."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def trainers(tmp_path: Path) -> Path:
 
 
 def test_an_own_cause_says_more_than_an_exception(trainers: Path) -> None:
-    """And less than a cause that the general rules are sure of."""
+    """An own cause overrides a plain exception, but not a cause that the general rules are sure of."""
     causes = own_causes(trainers, "boxes")
     for text, cause, summary in (
         (LINE + OWN, Cause.DATA_NOT_FOUND, "No picture has a box."),
@@ -44,7 +44,7 @@ def test_an_own_cause_says_more_than_an_exception(trainers: Path) -> None:
 
 
 def test_an_own_cause_of_a_running_run(trainers: Path) -> None:
-    """Only if it says `live`."""
+    """An own cause applies to running runs only if it declares `live`."""
     (found,) = live_ailments(own_causes(trainers, "boxes"), LINE)
     assert (found.cause, found.name, found.evidence) == ("data_not_found", "no_boxes", (LINE.strip(),))
     assert list(live_ailments(own_causes(trainers, "boxes"), "step 1 loss 2\n")) == []
@@ -55,7 +55,7 @@ def test_an_own_cause_of_a_running_run(trainers: Path) -> None:
     "text", ["a: 1", "- name: x", CAUSES.replace("data_not_found", "bad_luck"), CAUSES.replace("no box in", "(")]
 )
 def test_a_wrong_file_says_what_is_wrong(trainers: Path, text: str) -> None:
-    """With the file's name."""
+    """The error contains the file's name."""
     (trainers / "other").mkdir()
     (trainers / "other" / "causes.yaml").write_text(text)
     with pytest.raises(BadSetting, match=r"other/causes\.yaml"):

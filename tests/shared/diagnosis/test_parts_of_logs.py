@@ -1,4 +1,4 @@
-"""Logs of which only a part is left, as people paste them: the head, the last line or the summary is missing."""
+"""Partial logs, as people paste them: the beginning, the last line or the summary is missing."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ HEAD = "InvalidArgumentError                      Traceback (most recent call la
     ],
 )  # fmt: skip
 def test_what_is_left_of_a_log_names_its_cause(text: str, cause: Cause) -> None:
-    """The place, the launcher's exit code, or the title stands for the line that is missing."""
+    """The place, the launcher's exit code or the title replaces the missing line."""
     assert diagnose_log(text, 1).cause is cause
 
 
 def test_gradients_that_are_no_numbers_up_to_the_last_report_are_a_loss_that_is_not_a_number() -> None:
-    """The loss of such a step is not printed, or is zero. One such step is how a loss scale adapts."""
+    """The loss of such a step is not printed, or is zero. A single such step is normal for a loss scaler."""
     line = "{{'loss': 0.0, 'grad_norm': {}, 'epoch': 0.{}}}\n"
     bad = "".join(line.format("nan", number) for number in range(4))
     assert diagnose_log(bad).cause is Cause.NAN_LOSS
@@ -70,5 +70,5 @@ def test_gradients_that_are_no_numbers_up_to_the_last_report_are_a_loss_that_is_
     ],
 )
 def test_the_title_of_a_change_or_a_wish_names_no_cause(text: str) -> None:
-    """It says what shall be done, and not that something failed."""
+    """Such a title says what to do, not that something failed."""
     assert diagnose_log(text).cause in (Cause.HEALTHY, Cause.NOT_KNOWN)

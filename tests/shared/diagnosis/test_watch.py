@@ -1,4 +1,4 @@
-"""A running run is checked once a minute while somebody looks, and says what is wrong with it."""
+"""A running run is checked once a minute while someone views it, and reports what is wrong."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STEPS = "".join(f"epoch 1 step {step}/900 loss 0.5{step}\n" for step in range(30
 
 
 class Watched:
-    """A world in which one run runs, whose nodes and log do what a test says, minute by minute."""
+    """A world with one running run, whose nodes and log follow the test minute by minute."""
 
     def __init__(self, tmp: Path, on_hang: str = "", subscribed: bool = False) -> None:
         self.world = World(trainers_folder(tmp), [replace(ROUTE, on_hang=on_hang)])
@@ -73,7 +73,7 @@ class Watched:
         return answer
 
     def minutes(self, count: int, text: str = "", cores: float = 3.0) -> None:
-        """Each minute the log grows by the text, and the nodes use so many processors."""
+        """Advance by minutes; each minute the log grows by the text, and the nodes use this many processors."""
         for _ in range(count):
             self.world.clock.advance(MINUTE - LATER)
             if text:
@@ -94,7 +94,7 @@ class Watched:
 
 
 def test_nobody_looks_so_nothing_is_asked(tmp_path: Path) -> None:
-    """A run costs nothing: no request to storage or to Azure Monitor."""
+    """A run that no one views costs no request to storage or Azure Monitor."""
     watched = Watched(tmp_path)
     watched.minutes(20, STEPS)
     watched.world.reconcile()
@@ -103,7 +103,7 @@ def test_nobody_looks_so_nothing_is_asked(tmp_path: Path) -> None:
 
 
 def test_a_look_begins_checks_of_one_request_a_minute(tmp_path: Path) -> None:
-    """However many people look, and however often. The checks end ten minutes after the last look."""
+    """The rate is the same for any number of viewers and views. The checks end ten minutes after the last view."""
     watched = Watched(tmp_path)
     for _ in range(15):
         watched.view()
@@ -121,7 +121,7 @@ def test_a_look_begins_checks_of_one_request_a_minute(tmp_path: Path) -> None:
 
 
 def test_a_hang_is_in_the_answer_within_two_minutes(tmp_path: Path) -> None:
-    """With its evidence and advice; it goes when the run goes on."""
+    """The hang has evidence and advice, and disappears when the run continues."""
     watched = Watched(tmp_path)
     watched.view()
     watched.minutes(4, STEPS)
@@ -136,7 +136,7 @@ def test_a_hang_is_in_the_answer_within_two_minutes(tmp_path: Path) -> None:
 
 
 def test_a_subscription_of_sick_runs_has_one_notice_of_each_ailment(tmp_path: Path) -> None:
-    """Nobody reads the record: the nodes are asked about once in five minutes, and when the log is silent."""
+    """No one views the run, so the nodes are measured only once in five minutes, and when the log is silent."""
     watched = Watched(tmp_path, subscribed=True)
     watched.minutes(10, STEPS)
     assert 9 <= len(watched.requests) <= 11
@@ -147,7 +147,7 @@ def test_a_subscription_of_sick_runs_has_one_notice_of_each_ailment(tmp_path: Pa
 
 
 def test_a_lost_chain_of_checks_begins_again(tmp_path: Path) -> None:
-    """By the reconcile, if somebody wants it; a second chain ends the first."""
+    """The reconcile timer restarts the chain if checks are still wanted; a second chain ends the first."""
     watched = Watched(tmp_path, subscribed=True)
     watched.minutes(2, STEPS)
     watched.world.queues.messages["checks"].clear()
@@ -161,7 +161,8 @@ def test_a_lost_chain_of_checks_begins_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("on_hang", "ends"), [("tell", False), ("cancel", True), ("retry", True)])
 def test_a_route_says_what_to_do_with_a_hang(tmp_path: Path, on_hang: str, ends: bool) -> None:
-    """After it was found for five minutes. With `retry`, one further run is made, which is not restarted again."""
+    """The route's action follows five minutes after the hang was found. `retry` creates one more run, which is not
+    restarted again."""
     watched = Watched(tmp_path, on_hang)
     watched.minutes(4, STEPS)
     watched.minutes(4, cores=0.0)

@@ -1,4 +1,4 @@
-"""A route that trains nothing: its drops are versioned data that jobs name."""
+"""A route that trains nothing: its drops are versioned data for jobs."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def close(world: World, **contents: str) -> Drop:
 
 
 def test_a_drop_of_a_data_route_makes_generations_and_no_run(world: World) -> None:
-    """It closes like any drop, each content is a generation with its files, and nothing is trained, whatever is
-    repeated."""
+    """The drop closes like any drop, and each new content is a generation with its files. Nothing is trained, also
+    when messages are repeated."""
     assert close(world, one="1", two="2").generation == 1
     drop = close(world, two="22")
     assert (drop.state, drop.generation, drop.run) == (DropState.SEALED, 2, "")
@@ -74,14 +74,15 @@ def test_a_drop_of_a_data_route_makes_generations_and_no_run(world: World) -> No
 
 
 def test_a_run_names_the_generation_of_its_data(world: World) -> None:
-    """A run that is made for such data keeps which content it was."""
+    """A run on such data records the generation of its content."""
     drop = close(world, one="1")
     run = create_run(world.system, RunRequest(template="mnist", data="drops/data/points"))
     assert (run.asked.drop, run.asked.generation, run.asked.fingerprint) == ("data/points", 1, drop.fingerprint)
 
 
 def test_data_are_named_by_their_newest_drop_and_their_generation(world: World) -> None:
-    """data@latest is the drop that closed last; a generation is a name only as long as it is what lies there."""
+    """data@latest is the drop that closed last; a generation can be named only while the storage still holds its
+    content."""
     close(world, one="1")
     assert find(world.system, "data@latest") == find(world.system, "data/points@1") == FoundName("", "data/points")
     close(world, one="2")
@@ -91,7 +92,7 @@ def test_data_are_named_by_their_newest_drop_and_their_generation(world: World) 
 
 
 def test_a_data_drop_that_dies_half_closed_is_closed_by_the_next_look(world: World) -> None:
-    """Wherever the handler dies, the drop comes to one generation, and to no run."""
+    """Wherever the handler dies, the drop gets one generation and no run."""
     for dies_at in range(1, 12):
         other = World(world.system.trainers, world.system.routes.values())
         other.upload("data/points/one", b"1")
@@ -107,7 +108,7 @@ def test_a_data_drop_that_dies_half_closed_is_closed_by_the_next_look(world: Wor
 
 
 def test_a_data_drop_is_removed_like_others(world: World) -> None:
-    """Its files, generations and lists go."""
+    """Removal deletes the drop's files, generations and lists."""
     drop = close(world, one="1")
     remove_drop(world.system, world.removals, KEY, RemovalRequest())
     world.run_until_idle()
@@ -118,7 +119,7 @@ def test_a_data_drop_is_removed_like_others(world: World) -> None:
 
 
 def test_a_job_file_in_a_data_drop_is_refused(world: World) -> None:
-    """It would mean nothing; whoever asks before the upload is told, and so is whoever looks at the drop."""
+    """A job file would have no effect. Both the check before the upload and the drop itself say so."""
     with pytest.raises(Impossible, match=r"^Route 'data' does not train, so its drops can't have job files"):
         catalogue.check(world.system, "data", RouteCheck(job={"inputs": {"epochs": 1}}))
     with pytest.raises(NotFound, match=r"Routes: .*data \(trains nothing\)"):
@@ -138,7 +139,8 @@ def test_a_job_file_in_a_data_drop_is_refused(world: World) -> None:
 
 
 def test_a_data_route_is_no_training(world: World) -> None:
-    """It can't be submitted, keeps no cluster up, widens no limit, and isn't held against the clusters."""
+    """A data route can't be submitted, keeps no cluster up, widens no limit, and isn't checked against the
+    clusters."""
     with pytest.raises(Impossible, match="mnist"):
         create_run(world.system, RunRequest(template="data", data="drops/data/points"))
     world.upload("data/points/one", b"1")
@@ -153,7 +155,7 @@ def test_a_data_route_is_no_training(world: World) -> None:
     ("key", "value"), [("cluster", "cpu-cluster"), ("nodes", 2), ("project", "x"), ("job_file", "allowed")]
 )
 def test_a_data_route_has_nothing_of_a_training(tmp_path: Path, key: str, value: object) -> None:
-    """A key that only a training has is a mistake, and its message says which keys there are."""
+    """A key that only a training has is an error, whose message lists the allowed keys."""
     (file := tmp_path / "routes.yaml").write_text(yaml.safe_dump({"routes": {"data": {"trainer": "none", key: value}}}))
     with pytest.raises(BadSetting, match=f"does not train, so it can't have {key}; choose from .*quiet_seconds"):
         load(file, ROOT / "trainers")

@@ -1,4 +1,4 @@
-"""Drops of which no event ever came: the reconcile timer finds them by their folders, route by route."""
+"""Drops whose events never arrived: the reconcile timer finds them by their folders, route by route."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROUTES = [f"r{number}" for number in range(6)]
 
 
 class Listings:
-    """The blobs of a world, and which folders were listed since `routes` was last asked."""
+    """The blobs of a world, which record the folders listed since `routes` was last called."""
 
     def __init__(self, world: World) -> None:
         self._blobs = world.blobs
@@ -42,7 +42,7 @@ def world(tmp_path: Path) -> World:
 
 
 def test_a_drop_without_any_event_is_found_within_three_periods(world: World) -> None:
-    """In whichever route it is, and whichever process looks; of quiet routes a third is listed each time."""
+    """This holds for any route and any process; each period lists a third of the quiet routes."""
     listings: Any = Listings(world)
     system = replace(world.system, blobs=listings)
     for route in ROUTES:
@@ -66,7 +66,8 @@ def test_a_drop_without_any_event_is_found_within_three_periods(world: World) ->
 
 
 def test_a_walk_that_is_not_at_its_end_goes_on_each_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A route of many drops is walked as fast as ever, and another process goes on where this one was."""
+    """The walk of a route with many drops continues each period, and another process resumes where this one
+    stopped."""
     monkeypatch.setattr("shared.drops.find_unannounced.FOLDERS_A_LOOK", 2)
     for number in range(9):
         world.blobs.put("drops", f"r0/d{number}/1.bin")

@@ -1,4 +1,4 @@
-"""What an upload becomes: drops and their generations, job files, names that nothing can be made of."""
+"""What an upload becomes: drops and their generations, job files, and rejected names."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def drop_state(world: World, key: DropKey = A) -> tuple[DropState, str, str]:
 
 
 def test_overwriting_makes_a_new_generation(world: World) -> None:
-    """New content in a sealed drop is its next generation and a second run; the same bytes again are not."""
+    """New content in a sealed drop creates its next generation and a second run; the same bytes create nothing."""
     world.complete("1.bin")
     world.clock.advance(10)
     world.complete("1.bin")
@@ -50,7 +50,7 @@ def test_overwriting_makes_a_new_generation(world: World) -> None:
 
 
 def test_late_duplicates_of_a_sealed_drop_cost_one_read(world: World) -> None:
-    """Events that come again long after the sealing write nothing."""
+    """Events repeated long after the sealing write nothing."""
     events = [world.upload("mnist/a/1.bin"), world.upload("mnist/a/2.bin")]
     world.clock.advance(2)
     world.complete()
@@ -121,7 +121,7 @@ def test_an_unknown_route_is_told_which_routes_there_are(world: World) -> None:
     ],
 )
 def test_a_bad_job_file_is_explained_by_line(world: World, job_file: str, why: str) -> None:
-    """The drop is rejected with the line and the reason, and a mended file makes it run."""
+    """The drop is rejected with the line and the reason, and a corrected file creates its run."""
     world.complete("1.bin", job_file=job_file)
     state, code, told = drop_state(world)
     assert (state, code) == (DropState.REJECTED, "bad_job_file")
@@ -134,7 +134,7 @@ def test_a_bad_job_file_is_explained_by_line(world: World, job_file: str, why: s
 
 
 def test_a_job_file_overrides_the_template(world: World) -> None:
-    """Its keys win over route and template, inputs are merged, and its relative paths are inside the drop."""
+    """The job file's keys override route and template, inputs are merged, and relative paths are inside the drop."""
     job_file = (
         "inputs:\n  extra: {type: uri_folder, path: ./more/}\nresources: {instance_count: 3}\nexperiment_name: mine\n"
     )
@@ -149,7 +149,7 @@ def test_a_job_file_overrides_the_template(world: World) -> None:
 
 
 def test_a_template_may_have_neither_inputs_nor_outputs(tmp_path: Path) -> None:
-    """The job has only the keys that template and job file name: Azure ML refuses empty ones."""
+    """The job has only the keys that the template and the job file name, because Azure ML refuses empty ones."""
     bare = {"command": "true", "environment": "azureml:e:1"}
     world = World(trainers_folder(tmp_path), [replace(ROUTE, template=read_job(bare))])
     world.complete("1.bin")
@@ -160,7 +160,7 @@ def test_a_template_may_have_neither_inputs_nor_outputs(tmp_path: Path) -> None:
 
 
 def test_a_job_file_keeps_the_limits_that_it_does_not_name(world: World) -> None:
-    """Empty limits or other resources take neither the route's timeout nor its nodes away."""
+    """Empty limits or other resources in a job file keep the route's timeout and nodes."""
     world.complete("1.bin", job_file="limits: {}\nresources: {shm_size: 4g}\n")
     job = world.jobs.jobs[world.only_run().name].spec
 
@@ -186,7 +186,7 @@ def test_an_administrator_limits_job_files(tmp_path: Path, rule: JobFileRule, jo
 
 
 def test_two_job_files_are_one_too_many(world: World) -> None:
-    """Which of them counts would be a guess."""
+    """Choosing one of two job files would be a guess."""
     world.upload("mnist/a/job.json", b"{}")
     world.complete("1.bin", job_file="{}")
 
@@ -194,7 +194,7 @@ def test_two_job_files_are_one_too_many(world: World) -> None:
 
 
 def test_a_single_archive_is_a_file_input(world: World) -> None:
-    """An archive right in the route's folder runs at once, with a uri_file as its data."""
+    """An archive directly in the route's folder becomes a run at once, with a uri_file as its data."""
     world.upload("mnist/digits.zip")
     world.deliver_all()
     world.run_until_idle()
@@ -204,7 +204,7 @@ def test_a_single_archive_is_a_file_input(world: World) -> None:
 
 
 class Interrupted:
-    """Blobs whose listing is followed by something else, before its reader goes on."""
+    """Blobs that let something happen between a listing and its use."""
 
     def __init__(self, blobs: FakeBlobs, then: Callable[[], None]) -> None:
         self.blobs, self.then = blobs, then
@@ -218,7 +218,7 @@ class Interrupted:
 
 
 def test_an_archive_beside_its_job_file_is_a_file_input(world: World) -> None:
-    """What `drop digits.zip -p epochs=9 --nodes 1` uploads trains on the archive, with these parameters and nodes."""
+    """The upload of `drop digits.zip -p epochs=9 --nodes 1` trains on the archive, with these parameters and nodes."""
     job = {
         "inputs": {"data": {"type": "uri_file", "path": "digits.zip"}, "epochs": 9},
         "resources": {"instance_count": 1},
@@ -231,7 +231,7 @@ def test_an_archive_beside_its_job_file_is_a_file_input(world: World) -> None:
 
 
 def test_an_upload_during_the_look_that_closes_is_not_lost(world: World) -> None:
-    """A file that comes between the listing and the sealing, and its event too, is trained in the next generation."""
+    """A file and event that arrive between the listing and the sealing are trained in the next generation."""
 
     def meanwhile() -> None:
         if "mnist/a/2.bin" not in world.blobs.containers["drops"]:
@@ -250,7 +250,8 @@ def test_an_upload_during_the_look_that_closes_is_not_lost(world: World) -> None
 
 
 def test_a_late_marker_is_no_new_content(world: World) -> None:
-    """A drop that closed by quiet, and then gets its marker, is not trained again; nor does that marker close more."""
+    """A drop that closed after a quiet period is not trained again when its marker arrives, and that marker does
+    not close later content."""
     world.upload("mnist/a/1.bin")
     world.settle()
     world.complete()
@@ -281,7 +282,7 @@ def test_events_for_blobs_that_are_gone(world: World) -> None:
     ["x" * 1024, "mnist/" + "n" * 300 + "/1", "mnist//1", "mnist/a\x01/1", "stray.txt", "mnist/12:30/1", "mnist/a@b/1"],
 )
 def test_unusable_names_are_rejected_with_the_reason(world: World, name: str) -> None:
-    """A blob whose name makes no drop leaves a rejected drop behind that says how to do it."""
+    """A blob whose name fits no drop creates a rejected drop that explains the right form."""
     collect.note_upload(world.system, name, world.clock())
 
     (drop,) = world.drops.listed()
@@ -291,8 +292,8 @@ def test_unusable_names_are_rejected_with_the_reason(world: World, name: str) ->
 
 @pytest.mark.parametrize("late", [False, True], ids=["it collects", "it was sealed"])
 def test_a_drop_that_the_timer_found_first_says_how_its_event_came(world: World, late: bool) -> None:
-    """The first event of a drop that the timer opened leaves its form there, whenever it comes; later ones change
-    nothing, and there is one run."""
+    """The first event of a drop that the timer opened records its event form, whenever it arrives. Later events
+    change nothing, and there is one run."""
     world.upload("mnist/a/1.bin")
     world.upload("mnist/a/_SUCCESS", b"")
     at = world.clock()
@@ -311,7 +312,7 @@ def test_a_drop_that_the_timer_found_first_says_how_its_event_came(world: World,
 
 
 def test_a_look_that_an_event_overtakes_is_made_again(world: World) -> None:
-    """A drop that the timer found closes although its event was written down while the only look went on."""
+    """A drop that the timer found closes even if an event was recorded during its only check."""
 
     def meanwhile() -> None:
         collect.note_upload(world.system, "mnist/a/1.bin", world.clock(), "base64")

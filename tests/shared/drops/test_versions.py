@@ -1,4 +1,4 @@
-"""Drops are versions of data: each generation keeps its list, and any two can be compared."""
+"""Drops are versions of data: each generation keeps its file list, and any two can be compared."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def world(tmp_path: Path) -> World:
 
 
 def close(world: World, **contents: str) -> str:
-    """Upload these files and the marker to mnist/a, let it close, and return its run."""
+    """Upload these files and the marker to mnist/a, let the drop close, and return its run."""
     for name, text in contents.items():
         world.upload(f"mnist/a/{name}", text.encode())
     world.clock.advance(10)
@@ -43,7 +43,7 @@ def close(world: World, **contents: str) -> str:
 
 
 def test_each_generation_keeps_its_files(world: World) -> None:
-    """Every closing with new content is a generation with its list of files, and its run names it."""
+    """Each closing with new content creates a generation with its file list, and its run names the generation."""
     first, second = close(world, one="1", two="2"), close(world, two="22", three="3")
 
     assert [(g.number, g.run, g.blobs) for g in versions.generations(world.system.drops, world.system.routes, KEY)] == [
@@ -62,7 +62,7 @@ def test_each_generation_keeps_its_files(world: World) -> None:
 
 
 def test_what_lies_there_now_can_be_compared(world: World) -> None:
-    """`@now` is the drop as the storage lists it, whatever closed before."""
+    """`@now` is the drop as the storage lists it now, whatever was closed before."""
     close(world, one="1", two="2")
     world.blobs.delete("drops", "mnist/a/one")
     found = versions.diff(world.system, "mnist/a", "mnist/a@now")
@@ -70,7 +70,7 @@ def test_what_lies_there_now_can_be_compared(world: World) -> None:
 
 
 def test_content_that_comes_back_has_the_run_that_it_had(world: World) -> None:
-    """The same content a second time is a generation of its own, with the first one's run and list."""
+    """Content that returns is a new generation with the first one's run and list."""
     first = close(world, one="1")
     close(world, one="2")
     assert close(world, one="1") == first
@@ -80,14 +80,14 @@ def test_content_that_comes_back_has_the_run_that_it_had(world: World) -> None:
 
 
 def test_a_generation_of_an_older_version_is_shown(world: World) -> None:
-    """A drop that was closed before generations were kept shows its last one, from its own record."""
+    """A drop that was closed before generations were kept shows its last generation, from its own record."""
     run = close(world, one="1")
     world.drops.kept.clear()
     assert [(g.number, g.run) for g in versions.generations(world.system.drops, world.system.routes, KEY)] == [(1, run)]
 
 
 def test_what_is_not_there_says_what_is(world: World) -> None:
-    """An unknown drop, generation or form of a name is refused with the choices."""
+    """An unknown drop, an unknown generation and an unknown form of name are refused with the choices."""
     close(world, one="1")
     with pytest.raises(NotFound, match="it has: 1"):
         versions.files(world.system, "mnist/a@7")
@@ -99,7 +99,7 @@ def test_what_is_not_there_says_what_is(world: World) -> None:
 
 
 def test_a_run_shows_its_own_files_when_its_drop_was_removed(world: World) -> None:
-    """A drop that was removed begins again with generation 1: a run from before names the files that it had."""
+    """A drop that was removed starts again at generation 1; an earlier run still lists the files that it used."""
     run = close(world, one="1", two="2")
     world.job_goes(run, "Completed")
     world.deliver_all()
@@ -115,16 +115,16 @@ def test_a_run_shows_its_own_files_when_its_drop_was_removed(world: World) -> No
 
 
 def test_a_name_may_hold_an_at_sign() -> None:
-    """Only a number, `now` or `latest` behind the last @ is a version; all else is the name, of a rejected drop too."""
+    """Only a number, `now` or `latest` after the last @ is a version; anything else belongs to the name, also of a
+    rejected drop."""
     assert read_ref("r/a@b").key == DropKey("r", "a@b")
     assert (read_ref("r/a@b@12").key.name, read_ref("r/a@b@12").number) == ("a@b", 12)
     assert read_ref("drops/r/a@now/").now
 
 
 def test_the_same_content_is_trained_again_when_asked(world: World) -> None:
-    """`again` makes one further run for one key, of its route's name, with the drop's job and generation; not while
-    it is open, nor under a key that made another run.
-    """
+    """`again` creates one more run per key, named after the route, with the drop's job and generation. An open drop
+    and a key that created another run are refused."""
     run = close(world, one="1")
     made = retrain.train_again(world.system, KEY, "k")
     assert retrain.train_again(world.system, KEY, "k").name == made.name != run
@@ -152,7 +152,7 @@ def test_the_same_content_is_trained_again_when_asked(world: World) -> None:
 def test_a_difference_makes_one_list_of_the_other(
     before: dict[str, tuple[int, str]], after: dict[str, tuple[int, str]]
 ) -> None:
-    """Whatever is taken away, put over and added makes the first list the second, and nothing is named twice."""
+    """Applying the removed, changed and added files to the first list gives the second, and no file is named twice."""
     old, new = ([DataFile(path, *rest) for path, rest in each.items()] for each in (before, after))
     found = compare(old, new)
     made = {file.path: file for file in old if file not in found.gone} | {

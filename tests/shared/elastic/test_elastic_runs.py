@@ -1,4 +1,4 @@
-"""Elastic runs on fakes: members come, go and are replaced, and the run ends when the training does."""
+"""Elastic runs on fakes: members join, leave and are replaced, and the run ends when the training does."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def world(tmp_path: Path) -> World:
 
 
 def start(world: World) -> str:
-    """Drop something, and let the run's members be submitted."""
+    """Drop a file, and let the run's members be submitted."""
     world.upload("mnist/a/1.bin")
     world.upload("mnist/a/_SUCCESS", b"")
     world.deliver_all()
@@ -66,7 +66,8 @@ def states(run: Run) -> list[str]:
 
 
 def test_an_elastic_route_submits_single_node_jobs_that_meet_under_the_runs_name(world: World) -> None:
-    """One job per node, each on one node, told where, whom and how many to meet; all write to the run's one output."""
+    """Each node gets one single-node job, with the address, the name and the size of the team; all jobs write to
+    the run's one output."""
     world.system = replace(world.system, rendezvous="https://account.table.core.windows.net")
     run = start(world)
     assert list(world.jobs.jobs) == [f"{run}-m0-1", f"{run}-m1-1", f"{run}-m2-1"]
@@ -85,7 +86,7 @@ def test_an_elastic_route_submits_single_node_jobs_that_meet_under_the_runs_name
 
 
 def test_a_failed_member_is_replaced_and_the_run_goes_on(world: World) -> None:
-    """A member that fails or is taken away gets another job, whose name tells so; the run stays as it is."""
+    """A failed or evicted member gets another job, whose name shows the attempt; the run's state stays."""
     run = start(world)
     for member in range(3):
         go(world, f"{run}-m{member}-1", "Running")
@@ -101,7 +102,7 @@ def test_a_failed_member_is_replaced_and_the_run_goes_on(world: World) -> None:
 
 
 def test_a_member_that_azure_ml_requeues_is_not_replaced(world: World) -> None:
-    """A preempted job that Azure ML puts back into its queue keeps its name and costs no resubmission."""
+    """A preempted job that Azure ML requeues keeps its name and costs no resubmission."""
     run = start(world)
     go(world, f"{run}-m0-1", "Running")
     go(world, f"{run}-m1-1", "Running")
@@ -116,7 +117,7 @@ def test_a_member_that_azure_ml_requeues_is_not_replaced(world: World) -> None:
 
 
 def test_evictions_use_no_resubmission(world: World) -> None:
-    """A member whose job fails as preempted is replaced as often as Azure takes its node; other failures count."""
+    """A member whose job fails as preempted is replaced without limit; other failures use a resubmission."""
     run = start(world)
     for attempt in range(1, 6):  # more often than the route's 2 resubmissions
         go(world, f"{run}-m0-{attempt}", "Running")
@@ -131,7 +132,8 @@ def test_evictions_use_no_resubmission(world: World) -> None:
 
 
 def test_the_run_is_completed_when_the_training_says_so(world: World) -> None:
-    """One member's exit code 0 ends the training: who waits is canceled, who runs may end by itself."""
+    """One member's exit code 0 ends the training: waiting members are canceled, running members may end by
+    themselves."""
     run = start(world)
     go(world, f"{run}-m0-1", "Running")
     go(world, f"{run}-m1-1", "Running")
@@ -150,7 +152,7 @@ def test_the_run_is_completed_when_the_training_says_so(world: World) -> None:
 
 
 def test_a_member_that_does_not_end_after_the_training_is_ended(world: World) -> None:
-    """Two minutes after the training told its end, whoever still runs is canceled."""
+    """Members that still run two minutes after the training reported its end are canceled."""
     run = start(world)
     go(world, f"{run}-m0-1", "Running")
     go(world, f"{run}-m1-1", "Completed")
@@ -163,7 +165,7 @@ def test_a_member_that_does_not_end_after_the_training_is_ended(world: World) ->
 
 
 def test_a_run_fails_when_its_resubmissions_are_used_up(world: World) -> None:
-    """With too few members left and nothing to replace them, the run fails; its reason has the numbers and the log."""
+    """With too few members left and no resubmissions, the run fails; its reason has the numbers and the log."""
     run = start(world)
     for job in ("m0-1", "m1-1", "m0-2", "m1-2", "m2-1"):
         go(world, f"{run}-{job}", "Running")
@@ -178,7 +180,7 @@ def test_a_run_fails_when_its_resubmissions_are_used_up(world: World) -> None:
 
 
 def test_bad_data_fails_the_run_at_once(world: World) -> None:
-    """Exit code 2 says that no node can use the data: nothing is resubmitted, the others are canceled."""
+    """Exit code 2 means that no node can use the data: nothing is resubmitted, and the other members are canceled."""
     run = start(world)
     go(world, f"{run}-m0-1", "Running")
     go(
@@ -196,7 +198,8 @@ def test_bad_data_fails_the_run_at_once(world: World) -> None:
 
 
 def test_the_deadline_ends_a_run(world: World) -> None:
-    """After the deadline nothing is resubmitted and what is left is ended, also what never left the queue."""
+    """After the deadline nothing is resubmitted, and the remaining jobs are canceled, also those still in the
+    queue."""
     run = start(world)
     go(world, f"{run}-m0-1", "Running")
     world.clock.advance(ROUTE_1_TO_3.timeout_seconds + 1)
@@ -210,7 +213,7 @@ def test_the_deadline_ends_a_run(world: World) -> None:
 
 
 def test_cancel_ends_all_members(world: World) -> None:
-    """A canceled run is canceled once its members are; none is resubmitted."""
+    """A canceled run reaches the state canceled once its members have; none is resubmitted."""
     run = start(world)
     go(world, f"{run}-m0-1", "Running")
     cancel_run(world.system, run)
@@ -221,7 +224,7 @@ def test_cancel_ends_all_members(world: World) -> None:
 
 
 def test_a_retry_is_another_run_with_members_of_its_own(world: World) -> None:
-    """A retry meets under its own name, writes to its own outputs, and has all its resubmissions."""
+    """A retry meets under its own name, writes to its own outputs, and starts with all its resubmissions."""
     run = start(world)
     cancel_run(world.system, run)
     world.run_until_idle()
@@ -235,8 +238,8 @@ def test_a_retry_is_another_run_with_members_of_its_own(world: World) -> None:
 
 
 def test_a_member_can_be_evicted(world: World) -> None:
-    """To evict a member ends its job, and a new one takes its place; only running ones of elastic runs can be.
-    Who asked for it is in the run's audit."""
+    """Evicting a member ends its job, and a new job replaces it. Only running members of elastic runs can be
+    evicted. The run's audit records who asked."""
     run = start(world)
     with pytest.raises(Conflict, match="not running"):
         evict(world.system, run, 0)
@@ -251,8 +254,8 @@ def test_a_member_can_be_evicted(world: World) -> None:
 
 
 def test_what_members_lose_is_kept_and_what_they_cost_is_told(world: World) -> None:
-    """Each lost job is kept with its reason; a member that completes keeps none of it. The cost is told by member, as
-    long as their jobs ran. The end itself is no loss."""
+    """Each lost job is kept with its reason, but a completed member shows no reason. The cost is listed by member,
+    for the time its jobs ran. The normal end of a job is no loss."""
     run = start(world)
     go(world, f"{run}-m0-1", "Running")
     world.clock.advance(60)
@@ -277,7 +280,8 @@ def test_what_members_lose_is_kept_and_what_they_cost_is_told(world: World) -> N
 
 
 def test_each_job_of_a_member_has_its_log(world: World) -> None:
-    """The first jobs' logs have the members' numbers; those of their replacements come after them, and stay there."""
+    """The logs of the first jobs have the members' numbers; the logs of replacements come after them, and keep
+    their numbers."""
     run = start(world)
     for job in ("m0-1", "m1-1", "m2-1"):
         go(world, f"{run}-{job}", "Running")
@@ -294,9 +298,8 @@ def test_each_job_of_a_member_has_its_log(world: World) -> None:
 
 
 def test_what_a_late_member_writes_is_left_out(tmp_path: Path) -> None:
-    """A member of an elastic run that began after the run's end writes into the shared output: the archive has what
-    lay there before, and names what it left out.
-    """
+    """A member that started after the run's end writes into the shared output. The archive has the earlier files
+    only, and names the files that it left out."""
     route = replace(ROUTE, name="elastic", template=read_job(ELASTIC), nodes=2, min_nodes=1)
     world = World(trainers_folder(tmp_path), [route])
     data = "azureml://datastores/workspaceblobstore/paths/p"
@@ -314,7 +317,8 @@ def test_what_a_late_member_writes_is_left_out(tmp_path: Path) -> None:
 
 
 def test_a_member_that_azure_ml_refuses_fails_the_run_and_ends_the_others(world: World) -> None:
-    """When a replacement can never run (its cluster is gone), the run fails in Azure ML's words and nothing runs on."""
+    """When a replacement can never run (its cluster is gone), the run fails with Azure ML's message, and no job
+    keeps running."""
     run = start(world)
     go(world, f"{run}-m0-1", "Running")
     world.jobs.clusters.clear()
@@ -326,7 +330,7 @@ def test_a_member_that_azure_ml_refuses_fails_the_run_and_ends_the_others(world:
 
 
 def tell(world: World, crashes: Counting) -> None:
-    """A run whose first member is lost once, with this schedule of crashes."""
+    """Return a run whose first member is lost once, with this schedule of crashes."""
 
     def work() -> None:
         world.deliver_all()
@@ -347,7 +351,7 @@ def tell(world: World, crashes: Counting) -> None:
 
 @pytest.mark.parametrize("word", ["before", "half", "after"])
 def test_a_crash_anywhere_loses_and_doubles_no_member(tmp_path: Path, word: str) -> None:
-    """Wherever a handler dies, the run completes, no member has two jobs at once, and every job of it has ended."""
+    """Wherever a handler dies, the run completes, no member has two jobs at once, and all its jobs end."""
     world, counting = World(trainers_folder(tmp_path), [ROUTE_1_TO_3]), Counting(0, "")
     tell(world, counting)
     for at in range(1, counting.taken + 1):
@@ -363,7 +367,7 @@ def test_a_crash_anywhere_loses_and_doubles_no_member(tmp_path: Path, word: str)
 
 
 def test_an_answer_waits_for_the_logs_of_an_elastic_run(world: World) -> None:
-    """A follow of a job that is not there yet is empty and not complete."""
+    """Following a job that does not exist yet returns an empty, incomplete chunk."""
     run = start(world)
     chunk = logs.read(world.system, run, 0, 0)
     assert (chunk.data, chunk.complete) == (b"", False)
@@ -376,8 +380,8 @@ ENDS = {RunState.CANCELED: ("Canceled",), RunState.FAILED: ("Failed", BAD_DATA),
 
 @pytest.mark.parametrize("state", ENDS)
 def test_the_rendezvous_of_a_run_that_did_not_complete_is_closed(world: World, state: RunState) -> None:
-    """Once all members have ended, a node that still starts is told that the run is over. The nodes of a completed run
-    close their rendezvous themselves."""
+    """Once all members have ended, a node that still starts is told that the run is over. The nodes of a completed
+    run close their rendezvous themselves."""
     name = start(world)
     jobs = workload(world.only_run()).live_jobs(world.only_run())
     if state is RunState.CANCELED:

@@ -1,4 +1,4 @@
-"""A range of nodes: who may ask for one, and what becomes of it."""
+"""Which jobs may request a range of nodes, and how the range is stored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.shared.elastic.test_elastic_runs import ROUTE_1_TO_3
 
 
 def test_a_range_of_nodes_needs_an_elastic_job(tmp_path: Path) -> None:
-    """A range for a job that meets nobody by itself is refused; a plain number for an elastic one is a range of one."""
+    """A range is refused for a job without a rendezvous; for an elastic job, a plain number is a range of one."""
     world = World(trainers_folder(tmp_path), [ROUTE, replace(ROUTE_1_TO_3, name="elastic")])
     world.upload("mnist/x/1.bin")
     asked = RunRequest(template="mnist", data="drops/mnist/x", nodes=NodeRange(1, 2))

@@ -1,4 +1,4 @@
-"""Losses of nodes that happened while no worker of the app ran: the run learns of each of them afterwards."""
+"""Node losses that happened while no worker of the app ran: the run records each of them afterwards."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def world(tmp_path: Path, request: pytest.FixtureRequest) -> World:
 
 
 def one_job(world: World) -> str:
-    """Start a run and return the name of its first job, which runs."""
+    """Start a run and return the name of its first, running job."""
     run = start(world)
     job = next(iter(world.jobs.jobs))
     go(world, job, "Running")
@@ -33,7 +33,7 @@ def one_job(world: World) -> str:
 
 
 def losses(world: World) -> list[str]:
-    """The losses that `show` prints: those of members, or the steps back to the queue in the run's history."""
+    """Return the losses that `show` prints: those of members, or the returns to the queue in the run's history."""
     answer = queries.run(world.system, world.only_run().name)
     if answer.get("elastic"):
         return [loss["why"] for loss in answer["elastic"]["losses"]]
@@ -55,7 +55,8 @@ def back(world: World) -> None:
 
 
 def test_a_job_that_has_new_nodes_by_now_had_lost_them(world: World) -> None:
-    """Azure ML restarted the job while the worker was dead: its status is `Running` as before, and the event tells."""
+    """Azure ML restarted the job while the worker was dead: the status is `Running` as before, but the event shows
+    the loss."""
     job = one_job(world)
     away(world, job, "Queued", "Running")
     back(world)
@@ -82,7 +83,7 @@ def test_a_loss_counts_once(world: World) -> None:
 
 
 def test_an_event_of_the_first_start_that_arrives_late_is_no_loss(world: World) -> None:
-    """The job was queued before it ran, and the event of that arrives after it."""
+    """The job was queued before it first ran, and the event about that arrives after the start."""
     run = start(world)
     job = next(iter(world.jobs.jobs))
     world.job_goes(job, "Queued")
@@ -95,7 +96,7 @@ def test_an_event_of_the_first_start_that_arrives_late_is_no_loss(world: World) 
 
 
 def test_an_event_without_a_time_proves_nothing(world: World) -> None:
-    """An event without a time may be older than the run's last state; the job is asked for its state, as always."""
+    """An event without a time may be older than the run's last state, so the job's state is read as always."""
     job = one_job(world)
     away(world, job, "Queued", "Running")
     for event in world.in_flight:
@@ -107,8 +108,8 @@ def test_an_event_without_a_time_proves_nothing(world: World) -> None:
 
 @pytest.mark.parametrize("listed", [False, True])
 def test_an_eviction_is_kept_if_the_training_ends_meanwhile(tmp_path: Path, listed: bool) -> None:
-    """Azure took a member's node and the other member completed, both while the worker was dead. The run is completed,
-    and the loss is in its list, whether the app learns of both by events or from Azure ML's list of jobs."""
+    """Azure evicted one member and the other completed, both while the worker was dead. The run is completed and
+    lists the loss, whether the app learns of both from events or from Azure ML's list of jobs."""
     world = World(trainers_folder(tmp_path), [TWO_MEMBERS])
     run = start(world)
     for index in (0, 1):

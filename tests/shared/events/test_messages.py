@@ -1,4 +1,4 @@
-"""What arrives is read strictly, and what can't be read says why."""
+"""Messages are parsed strictly, and a message that can't be parsed says why."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CLOUD_EVENT = {
     )
 )
 def test_json_is_read_as_text_and_in_base64(message: dict[str, int]) -> None:
-    """A message is understood in both encodings that Event Grid has used, alone or in an array of one."""
+    """A message is accepted in both encodings that Event Grid has used, alone or in an array of one."""
     text = json.dumps(message).encode()
 
     assert incoming.decode(text) == message
@@ -47,13 +47,13 @@ def test_json_is_read_as_text_and_in_base64(message: dict[str, int]) -> None:
 
 @given(st.binary())
 def test_anything_else_is_refused(body: bytes) -> None:
-    """No bytes make decode raise anything but BadMessage."""
+    """No bytes make decode raise anything except BadMessage."""
     with contextlib.suppress(BadMessage):
         assert isinstance(incoming.decode(body), dict)
 
 
 def test_what_was_renamed_is_there_under_its_new_name() -> None:
-    """A file or folder that was moved into the container counts as written; a CloudEvent may leave its time out."""
+    """A file or folder that was moved into the container counts as written; a CloudEvent may omit its time."""
     renamed = {**EVENT, "eventType": "Microsoft.Storage.BlobRenamed", "data": {"api": "RenameFile"}}
     assert (incoming.blob_written(renamed) or incoming.BlobWritten("", "", None)).name == "mnist/a/ü 1#.bin"
     folder = {**CLOUD_EVENT, "type": "Microsoft.Storage.DirectoryRenamed", "data": {"api": "RenameDirectory"}}
@@ -64,7 +64,7 @@ def test_what_was_renamed_is_there_under_its_new_name() -> None:
 
 @pytest.mark.parametrize("event", [EVENT, CLOUD_EVENT])
 def test_both_event_schemas_tell_the_same(event: dict[str, Any]) -> None:
-    """Container, name and time are read from either schema, with or without the subject's first slash."""
+    """Container, name and time are parsed from either schema, with or without the subject's leading slash."""
     at = datetime(2026, 1, 1, 12, 0, 0, 123456, tzinfo=UTC)
 
     assert incoming.blob_written(event) == incoming.BlobWritten("drops", "mnist/a/ü 1#.bin", at)
@@ -89,7 +89,7 @@ def test_other_events_are_no_uploads(event: dict[str, Any]) -> None:
     ],
 )
 def test_broken_events_say_what_is_missing(event: dict[str, Any], why: str) -> None:
-    """An event that lacks what we need raises BadMessage naming it."""
+    """An event without a required field raises BadMessage that names the field."""
     with pytest.raises(BadMessage, match=why):
         incoming.blob_written(event)
 

@@ -1,4 +1,4 @@
-"""Messages that were set aside: those whose subject is settled clear themselves, the others stay and are counted."""
+"""Poison messages: a message whose subject is settled is removed; other messages stay and are counted."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ def world(tmp_path: Path) -> World:
 
 
 def aside(world: World) -> dict[str, list[Any]]:
-    """What is left in the poison queues."""
+    """Return the messages left in the poison queues."""
     left = {queue: [message.text for message in world.queues.visible(f"{queue}-poison")] for queue in QUEUES}
     return {queue: its for queue, its in left.items() if its}
 
 
 def put_aside(world: World, queue: str, body: dict[str, Any]) -> None:
-    """As the host does after five tries."""
+    """Move a message to its poison queue, as the host does after five tries."""
     world.queues.put(f"{queue}-poison", json.dumps(body))
 
 
 def counted(world: World) -> int:
-    """How many poison messages the status shows, once it reads the queues again."""
+    """Return how many poison messages the status shows after it has read the queues again."""
     world.clock.advance(status.SECONDS_SHOWN.total_seconds())
     return sum(queue["poison"] for queue in status.get_status(world.system)["queues"].values())
 
 
 def test_a_settled_message_clears_itself(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of copies of all messages of a drop's way, which are set aside, some matter while its run goes on; then none."""
+    """Poison copies of all messages of a drop's way: some count while its run is live; afterwards all are removed."""
     copies: list[tuple[str, str]] = []
     put = world.queues._put
 
@@ -68,7 +68,7 @@ def test_a_settled_message_clears_itself(world: World, monkeypatch: pytest.Monke
 
 
 def test_a_time_without_a_zone_holds_up_no_other_message(world: World) -> None:
-    """A message whose time can't be compared stays and is counted; the settled ones beside it go."""
+    """A message whose time can't be compared stays and is counted; the settled messages beside it are removed."""
     put_aside(
         world,
         "background",
@@ -81,7 +81,8 @@ def test_a_time_without_a_zone_holds_up_no_other_message(world: World) -> None:
 
 
 def test_what_matters_stays_and_is_counted(world: World) -> None:
-    """A message that can't be read, of a run whose archive is missing, or of an upload that nobody saw."""
+    """These stay: a message that can't be parsed, of a run whose archive is missing, or of an upload that was not
+    handled."""
     world.complete("1.bin")
     event = world.upload("mnist/new/1.bin")
     world.in_flight.clear()
@@ -90,15 +91,15 @@ def test_what_matters_stays_and_is_counted(world: World) -> None:
     put_aside(world, "checks", {"what": "is this"})
     assert counted(world) == 3
     for _ in range(2):
-        world.reconcile()  # and finds the drop of the upload
+        world.reconcile()  # the timer finds the drop of the upload
     assert set(aside(world)) == {"background", "checks"}
     assert counted(world) == 2
 
 
 def test_what_nobody_else_sends_again_is_tried_for_a_day(world: World) -> None:
-    """An announcement, a notice, a delivery and a challenge go back to their queues while they are news; then they
-    clear themselves, but for a delivery or challenge that is still to be made, and everything ends where it was done.
-    """
+    """An announcement, a notice, a delivery and a challenge return to their queues for a day; each ends where it
+    was already done. Afterwards the messages are removed, except a delivery or a challenge that is still to be
+    made."""
     world.complete("1.bin")
     run = world.only_run().name
     world.job_goes(run, "Completed")

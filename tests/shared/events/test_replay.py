@@ -1,4 +1,4 @@
-"""What was set aside goes back to its queue: poison messages and dead letters, once at least, and nothing is lost."""
+"""Poison messages and dead letters return to their queue at least once, and none is lost."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def letters(world: World) -> list[str]:
 
 
 def test_a_queue_gets_back_what_is_its_own(world: World) -> None:
-    """Poison messages as they were, and dead letters; what belongs to others stays where it is, and is not told."""
+    """A queue gets its poison messages unchanged, and its dead letters; those of other queues stay and are not
+    reported."""
     world.queues.put("drop-events-poison", '{"mine": 1}')
     world.queues.put("job-events-poison", '{"other": 1}')
     dead(world, "DROP-EVENTS/2026/1/1/1/x.json", [EVENT])
@@ -54,7 +55,8 @@ def test_a_queue_gets_back_what_is_its_own(world: World) -> None:
 @pytest.mark.parametrize("below", ["DROP-EVENTS/2026/1/1/1", "a-topic/DROP-EVENTS/2026/1/1/1"])
 @pytest.mark.parametrize("lower", [False, True])
 def test_dead_letters_become_the_events_that_they_were(world: World, below: str, lower: bool) -> None:
-    """Each event of a dead letter, of either schema, comes back without what Event Grid added; its file goes."""
+    """Each event of a dead letter, in either schema, returns without Event Grid's additions; the letter's file is
+    deleted."""
     added = {key.lower() if lower else key: value for key, value in OBITUARY.items()}
     dead(world, f"{below}/x.json", [EVENT | added, EVENT | added | {"id": "2"}])
     assert give_back(world.system.blobs, world.system.queues, "drop-events").dead_letters == 2
@@ -63,7 +65,7 @@ def test_dead_letters_become_the_events_that_they_were(world: World, below: str,
 
 
 def test_a_dry_run_moves_nothing(world: World) -> None:
-    """It counts both kinds, all of them, and leaves all where it is."""
+    """A dry run counts all messages of both kinds, and moves none."""
     world.queues.put("drop-events-poison", '{"mine": 1}')
     dead(world, "topic/DROP-EVENTS/2026/1/1/1/x.json", EVENT)
     assert give_back(world.system.blobs, world.system.queues, "drop-events", dry_run=True) == ReplayedMessages(
@@ -73,7 +75,7 @@ def test_a_dry_run_moves_nothing(world: World) -> None:
 
 
 def test_what_belongs_nowhere_stays_and_is_named(world: World) -> None:
-    """A dead letter of another subscription, and one that is no JSON, are left and told."""
+    """A dead letter of another subscription, and one that is not JSON, stay and are reported."""
     dead(world, "SOMEBODY-ELSES/2026/1/1/1/x.json", "[]")
     dead(world, "DROP-EVENTS/2026/1/1/1/y.json", "no json")
     dead(world, "DROP-EVENTS/2026/1/1/1/z.json", "[1]")
@@ -85,7 +87,8 @@ def test_what_belongs_nowhere_stays_and_is_named(world: World) -> None:
 def test_one_call_gives_back_so_many_files_and_an_interruption_loses_none(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The rest waits for the next call; who dies between an event and its file's removal repeats that file."""
+    """Files beyond the limit wait for the next call; a crash between an event and the deletion of its file repeats
+    that file."""
     monkeypatch.setattr(replay, "MOST", 2)
     for number in range(3):
         dead(world, f"DROP-EVENTS/{number}.json", EVENT | {"id": str(number)})

@@ -1,4 +1,4 @@
-"""A workspace whose nodes cost money, with a grant, and the program that holds the grant's token."""
+"""A workspace whose nodes cost money, with a grant, and a program that holds the grant's token."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ ALL = tuple(May)
 
 
 def world_with_grants(folder: Path) -> World:
-    """The cluster costs $3.60 an hour a node; a run of route mnist has two nodes and a time limit of an hour."""
+    """Return a world whose cluster costs $3.60 per node hour; a run of route mnist has two nodes and a time limit
+    of an hour."""
     made = paying_world(folder)
     made.system = replace(made.system, money=replace(made.system.money, budgets={}))
     return made
@@ -64,7 +65,7 @@ def books(world: World) -> None:
 def ask(
     method: str, path: str, token: str, body: Any = None, params: dict[str, str] | None = None, key: str = ""
 ) -> tuple[int, Any]:
-    """Send a request of the program through the app's function for guests. Returns status and answer."""
+    """Send the program's request through the app's function for guests. Return status and answer."""
     from tests.functions import indexed
 
     function = next(each for each in indexed.functions() if each.get_function_name() == "granted")

@@ -1,4 +1,4 @@
-"""A session of a hostile program: it holds a grant's token, and tries to spend more and to see more than it may.
+"""A session of a hostile program that holds a grant's token, and tries to spend more and see more than allowed.
 
 The system, the function for guests and the books are real; the ports are fakes, and clusters run minute by minute. The
 oracle uses neither the books nor the grant's record: it adds up the price of each minute of each node of the grant's
@@ -43,8 +43,8 @@ from tests.shared.grants.granting import ask
 from tests.shared.money.money_month import Clusters, Samples
 from tests.shared.money.money_pool import MINUTE, Pool, Work
 
-BEGIN = datetime(2026, 1, 18, 21, tzinfo=UTC)  # midnight lies within the session
-LONGEST = timedelta(days=2)  # a session comes to rest before
+BEGIN = datetime(2026, 1, 18, 21, tzinfo=UTC)  # the session includes midnight
+LONGEST = timedelta(days=2)  # every session is idle before that
 PERIOD = 5  # minutes between two runs of the timers
 PRICE = 6.0
 SHARED = "drops/theirs/shared"
@@ -64,16 +64,16 @@ NASTY = (
 
 @dataclass
 class Figures:
-    """What a session found: cents above the grant, answers with others' words, and what the program tried."""
+    """A session's results: cents above the grant, answers with others' secret words, and the program's attempts."""
 
     over_cents: int = 0
     leaks: int = 0
     tried: Counter[str] = field(default_factory=Counter)
-    words: list[str] = field(default_factory=list)  # what is wrong, for people
+    words: list[str] = field(default_factory=list)  # the errors, for people
 
 
 class SeededSecrets:
-    """Ids and secrets that are the same for the same seed, so that a session can be played again."""
+    """Ids and secrets that are the same for the same seed, so that a session can be replayed."""
 
     def __init__(self, dice: Random) -> None:
         self._dice = dice
@@ -86,7 +86,7 @@ class SeededSecrets:
 
 
 class Session:
-    """One session. `play` it, then read `figures`."""
+    """One session. Call `play`, then read `figures`."""
 
     def __init__(self, seed: int, trainers: Path) -> None:
         self.seed, self.dice, self.figures = seed, Random(seed), Figures()
@@ -109,7 +109,7 @@ class Session:
         self._keys = [f"key-{number}" for number in range(6)]
         self.secret_words = self._things_of_others()
         self.made = self._grant()
-        self.most = self.made.grant.terms.budget  # that the creator ever allowed
+        self.most = self.made.grant.terms.budget  # the largest budget that the creator ever allowed
         self.other = manage.create(
             self.world.system, "other", replace(self.made.grant.terms, clusters=(OTHERS,), routes=("theirs",)), ANN
         )
@@ -133,7 +133,7 @@ class Session:
             bootstrap.system, vars(token)["secrets"] = before, secrets
         return self.figures
 
-    # who is there
+    # the other people
 
     def _pool(self, name: str) -> Pool:
         tier, idle = self.dice.choice(("dedicated", "low_priority")), self.dice.choice((60.0, 120.0, 600.0))
@@ -150,7 +150,7 @@ class Session:
         return manage.create(self.world.system, dice.choice(NASTY)[:80].replace("\r\n", " "), terms, ANN)
 
     def _things_of_others(self) -> list[str]:
-        """People's runs, a drop and notes, with words that nothing else has. Returns the words."""
+        """Create other people's runs, a drop and notes with unique words. Return the words."""
         secret, system = f"canary{self.secrets.token_hex(6)}", self.world.system
         names = []
         for number in range(2):
@@ -180,7 +180,7 @@ class Session:
         self._settle()
 
     def _send(self, method: str, path: str, body: Any = None, key: str = "", **query: str) -> tuple[int, Any]:
-        """Send a request with the token; look for others' words in the answer, except for those that were sent."""
+        """Send a request with the token; search the answer for others' words, except those in the request."""
         status, answer = ask(method, path, self.made.token, body, query, key)
         sent = f"{path} {body} {query}"
         found = [word for word in self.secret_words if word in str(answer) and word not in sent]
@@ -221,7 +221,7 @@ class Session:
             self._send("POST", "runs", request, self.dice.choice(("", *self._keys)))
 
     def _repeat_after_a_kill(self) -> None:
-        """The app dies somewhere in a submission, perhaps twice, and the program repeats it with the same key."""
+        """Kill the app once or twice during a submission, and repeat the submission with the same key."""
         request, key, system = self._request(), self.dice.choice(self._keys), self.world.system
         self._send("POST", "runs", request, key, dry_run="true")
         for _ in range(self.dice.randint(1, 3)):
@@ -236,7 +236,7 @@ class Session:
         self._send("POST", "runs", request, key)
 
     def _sweep(self) -> None:
-        """A sweep that grows with each request."""
+        """Request a sweep, larger with each request."""
         for trials in sorted(self.dice.sample((2, 5, 20, 100, 1000), 3)):
             sweep = {
                 "metric": "accuracy",
@@ -274,7 +274,7 @@ class Session:
             )
 
     def _ask_around(self) -> None:
-        """Lists, searches and filters that others' things could be in."""
+        """Try lists, searches and filters that could show others' things."""
         for path in EVERYWHERE:
             self._send("GET", path)
         for query in (
@@ -324,7 +324,7 @@ class Session:
                 self.figures.words.append(f"a forged token got {status}: {answer}")
 
     def _change_the_grant(self) -> None:
-        """The creator narrows, extends or revokes the grant, while the program goes on."""
+        """Let the creator narrow, extend or revoke the grant while the program continues."""
         grant, dice, system = manage.known(self.world.system, self.made.grant.id), self.dice, self.world.system
         try:
             match dice.randint(0, 4):
@@ -363,7 +363,7 @@ class Session:
         self._send("POST", "runs", {"job": job})
 
     def _jump(self) -> None:
-        """The app's clock jumps, while no minute passes for the nodes."""
+        """Move the app's clock, while no minute passes for the nodes."""
         self.world.clock.advance(self.dice.choice((-240, -30, 30, 600, 3600)))
 
     # what Azure and the app do
@@ -393,7 +393,7 @@ class Session:
         self._settle()
 
     def _take_jobs(self) -> None:
-        """Azure ML's jobs as the app left them: new ones are queued, canceled ones end."""
+        """Read Azure ML's jobs as the app left them: queue new jobs, end canceled ones."""
         now = self.world.clock()
         for name, job in list(self.world.jobs.jobs.items()):
             pool = self.pools.get(str(job.spec.get("compute", "")).removeprefix("azureml:"), self.pools[OWN])
@@ -423,7 +423,7 @@ class Session:
     # what must hold
 
     def _judge_money(self, when: str, budget: float) -> None:
-        """The nodes of the grant's own cluster, which nobody else may use, have cost at most the budget."""
+        """Check that the nodes of the grant's own cluster, which no one else may use, cost at most the budget."""
         over = math.ceil(100 * (self.pools[OWN].bill - budget) - 1e-6)
         if over > self.figures.over_cents and over > 0:
             self.figures.over_cents = over

@@ -1,4 +1,4 @@
-"""What a grant's runs may cost: reserved before a run, settled after it, never above the budget."""
+"""What a grant's runs may cost: reserved before a run, settled after the run, never above the budget."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def world(tmp_path: Path) -> World:
 
 
 def test_a_run_reserves_its_greatest_cost(world: World) -> None:
-    """What a run may cost at worst is not there for another; a repeated request reserves nothing more."""
+    """A run's worst cost is not available to another run; a repeated request reserves nothing more."""
     made = granted(world, budget=25.0)
     run = submit(world, made, "k")
     assert now(world, made).reserved[run.name].most == pytest.approx(MOST)
@@ -42,7 +42,8 @@ def test_a_run_reserves_its_greatest_cost(world: World) -> None:
 
 
 def test_an_ended_run_gives_back_what_it_did_not_cost(world: World) -> None:
-    """At its end the reservation shrinks to what the run can have cost, and the books settle it to what it has cost."""
+    """At a run's end its reservation shrinks to the most that it can have cost; the books then settle the actual
+    cost."""
     made = granted(world)
     run = submit(world, made)
     world.run_until_idle()
@@ -63,7 +64,7 @@ def test_an_ended_run_gives_back_what_it_did_not_cost(world: World) -> None:
 
 
 def test_a_crash_before_the_record_gives_the_money_back(world: World) -> None:
-    """A reservation whose run was never recorded is released after an hour, and not before."""
+    """A reservation whose run was never recorded is released after an hour, and not earlier."""
     made = granted(world, budget=15.0)
     world.runs.insert = lambda run: (_ for _ in ()).throw(Conflict("dead", "dead"))  # type: ignore[method-assign]
     with pytest.raises(Conflict, match="dead"):
@@ -79,7 +80,8 @@ def test_a_crash_before_the_record_gives_the_money_back(world: World) -> None:
 
 
 def test_retries_drops_and_sweeps_count(world: World) -> None:
-    """A retry and a drop reserve like any run. A sweep reserves for all its trials, and its trials nothing more."""
+    """A retry and a drop reserve like any run. A sweep reserves for all its trials, so its trials reserve nothing
+    more."""
     made = granted(world, budget=100.0, runs=10)
     run = submit(world, made)
     world.run_until_idle()
@@ -102,7 +104,7 @@ def test_retries_drops_and_sweeps_count(world: World) -> None:
 
 
 def test_numbers_and_scopes_are_limits(world: World) -> None:
-    """So many runs, so many at once, on these routes and clusters, until then; each refusal says which."""
+    """A grant limits the number of runs, concurrent runs, routes, clusters and time; each refusal names its limit."""
     few = granted(world, runs=2, at_once=1)
     run = submit(world, few)
     with pytest.raises(Conflict, match="allows 1 runs at once"):
@@ -125,7 +127,7 @@ def test_numbers_and_scopes_are_limits(world: World) -> None:
 
 
 def test_kept_warm_nodes_count(world: World) -> None:
-    """Nodes that a run keeps warm are reserved with the run, and charged to it."""
+    """The nodes that a run keeps warm are reserved with the run, and charged to the run."""
     made = granted(world)
     run = submit(world, made, keep_warm_seconds=3600)
     warm = 2 * (3600 + 2 * 1800) * 0.001
@@ -145,7 +147,8 @@ def test_kept_warm_nodes_count(world: World) -> None:
 
 @pytest.mark.parametrize("then", Then)
 def test_runs_in_progress_end_as_the_grant_says(world: World, then: Then) -> None:
-    """After the grant's time its runs go on, or are canceled with the reason. So they do when it is revoked."""
+    """After the grant's end or its revocation, its runs continue or are canceled with the reason, as the grant
+    says."""
     for revoked in (False, True):
         made = granted(world, then=then, until=manage.read_until("2026-01-10T08:30Z", world.clock()))
         run = submit(world, made)
@@ -163,7 +166,7 @@ def test_runs_in_progress_end_as_the_grant_says(world: World, then: Then) -> Non
 
 
 def test_a_run_that_costs_too_long_is_canceled(world: World) -> None:
-    """A run that Azure ML lets go on beyond its time limit is canceled before it costs more than it reserved."""
+    """A run that Azure ML does not end at its time limit is canceled before it costs more than its reservation."""
     made = granted(world)
     run = submit(world, made)
     world.run_until_idle()
@@ -179,7 +182,7 @@ def test_a_run_that_costs_too_long_is_canceled(world: World) -> None:
 
 
 def test_notices_at_three_marks(world: World) -> None:
-    """50, 80 and 100 percent are announced once each; so is the first refusal because of the budget."""
+    """50, 80 and 100 percent are announced once each, and so is the first refusal because of the budget."""
     made = granted(world, budget=11.0)
     run = submit(world, made)
     with pytest.raises(Conflict, match="left"):
@@ -197,7 +200,7 @@ def test_notices_at_three_marks(world: World) -> None:
 
 
 def test_nobody_grants_more_than_they_may(world: World) -> None:
-    """A role has a largest budget, and only a coder lets others run code; a change is bound like a new grant."""
+    """Each role has a largest budget, and only a coder may grant code; a change has the same limits as a new grant."""
     contributor = Caller("entra", ANN.person, True, CONTRIBUTOR)
     with pytest.raises(Forbidden, match=r"up to \$0.00"):
         manage.create(world.system, "x", granted(world).grant.terms, contributor)

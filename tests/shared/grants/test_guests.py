@@ -1,4 +1,4 @@
-"""What the program behind a token may call, and what it sees: through the app's own function for guests."""
+"""What a program with a token may call and see, tested through the app's own function for guests."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def made(world: World) -> Created:
 
 
 def test_every_rule_is_an_operation() -> None:
-    """The table of what a grant may call names operations of the API, and none that changes grants."""
+    """The table of allowed calls names only operations of the API, and none that changes grants."""
     names = {operation.name for operation in OPERATIONS}
     of_others = {"serve_mcp"} if "shared.agents" not in FEATURES else set()
     assert set(RULES) - of_others <= names
@@ -47,7 +47,8 @@ def test_every_rule_is_an_operation() -> None:
 
 
 def test_a_program_submits_reads_and_cancels(world: World, made: Created) -> None:
-    """With the token alone: a dry run, a run, the run's record, the list of own runs, a cancel, and what is left."""
+    """The token alone is enough for a dry run, a run, the run's record, the list of own runs, a cancel, and the
+    balance."""
     status, plan = ask("POST", "runs", made.token, RUN, {"dry_run": "true"})
     assert (status, plan["reasons"], plan["cost"]["greatest"]) == (200, [], pytest.approx(10.8))
     status, run = ask("POST", "runs", made.token, RUN)
@@ -63,7 +64,7 @@ def test_a_program_submits_reads_and_cancels(world: World, made: Created) -> Non
 
 
 def test_tokens_that_do_not_count(world: World, made: Created) -> None:
-    """A forged, a cut, a foreign and a revoked token, and one a day after the grant's end, are told nothing."""
+    """A forged, truncated, foreign or revoked token, and one a day after the grant's end, get no information."""
     other = granted(world)
     forged = made.token[:-1] + ("A" if made.token[-1] != "A" else "B")
     for token in (forged, made.token[:-1], "", "tg_", f"tg_{other.grant.id}_{made.token[16:]}", "x" * 100_000, "tg_é"):
@@ -79,7 +80,7 @@ def test_tokens_that_do_not_count(world: World, made: Created) -> None:
 
 
 def test_things_of_others_do_not_exist(world: World, made: Created) -> None:
-    """Another's run, drop and model are not found, in the words for what does not exist; lists have none of them."""
+    """Others' runs, drops and models are "not found", worded like things that do not exist, and lists omit them."""
     theirs = create.create_run(world.system, request(), owner="ann")
     foreign = submit(world, granted(world))
     world.run_until_idle()
@@ -107,7 +108,7 @@ def test_things_of_others_do_not_exist(world: World, made: Created) -> None:
 
 
 def test_what_is_shared_is_only_read(world: World) -> None:
-    """A shared run, and nothing else of its owner, is readable; it can't be canceled or retried."""
+    """A shared run is readable, unlike its owner's other things; the run can't be canceled or retried."""
     theirs = create.create_run(world.system, request(), owner="ann")
     made = granted(world, shares=(f"runs/{theirs.name}",))
     assert ask("GET", f"runs/{theirs.name}", made.token)[0] == 200
@@ -116,7 +117,7 @@ def test_what_is_shared_is_only_read(world: World) -> None:
 
 
 def test_a_narrowed_token_has_its_new_limits_at_once(world: World, made: Created) -> None:
-    """What is taken from a grant is gone with the next request."""
+    """A right that is removed from a grant is gone with the next request."""
     manage.narrow(world.system, made.grant.id, {"may": (May.READ,)}, ANN)
     status, answer = ask("POST", "runs", made.token, RUN)
     assert (status, answer["code"]) == (403, "forbidden")
@@ -124,7 +125,8 @@ def test_a_narrowed_token_has_its_new_limits_at_once(world: World, made: Created
 
 
 def test_what_a_request_may_ask_for(world: World, made: Created) -> None:
-    """Only its routes and trainers, no date, no project, and code only if the grant says so."""
+    """A request may name only the grant's routes and trainers, no date, no project, and code only if the grant
+    allows code."""
     assert ask("POST", "runs", made.token, {"trainer": "trees"})[0] == 403
     assert ask("POST", "runs", made.token, {**RUN, "within_seconds": 3600})[0] == 403
     assert ask("POST", "runs", made.token, {**RUN, "tags": {"project": "vision"}})[0] == 403
@@ -138,7 +140,7 @@ def test_what_a_request_may_ask_for(world: World, made: Created) -> None:
 
 
 def test_a_key_of_a_program_is_its_own(world: World, made: Created) -> None:
-    """An Idempotency-Key that somebody else used neither returns nor names their run."""
+    """An Idempotency-Key that someone else used neither returns nor names their run."""
     theirs = create.create_run(world.system, request(), "k", owner="ann")
     status, run = ask("POST", "runs", made.token, RUN, key="k")
     assert status == 202
@@ -147,7 +149,7 @@ def test_a_key_of_a_program_is_its_own(world: World, made: Created) -> None:
 
 
 def test_uploads_go_to_drops_of_its_own(world: World, made: Created) -> None:
-    """Addresses are made only for names that begin with the grant's id, so the drop's run is the grant's."""
+    """Upload addresses exist only for names that begin with the grant's id, so the drop's run is the grant's."""
     body = {"files": [{"name": "1.bin", "size": 1, "modified": 0}]}
     assert ask("POST", "drops/mnist/a/uploads", made.token, body)[0] == 403
     assert ask("POST", f"drops/mnist/grant-{'0' * 12}-a/uploads", made.token, body)[0] == 403
@@ -166,7 +168,7 @@ def test_uploads_go_to_drops_of_its_own(world: World, made: Created) -> None:
 def test_the_secret_is_stored_and_logged_nowhere(
     world: World, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The record has the digest of the secret; no log line, error or answer after the first has the secret itself."""
+    """The record has the secret's digest; no log line, error or later answer contains the secret itself."""
     with caplog.at_level(logging.DEBUG):
         made = granted(world)
         answers: list[Any] = [ask("GET", path, made.token) for path in ("grant", "runs", "me", "runs/x", "rows")]
@@ -181,7 +183,7 @@ def test_the_secret_is_stored_and_logged_nowhere(
 
 
 def test_runs_ahead_are_not_named(world: World, made: Created) -> None:
-    """Why a run waits does not name the runs of others."""
+    """The reason why a run waits does not name others' runs."""
     theirs = create.create_run(world.system, request(), owner="ann")
     second = create.create_run(world.system, request(), owner="ann")
     run = submit(world, made)

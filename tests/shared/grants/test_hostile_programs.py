@@ -12,7 +12,7 @@ SEEDS = range(3)  # benchmarks/grants.py plays a thousand
 
 
 def test_hostile_programs_stay_within_their_grants(tmp_path: Path) -> None:
-    """An oracle outside the books finds no cent above a grant and no word of others, and the programs did get runs."""
+    """An independent oracle finds no cent above a grant and no word of others, although the programs did get runs."""
     tried = Counter[str]()
     for seed in SEEDS:
         figures = Session(seed, trainers_folder(tmp_path)).play()

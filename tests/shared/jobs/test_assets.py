@@ -1,4 +1,4 @@
-"""The code and environment that a job gets: which of the trainers' two environments, and what its nodes are told."""
+"""The code and environment of a job: which of the trainers' two environments, and the settings of its nodes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JOB = JobSpec(command=Command(("python train.py",)), environment=TRAINERS_ENVIRO
 
 
 def sized(size: str) -> FakeJobs:
-    """A workspace with one cluster of this VM size."""
+    """Return a workspace with one cluster of this VM size."""
     jobs = FakeJobs(["c"])
     jobs.vm_sizes["c"] = size
     return jobs
@@ -27,13 +27,13 @@ def sized(size: str) -> FakeJobs:
     ("size", "environment", "gpus"),
     [
         ("Standard_D2s_v3", "trainyard:", 0),
-        ("STANDARD_NC4AS_T4_V3", "trainyard-gpu:", 1),  # as Azure ML writes it
+        ("STANDARD_NC4AS_T4_V3", "trainyard-gpu:", 1),  # in Azure ML's spelling
         ("Standard_ND96isr_H100_v5", "trainyard-gpu:", 8),
-        ("Standard_NX9_v1", "trainyard-gpu:", 1),  # of the N family, and not in the table
+        ("Standard_NX9_v1", "trainyard-gpu:", 1),  # in the N family, but not in the table
     ],
 )
 def test_the_vm_size_decides(size: str, environment: str, gpus: int) -> None:
-    """The trainers' environment has PyTorch for GPUs where the cluster's nodes have some; the job says how many."""
+    """Clusters with GPUs get the trainers' environment with PyTorch for GPUs; the job says how many GPUs."""
     ids = assets(sized(size), TRAINERS, JOB)
     assert str(ids.environment).startswith(environment)
     sent = resolve(JOB, ids)
@@ -42,19 +42,19 @@ def test_the_vm_size_decides(size: str, environment: str, gpus: int) -> None:
 
 
 def test_the_two_environments_have_their_own_versions() -> None:
-    """A change of one conda file makes a new version of one environment alone."""
+    """A change of one conda file creates a new version of that environment only."""
     versions = {str(assets(sized(size), TRAINERS, JOB).environment) for size in ("Standard_D2s_v3", "Standard_NC6s_v3")}
     assert len({version.rpartition(":")[2] for version in versions}) == 2
 
 
 def test_a_machine_without_a_cluster_decides_too() -> None:
-    """On serverless compute the job names the VM size itself."""
+    """On serverless compute the VM size in the job decides."""
     serverless = JobSpec(environment=TRAINERS_ENVIRONMENT, machine="Standard_NC24ads_A100_v4")
     assert assets(FakeJobs([]), TRAINERS, serverless).gpus == 1
 
 
 def test_what_the_job_says_itself_stays() -> None:
-    """A job keeps an environment of its own and its own number of GPUs; a cluster that is not there changes nothing."""
+    """A job keeps its own environment and number of GPUs; a missing cluster changes nothing."""
     own = JobSpec(environment=Asset("mine:1"), cluster="c", variables={"TRAINYARD_GPUS": "0"})
     ids = assets(sized("Standard_NC6s_v3"), TRAINERS, own)
     assert ids == Assets(gpus=1)

@@ -1,4 +1,4 @@
-"""From a request over HTTP to the job."""
+"""Building the job from a request over HTTP."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def world(tmp_path: Path) -> World:
 
 
 def job_of(world: World, **fields: Any) -> dict[str, Any]:
-    """The job of a request that names the template mnist, or a whole job."""
+    """Return the job of a request that names the template mnist, or of a whole job."""
     job = dry_run(world.system, asked(**fields), "key")["job"]
     renamed: dict[str, Any] = json.loads(json.dumps(job).replace(NAME, "run-0"))
     return renamed
@@ -71,13 +71,13 @@ def job_of(world: World, **fields: Any) -> dict[str, Any]:
     ],
 )
 def test_what_azure_ml_does_not_store_is_refused(world: World, part: dict[str, Any], why: str) -> None:
-    """Azure's limits on a run's own words are told before the job is sent, with room for Trainyard's tags."""
+    """Azure's limits on a run's texts are checked before the job is sent, with room for Trainyard's tags."""
     with pytest.raises(Impossible, match=why):
         dry_run(world.system, asked(job={**JOB, **part}))
 
 
 def test_a_template_has_its_routes_defaults(world: World) -> None:
-    """Nodes, cluster, experiment and timeout are the route's; data, parameters and outputs are the request's own."""
+    """Nodes, cluster, experiment and timeout are the route's; data, parameters and outputs are the request's."""
     job = job_of(world, template="mnist", data="drops/mnist/a", parameters={"epochs": 5})
     assert (job["compute"], job["experiment_name"]) == ("azureml:cpu-cluster", "digits")
     assert (job["resources"], job["limits"]) == ({"instance_count": 2}, {"timeout": 3600})
@@ -91,7 +91,7 @@ def test_a_template_has_its_routes_defaults(world: World) -> None:
 
 
 def test_the_request_wins(world: World) -> None:
-    """What the request says goes over the route's defaults, and over a whole job's own values."""
+    """The request's values override the route's defaults and a whole job's own values."""
     over = {"nodes": 4, "cluster": "big", "experiment": "mine", "timeout_seconds": 90}
     for job in (job_of(world, template="mnist", data="drops/mnist/a", **over), job_of(world, job=JOB, **over)):
         assert (job["compute"], job["experiment_name"], job["limits"]) == ("azureml:big", "mine", {"timeout": 90})
@@ -99,7 +99,7 @@ def test_the_request_wins(world: World) -> None:
 
 
 def test_a_whole_job_keeps_what_it_says(world: World) -> None:
-    """A whole job stays as it is but for its name and the folders of its outputs."""
+    """A whole job is unchanged except for its name and the folders of its outputs."""
     job = job_of(world, job=JOB | {"name": "evil", "tags": {"mine": "1"}}, parameters={"n": 7})
     assert (job["name"], job["type"], job["compute"]) == ("run-0", "command", "azureml:gpu")
     assert job["resources"] == {"instance_count": 3, "shm_size": "2g"}
@@ -155,7 +155,7 @@ def test_what_can_not_be_a_job_is_refused(world: World, fields: dict[str, Any], 
     ],
 )
 def test_data_may_be_named_in_three_ways(text: str, path: str, drop: DropKey | None) -> None:
-    """A drop, a datastore's path and an azureml:// path lead to one kind of path; drops are recognised in each."""
+    """A drop, a datastore path and an azureml:// path give the same kind of path; drops are recognized in each."""
     data = read_data(text)
     assert (place_text(data.path), data.drop) == (path, drop)
 
@@ -169,7 +169,7 @@ def test_data_may_be_named_in_three_ways(text: str, path: str, drop: DropKey | N
     ],
 )  # fmt: skip
 def test_other_data_are_refused(text: str) -> None:
-    """A path that leads out, has an unusable name or is no place in a datastore is refused, saying what to use."""
+    """A path that leads outside, has an invalid name or is in no datastore is refused with the allowed forms."""
     with pytest.raises(Impossible, match=r"(?s)data is .*Use drops/"):
         read_data(text)
 
@@ -193,7 +193,7 @@ def test_other_data_are_refused(text: str) -> None:
     ],
 )
 def test_a_body_that_does_not_fit_says_where(body: bytes, why: str) -> None:
-    """What the model refuses is BadInput, with the place and what was expected."""
+    """A body that does not fit the model raises BadInput, with the place and the expected type."""
     with pytest.raises(BadInput, match=why):
         read_body(body, RunRequest)
 
@@ -232,7 +232,7 @@ def test_a_misfit_is_a_sentence(message: str, value: object, told: str) -> None:
 
 
 def test_a_digest_is_of_the_meaning(world: World) -> None:
-    """The order of keys and spaces don't matter to what is asked; a value does."""
+    """The order of keys and the spaces don't change a request's digest; a value does."""
     one = read_body(b'{"trainer": "a", "parameters": {"x": 1, "y": 2}}', RunRequest)
     same = read_body(b'{ "parameters": {"y": 2, "x": 1}, "trainer":"a"}', RunRequest)
     assert digest(one) == digest(same) != digest(asked(trainer="a", parameters={"x": 1, "y": 3}))
@@ -240,14 +240,15 @@ def test_a_digest_is_of_the_meaning(world: World) -> None:
 
 @pytest.mark.parametrize("key", ["", "ü", "a\n", "k" * 129])
 def test_a_key_is_short_printable_ascii(key: str) -> None:
-    """Other Idempotency-Keys are refused; none is fine."""
+    """Other Idempotency-Keys are refused; no key is fine."""
     with pytest.raises(BadInput, match="Idempotency-Key"):
         read_key(key)
     assert (read_key(None), read_key("k" * 128)) == (None, "k" * 128)
 
 
 def test_a_retry_writes_to_folders_of_its_own(world: World) -> None:
-    """The job again has the new run's name and outputs, and tells which run it repeats; the old job is unchanged."""
+    """A retried job has the new run's name and outputs, and names the run that it repeats; the old job is
+    unchanged."""
     old = read_job(job_of(world, template="mnist", data="drops/mnist/a"))
     new = again(old, "run-0", "run-1")
     assert new.outputs["metrics"].path == Location("workspaceblobstore", "trainyard/run-1/metrics/")
@@ -264,7 +265,7 @@ def test_a_retry_writes_to_folders_of_its_own(world: World) -> None:
     ],
 )
 def test_a_command_may_use_what_the_job_has(command: str, lacking: str) -> None:
-    """A value that it lacks is named before there is a run; in a section that may be left out it need not be there."""
+    """A missing value is reported before the run exists; in an optional section the value may be missing."""
     written = {**JOB, "experiment_name": "e", "command": command}
     order = JobOrder("r", "t", JobSpec(), Limits(max_nodes=4), written=read_layer(written))
     problems = [problem.message for problem in build(order).problems]

@@ -1,4 +1,4 @@
-"""What people state about models: read from the trainer's folder and the route, and refused with the choices."""
+"""Statements about models: read from the trainer's folder and the route, and refused with the choices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shared.kernel.index_settings import ROOT
 
 
 def test_a_route_states_over_its_trainer(tmp_path: Path) -> None:
-    """Spaces and line ends are as one space."""
+    """The route's statement overrides the trainer's. Spaces and line ends become one space."""
     (tmp_path / FILE).write_text(json.dumps({"task": "Digits.", "limits": "Ten classes."}))
     assert read_card(tmp_path, {"task": "Postal\n codes.", "author": "ada"}, "r") == {
         "task": "Postal codes.",
@@ -35,14 +35,14 @@ def test_a_route_states_over_its_trainer(tmp_path: Path) -> None:
     ],
 )
 def test_another_statement_is_refused(section: Any, words: str) -> None:
-    """With the key, the value and the choices."""
+    """The error has the key, the value and the choices."""
     with pytest.raises(BadSetting, match="card") as raised:
         read_card(None, section, "routes.yaml: route 'churn'")
     assert words in str(raised.value)
 
 
 def test_each_trainer_states_what_its_models_do() -> None:
-    """And in which cases they fail."""
+    """Each trainer also states in which cases its models fail."""
     for job in sorted((ROOT / "trainers").glob("*/job.yaml")):
         stated = read_card(job.parent, None, "")
         assert {"task", "intended_use", "limits"} <= stated.keys() <= FACTS.keys(), job

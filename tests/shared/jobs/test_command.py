@@ -1,4 +1,4 @@
-"""A command: text and references, read from and written in Azure ML's form."""
+"""A command consists of text and references; it is read from and written in Azure ML's form."""
 
 import pytest
 
@@ -24,7 +24,7 @@ LR, MODEL = Reference(ReferenceGroup.INPUT, "lr"), Reference(ReferenceGroup.OUTP
     ],
 )
 def test_a_command_is_text_and_references(text: str, parts: tuple[object, ...]) -> None:
-    """A reference is a typed value, whatever spaces are in it. An expression of another kind stays text."""
+    """A reference is a typed value, whatever its spaces. Any other expression stays text."""
     command = read_command(text)
 
     assert command.parts == parts
@@ -32,7 +32,7 @@ def test_a_command_is_text_and_references(text: str, parts: tuple[object, ...]) 
 
 
 def test_an_optional_part_needs_no_value() -> None:
-    """Of `required`, the references in an optional part are left out."""
+    """`required` omits the references in an optional part."""
     assert list(read_command("t $[[--lr ${{inputs.lr}}]] ${{outputs.model}}").required) == [MODEL]
 
 
@@ -46,12 +46,12 @@ def test_an_optional_part_needs_no_value() -> None:
     ],
 )
 def test_the_reader_says_whether_a_command_is_elastic(text: str, elastic: bool) -> None:
-    """The launcher as a word of the command makes the job elastic; a longer word that contains it does not."""
+    """The launcher as a word of its own makes a command elastic; a longer word that contains it does not."""
     assert read_command(text).elastic is elastic
 
 
 def test_a_command_over_an_elastic_one_is_not_elastic() -> None:
-    """Whether a job is elastic belongs to its command: a job that brings its own command says so anew."""
+    """Whether a job is elastic depends on its command only: a job with its own command decides anew."""
     below, above = (Layer(JobSpec(command=read_command(text))) for text in ("python -m elastic.launch t.py", "mine"))
 
     assert over(below, Layer()).job.is_elastic
@@ -59,7 +59,7 @@ def test_a_command_over_an_elastic_one_is_not_elastic() -> None:
 
 
 def test_words_are_added_after_one_space() -> None:
-    """A command that ends with a reference or a line break takes further words, and stays elastic."""
+    """A command that ends with a reference or a line break accepts further words, and stays elastic."""
     assert read_command("t\n").followed_by("--lr ", LR) == Command(("t --lr ", LR))
     assert read_command("t ${{inputs.lr}}").followed_by("-v") == Command(("t ", LR, " -v"))
     assert Command(("t",), elastic=True).followed_by("-v").elastic

@@ -1,4 +1,4 @@
-"""Pretrained weights that the nodes can't download are noticed before a run exists."""
+"""Pretrained weights that the nodes can't download are reported before a run exists."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ADVICE = r"Choose -p weights=none .* put a file with weights .* -p weights=FILE"
 
 @pytest.fixture
 def world() -> World:
-    """A world whose nodes have no way out, with the trainers and routes of the repository."""
+    """A world whose nodes have no internet access, with the repository's trainers and routes."""
     made = World(ROOT / "trainers", load(ROOT / "routes.yaml", ROOT / "trainers").routes.values())
     made.blobs.put("drops", "shelf/a/cat/1.png")
     made.jobs.offline = True
@@ -37,7 +37,7 @@ def asked(world: World, **fields: Any) -> Run:
 
 
 def test_a_request_is_refused_with_what_to_do(world: World) -> None:
-    """No run is made of a request whose weights can't be downloaded; the answer names both ways on."""
+    """A request whose weights can't be downloaded creates no run; the answer names both alternatives."""
     with pytest.raises(Impossible, match=f"{WHY}.*{ADVICE}") as refused:
         asked(world)
     assert refused.value.code == "not_available"
@@ -45,7 +45,7 @@ def test_a_request_is_refused_with_what_to_do(world: World) -> None:
 
 
 def test_what_needs_no_download_is_accepted(world: World) -> None:
-    """Random weights, a file in the data, and weights that are in the cache need no network."""
+    """Random weights, a file in the data, and cached weights need no network."""
     assert asked(world, parameters={"weights": "none"}).name
     assert asked(world, parameters={"weights": "mine.pth"}).name
     with pytest.raises(Impossible):
@@ -55,13 +55,14 @@ def test_what_needs_no_download_is_accepted(world: World) -> None:
 
 
 def test_a_workspace_that_does_not_answer_refuses_nothing(world: World) -> None:
-    """Whether the nodes reach the address is then unknown, and the trainer itself says what it lacks."""
+    """When it is unknown whether the nodes reach the address, the run starts, and the trainer itself reports
+    missing weights."""
     world.jobs.down = True
     assert asked(world).name
 
 
 def test_a_retry_is_refused_as_well(world: World) -> None:
-    """The job of a run that began with a network is checked again before it is submitted without one."""
+    """The job of a run that started with a network is checked again before it is resubmitted without a network."""
     world.jobs.offline = False
     run = asked(world)
     world.run_until_idle()
@@ -75,7 +76,7 @@ def test_a_retry_is_refused_as_well(world: World) -> None:
 
 
 def test_a_drop_is_refused_before_its_upload_and_at_its_end(world: World) -> None:
-    """`drop` asks about the route first. A drop that another program uploads is rejected, and no job is submitted."""
+    """`drop` checks the route first. A drop uploaded by another program is rejected, and no job is submitted."""
     with pytest.raises(Impossible, match=f"{WHY}.*{ADVICE}"):
         check(world.system, "transfer", RouteCheck())
     assert check(world.system, "transfer", RouteCheck(job={"inputs": {"weights": "none"}}))["trains"]

@@ -1,4 +1,4 @@
-"""The direction of a metric by the whole words of its name."""
+"""A metric's direction follows from the whole words of its name."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from shared.jobs.metric_goal import MAXIMIZED, MINIMIZED, Goal, goal_of
     ],
 )  # fmt: skip
 def test_only_whole_words_tell(metric: str, goal: Goal | None) -> None:
-    """A word inside another tells nothing, and words of both lists contradict each other."""
+    """A word inside another has no effect, and words of both lists contradict each other."""
     assert goal_of(metric) == goal
 
 
 def test_the_lists_have_no_word_in_common() -> None:
-    """Else a word would mean both."""
+    """A word in both lists would mean both directions."""
     assert not MINIMIZED & MAXIMIZED
 
 
 def test_the_page_lists_every_word() -> None:
-    """The published tables of docs/models.md have exactly the words that the code knows."""
+    """The published tables in docs/models.md have exactly the words that the code knows."""
     page = Path("docs/models.md").read_text("utf-8")
     for goal, words in ((Goal.MINIMIZE, MINIMIZED), (Goal.MAXIMIZE, MAXIMIZED)):
         (row,) = [line for line in page.splitlines() if line.startswith(f"| {goal} |")]

@@ -1,4 +1,4 @@
-"""Parameters: what their schemas allow, and what a wrong one is told."""
+"""Parameters: what their schemas allow, and the messages for wrong ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ values = st.one_of(st.integers(-10, 2000), st.floats(-2, 2), st.booleans(), st.t
 @settings(max_examples=150)
 @given(st.sampled_from(SCHEMAS), values)
 def test_a_value_fits_exactly_if_json_schema_says_so(schema: dict[str, Any], value: Any) -> None:
-    """Every trainer's parameters take what a JSON Schema validator takes, after text was read as numbers."""
+    """Every trainer's parameters accept what a JSON Schema validator accepts, once text is parsed as numbers."""
     value = converted(schema, value)
     assert (fault_of(schema, value) == "") == Draft202012Validator(schema).is_valid(value)
 
@@ -41,7 +41,7 @@ def test_a_value_fits_exactly_if_json_schema_says_so(schema: dict[str, Any], val
     ("value", "becomes"), [("7", 7), (7.0, 7), ("1e2", 100), (0.5, 0.5), ("abc", "abc"), (True, True), ("nan", "nan")]
 )
 def test_text_is_read_as_a_number(value: Any, becomes: Any) -> None:
-    """YAML reads 1e2 as text, and a form sends text; a whole number of any spelling is one, all else stays."""
+    """YAML reads 1e2 as text, and a form sends text; a whole number in any spelling becomes one, other text stays."""
     assert converted(TREES, value) == becomes
     assert type(converted(TREES, value)) is type(becomes)
 
@@ -67,7 +67,7 @@ def world(tmp_path: Path) -> World:
     ],
 )
 def test_a_wrong_parameter_is_refused_everywhere(world: World, given: dict[str, Any], why: str) -> None:
-    """A request, a check before an upload and a job file in a drop say the same about a wrong name or value."""
+    """A request, a check before an upload and a job file in a drop give the same error for a wrong name or value."""
     with pytest.raises(Impossible) as refused:
         create.create_run(world.system, request(template="mnist", data="drops/mnist/a", parameters=given))
     assert f"parameters.{why}" in str(refused.value)
@@ -85,7 +85,7 @@ def test_a_wrong_parameter_is_refused_everywhere(world: World, given: dict[str, 
 
 
 def test_a_run_keeps_the_defaults_that_it_ran_with(world: World) -> None:
-    """A run has every parameter's value, those that nobody set too, as numbers; a check makes nothing."""
+    """A run records every parameter's value as a number, also the defaults; a dry run creates nothing."""
     run = create.create_run(
         world.system, request(template="mnist", data="drops/mnist/a", parameters={"trees": "40"}), "key"
     )
@@ -96,13 +96,13 @@ def test_a_run_keeps_the_defaults_that_it_ran_with(world: World) -> None:
 
 
 def test_a_job_with_a_command_of_its_own_may_have_any_inputs(world: World) -> None:
-    """The route's parameters hold for the route's command alone."""
+    """The route's parameters apply to the route's command only."""
     job = {"command": "python x.py --depth ${{inputs.depth}}", "inputs": {"depth": 3}}
     assert catalogue.check(world.system, "mnist", RouteCheck(job))["job"]["inputs"]["depth"] == 3
 
 
 def test_an_unknown_route_names_the_nearest(world: World) -> None:
-    """A typo in a route is told with the route that was meant, before anything is uploaded."""
+    """The error for a mistyped route suggests the nearest route, before anything is uploaded."""
     with pytest.raises(NotFound, match="Did you mean 'mnist'"):
         catalogue.check(world.system, "minst", RouteCheck())
 
@@ -116,12 +116,12 @@ def test_an_unknown_route_names_the_nearest(world: World) -> None:
     ],
 )
 def test_a_schema_that_cannot_be_kept_stops_the_start(schema: dict[str, Any], why: str) -> None:
-    """A parameters.json that is not understood, or contradicts its job, is told when the routes are read."""
+    """An invalid parameters.json, or one that contradicts its job, is an error when the routes are read."""
     with pytest.raises(BadSetting, match=why):
         parameters(JobSpec(inputs={"trees": 10}), {"trees": schema}, "forest/parameters.json")
 
 
 def test_every_schema_can_be_described() -> None:
-    """What a parameter takes is said in words for each of the trainers' own."""
+    """The allowed values of each trainer's parameters can be described in words."""
     assert {describe(schema) for schema in SCHEMAS} >= {"a whole number from 1", "true or false"}
     assert not [schema for schema in SCHEMAS if not describe(schema)]

@@ -1,4 +1,4 @@
-"""Pipelines as published: their steps read and checked, filled in, and written as Microsoft's SDK reads them."""
+"""Published pipelines: their steps are parsed, checked and filled in, and written as Microsoft's SDK reads them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from shared.jobs.readers.place_text import place_text
 from shared.jobs.spec import DataInput, JobSpec
 from shared.jobs.upload import path, used
 
-# As Microsoft's azureml-examples write them: a component in the pipeline, a command inline, a registered component, a
-# sweep, and a pipeline within.
+# In the form of Microsoft's azureml-examples: a component in the pipeline, an inline command, a registered component, a
+# sweep, and a nested pipeline.
 PUBLISHED = """
 $schema: https://azuremlschemas.azureedge.net/latest/pipelineJob.schema.json
 type: pipeline
@@ -70,7 +70,7 @@ jobs:
 """
 
 
-# A step whose task runs on mini-batches of its input, as the examples of parallel jobs have it.
+# A step whose task runs on mini-batches of its input, as in the examples of parallel jobs.
 PARALLEL: dict[str, Any] = {
     "type": "parallel",
     "inputs": {"images": {"type": "uri_folder", "path": "azureml://datastores/d/paths/i/"}},
@@ -94,7 +94,7 @@ PARALLEL: dict[str, Any] = {
 
 
 def parallel(**task: Any) -> dict[str, Any]:
-    """The published pipeline with a parallel step, whose task has other keys."""
+    """Return the published pipeline with a parallel step whose task has other keys."""
     made = changed()
     made["jobs"]["score"] = {**PARALLEL, "task": {**PARALLEL["task"], **task}}
     return made
@@ -104,7 +104,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # the SDK's own
 
 
 def changed(step: str = "", without: str = "", **keys: Any) -> dict[str, Any]:
-    """The published pipeline with other keys in a step, or in itself."""
+    """Return the published pipeline with other keys in a step or at the top."""
     made: dict[str, Any] = yaml.safe_load(PUBLISHED)
     (made["jobs"][step] if step else made).update(keys)
     if without:
@@ -113,7 +113,8 @@ def changed(step: str = "", without: str = "", **keys: Any) -> dict[str, Any]:
 
 
 def test_the_steps_are_read_as_jobs() -> None:
-    """Each has what it says itself and through its component; the whole has the widest step's nodes and the cluster."""
+    """Each step has its own values and those of its component; the whole has the widest step's nodes and the
+    cluster."""
     job = read_job(yaml.safe_load(PUBLISHED))
     assert (job.kind, job.cluster, job.nodes) == ("pipeline", "cpu-cluster", 2)
     prepare, tune, evaluate = steps(job)
@@ -130,7 +131,7 @@ def test_the_steps_are_read_as_jobs() -> None:
 
 
 def test_what_the_system_fills_in_stands_where_azure_ml_reads_it() -> None:
-    """Code, environment, variables and time limit of each step, as Microsoft's own SDK has them of the document."""
+    """Code, environment, variables and time limit of each step are where Microsoft's own SDK reads them."""
     job = replace(read_job(yaml.safe_load(PUBLISHED)), name="run-1", timeout_seconds=900, variables={"A": "b"})
     sent = pipelines.sendable(job, lambda each: each if isinstance(each, str) else "azureml:made:1", sdk_job.UNRESOLVED)
     theirs = sdk_job.load(sent, sdk_job.UNRESOLVED)._to_dict()["jobs"]
@@ -154,8 +155,8 @@ def in_component(step: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("form", [lambda step: step, in_component])
 def test_a_parallel_step_is_read_as_the_job_of_its_task(form: Any) -> None:
-    """Its code and environment are registered like any other's, and go back into its task; the rest is sent as it
-    was written."""
+    """The task's code and environment are registered and written back into the task; the rest is sent as it was
+    written."""
     step = form(PARALLEL)
     job = replace(read_job({"type": "pipeline", "compute": "azureml:c", "jobs": {"score": step}}), variables={"A": "b"})
     [read] = steps(job)
@@ -175,7 +176,8 @@ def test_a_parallel_step_is_read_as_the_job_of_its_task(form: Any) -> None:
 
 
 def test_a_step_runs_where_the_pipelines_input_says() -> None:
-    """`compute: ${{parent.inputs.NAME}}` is that input's text, within a step that is a pipeline too, or its default."""
+    """`compute: ${{parent.inputs.NAME}}` is that input's text or its default, also inside a step that is a
+    pipeline."""
     within: dict[str, Any] = {
         "inputs": {"where": {"type": "string", "default": "few"}},
         "jobs": {"x": {"compute": "${{parent.inputs.where}}"}},
@@ -191,7 +193,7 @@ def test_a_step_runs_where_the_pipelines_input_says() -> None:
 
 
 def test_what_steps_use_is_the_jobs() -> None:
-    """A folder that was sent for a step is used by the whole: it is waited for, and kept."""
+    """A folder that was uploaded for a step belongs to the whole job: the job waits for it and keeps it."""
     code = path("a" * 64)
     job = with_steps(read_job(yaml.safe_load(PUBLISHED)), lambda step: replace(step, code=code) if step.code else step)
     assert list(used(job)) == [("jobs.prepare.code", "a" * 64)]
@@ -240,7 +242,7 @@ EVIL: dict[str, Any] = {
     ],
 )  # fmt: skip
 def test_a_bad_pipeline_says_which_step_and_what(document: dict[str, Any], words: str) -> None:
-    """A step obeys the limits that it would as a job of its own; nothing starts."""
+    """A step has the same limits as a job of its own; an invalid step starts nothing."""
     clusters = frozenset({"cpu-cluster", "gpu-cluster"})
     order = JobOrder("r", "t", JobSpec(), Limits(clusters, max_nodes=4), written=read_layer(document))
     told = "; ".join(f"{problem.path} {problem.message}" for problem in build(order).problems)
@@ -248,6 +250,6 @@ def test_a_bad_pipeline_says_which_step_and_what(document: dict[str, Any], words
 
 
 def test_a_file_of_the_app_is_never_read() -> None:
-    """What the SDK would read of the machine that submits is refused, wherever a step says it."""
+    """A path that the SDK would read from the submitting machine is refused in every step."""
     job = read_job(changed("evaluate", environment={"image": "i", "conda_file": "/etc/passwd"}))
     assert [problem.path for problem in pipelines.problems(job)] == ["jobs.evaluate.environment.conda_file"]

@@ -1,4 +1,4 @@
-"""Places and registered assets in Azure ML's spelling, read and written."""
+"""Storage paths and registered assets in Azure ML's spelling, parsed and written."""
 
 import pytest
 
@@ -24,7 +24,7 @@ WORKSPACE = "subscriptions/s-1/resourceGroups/g/workspaces/w"
     ],
 )
 def test_a_place_is_read_and_written(text: str, place: Where) -> None:
-    """Each text is one value, and the value is written as the same text. An input's expression stays text."""
+    """Each text gives one value, and the value is written as the same text. An input's expression stays text."""
     assert read_place(text) == place
     assert place_text(place) == text
 
@@ -37,7 +37,7 @@ def test_a_place_is_read_and_written(text: str, place: Where) -> None:
     ],
 )
 def test_an_output_names_its_run(text: str, filled: Location) -> None:
-    """Placeholders in an output's place are filled in when the job is built; until then the place is written again."""
+    """Placeholders in an output's path are filled in when the job is built; until then they are written unchanged."""
     pattern = read_output_place(text)
 
     assert isinstance(pattern, Pattern)
@@ -48,7 +48,7 @@ def test_an_output_names_its_run(text: str, filled: Location) -> None:
 
 @pytest.mark.parametrize("text", ["azureml://datastores/d/paths/${{later}}", "${{name}}", "azureml:x:${{name}}"])
 def test_an_output_with_another_expression_is_text(text: str) -> None:
-    """Text with an expression that is no placeholder is no place; the checks refuse it."""
+    """A path with any other expression stays text, and the checks refuse it."""
     assert read_output_place(text) == text
 
 

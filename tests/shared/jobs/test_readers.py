@@ -1,4 +1,4 @@
-"""Azure ML's job schema, read into words of our own and written again."""
+"""Azure ML's job schema, parsed into our own types and written again."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ WHOLE: dict[str, Any] = {
 
 
 def test_a_whole_job_is_read_and_written_as_it_was() -> None:
-    """What has a field here and what has none come out as they went in."""
+    """Keys with and without a field of ours are written as they were read."""
     assert document(read_job(WHOLE)) == WHOLE
 
 
 def test_a_job_has_words_of_its_own() -> None:
-    """Nodes, processes, time, data and what is not interpreted each have their place."""
+    """Nodes, processes, time, data and uninterpreted keys each have their own field."""
     job = read_job(WHOLE)
     assert (job.cluster, job.nodes, job.processes, job.timeout_seconds) == ("gpu", 2, 2, 60)
     assert job.data == {"data": DataInput(Asset("//x"), "folder", "direct")}
@@ -86,7 +86,7 @@ COMMANDS = st.lists(TEXTS | REFERENCES | OPTIONAL, max_size=4).map(lambda parts:
 
 
 def joined_text(parts: tuple[str | Placeholder, ...]) -> tuple[str | Placeholder, ...]:
-    """The parts as the reader gives them: neighboring texts as one."""
+    """Return the parts as the reader gives them: neighboring texts joined."""
     groups = groupby(parts, key=lambda part: isinstance(part, str))
     return tuple(part for is_text, some in groups for part in (["".join(map(str, some))] if is_text else some))
 
@@ -116,7 +116,7 @@ JOBS = st.builds(
 
 @given(JOBS)
 def test_a_row_gives_back_the_job(job: JobSpec) -> None:
-    """Whatever a job says, the JSON that a row keeps of it is read as the same job."""
+    """The JSON that a row keeps of any job is parsed as the same job."""
     assert read_job(json.loads(json.dumps(document(job)))) == job
 
 
@@ -135,13 +135,13 @@ def test_a_row_gives_back_the_job(job: JobSpec) -> None:
     ],
 )
 def test_what_can_not_be_read_is_told_by_its_key(written: dict[str, Any], problem: str) -> None:
-    """Nothing is guessed: the place in the document, and what stands there."""
+    """Nothing is guessed: the error has the place in the document and the value there."""
     assert [f"{p.path} {p.message}" for p in read_layer(written).problems] == [problem]
 
 
 @pytest.mark.parametrize("value", ["two", 0, -1, 2.5, True, [2], {"a": 1}])
 def test_what_is_no_number_is_never_sent(value: Any) -> None:
-    """It is refused with the limit, unless a request names another number in its place."""
+    """A value that is not a number is refused with the limit, unless the request replaces it with a number."""
     order = JobOrder("r", "t", JobSpec(), Limits(max_nodes=4), Values("e", "cpu"))
     order = replace(order, written=read_layer({"command": "x", "resources": {"instance_count": value}}))
     problems = build(order).problems
@@ -153,7 +153,7 @@ def test_what_is_no_number_is_never_sent(value: Any) -> None:
 
 @pytest.mark.parametrize("none", [None, ""])
 def test_null_switches_off_what_lies_below(none: Any) -> None:
-    """A key, a group or a whole mapping; what is said beside it stays."""
+    """`null` removes a key, a group or a whole mapping; the keys beside it stay."""
     below = Layer(read_job(WHOLE))
 
     def left(**written: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Sweep jobs as published, and in short: read, and written again so that Microsoft's own SDK reads the same."""
+"""Sweep jobs, as published and in short form: parsed, and written so that Microsoft's own SDK reads the same."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def changed(**keys: Any) -> dict[str, Any]:
 
 
 def test_a_published_sweep_is_its_trials_job_and_a_search() -> None:
-    """The trial's command has its searched values as inputs; the rest is the search."""
+    """The trial's command has the searched values as inputs; everything else is the search."""
     job = read_job(yaml.safe_load(PUBLISHED))
     sweep = job.sweep
     assert sweep is not None
@@ -85,8 +85,8 @@ command: >-
 
 
 def test_a_trial_may_be_a_component() -> None:
-    """Its defaults are the trial's where nothing is searched or given, its outputs the job's, and a part of its command
-    for an input that nobody gives is left out."""
+    """The component's defaults are the trial's where nothing is searched or given, and its outputs are the job's. A
+    part of its command for an input without a value is omitted."""
     job = read_job(changed(trial=yaml.safe_load(COMPONENT), outputs={"model": {"mode": "upload"}}))
     assert job.sweep
     assert (job.inputs["rounds"], job.inputs["C"], job.inputs["coef0"]) == (3, 0.5, 0.1)
@@ -118,7 +118,7 @@ SPACE = {
     ids=lambda keys: next(iter(keys), "as it is"),
 )
 def test_microsofts_sdk_reads_what_is_written(keys: dict[str, Any]) -> None:
-    """The written sweep means to azure.ai.ml what the published one does, and to our reader, too."""
+    """azure.ai.ml and our own reader find the same in the written sweep as in the published one."""
     published = changed(**keys)
     job = read_job(published)
     written = document(job)
@@ -133,7 +133,8 @@ def test_microsofts_sdk_reads_what_is_written(keys: dict[str, Any]) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Random sampling has two forms in the schema."""
+    """Normalize a document: whole numbers as floats, no nulls, and one form of random sampling, of which the schema
+    has two."""
     if value in ("random", {"type": "random"}):
         return "random"
     if isinstance(value, dict):
@@ -165,7 +166,7 @@ def _plain(value: Any) -> Any:
     ],
 )
 def test_a_bad_sweep_says_what_is_wrong(keys: dict[str, Any], words: str) -> None:
-    """With the key, the value and the choices."""
+    """The error has the key, the value and the choices."""
     layer = read_layer(changed(**keys))
     assert words in "; ".join(f"{problem.path} {problem.message}" for problem in layer.problems)
 
@@ -185,7 +186,7 @@ def test_a_bad_sweep_says_what_is_wrong(keys: dict[str, Any], words: str) -> Non
     ],
 )
 def test_a_range_in_short(text: str, kind: str, ends: tuple[Any, ...]) -> None:
-    """Over a factor of ten it is drawn on a log scale; whole ends give whole numbers."""
+    """A range wider than a factor of ten is drawn on a log scale; whole ends give whole numbers."""
     parameter = range_of(text)
     assert parameter
     assert (parameter.kind, parameter.ends) == (kind, ends)
@@ -193,5 +194,5 @@ def test_a_range_in_short(text: str, kind: str, ends: tuple[Any, ...]) -> None:
 
 @pytest.mark.parametrize("text", ["0.1", "adam", "5..1", "1...5", 3, None, "a,"])
 def test_a_value_is_no_range(text: Any) -> None:
-    """A plain value of a parameter stays one."""
+    """A plain value of a parameter stays a value."""
     assert range_of(text) is None

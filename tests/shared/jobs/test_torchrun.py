@@ -1,4 +1,4 @@
-"""A command that starts torchrun on nodes that do not know of each other is refused before anything starts."""
+"""A command whose torchruns on several nodes do not know each other is refused before anything starts."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from shared.jobs.spec import JobSpec
 
 
 def problems(command: str, **more: object) -> list[str]:
-    """The codes of what is wrong with this job on two nodes."""
+    """Return the codes of this job's problems on two nodes."""
     job = {"command": command, "environment": "azureml:e:1", "compute": "azureml:cpu", "experiment_name": "e"}
     written = read_layer({**job, "resources": {"instance_count": 2}, **more})
     return [
@@ -29,7 +29,7 @@ def problems(command: str, **more: object) -> list[str]:
     ],
 )
 def test_torchrun_needs_to_know_the_other_nodes(command: str) -> None:
-    """On several nodes without a distribution each torchrun would train alone."""
+    """On several nodes without a distribution, each torchrun would train alone."""
     assert problems(command) == ["no_distribution"]
 
 
@@ -46,13 +46,13 @@ def test_torchrun_needs_to_know_the_other_nodes(command: str) -> None:
     ],
 )
 def test_a_command_that_meets_itself_is_let_through(command: str, more: dict[str, object]) -> None:
-    """With a distribution, on one node, or with a meeting place of its own, and without torchrun."""
+    """A command is accepted with a distribution, on one node, with its own rendezvous, or without torchrun."""
     assert problems(command, **more) == []
 
 
 @pytest.mark.parametrize(("distribution", "codes"), [({}, ["no_distribution"]), ({"type": "pytorch"}, [])])
 def test_a_step_of_a_pipeline_is_a_job_too(distribution: dict[str, str], codes: list[str]) -> None:
-    """A step on two nodes whose torchrun would train alone is refused before the pipeline starts."""
+    """A step on two nodes whose torchruns would train alone is refused before the pipeline starts."""
     step: dict[str, object] = {"type": "command", "command": "torchrun train.py", "environment": "azureml:e:1"}
     step |= {"resources": {"instance_count": 2}, **({"distribution": distribution} if distribution else {})}
     written = read_layer({"type": "pipeline", "compute": "cpu", "jobs": {"train": step}})

@@ -1,4 +1,4 @@
-"""Folders that are sent for jobs, and code that comes with a drop."""
+"""Folders that are uploaded for jobs, and code in a drop."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def file(name: str, data: bytes = HELLO) -> File:
 
 
 def send(world: World, *names: str) -> str:
-    """Announce files, put what is asked for, and return the folder's path."""
+    """Announce files, upload the missing ones, and return the folder's path."""
     wanted = uploads.begin(world.system, world.system.limits, world.system.routes, map(file, names))
     for name, _ in wanted.files:
         world.blobs.put("azureml-blobstore", f"trainyard/uploads/{wanted.digest}/{name}", HELLO)
@@ -71,7 +71,7 @@ def job(code: str, **more: Any) -> RunRequest:
 
 @given(FILES)
 def test_a_folder_is_named_by_its_content(files: list[File]) -> None:
-    """The order of files says nothing; a name, a size or a checksum more or less is another folder."""
+    """The order of files does not change the name; a different name, size or checksum gives another folder."""
     assert digest(files) == digest(reversed(files))
     first = files[0]
     for other in (replace(first, size=first.size + 1), replace(first, md5="1" * 32), replace(first, name="other")):
@@ -80,7 +80,7 @@ def test_a_folder_is_named_by_its_content(files: list[File]) -> None:
 
 
 def test_only_what_is_missing_is_asked_for(world: World) -> None:
-    """An address makes one file. It can replace one only where other content lies in its place."""
+    """Each upload address creates one file. An address may overwrite a file only if its content differs."""
     first = uploads.begin(world.system, world.system.limits, world.system.routes, [file("a.py"), file("lib/b.py")])
     assert [name for name, _ in first.files] == ["a.py", "lib/b.py"]
     assert all("sp=c&" in f"{url}&" and f"/{first.digest}/{name}?" in url for name, url in first.files)
@@ -111,13 +111,13 @@ def test_only_what_is_missing_is_asked_for(world: World) -> None:
     ],
 )
 def test_a_folder_that_can_not_be_sent_says_why(world: World, files: list[File], why: str) -> None:
-    """Too many files or bytes, with the largest named, and names that lead elsewhere are refused."""
+    """Too many files, too many bytes (with the largest files named) and names that lead outside are refused."""
     with pytest.raises(Impossible, match=why):
         uploads.begin(world.system, world.system.limits, world.system.routes, files)
 
 
 def test_own_code_must_be_allowed(world: World) -> None:
-    """Without `code` among what the limits allow, neither a folder nor a job with one is taken."""
+    """Unless the limits allow `code`, a folder and a job with code are refused."""
     path = send(world, "train.py")
     world.system = replace(world.system, limits=replace(world.system.limits, allow=frozenset()), routes={})
     with pytest.raises(Impossible, match="not allowed here"):
@@ -127,7 +127,8 @@ def test_own_code_must_be_allowed(world: World) -> None:
 
 
 def test_a_job_waits_for_all_of_its_files(world: World) -> None:
-    """A job whose folder has not come, or has a file too many, is refused; then its code is registered once."""
+    """A job whose folder is missing, or has a file too many, is refused; a complete folder is registered as code
+    once."""
     path = send(world, "train.py")
     stray = f"{path.partition('/paths/')[2]}stray.py"
     world.blobs.put("azureml-blobstore", stray)
@@ -151,7 +152,7 @@ JOB = b"code: ./src\ncommand: python train.py ${{inputs.data}}\nenvironment: azu
 
 
 def drop(world: World, files: dict[str, bytes]) -> Drop:
-    """Upload a drop, and return what it is once it is closed."""
+    """Upload a drop, and return its row once it is closed."""
     for name, data in files.items():
         world.upload(f"mnist/own/{name}", data)
     for _ in range(2):
@@ -163,7 +164,7 @@ def drop(world: World, files: dict[str, bytes]) -> Drop:
 
 
 def test_a_drop_brings_its_code(world: World) -> None:
-    """The folder that a drop's job file names is copied to where its content belongs, and runs."""
+    """The code folder that a drop's job file names is copied to the place for its content, and runs."""
     closed = drop(world, {"1.bin": b"1", "src/train.py": HELLO, "src/lib/a.py": b"", "job.yaml": JOB})
     run = world.runs.get(closed.run).value
     name = digest([file("train.py"), file("lib/a.py", b"")])
@@ -175,7 +176,8 @@ def test_a_drop_brings_its_code(world: World) -> None:
 def test_a_drop_that_names_all_of_itself_as_code_is_not_listed_to_its_end(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """More files than a folder for code may have are refused once that is known, whatever else the drop holds."""
+    """More files than a code folder may have are refused as soon as the limit is passed, whatever else the drop
+    holds."""
     for n in range(2500):
         world.blobs.put("drops", f"mnist/a/{n:04}", HELLO)
     place, seen = Place("drops", "mnist/a/"), 0
@@ -193,7 +195,7 @@ def test_a_drop_that_names_all_of_itself_as_code_is_not_listed_to_its_end(
 
 
 def test_a_drop_may_bring_code_only_where_its_route_lets_it(world: World) -> None:
-    """Elsewhere the drop is rejected, with the line, and nothing is copied."""
+    """On other routes the drop is rejected with the line, and nothing is copied."""
     world.system = replace(world.system, routes={"mnist": ROUTE})
     closed = drop(world, {"1.bin": b"1", "src/train.py": HELLO, "job.yaml": JOB})
     assert (closed.state, closed.code) == (DropState.REJECTED, "bad_job_file")
@@ -202,7 +204,8 @@ def test_a_drop_may_bring_code_only_where_its_route_lets_it(world: World) -> Non
 
 
 def test_a_drop_with_code_can_be_checked_before_it_is_uploaded(world: World) -> None:
-    """The check of a route takes a job file with code where a drop may bring it, and says so where it may not."""
+    """A route's check accepts a job file with code where drops may contain code, and refuses the job file
+    elsewhere."""
     key, written = DropKey("mnist", "own"), {"code": "./src", "command": "x", "environment": "azureml:e:1"}
     assert route_problems(world.system, key, world.system.routes["mnist"], written)[1] == []
     (problem,) = route_problems(world.system, key, ROUTE, written)[1]
@@ -221,7 +224,7 @@ ENVIRONMENTS: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("said", "environment"), ENVIRONMENTS)
 def test_a_drop_brings_the_files_of_its_environment(world: World, said: str, environment: Any) -> None:
-    """What its job file names in the drop is read in: a conda file, an environment file; a build context is copied."""
+    """A conda file and an environment file that the job file names are read in; a build context is copied."""
     files = {"env/conda.yml": b"dependencies: [pip]", "env/e.yml": b"$schema: s\nimage: j\nconda_file: conda.yml"}
     closed = drop(world, {"1.bin": b"1", **files, "job.yaml": f"command: x\nenvironment: {said}\n".encode()})
     assert world.runs.get(closed.run).value.asked.request.environment == read_environment(environment), closed.why
@@ -239,7 +242,7 @@ def test_a_drop_brings_the_files_of_its_environment(world: World, said: str, env
     ],
 )
 def test_an_environment_that_a_drop_can_not_bring_is_refused(world: World, said: str, why: str) -> None:
-    """With its line, and what is wrong with the file; a build context only where the route lets drops bring code."""
+    """The refusal has the line and the file's problem; a build context needs a route that lets drops contain code."""
     if "on this route" in why:
         world.system = replace(world.system, routes={"mnist": ROUTE})
     closed = drop(world, {"1.bin": b"1", "job.yaml": f"command: x\nenvironment: {said}\n".encode()})
@@ -255,7 +258,8 @@ def test_an_environment_that_a_drop_can_not_bring_is_refused(world: World, said:
     ],
 )
 def test_a_build_context_beyond_azures_limits_is_refused(world: World, context: dict[str, bytes], why: str) -> None:
-    """Of a drop and of a request alike: https://learn.microsoft.com/azure/machine-learning/resource-limits-capacity."""
+    """This applies to drops and requests:
+    https://learn.microsoft.com/azure/machine-learning/resource-limits-capacity."""
     closed = drop(world, {**context, "job.yaml": b"command: x\nenvironment: {build: {path: env}}\n"})
     assert (closed.state, closed.code) == (DropState.REJECTED, "bad_job_file")
     assert why in closed.why
@@ -269,7 +273,7 @@ def test_a_build_context_beyond_azures_limits_is_refused(world: World, context: 
 
 @pytest.mark.parametrize(("said", "_"), ENVIRONMENTS)
 def test_an_environment_of_a_drop_can_be_checked_before_it_is_uploaded(world: World, said: str, _: Any) -> None:
-    """The check of a route takes the file's name for what the file will say."""
+    """A route's check accepts the name of an environment file without reading the file."""
     written = {"command": "x", "environment": yaml.safe_load(said)}
     assert route_problems(world.system, DropKey("mnist", "own"), world.system.routes["mnist"], written)[1] == []
 
@@ -292,7 +296,8 @@ def test_an_environment_of_a_drop_can_be_checked_before_it_is_uploaded(world: Wo
     ],
 )
 def test_an_output_may_choose_its_place(output: dict[str, Any], fault: str | None) -> None:
-    """In a datastore, with the run's name in it, but neither among drops nor where other runs have theirs."""
+    """An output may be anywhere in a datastore, with the run's name in its path, except among drops and in other
+    runs' folders."""
     body = {"command": "x", "environment": "azureml:e:1", "compute": "azureml:cpu", "outputs": {"model": output}}
     built = build(JobOrder("run-0", "t", JobSpec(), Limits(), written=read_layer(body), defaults=Values("e")))
     assert [problem.message for problem in built.problems if fault is None or fault not in problem.message] == []
@@ -315,13 +320,14 @@ def test_an_output_may_choose_its_place(output: dict[str, Any], fault: str | Non
     ],
 )
 def test_other_kinds_of_jobs_are_refused_by_name(written: dict[str, Any], why: str) -> None:
-    """A kind of job that is not run is called what it is, with what to do instead; an empty one says what it lacks."""
+    """The refusal names the unsupported kind of job and the alternative; for an empty job, it names what is
+    missing."""
     order = JobOrder("r", "t", JobSpec(), Limits(), written=read_layer(written))
     assert any(why in problem.message for problem in build(order).problems)
 
 
 def test_a_serverless_job_runs_on_the_cluster_that_is_asked_for() -> None:
-    """`--cluster` takes the place of compute, and what only serverless compute has goes."""
+    """`--cluster` replaces compute, and keys that only serverless compute has are removed."""
     body = {
         "command": "x",
         "environment": "azureml:e:1",
@@ -343,7 +349,8 @@ def test_a_serverless_job_runs_on_the_cluster_that_is_asked_for() -> None:
 
 
 def test_a_serverless_job_in_a_drop_runs_on_the_routes_cluster() -> None:
-    """A whole job that was published for serverless compute does; where the route allows queue_settings they stay."""
+    """A whole job published for serverless compute runs on the route's cluster; queue_settings stay where the route
+    allows them."""
 
     def of_a_drop(written: dict[str, Any], limits: Limits) -> Built:
         template, defaults = JobSpec(command=read_command("y")), Values("e", "of-the-route")
@@ -361,8 +368,8 @@ def test_a_serverless_job_in_a_drop_runs_on_the_routes_cluster() -> None:
 
 
 def test_a_browser_gets_addresses_for_what_is_missing(world: World) -> None:
-    """A file that is there whole and not older than the one that is offered gets none; the marker always gets one.
-    Who is known by name has a header that makes the drop theirs."""
+    """A file that the storage holds completely, and not older than the offered one, gets no address; the marker
+    always gets one. A signed-in caller gets a header that records the drop's owner."""
     now, key = world.clock(), DropKey("mnist", "a")
     for name, content in (("same", HELLO), ("older", HELLO), ("shorter", b""), ("_SUCCESS", b"")):
         world.blobs.put("drops", f"mnist/a/{name}", content)
@@ -380,7 +387,8 @@ def test_a_browser_gets_addresses_for_what_is_missing(world: World) -> None:
 
 
 def test_a_snapshot_with_a_link_that_leads_out_is_refused(tmp_path: Path) -> None:
-    """It is named: neither followed nor left out in silence. A link to a file of the folder is that file."""
+    """The refusal names the link, which is neither followed nor silently omitted. A link to a file of the folder is
+    that file."""
     secret = tmp_path / "secret.txt"
     secret.write_text("mine")
     folder = tmp_path / "trainers"

@@ -1,4 +1,4 @@
-"""What a proof says of a job's environment variables."""
+"""What a model's proof contains of a job's environment variables."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from shared.jobs.spec import PIPELINE, JobSpec
 
 
 def test_every_step_of_a_pipeline_keeps_the_names_alone() -> None:
-    """The steps of a pipeline, steps within steps too, have no values either."""
+    """In all steps of a pipeline, nested steps too, values are not recorded unless they are harmless."""
     step = {"command": "echo", "environment_variables": {"HF_TOKEN": "secret", "TZ": "UTC"}}
     job = JobSpec(kind=PIPELINE, rest={"jobs": {"a": step, "b": {"jobs": {"c": step}}}}, variables={"KEY": "secret"})
     told = without_values(job)

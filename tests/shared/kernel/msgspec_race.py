@@ -1,4 +1,4 @@
-"""Ends the process with a segmentation fault in msgspec 0.22, for a report upstream; or not, by our guard.
+"""Reproduce a segmentation fault in msgspec 0.22 for a report upstream, or show that our guard prevents the fault.
 
     python tests/shared/kernel/msgspec_race.py --unguarded --class struct --first schema --then convert
 
@@ -7,7 +7,7 @@ class (`StructInfo_Convert`, `DataclassInfo_Convert`) before it has the types of
 slowly. A second thread that converts to the class finds the incomplete information, and reads NULL.
 """
 
-# No `from __future__ import annotations`: msgspec has to evaluate the one annotation that is a text.
+# No `from __future__ import annotations`: msgspec must evaluate the one annotation that is a string.
 import argparse
 import sys
 import threading
@@ -21,7 +21,7 @@ inside, asked, about = threading.Event(), threading.Event(), threading.Event()
 
 
 def slow() -> type:
-    """The type of a field: the first thread waits here while the second one converts."""
+    """Return the type of a field; the first thread waits here while the second one converts."""
     inside.set()
     asked.wait(30)
     return int
@@ -67,7 +67,7 @@ def main() -> None:
     second = threading.Thread(target=meet)
     second.start()
     about.wait()
-    second.join(0.5)  # unguarded, it ends the process meanwhile
+    second.join(0.5)  # without the guard, the process crashes here
     asked.set()
     first.join()
     second.join()

@@ -1,4 +1,4 @@
-"""Read, decide, write: again when another writer was quicker, with growing pauses, and not for ever."""
+"""Read, decide and write; repeat with growing pauses when another writer was faster, up to a limit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.fakes.storage import Clock
 
 
 class Record:
-    """A number under an etag, which others change `busy` times, each time before we write."""
+    """A number with an etag, which others change `busy` times, each time before our write."""
 
     def __init__(self, busy: int = 0) -> None:
         self.value, self.etag, self.busy, self.reads = 0, 0, busy, 0
@@ -38,14 +38,14 @@ def test_a_write_nobody_met_reads_once_and_waits_for_nothing() -> None:
 
 
 def test_each_attempt_reads_what_others_wrote() -> None:
-    """No write is lost: the two of the others and our own are all there."""
+    """No write is lost: the record has both changes of others and our own."""
     record, clock = Record(busy=2), Clock()
     assert compare_and_set(clock, "It", record.read, record.add_one) == 21
     assert (record.reads, len(clock.paused)) == (3, 2)
 
 
 def test_pauses_grow_and_end() -> None:
-    """Their bound doubles up to LONGEST_PAUSE; after ATTEMPTS the error names what was changed."""
+    """The bound of the pauses doubles up to LONGEST_PAUSE; after ATTEMPTS the error names the record."""
     record, clock = Record(busy=1000), Clock()
     with pytest.raises(Changed, match=f"^Run a was changed by others {ATTEMPTS} times"):
         compare_and_set(clock, "Run a", record.read, record.add_one)
@@ -56,7 +56,7 @@ def test_pauses_grow_and_end() -> None:
 
 
 def test_pauses_differ_between_writers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two writers that met do not wait equally long, so that they do not meet again; none waits longer than it says."""
+    """Two writers that collided wait for different times, so they do not collide again; no pause exceeds its bound."""
     slept: list[float] = []
     monkeypatch.setattr("shared.kernel.clock.time.sleep", slept.append)
     for _ in range(20):
@@ -66,7 +66,7 @@ def test_pauses_differ_between_writers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_first_read_may_be_another_one() -> None:
-    """`first` is what the caller holds already; once it proved old, the record is read."""
+    """`first` is a value that the caller already holds; once the value proves stale, the record is read."""
     record, clock = Record(busy=1), Clock()
     held = record.read()
     assert compare_and_set(clock, "It", record.read, record.add_one, first=lambda: held) == 11

@@ -1,4 +1,4 @@
-"""Settings and routes name what is wrong with them."""
+"""Errors in settings and routes name the setting or key and what is wrong."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_settings_hide_their_secrets() -> None:
     ],
 )
 def test_a_renamed_setting_keeps_its_earlier_name(change: dict[str, str], schedule: str, dry_run: bool) -> None:
-    """A deployment that sets only the earlier name behaves as before; the present name wins."""
+    """A deployment that sets only the earlier name behaves as before; the current name wins."""
     assert (scaling_schedule(change), Settings.from_env({**ENV, **change}).rules.dry_run) == (schedule, dry_run)
 
 
@@ -82,13 +82,13 @@ def test_a_renamed_setting_keeps_its_earlier_name(change: dict[str, str], schedu
     ],
 )
 def test_a_bad_setting_is_named(change: dict[str, str], why: str) -> None:
-    """The error names the setting and what is wrong."""
+    """The error names the setting and its problem."""
     with pytest.raises(BadSetting, match=why):
         Settings.from_env({**ENV, **change})
 
 
 def test_storage_is_found_in_every_cloud() -> None:
-    """The services' own addresses are taken as they are; an account's name means the public cloud."""
+    """Service addresses are used as given; an account name means the public cloud."""
     clouds = {"core.usgovcloudapi.net": "", "core.windows.net": "a"}
     for suffix, name in clouds.items():
         uris = {f"AzureWebJobsStorage__{s}ServiceUri": f"https://a.{s}.{suffix}/" for s in settings.STORAGE_SERVICES}
@@ -108,7 +108,7 @@ def load(tmp_path: Path, text: str) -> Routes:
 
 
 def test_a_route_has_defaults(tmp_path: Path) -> None:
-    """Trainer and cluster are enough."""
+    """A route needs only a trainer and a cluster."""
     route = load(tmp_path, "routes: {mnist: {trainer: mnist, cluster: cpu}}")["mnist"]
 
     assert (route.nodes, route.experiment, route.quiet_seconds, route.job_file.allowed) == (1, "mnist", 60, True)
@@ -116,7 +116,7 @@ def test_a_route_has_defaults(tmp_path: Path) -> None:
 
 
 def test_a_route_may_name_a_template_of_its_own(tmp_path: Path) -> None:
-    """A template is found beside the routes file."""
+    """A template is searched beside the routes file."""
     route = load(tmp_path, "routes: {x: {template: job.yaml, cluster: cpu, job_file: {environments: [e]}}}")["x"]
 
     assert route.template == JobSpec(command=read_command("python x.py"))
@@ -124,7 +124,7 @@ def test_a_route_may_name_a_template_of_its_own(tmp_path: Path) -> None:
 
 
 def test_an_elastic_route_has_a_range_of_nodes(tmp_path: Path) -> None:
-    """`nodes` as a range is for jobs that start elastic.launch; the most counts as the number of nodes."""
+    """A range in `nodes` is for jobs that start elastic.launch; its maximum counts as the number of nodes."""
     text = "routes: {e: {template: elastic.yaml, cluster: cpu, nodes: {min: 2, max: 4}, resubmissions: 3}}"
     route = load(tmp_path, text)["e"]
     assert (route.min_nodes, route.nodes, route.max_nodes, route.resubmissions) == (2, 4, 4, 3)
@@ -203,7 +203,8 @@ def own_trainer(
 
 
 def test_a_folder_is_a_trainer(tmp_path: Path) -> None:
-    """A folder with parameters, script and requirements has a route, a command, an environment and typed parameters."""
+    """A folder with parameters, script and requirements gives a route, a command, an environment and typed
+    parameters."""
     trainers = own_trainer(tmp_path, FOLDER)
     text = "{limits: {cluster: cpu, max_nodes: 3}, routes: {m: {trainer: mnist, cluster: cpu, max_nodes: 2}}}"
     route = load(tmp_path, text)["line"]
@@ -228,7 +229,8 @@ def test_a_folder_is_a_trainer(tmp_path: Path) -> None:
 
 
 def test_a_folder_has_a_route_only_where_one_is_meant(tmp_path: Path) -> None:
-    """The file's own routes come first, a trainer that one of them names has no other, and no cluster is no route."""
+    """The routes in the file come first. A trainer that the file names gets no second route, and without a cluster
+    there is no route."""
     own_trainer(tmp_path, FOLDER)
     routes = load(tmp_path, "{limits: {cluster: cpu}, routes: {line: {trainer: mnist, cluster: cpu}}}")
     assert {name: route.trainer for name, route in routes.items()} == {"line": "mnist"}
@@ -252,7 +254,7 @@ def test_a_folder_has_a_route_only_where_one_is_meant(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_trainer_is_explained(tmp_path: Path, job: str, requirements: str, why: str) -> None:
-    """The error names the trainer's file, what is wrong in it, and what would do."""
+    """The error names the trainer's file, its problem, and the allowed form."""
     own_trainer(tmp_path, job, requirements)
     with pytest.raises(BadSetting, match=why):
         load(tmp_path, "{limits: {cluster: cpu}, routes: {m: {trainer: mnist, cluster: cpu}}}")
@@ -271,7 +273,8 @@ def test_a_bad_trainer_is_explained(tmp_path: Path, job: str, requirements: str,
     ],
 )
 def test_processes_follow_the_machines(tmp_path: Path, keys: str, processes: int) -> None:
-    """A node runs a process for each GPU of the route's VM size, one without any; else the template says how many."""
+    """A node runs one process per GPU of the route's VM size, and one without GPUs. Without a known size, `gpus` or
+    the template decides."""
     for name, more in (("x", ", distribution: {type: pytorch, process_count_per_instance: 3}"), ("y", "")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "job.yaml").write_text(f"{{command: run, environment: e{more}}}")
@@ -286,7 +289,7 @@ def test_processes_follow_the_machines(tmp_path: Path, keys: str, processes: int
 
 
 def test_elastic_processes_follow_the_machines(tmp_path: Path) -> None:
-    """The launcher of an elastic job is told by torchrun's own variable, which a job file may set otherwise."""
+    """An elastic job's launcher reads torchrun's own variable, which a job file may override."""
     route = load(tmp_path, "routes: {e: {template: elastic.yaml, cluster: cpu, nodes: {min: 1, max: 2}, gpus: 4}}")["e"]
     order = JobOrder("run", "t", route.template, route.limits, route.defaults)
     own = replace(order, written=Layer(JobSpec(variables={"PET_NPROC_PER_NODE": "2"})))
@@ -295,12 +298,13 @@ def test_elastic_processes_follow_the_machines(tmp_path: Path) -> None:
 
 
 def test_the_shipped_routes_load() -> None:
-    """routes.yaml and the templates that it names are valid."""
+    """routes.yaml and its templates are valid."""
     assert "mnist" in routes_file.load(ROOT / "routes.yaml", ROOT / "trainers").routes
 
 
 def test_azure_ml_is_found_in_every_cloud() -> None:
-    """A cloud is named as MLClient names it, or described; an unknown name alone is refused with the choices."""
+    """A cloud has MLClient's name or a description; an unknown name without a description is refused with the
+    choices."""
     assert endpoints({}) == ("https://management.azure.com", "https://ml.azure.com")
     assert endpoints({"cloud": "AzureChinaCloud"}) == ("https://management.chinacloudapi.cn", "https://ml.azure.cn")
     own = {"resource_manager": "https://here/", "aml_resource_id": "https://there"}
@@ -310,7 +314,7 @@ def test_azure_ml_is_found_in_every_cloud() -> None:
 
 
 def test_a_templates_own_time_limit_counts(tmp_path: Path) -> None:
-    """A route that names no timeout leaves its template's as the default, and a day as the limit for those who ask."""
+    """A route without a timeout uses its template's as the default, and a day as the limit for requests."""
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "job.yaml").write_text("{command: x, environment: e, limits: {timeout: 900}}")
     (tmp_path / "routes.yaml").write_text(
@@ -322,8 +326,8 @@ def test_a_templates_own_time_limit_counts(tmp_path: Path) -> None:
 
 
 def test_a_setting_allows_parts_of_whole_jobs(tmp_path: Path) -> None:
-    """TRAINYARD_ALLOW allows services, identity and queue_settings for jobs without a route, beside what the routes
-    file allows; routes and other parts stay as they are."""
+    """TRAINYARD_ALLOW allows services, identity and queue_settings for jobs without a route, in addition to what
+    the routes file allows; routes and other parts are unchanged."""
     (tmp_path / "routes.yaml").write_text(
         "limits: {allow: [code], cluster: cpu}\nroutes: {mnist: {trainer: mnist, cluster: cpu}}"
     )

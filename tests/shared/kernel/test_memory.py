@@ -1,4 +1,4 @@
-"""What a process remembers: how long, how much, and for how many threads."""
+"""The cache of a process: how long, how much, and for how many threads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MINUTE = Topic[int]("minute", timedelta(minutes=1))
 
 
 class Source:
-    """Answers 1, 2, 3, ...; raises `error` where one is set."""
+    """Returns 1, 2, 3, ...; raises `error` if one is set."""
 
     def __init__(self) -> None:
         self.reads = 0
@@ -30,7 +30,7 @@ class Source:
 
 
 def test_a_forgotten_answer_is_read_again() -> None:
-    """What the process changed itself is not answered from the cache; other topics stay."""
+    """An answer that the process itself changed is read again; other topics stay cached."""
     memory, clock, source = Memory(), Clock(), Source()
     other = Topic[int]("other", timedelta(minutes=1))
     assert (memory.answer(MINUTE, clock(), source), memory.answer(other, clock(), source)) == (1, 2)
@@ -39,7 +39,7 @@ def test_a_forgotten_answer_is_read_again() -> None:
 
 
 def test_an_answer_is_remembered_for_its_age() -> None:
-    """Until `max_age` has passed the source is not read again."""
+    """Until `max_age` has passed, the source is not read again."""
     memory, clock, source = Memory(), Clock(), Source()
     answers = []
     for _ in range(5):
@@ -58,10 +58,10 @@ def test_an_answer_belongs_to_its_key_and_its_memory() -> None:
 
 
 def test_the_answers_that_were_used_last_are_remembered() -> None:
-    """A topic holds at most `most` answers; the one that nobody asked for the longest goes first."""
+    """A topic holds at most `most` answers; the least recently used answer is dropped first."""
     memory, clock, source = Memory(), Clock(), Source()
     topic = Topic[int]("few", most=2)
-    for key in "abac":  # c takes the place of b
+    for key in "abac":  # c replaces b
         memory.answer(topic, clock(), source, key)
     assert [memory.answer(topic, clock(), source, key) for key in "acb"] == [1, 3, 4]
 
@@ -76,7 +76,7 @@ def test_an_error_is_not_remembered() -> None:
 
 
 def test_the_last_answer_stands_in_while_a_service_is_away() -> None:
-    """With `else_last` an old answer is returned when reading fails; an error that is not ours is raised."""
+    """With `else_last`, an old answer is returned when reading fails; an error that is not ours is raised."""
     memory, clock, source = Memory(), Clock(), Source()
     topic = Topic[int]("else", timedelta(minutes=1), else_last=True)
     memory.answer(topic, clock(), source)
@@ -95,7 +95,7 @@ def test_an_answer_that_is_not_worth_it_is_not_kept() -> None:
 
 
 def test_one_thread_reads_for_all_that_ask() -> None:
-    """Sixteen threads that ask while a read is under way make one read, and get its answer."""
+    """Sixteen threads that ask during a read cause no second read, and get its answer."""
     memory, clock = Memory(), Clock()
     begun, end = threading.Event(), threading.Event()
     source = Source()

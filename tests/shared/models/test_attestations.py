@@ -1,4 +1,4 @@
-"""Attestations: later evidence with signers of its own, and aliases that move only with it."""
+"""Attestations: later evidence with its own signers, and aliases that move only with that evidence."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def scanned(system: System, version: Version, signer: FakeSigner = SCANNER, **pr
 
 
 def test_a_person_and_a_program_attest_and_why_lists_both(world: World) -> None:
-    """The app signs for the person, the program signs for itself; each is read again with its signature checked."""
+    """The app signs for the person, the program signs for itself; `why` reads both and verifies their signatures."""
     version = promote_run(world.system, trained(world).name, "churn", "", asked(world))
     mine = attest(world.system, version, "approval", True, "reviewed", ANN)
     theirs = scanned(world.system, version, result="FAILED", says="2 findings")
@@ -71,7 +71,7 @@ def test_a_person_and_a_program_attest_and_why_lists_both(world: World) -> None:
 
 
 def test_an_alias_moves_only_with_what_its_route_demands(world: World) -> None:
-    """A missing one, one that failed, one by the owner of the run, and one by a stranger's key do not count."""
+    """A missing attestation, a failed one, one by the run's owner, and one with an unknown key do not count."""
     run = trained(world)
     system = with_rule(world, require=("approval", "scan"), signers={"scan": (SCAN_KEY,)})
     world.runs.update(world.runs.get(run.name), changed(run, owner_id=ANN.id))
@@ -106,7 +106,7 @@ def test_an_alias_moves_only_with_what_its_route_demands(world: World) -> None:
 
 
 def test_an_attestation_of_a_withdrawn_key_counts_no_more(world: World) -> None:
-    """As a version of this key does not."""
+    """An attestation signed with a withdrawn key does not count, like a version signed with that key."""
     system = with_rule(world, require=("approval",))
     version = promote_run(system, trained(world).name, "churn", "", asked(world))
     attest(system, version, "approval", True, "", BOB)
@@ -119,7 +119,7 @@ def test_an_attestation_of_a_withdrawn_key_counts_no_more(world: World) -> None:
 
 @pytest.mark.parametrize("fault", ["other version", "other key", "changed", "no bundle", "no key", "large"])
 def test_a_bundle_that_does_not_speak_for_its_key_is_refused(world: World, fault: str) -> None:
-    """With the reason; nothing is stored."""
+    """The refusal has the reason; nothing is stored."""
     version = promote_run(world.system, trained(world).name, "churn", "", asked(world))
     sent, key = bundle(version), SCANNER.public_key().decode()
     if fault == "other version":
@@ -140,7 +140,7 @@ def test_a_bundle_that_does_not_speak_for_its_key_is_refused(world: World, fault
 
 
 def test_an_attestation_that_was_altered_in_the_storage_is_named(world: World) -> None:
-    """Whoever may write to the container can't make the app's word for anything."""
+    """Write access to the container is not enough to forge the app's statement."""
     version = promote_run(world.system, trained(world).name, "churn", "", asked(world))
     made = attest(world.system, version, "approval", False, "not yet", BOB)
     file = f"{version.proof}/{made.file}"
@@ -164,13 +164,13 @@ def test_an_attestation_that_was_altered_in_the_storage_is_named(world: World) -
     ],
 )
 def test_a_wrong_rule_is_refused(section: dict[str, Any]) -> None:
-    """With the form."""
+    """The error shows the right form."""
     with pytest.raises(BadSetting, match="model"):
         read_model(section, "routes.churn", {})
 
 
 def test_a_rule_is_read() -> None:
-    """As the routes file writes it."""
+    """The rule is written as in the routes file."""
     section = {"name": "churn", "require": ["approval", "scan"], "signers": {"scan": [SCAN_KEY]}}
     rule = read_model(section, "routes.churn", {})
     assert rule

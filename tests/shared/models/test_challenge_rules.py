@@ -1,4 +1,4 @@
-"""The rule of a challenge: when a metric is better, and which rules are settings."""
+"""The rule of a challenge: which metric is better, and which rules are valid settings."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def run(metrics: dict[str, float]) -> Run:
 def test_better_is_lower_for_losses_and_never_equal(
     metric: str, value: float | None, before: float | None, by: float, wins: bool
 ) -> None:
-    """A run without the metric, or against a champion without it, does not win."""
+    """A run without the metric does not win, nor does a run against a champion without it."""
     runs = [run({} if each is None else {metric: each}) for each in (value, before)]
     version = Version("churn", 1, "r", NOW, "", "", "")
     rule = RouteModel("churn", metric, by)

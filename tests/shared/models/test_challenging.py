@@ -1,4 +1,4 @@
-"""A route's champion: the challenger wins only with a better metric on the same data; everything else is said."""
+"""A route's champion: a challenger wins only with a better metric on the same data; any other outcome has a reason."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def ends(
     about: bytes = b"",
     name: str = "model.safetensors",
 ) -> Run:
-    """The run completes with this metric and these weights, and all that follows happens."""
+    """Complete the run with this metric and these weights, and handle all messages that follow."""
     world.run_until_idle()
     world.job_goes(run, "Completed")
     folder = f"trainyard/{run}"
@@ -76,7 +76,7 @@ def settle(world: World) -> None:
 
 
 def dropped(world: World, accuracy: float, content: bytes = b"1") -> Run:
-    """A drop that becomes a run with this metric."""
+    """Return the run of a drop, completed with this metric."""
     world.upload("mnist/a/1.bin", content)
     world.upload("mnist/a/_SUCCESS", b"")
     world.deliver_all()
@@ -89,7 +89,7 @@ def dropped(world: World, accuracy: float, content: bytes = b"1") -> Run:
 
 
 def again(world: World, accuracy: float, key: str) -> Run:
-    """Another run of the same data."""
+    """Return another run on the same data."""
     return ends(world, train_again(world.system, KEY, key).name, accuracy)
 
 
@@ -102,8 +102,8 @@ def champion(world: World) -> str:
 
 
 def test_the_metric_that_decides_comes_first(world: World) -> None:
-    """In the answers about a model and in the chain of `why`: the metric by which versions are compared, then others
-    that describe a model, and the pace of the training last."""
+    """In answers about a model and in the chain of `why`, the metric that compares versions comes first, then other
+    metrics of the model, and the training's pace last."""
     rows = {
         "step": 1,
         "data_wait_share": 0.1,
@@ -127,7 +127,8 @@ def test_the_metric_that_decides_comes_first(world: World) -> None:
 
 
 def test_the_champion_stays_unless_it_is_beaten_on_the_same_data(world: World) -> None:
-    """The first run wins; a gain below `by` loses; one of `by` wins; on other data nobody can tell. Each says why."""
+    """The first run wins; a gain below `by` loses, a gain of `by` wins; on other data there is no verdict. Each has
+    a reason."""
     first = dropped(world, 0.90)
     assert champion(world) == first.name
     again(world, 0.91, "little")
@@ -149,7 +150,7 @@ def test_the_champion_stays_unless_it_is_beaten_on_the_same_data(world: World) -
 
 @pytest.fixture
 def testing(tmp_path: Path) -> World:
-    """A world whose route says how the champion of other data is tested."""
+    """Return a world whose route says how the champion is tested on other data."""
     template = {**TEMPLATE, "tags": {"trainyard.from_model": "--from-model"}}
     rule = replace(RULE, test={"epochs": 0})
     return World(trainers_folder(tmp_path), [replace(ROUTE, template=read_job(template), model=rule)])
@@ -161,14 +162,14 @@ def champion_test(world: World) -> Run:
 
 
 def told(world: World) -> str:
-    """All notices so far."""
+    """Return all notices so far."""
     return " ".join(body.decode() for _, body, _ in world.sender.posts)
 
 
 @pytest.mark.parametrize(("of_champion", "wins"), [(0.85, True), (0.89, False)])
 def test_a_champion_of_other_data_is_tested_on_its_challengers(testing: World, of_champion: float, wins: bool) -> None:
-    """Not its old metric counts but the one of a run that only tests its model on the new drop, with the challenger's
-    job and code; that run challenges nobody, and no name such as mnist@latest means it."""
+    """The champion's old metric does not count. A run with the challenger's job and code tests the champion's model
+    on the new drop. That run challenges no one, and no name such as mnist@latest refers to it."""
     first = dropped(testing, 0.99)
     other = dropped(testing, 0.90, b"other")
     assert champion(testing) == first.name, "it is not tested yet"
@@ -187,7 +188,8 @@ def test_a_champion_of_other_data_is_tested_on_its_challengers(testing: World, o
 
 
 def test_a_champion_that_cannot_be_tested_stays(testing: World) -> None:
-    """A test that fails, and data that changed before it began, are reasons to stay; the notice says which."""
+    """The champion stays when its test fails, or when the data changed before the test started; the notice says
+    which."""
     subscribe(testing.system, testing.post, SubscriptionSpec(["model"], "https://example.com/model"))
     first = dropped(testing, 0.90)
     dropped(testing, 0.95, b"other")
@@ -204,8 +206,9 @@ def test_a_champion_that_cannot_be_tested_stays(testing: World) -> None:
 
 
 def test_the_direction_is_declared_or_known_or_the_challenge_is_refused(world: World, tmp_path: Path) -> None:
-    """Route, sweep, trainer, then the name say it; otherwise the run loses, and the notice says how to declare it. The
-    goal stays with the model, and a route that says another is refused."""
+    """The direction comes from the route, the sweep, the trainer, or the metric's name; otherwise the run loses,
+    and the notice explains how to declare it. The model keeps its direction, and a route with another is
+    refused."""
     unknown = RouteModel("churn", "gap")
     with pytest.raises(Impossible, match=r"It is unknown whether more or less gap is better. .*goal: maximize} or min"):
         goal_for(unknown, run({"gap": 1}), None)
@@ -221,8 +224,8 @@ def test_the_direction_is_declared_or_known_or_the_challenge_is_refused(world: W
 
 
 def test_the_metric_of_the_saved_weights_is_compared_and_kept(world: World) -> None:
-    """Not the best value that the training saw: the trainer's word in model.json, otherwise the last value; the version
-    and the verdict say which."""
+    """The metric is not the best value during the training, but the trainer's value in model.json, or else the last
+    value. The version and the verdict say which."""
     rows = b'{"step": 1, "test_accuracy": 0.99}\n{"step": 2, "test_accuracy": 0.60}\n'
     first = dropped(world, 0.90)
     peak = ends(world, train_again(world.system, KEY, "peak").name, 0.0, rows=rows)
@@ -241,7 +244,8 @@ def test_the_metric_of_the_saved_weights_is_compared_and_kept(world: World) -> N
 
 
 def test_an_undone_decision_stays_undone(world: World) -> None:
-    """After an undo, a further delivery of the same message moves nothing; nor does one after a person's own move."""
+    """After an undo, another delivery of the same message moves nothing; nor does one after a person moved the
+    alias."""
     dropped(world, 0.90)
     better = again(world, 0.95, "better")
     asked = ChangeRequest(world.clock(), Person("ann"))
@@ -255,7 +259,7 @@ def test_an_undone_decision_stays_undone(world: World) -> None:
 
 
 def test_an_undone_decision_stays_undone_after_its_version_was_released(world: World) -> None:
-    """The history names the run of each move, so a run whose version is gone is not judged a second time."""
+    """The history names the run of each move, so a run is not judged again after its version was released."""
     dropped(world, 0.90)
     better = again(world, 0.95, "better")
     asked = ChangeRequest(world.clock(), Person("ann"))
@@ -278,8 +282,8 @@ def test_a_lost_challenge_is_judged_once(world: World) -> None:
 
 
 def test_the_alias_moves_only_from_the_champion_that_was_judged(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A better champion that appears while a run is judged is the one that it has to beat, also where it is the version
-    that was there before, and went and came back."""
+    """When a better champion appears during a judgement, the run must beat the new champion. This also holds when
+    the alias left the judged version and returned to it."""
     first, best = dropped(world, 0.80), again(world, 0.95, "best")
     one = world.models.version("churn", 1)
     assert one
@@ -289,7 +293,7 @@ def test_the_alias_moves_only_from_the_champion_that_was_judged(world: World, mo
 
     def overtaken(name: str, number: int) -> Version | None:
         found = really(name, number)
-        if moves and number == 3:  # the version of `late` was made, the alias not yet moved
+        if moves and number == 3:  # the version of `late` exists, and the alias has not moved yet
             point(world.system, name, moves.pop(), "production", ChangeRequest(world.clock(), Person("ann")))
         return found
 
@@ -301,7 +305,8 @@ def test_the_alias_moves_only_from_the_champion_that_was_judged(world: World, mo
 
 
 def test_a_reproduction_runs_the_recorded_parts_and_names_what_differs(world: World) -> None:
-    """The same code and environment ids on the same data; equal bytes are equal, other bytes come with the reason."""
+    """The reproduction uses the same code and environment ids on the same data; equal bytes are reported as equal,
+    other bytes with the reason."""
     first = dropped(world, 0.9)
     version = world.models.version("churn", 1)
     assert version
@@ -322,7 +327,8 @@ def test_a_reproduction_runs_the_recorded_parts_and_names_what_differs(world: Wo
 
 
 def test_a_metric_is_compared_with_the_scatter_of_its_repetitions(world: World) -> None:
-    """Each repetition is a run of its own; from three on, the answer says whether the version is as they let expect."""
+    """Each repetition is a run of its own. From three repetitions on, the answer says whether the version is within
+    their expected range."""
     dropped(world, 0.9)
     version = world.models.version("churn", 1)
     assert version
@@ -342,7 +348,7 @@ def test_a_metric_is_compared_with_the_scatter_of_its_repetitions(world: World) 
 
 
 def test_the_interval_is_that_of_the_textbook() -> None:
-    """mean 10, s 1, n 4: 3.182 * sqrt(1.25) = 3.558. Equal repetitions let expect the same value alone."""
+    """mean 10, s 1, n 4: 3.182 * sqrt(1.25) = 3.558. Equal repetitions predict exactly the same value."""
     spread = [10 - 1.5**0.5, 10.0, 10.0, 10 + 1.5**0.5]
     assert is_within(10 + 3.557, spread)
     assert not is_within(10 + 3.559, spread)
@@ -350,7 +356,8 @@ def test_the_interval_is_that_of_the_textbook() -> None:
 
 
 def test_a_version_of_the_routes_rule_says_so(world: World) -> None:
-    """The app itself promoted it: no client claims that. A person of that name without a sign-in makes a claim."""
+    """The app itself promoted the version: no client can claim that. A person of the same name without a sign-in is
+    marked as a claim."""
     first = dropped(world, 0.9)
     version = world.models.version("churn", 1)
     assert version
@@ -376,7 +383,7 @@ def test_a_version_of_the_routes_rule_says_so(world: World) -> None:
     ],
 )
 def test_a_reproduction_that_fails_says_why_and_is_tried_again(world: World, said: str, told: str) -> None:
-    """A package that is gone is named, as pip and uv name it; asked again, another run tries."""
+    """A package that no longer exists is named, as pip and uv name it; another request starts another run."""
     dropped(world, 0.9)
     version = world.models.version("churn", 1)
     assert version
@@ -391,7 +398,7 @@ def test_a_reproduction_that_fails_says_why_and_is_tried_again(world: World, sai
 
 
 def test_changed_data_are_named_before_anything_is_trained(world: World) -> None:
-    """reproduce refuses, with the files that are other or gone."""
+    """reproduce refuses, and names the changed and deleted files."""
     dropped(world, 0.9)
     version = world.models.version("churn", 1)
     assert version
@@ -401,7 +408,7 @@ def test_changed_data_are_named_before_anything_is_trained(world: World) -> None
 
 
 def test_a_route_may_accept_programs(tmp_path: Path) -> None:
-    """A challenger whose files run code wins only where the routes file says that this model may have such files."""
+    """A challenger whose files run code wins only if the routes file allows such files for this model."""
     program = b"cposix\nsystem\n(S'id'\ntR."
     for allowed in (False, True):
         (tmp_path / str(allowed)).mkdir()
@@ -413,7 +420,7 @@ def test_a_route_may_accept_programs(tmp_path: Path) -> None:
 
 
 def test_a_person_may_promote_what_lost(world: World) -> None:
-    """The champion's rule binds the challenger alone."""
+    """The champion's rule applies to challengers only."""
     dropped(world, 0.9)
     lost = again(world, 0.5, "worse")
     promote_run(world.system, lost.name, "churn", "production", ChangeRequest(world.clock(), Person("ann")))
@@ -421,7 +428,7 @@ def test_a_person_may_promote_what_lost(world: World) -> None:
 
 
 def test_the_drops_job_file_is_no_data(world: World) -> None:
-    """`drop ... -p` writes a job file beside the same data: the two runs are compared."""
+    """`drop ... -p` writes a job file beside the same data, and the two runs are still compared."""
     first = dropped(world, 0.90)
     world.upload("mnist/a/job.yaml", b"inputs: {epochs: 3}")
     world.upload("mnist/a/_SUCCESS", b"")
@@ -438,8 +445,8 @@ def test_the_drops_job_file_is_no_data(world: World) -> None:
 
 
 def test_a_file_of_any_name_is_compared_and_a_continued_run_is_refused(world: World) -> None:
-    """Equal files are equal whatever their ending; what only describes the model counts apart; a run that continued
-    another is not trained from the beginning."""
+    """Equal files are equal whatever their ending; files that only describe the model count separately. A run that
+    continued another run was not trained from the beginning, so it is refused."""
     run = train_again_named(world, "model.odd")
     version = promote_run(world.system, run.name, "odd", "", ChangeRequest(world.clock(), Person("ann")))
     remade = reproduce(world.system, version, Person("ann"))
@@ -461,7 +468,8 @@ def train_again_named(world: World, name: str) -> Run:
 
 @pytest.mark.parametrize(("alias", "asks"), [("production", True), ("staging", False)])
 def test_a_protected_alias_needs_the_role(world: World, alias: str, asks: bool) -> None:
-    """To promote to it, to point it and to undo asks for the role before anything changes; so does `allow_code`."""
+    """Promoting to, pointing and undoing a protected alias require the role before anything changes; so does
+    `allow_code`."""
     run = dropped(world, 0.9)
     rule = replace(RULE, protect=("production",))
     world.system = replace(world.system, routes={"mnist": replace(world.system.routes["mnist"], model=rule)})

@@ -1,4 +1,4 @@
-"""What a file of a model holds is decided by its content: no name hides code, and no name makes data suspicious."""
+"""A model file is judged by its content: no name hides code, and no name makes data suspicious."""
 
 from __future__ import annotations
 
@@ -48,12 +48,13 @@ def safetensors(data: bytes, **header: Any) -> bytes:
 
 
 def old_torch(thing: bytes) -> bytes:
-    """What torch.save wrote before 1.6: magic number, version, machine, the object, the keys of storages, numbers."""
+    """Return a file as torch.save wrote it before 1.6: magic number, version, machine, object, storage keys,
+    numbers."""
     parts = [pickle.dumps(each, 2) for each in (0x1950A86A20F9469CFC6C, 1001, {"little_endian": True})]
     return b"".join([*parts, thing, pickle.dumps(["1"], 2), struct.pack("<q", 2), b"\x80\xff" * 4])
 
 
-# A picture for whoever looks at its first bytes, and a pickle for pickle.load: 'G' pushes the next eight bytes.
+# A picture by its first bytes, and a pickle for pickle.load: 'G' pushes the next eight bytes.
 GIF_PICKLE = b"GIF89a\0\0\0" + evil(0)
 TORCH = {"m/data.pkl": pickle.dumps(OrderedDict(a=1), 2), "m/data/0": b"\x80\x02" * 9, "m/version": b"3\n"}
 
@@ -122,7 +123,7 @@ def test_no_name_and_no_wrapping_hides_code(name: str) -> None:
 
 @pytest.mark.parametrize("name", DATA)
 def test_data_are_data(name: str) -> None:
-    """Weights, arrays, pictures and text pass."""
+    """Weights, arrays, pictures and text are accepted."""
     assert judged(name, DATA[name]) == ""
 
 
@@ -134,7 +135,7 @@ def test_the_hostile_pickles_do_run(name: str, capsys: pytest.CaptureFixture[str
 
 
 def test_the_library_of_each_form_writes_data() -> None:
-    """What torch and safetensors write themselves passes, in the old form of torch too."""
+    """Files that torch and safetensors write themselves are accepted, in torch's old form too."""
     torch = pytest.importorskip("torch")
     save = pytest.importorskip("safetensors.torch").save
     state = {"a": torch.ones(3), "b": torch.zeros(2, dtype=torch.int64)}

@@ -1,4 +1,4 @@
-"""Fuzzed pickles beside Python's own unpickler: what passes looks up nothing but tensors and plain values."""
+"""Fuzzed pickles compared with Python's own unpickler: an accepted file looks up only tensors and plain values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ INTERESTING = (
 
 
 class Recorder(pickle.Unpickler):
-    """Python's unpickler, which records each global and makes nothing of it."""
+    """Python's unpickler, which records each global and creates no object for it."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(io.BytesIO(data))
@@ -69,7 +69,7 @@ def mutated(data: bytes, dice: random.Random) -> bytes:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_what_passes_finds_no_other_name(seed: int) -> None:
-    """Each file that is taken as data is loaded, pickle after pickle, by the recording unpickler."""
+    """Each file that is accepted as data is loaded, pickle by pickle, with the recording unpickler."""
     dice, passed = random.Random(seed), 0
     for _ in range(FILES // 4):
         data = mutated(dice.choice(seeds_of_test), dice)
@@ -83,7 +83,7 @@ def test_what_passes_finds_no_other_name(seed: int) -> None:
 
 
 def found(data: bytes) -> set[str]:
-    """Every name that the pickles in these bytes look up until one breaks."""
+    """Return every name that the pickles in these bytes look up, until one breaks."""
     reader = Recorder(data)
     try:
         while True:

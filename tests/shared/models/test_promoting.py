@@ -1,4 +1,4 @@
-"""Models: promotion, aliases, undo, what is kept, and the proof beside the weights."""
+"""Models: promotion, aliases, undo, retention, and the proof beside the weights."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def asked(world: World, why: str = "") -> ChangeRequest:
 
 
 def trained(world: World, drop: str = "a", model: bytes = b"weights", name: str = "model.safetensors") -> Run:
-    """A run of a drop, archived with this model."""
+    """Return a drop's run, archived with this model."""
     world.upload(f"mnist/{drop}/1.bin", drop.encode())
     world.upload(f"mnist/{drop}/_SUCCESS", b"")
     world.deliver_all()
@@ -92,7 +92,7 @@ NODE = {
 
 
 def fetched(world: World, version: Version, folder: Path) -> Path:
-    """The version's signed files and its signature, as `fetch` brings them."""
+    """Return the version's signed files and its signature, as `fetch` downloads them."""
     run = world.runs.get(version.run).value
     archive = f"{run.asked.experiment}/{run.name}"
     for prefix in (f"{archive}/models/", f"{archive}/manifest.json", f"{version.proof}/"):
@@ -104,7 +104,8 @@ def fetched(world: World, version: Version, folder: Path) -> Path:
 
 
 def test_a_promoted_run_is_the_next_version_and_the_alias_points_at_it(world: World) -> None:
-    """Versions count up; a run is one version of a model however often it is promoted; Azure ML's registry has it."""
+    """Version numbers count up, and a run is one version of a model, however often it is promoted. Azure ML's
+    registry has the version."""
     first, second = trained(world, "a"), trained(world, "b")
     one = promote_run(world.system, first.name, "churn", "production", asked(world, "the first"))
     again = promote_run(world.system, first.name, "churn", "production", asked(world))
@@ -121,7 +122,8 @@ def test_a_promoted_run_is_the_next_version_and_the_alias_points_at_it(world: Wo
 
 
 def test_an_alias_never_points_at_what_was_let_go(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who lets a version go while somebody points an alias at it is first, and the other is told that it is gone."""
+    """When a version is released while an alias is pointed at it, the release wins and the alias request gets
+    NotFound."""
     promote_run(world.system, trained(world, "a").name, "churn", "", asked(world))
     really, others = world.models.version, [1]
 
@@ -138,7 +140,7 @@ def test_an_alias_never_points_at_what_was_let_go(world: World, monkeypatch: pyt
 
 
 def test_a_schedule_begins_with_the_version_of_the_moment(world: World) -> None:
-    """`--from churn@production` of a schedule is the run that the alias points at when it fires."""
+    """`--from churn@production` of a schedule is the run that the alias points at when the schedule fires."""
     runs = [trained(world, drop).name for drop in ("a", "b")]
     request = RunRequest(template="mnist", data="drops/mnist/a", from_run="churn@production")
     meanings = []
@@ -151,7 +153,7 @@ def test_a_schedule_begins_with_the_version_of_the_moment(world: World) -> None:
 
 
 def test_undo_goes_back_one_move_after_the_other(world: World) -> None:
-    """Each undo points the alias where it was before, at last nowhere, and every move is in the history."""
+    """Each undo points the alias where it was before, finally nowhere, and the history has every move."""
     for drop in ("a", "b", "c"):
         promote_run(world.system, trained(world, drop).name, "churn", "production", asked(world))
     places = []
@@ -166,7 +168,7 @@ def test_undo_goes_back_one_move_after_the_other(world: World) -> None:
 
 
 def test_two_promotions_at_once_leave_one_winner_and_a_true_history(world: World) -> None:
-    """Whoever is second takes the next number, and what it had written as proof of the first number is gone."""
+    """The slower promotion takes the next number, and its proof of the first number is deleted."""
     first, second = trained(world, "a"), trained(world, "b")
     really = world.models.write
     others: list[str] = [second.name]
@@ -190,7 +192,7 @@ def test_two_promotions_at_once_leave_one_winner_and_a_true_history(world: World
 
 
 def test_what_has_a_name_is_kept_with_its_data(world: World) -> None:
-    """rm refuses a version's run and its drop, and says what would break, until the version is let go."""
+    """rm refuses a version's run and its drop, and says what would break, until the version is released."""
     run = trained(world)
     promote_run(world.system, run.name, "churn", "production", asked(world))
     who = remove.RemovalRequest(ANN)
@@ -215,7 +217,7 @@ def test_what_has_a_name_is_kept_with_its_data(world: World) -> None:
 
 @pytest.mark.parametrize("before_the_write", [True, False])
 def test_a_removal_and_a_promotion_at_once_never_both_win(world: World, before_the_write: bool) -> None:
-    """Whichever write is first, a run that is removed is no version, and a version's run is not removed."""
+    """Whichever write comes first: a removed run is no version, and a version's run is not removed."""
     run = trained(world)
     really, refused = world.models.write, list[str]()
 
@@ -245,7 +247,7 @@ def test_a_removal_and_a_promotion_at_once_never_both_win(world: World, before_t
 
 @pytest.mark.parametrize("name", ["", "Churn", "1churn", "churn_eu", "churn/eu", "a" * 64, "../x", "churn\n"])
 def test_names_obey_one_grammar(world: World, name: str) -> None:
-    """Whatever is no name is refused with the grammar, before anything is read."""
+    """An invalid name is refused with the grammar, before anything is read."""
     for check in (check_name, check_alias):
         with pytest.raises(Impossible, match=r"use a small letter"):
             check(name)
@@ -256,7 +258,7 @@ def test_names_obey_one_grammar(world: World, name: str) -> None:
 
 
 def test_only_a_completed_archived_run_with_a_model_is_promoted(world: World) -> None:
-    """Others are refused with their state; nothing is written of them."""
+    """Other runs are refused with their state, and nothing is written."""
     world.complete("1.bin")
     name = world.only_run().name
     with pytest.raises(Conflict, match="only a completed one has a model"):
@@ -272,7 +274,7 @@ class Evil:
 
 
 def test_a_pickle_that_runs_code_is_refused_unless_it_is_allowed(world: World) -> None:
-    """The refusal names the file and what it would call; --allow-code takes it."""
+    """The refusal names the file and the functions that it would call; --allow-code accepts it."""
     run = trained(world, model=pickle.dumps(Evil()), name="model.pkl")
     with pytest.raises(Impossible, match=r"model.pkl .* may run code when it is loaded: it calls builtins.print"):
         promote_run(world.system, run.name, "churn", "", asked(world))
@@ -284,19 +286,20 @@ def test_a_pickle_that_runs_code_is_refused_unless_it_is_allowed(world: World) -
     [(45, 0xFF, "can't be read"), (6, 1, "encrypted"), (8, 99, "unusual way")],
 )
 def test_a_model_that_was_altered_is_refused_with_the_reason(world: World, at: int, byte: int, words: str) -> None:
-    """A zip of weights that is broken, encrypted, or of a compression that nobody here reads is an answer, no error."""
+    """A zip of weights that is broken, encrypted, or in an unsupported compression is refused, and raises no other
+    error."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a/data.pkl", pickle.dumps(list(range(100))))
     data = bytearray(file.getvalue())
-    for entry in (0, data.index(b"PK\x01\x02") + 2) if 0 < at < 10 else (0,):  # the directory says it again
+    for entry in (0, data.index(b"PK\x01\x02") + 2) if 0 < at < 10 else (0,):  # the directory repeats the field
         data[entry + at] = byte
     world.blobs.put("output", "m.pt", bytes(data))
     assert words in why_unsafe(world.blobs, "m.pt", len(data))
 
 
 def test_no_secret_of_a_job_is_signed(world: World, tmp_path: Path) -> None:
-    """A proof names the variables of the job's environment; it has the values of the harmless ones alone."""
+    """A proof names the job's environment variables, but has the values of the harmless ones only."""
     secret, harmless = "hf_planted0123456789", "OMP_NUM_THREADS"
     run = trained(world)
     stored = world.runs.get(run.name)
@@ -312,8 +315,8 @@ def test_no_secret_of_a_job_is_signed(world: World, tmp_path: Path) -> None:
 
 
 def test_the_proof_is_what_others_read(world: World, tmp_path: Path) -> None:
-    """in-toto's own library takes the statement, CycloneDX's own schema the bill, model_signing's own CLI the
-    signature; each says which data, code, packages, parameters and metrics they were."""
+    """in-toto's own library reads the statement, CycloneDX's own schema accepts the bill, and model_signing's own
+    CLI verifies the signature. Each document has the data, code, packages, parameters and metrics."""
     run = trained(world)
     version = promote_run(world.system, run.name, "churn", "production", asked(world, "first"))
     folder = fetched(world, version, tmp_path / "churn")
@@ -342,7 +345,8 @@ def test_the_proof_is_what_others_read(world: World, tmp_path: Path) -> None:
 
 
 def test_the_card_says_what_people_stated_and_what_nobody_did(world: World, tmp_path: Path) -> None:
-    """Author, licences and limits of the route; a package's licence; and a sentence for each fact that is missing."""
+    """The card has the route's author, licenses and limits, a package's license, and a sentence for each missing
+    fact."""
     run = trained(world)
     name, route = next(iter(world.system.routes.items()))
     stated = {"author": "ada | <b>", "licence": "MIT", "data_origin": "a survey", "task": "Churn.", "limits": "Adults."}
@@ -384,7 +388,7 @@ def _as_arguments(statement: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_tags_and_notes_change_nothing_that_was_signed(world: World, tmp_path: Path) -> None:
-    """Afterwards the run's people may say what they like; the proof and the chain stay as they were."""
+    """Later tags and notes on the run leave the proof and the chain unchanged."""
     run = trained(world)
     version = promote_run(world.system, run.name, "churn", "", asked(world))
     before = {p.name: p.read_bytes() for p in fetched(world, version, tmp_path / "1").rglob("*") if p.is_file()}
@@ -396,7 +400,7 @@ def test_tags_and_notes_change_nothing_that_was_signed(world: World, tmp_path: P
 
 
 def test_the_chain_names_the_link_that_broke(world: World) -> None:
-    """Changed data, rewritten weights and an altered document are each told where they belong."""
+    """Changed data, overwritten weights and an altered document are each reported at their link."""
     run = trained(world)
     version = promote_run(world.system, run.name, "churn", "", asked(world))
 
@@ -413,7 +417,7 @@ def test_the_chain_names_the_link_that_broke(world: World) -> None:
 
 
 def test_an_archive_that_was_altered_is_not_promoted(world: World) -> None:
-    """The model's bytes are held against the manifest's MD5 before anything is signed."""
+    """The model's bytes are compared with the manifest's MD5 before anything is signed."""
     run = trained(world)
     world.blobs.put("output", f"digits/{run.name}/models/model.safetensors", b"WEIGHTS")
     with pytest.raises(Conflict, match="was recorded with"):

@@ -1,6 +1,7 @@
-"""What a proof tells of each kind of run: the table of docs/models.md, cell by cell.
+"""What a proof contains for each kind of run: the table in docs/models.md, cell by cell.
 
-An auditor's script reads the folder; an observer wrote down what really happened."""
+An auditor's script reads the folder; an observer recorded what really happened.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ MODELS: dict[str, Any] = {"outputs": {"models": {"type": "uri_folder"}}, "comput
 
 @dataclass
 class Seen:
-    """What the observer wrote down about a run, beside the system."""
+    """The observer's own record of a run, independent of the system."""
 
     run: str
     data: dict[str, str] = field(default_factory=dict)  # blob: SHA-256
@@ -60,7 +61,7 @@ def world(tmp_path: Path) -> World:
 
 
 def trainers_digest(world: World) -> str:
-    """The digest as the proof describes it, computed anew."""
+    """Recompute the digest as the proof describes it."""
     content = hashlib.sha256()
     for path in sorted(world.system.trainers.rglob("*")):
         name = path.relative_to(world.system.trainers).as_posix()
@@ -70,7 +71,7 @@ def trainers_digest(world: World) -> str:
 
 
 def finish(world: World, *, facts: bool = True, word: bool = True, metrics: bool = True) -> None:
-    """Every job runs to its end, and leaves what its trainer writes."""
+    """Let every job run to its end and write its trainer's files."""
     world.run_until_idle()
     for name in [name for name, job in world.jobs.jobs.items() if job.raw not in ("Completed", "Failed")]:
         world.job_goes(name, "Running")
@@ -117,7 +118,7 @@ def single(world: World) -> Seen:
 
 
 def request(world: World) -> Seen:
-    """A run that somebody asked for, of the trainer's job, on the files of a drop."""
+    """Return a run that was requested with the trainer's job, on a drop's files."""
     world.upload("mnist/a/1.bin", b"one")
     world.complete()
     finish(world)
@@ -127,14 +128,14 @@ def request(world: World) -> Seen:
 
 
 def mlflow(world: World) -> Seen:
-    """Code of one's own that logs its metric to MLflow, and writes nothing else of itself."""
+    """Return a run with its own code, which logs its metric to MLflow and writes nothing else itself."""
     seen = own_code(world, to_mlflow=True)
     assert "metrics/mlflow.jsonl" in world.archived(world.runs.get(seen.run).value)
     return seen
 
 
 def own_code(world: World, to_mlflow: bool = False) -> Seen:
-    """A job file with its own code and data elsewhere, whose code writes nothing about its node."""
+    """Return the run of a job file with its own code and data elsewhere, whose code writes nothing about its node."""
     world.blobs.put("azureml-blobstore", "elsewhere/1.csv", b"rows")
     world.clock.advance(60)
     name = sent_code(world)
@@ -195,7 +196,7 @@ def sweep(world: World) -> Seen:
 
 
 def trial(world: World) -> Seen:
-    """One trial of a sweep, promoted itself."""
+    """Return one trial of a sweep, promoted by itself."""
     seen = sweep(world)
     return replace(seen, run=str(seen.nodes), nodes=seen.run)
 
@@ -268,7 +269,7 @@ FACTS: dict[str, tuple[Callable[[Told, Seen], bool], str]] = {  # the fact, and 
 
 
 def documented() -> dict[str, dict[str, str]]:
-    """The table of docs/models.md: cell by kind and fact."""
+    """Return the table of docs/models.md: cell by kind and fact."""
     lines = Path("docs/models.md").read_text("utf-8").splitlines()
     begin = next(n for n, line in enumerate(lines) if line.startswith("| fact | drop |"))
     kinds = [cell.strip() for cell in lines[begin].strip("|").split("|")][1:]
@@ -284,9 +285,9 @@ def documented() -> dict[str, dict[str, str]]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_auditor_reads_of_each_kind_what_the_table_says(world: World, tmp_path: Path, kind: str) -> None:
-    """With the folder and the public key alone. `yes`: the auditor reads the fact, as the observer saw it. `not known`:
-    a sentence of the proof, of the card and of the bill of materials says that nobody knows it. A dash: such a run has
-    no such fact."""
+    """The auditor has only the folder and the public key. `yes`: the auditor reads the fact as the observer saw it.
+    `not known`: a sentence in the proof, the card and the bill of materials says that the fact is not known. A
+    dash: such a run has no such fact."""
     seen = KINDS[kind](world)
     version = promote_run(world.system, seen.run, "churn", "", ChangeRequest(world.clock(), ANN), allow_code=True)
     folder = fetched(world, version, tmp_path / "fetched")
@@ -313,7 +314,7 @@ def test_an_auditor_reads_of_each_kind_what_the_table_says(world: World, tmp_pat
 
 
 def test_the_description_of_a_digest_is_enough_to_compute_it(world: World) -> None:
-    """An auditor who has the files gets the same number from the words in the proof alone."""
+    """An auditor with the files computes the same digest from the proof's description alone."""
     assert "path, a zero byte, size, a line feed, content" in OF_TRAINERS
     assert "path, a zero byte, size, a zero byte, MD5, a line feed" in OF_UPLOAD
     md5 = hashlib.md5(CODE).hexdigest()

@@ -1,5 +1,5 @@
-"""Keys that follow one another: old versions stay valid, a withdrawn key counts no more, and a version can be signed
-again."""
+"""Successive signing keys: old versions stay valid, a withdrawn key no longer counts, and a version can be
+re-signed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def world(tmp_path: Path) -> World:
 
 
 def rotated(world: World) -> System:
-    """Return the system after its administrator named another key."""
+    """Return the system after its administrator configured another key."""
     return replace(world.system, signer=FakeSigner())
 
 
@@ -39,7 +39,7 @@ def signature_link(system: System, name: str, number: int) -> tuple[str, str]:
 
 
 def test_a_version_of_an_earlier_key_stays_valid(world: World) -> None:
-    """The list has both keys, each with its time; `why` says until when the earlier one signed."""
+    """The list has both keys, each with its time; `why` says until when the earlier key signed."""
     first, second = (promote_run(world.system, trained(world, "a").name, "churn", "", asked(world)) for _ in range(2))
     assert first == second
     system = rotated(world)
@@ -57,7 +57,7 @@ def test_a_version_of_an_earlier_key_stays_valid(world: World) -> None:
 
 
 def test_a_key_that_signed_before_keys_were_recorded_counts_from_its_first_version(world: World) -> None:
-    """As in an account of an earlier release."""
+    """An account of an earlier release has no record of its key."""
     version = promote_run(world.system, trained(world).name, "churn", "", asked(world))
     world.models.keys.clear()
     world.clock.advance(3600)
@@ -65,7 +65,7 @@ def test_a_key_that_signed_before_keys_were_recorded_counts_from_its_first_versi
 
 
 def test_no_signature_of_a_withdrawn_key_counts(world: World, tmp_path: Path) -> None:
-    """`why` is bad, nothing is promoted with the key, and a version signed again counts once more, byte for byte."""
+    """`why` fails and the key promotes nothing; a version that is signed again counts again, byte for byte."""
     version = promote_run(world.system, trained(world).name, "churn", "", asked(world))
     gone = withdraw_key(world.models, world.signer, version.signer, asked(world, "laptop stolen"))
     assert gone == withdraw_key(world.models, world.signer, version.signer, asked(world, "a repeat"))
@@ -86,7 +86,7 @@ def test_no_signature_of_a_withdrawn_key_counts(world: World, tmp_path: Path) ->
 
 @pytest.mark.parametrize("file", ["proof", "model"])
 def test_what_was_altered_is_not_signed_again(world: World, file: str) -> None:
-    """A thief of the key can't have weights of their own signed by the new one."""
+    """A thief of the old key can't get altered weights signed with the new key."""
     run = trained(world)
     version = promote_run(world.system, run.name, "churn", "", asked(world))
     where = f"{version.proof}/bom.json" if file == "proof" else f"digits/{run.name}/models/model.safetensors"
@@ -97,6 +97,6 @@ def test_what_was_altered_is_not_signed_again(world: World, file: str) -> None:
 
 
 def test_only_keys_of_the_deployment_are_withdrawn(world: World) -> None:
-    """Anything else is not found."""
+    """Any other key is not found."""
     with pytest.raises(NotFound, match="is not a key of this deployment"):
         withdraw_key(world.models, world.signer, "0" * 64, asked(world))

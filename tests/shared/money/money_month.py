@@ -1,8 +1,8 @@
 """A month of five clusters in seconds, on the real use cases: users, drops, leases, budgets, preemptions, API errors.
 
-The clock is passed in, and only moves by minutes in which something is up. The bill is the simulator's own: it knows
-each node. One seed is one month; half of them look at each change of a cluster's size, as an app does that misses none.
-Of the other half, every second has an app that is stopped now and then, for up to a day.
+The clock is an argument, and moves only by minutes in which something is up. The bill is the simulator's own, which
+knows each node. One seed is one month. In half of the months the app reads every change of a cluster's size, as an app
+that misses none does. In every second month of the other half the app is stopped at times, for up to a day.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tests.fakes.ports import FakeClusters, FakeSamples
 from tests.fakes.world import ROUTE, World
 from tests.shared.money.money_pool import CANCEL_GRACE, MINUTE, Pool, Work
 
-BEGIN = datetime(2026, 1, 18, tzinfo=UTC)  # the turn of a month lies in the middle
+BEGIN = datetime(2026, 1, 18, tzinfo=UTC)  # a new month begins in the middle
 END = datetime(2026, 2, 15, tzinfo=UTC)
 DAY = timedelta(days=1)
 PERIOD = 5  # minutes between two sweeps
@@ -45,7 +45,7 @@ SIZES = {"A1": 1.0, "B2": 2.5, "C4": 6.0}  # dollars an hour
 
 
 class Clusters(FakeClusters):
-    """The workspace's clusters, which may refuse to answer."""
+    """The workspace's clusters, which may fail to answer."""
 
     def __init__(self, pools: dict[str, Pool], dice: Random, errors: float) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class Clusters(FakeClusters):
 
 
 class Samples(FakeSamples):
-    """The same, quick enough for a month: samples come in the order of their times."""
+    """Samples that are fast enough for a month, because they arrive in order of time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,17 +96,17 @@ class Samples(FakeSamples):
         yield from self._samples[cluster][bisect_left(times, since) : bisect_left(times, until)]
 
     def newest(self) -> dict[str, int]:
-        """How many nodes each cluster had when someone looked last."""
+        """Return how many nodes each cluster had in its newest sample."""
         return {cluster: samples[-1].nodes for cluster, samples in self._samples.items()}
 
 
 @dataclass
 class Seen:
-    """What the month knew beside the bill.
+    """What the month recorded besides the bill.
 
-    `nodes` are the most at once, `good` is the last look without an error and `longest` the longest time without one,
-    `refused` what people asked for in vain. `uncounted` are the dollars of nodes that changed before a look saw it.
-    `stopped` are the minutes in which the app did not run.
+    `nodes` is the highest number of concurrent nodes, `good` the last count without an error, `longest` the longest
+    time without such a count, and `refused` the rejected requests. `uncounted` is the cost in dollars of nodes that
+    changed before a count saw them. `stopped` is the minutes in which the app did not run.
     """
 
     nodes: int = 0
@@ -119,7 +119,7 @@ class Seen:
 
 @dataclass
 class Month:
-    """One simulated month. `play` it, then look at `days`, `pools` and `seen`."""
+    """One simulated month. Call `play`, then read `days`, `pools` and `seen`."""
 
     seed: int
     trainers: Path
@@ -146,7 +146,7 @@ class Month:
         prices = Prices([Price(size, tier, "", cost, "test") for size, cost in SIZES.items() for tier in TIERS])
         policy = Policy("moon", self.budgets, prices)
         self.samples = Samples()
-        self._taken: set[str] = set()  # jobs that Azure ML has begun with
+        self._taken: set[str] = set()  # jobs that Azure ML has started
         self.world.system = replace(
             self.world.system,
             samples=self.samples,
@@ -202,7 +202,7 @@ class Month:
                     )
                     lease_actions.lease(system, name, wish, Person(self.dice.choice(["ann", "bob"])))
                 case 1:
-                    pool.declared = replace(pool.declared, min_nodes=1)  # by hand, and forgotten
+                    pool.declared = replace(pool.declared, min_nodes=1)  # set by hand, and forgotten
                 case 9:
                     self._lower_a_budget()
                 case 2:
@@ -217,7 +217,7 @@ class Month:
         self._settle()
 
     def _lower_a_budget(self) -> None:
-        """An administrator leaves a project a dollar, or half of its budget if that is less."""
+        """Let an administrator leave a project a dollar, or half of its budget if that is less."""
         project = self.dice.choice([*self.budgets])
         spent = self.spent().get((project, month_of(self.now)), 0.0)
         budget = self.budgets[project]
@@ -263,7 +263,8 @@ class Month:
         self.world.clock.advance(60)
 
     def _minute_without_the_app(self) -> None:
-        """Nobody counts, and no node is taken away: a count holds for a while, and the rest of the time is unknown."""
+        """Pass a minute without counts or removed nodes: a count stays valid for a while, and the rest of the time
+        is unknown."""
         holds = self.now < self.seen.good + HOLDS
         for name, pool in self.pools.items():
             for job, raw in pool.step(self.now, self.dice, evicts=False):
@@ -279,10 +280,10 @@ class Month:
         self.seen.nodes = max(self.seen.nodes, sum(each.nodes for each in self.pools.values()))
 
     def _take_jobs(self) -> None:
-        """Azure ML's jobs as the app left them: new ones are queued, canceled ones end."""
+        """Read Azure ML's jobs as the app left them: queue new jobs, end canceled ones."""
         for name, job in list(self.world.jobs.jobs.items()):
             pool = self.pools[str(job.spec["compute"]).removeprefix("azureml:")]
-            if job.raw == "Canceled" and name not in self._taken:  # before Azure ML began with it
+            if job.raw == "Canceled" and name not in self._taken:  # before Azure ML started the job
                 self._taken.add(name)
                 self.world.job_goes(name, "Canceled")
             elif job.raw == "Canceled":
@@ -323,9 +324,10 @@ class Month:
     # what must hold
 
     def bound(self, grace: float) -> float:
-        """The most dollars by which a budget may be passed, of the terms that docs/cost.md names.
+        """Return the most dollars by which a budget may be exceeded, from the terms in docs/cost.md.
 
-        Two periods of the sweep (one sees it, one cancels), the grace, the cancellation and the release of the nodes.
+        The terms are two periods of the sweep (one detects, one cancels), the grace, the cancellation and the nodes'
+        release.
         """
         period = self.seen.longest.total_seconds()
         idle = max(pool.declared.idle_seconds for pool in self.pools.values())
@@ -333,7 +335,7 @@ class Month:
         return self.seen.nodes * max(pool.price for pool in self.pools.values()) * seconds / 3600
 
     def spent(self) -> dict[tuple[str, str], float]:
-        """By the books, of each project in each month."""
+        """Return what each project spent in each month, according to the books."""
         found: dict[tuple[str, str], float] = defaultdict(float)
         for day in self.days():
             for row in day.rows:

@@ -1,4 +1,4 @@
-"""A cluster as Azure ML runs it, minute by minute: nodes start, work, are taken away, idle and go; and cost."""
+"""A cluster as Azure ML runs it, minute by minute: nodes start, work, are preempted, idle, stop, and cost money."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Event = tuple[str, str]  # a job and its new status
 
 @dataclass
 class Work:
-    """A job: its nodes, what it still has to do, and, once it is told to end, when it will have."""
+    """A job: its nodes, its remaining work, and the time of its end once it is told to end."""
 
     nodes: int
     left: timedelta
@@ -25,12 +25,12 @@ class Work:
 
 @dataclass
 class Pool:
-    """`declared` is the cluster that the app sees; its minimum and idle time may change at any time."""
+    """A cluster. `declared` is the cluster that the app sees; its minimum and idle time may change at any time."""
 
     declared: Cluster
     price: float  # dollars an hour for one node
     starting: list[datetime] = field(default_factory=list)  # when each will be ready
-    idle: list[datetime] = field(default_factory=list)  # since when
+    idle: list[datetime] = field(default_factory=list)  # since when each is idle
     jobs: dict[str, Work] = field(default_factory=dict)
     bill: float = 0.0
     resized_at: datetime = datetime(2026, 1, 1, tzinfo=UTC)  # before the month
@@ -44,7 +44,7 @@ class Pool:
         return len(self.starting) + len(self.idle) + self.busy
 
     def seen(self) -> Cluster:
-        """The cluster as the workspace shows it now."""
+        """Return the cluster as the workspace shows it now."""
         return replace(
             self.declared,
             nodes=self.nodes,
@@ -57,11 +57,11 @@ class Pool:
         )
 
     def pay(self) -> None:
-        """A minute of what is up now."""
+        """Pay for a minute of the nodes that are up now."""
         self.bill += self.nodes * self.price / 60
 
     def step(self, now: datetime, dice: Random, evicts: bool = True) -> list[Event]:
-        """What happens at the begin of this minute."""
+        """Do what happens at the beginning of this minute."""
         before = self.nodes
         events = [event for name in list(self.jobs) for event in self._job(name, now, dice, evicts)]
         self.idle += [at for at in self.starting if at <= now]
@@ -87,7 +87,7 @@ class Pool:
         if work.left <= timedelta():
             return self._over(name, "Completed" if dice.random() < 0.9 else "Failed", now)
         if evicts and self.declared.tier == "low_priority" and dice.random() < 0.004:
-            work.running = False  # the node that was taken is gone; the others are free
+            work.running = False  # the preempted node is gone; the others are free
             self.idle += [now] * (work.nodes - 1)
             return [(name, "Queued")]
         return []

@@ -1,4 +1,4 @@
-"""A server that gives recorded answers of the retail prices API."""
+"""A server that returns recorded answers of the retail prices API."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Self
 
 
 class Retail:
-    """`pages` are given in turn; `asked` are the paths that were asked for."""
+    """Returns `pages` in turn; `asked` are the requested paths."""
 
     def __init__(self, pages: list[dict[str, Any]]) -> None:
         self.pages, self.asked = pages, list[str]()

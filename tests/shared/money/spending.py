@@ -1,4 +1,4 @@
-"""A workspace on fakes whose nodes cost money: one cluster, a price, a project with a budget, and time that passes."""
+"""A workspace on fakes whose nodes cost money: one cluster, a price, a project with a budget, and a clock."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def policy(**budgets: Budget) -> Policy:
 
 
 def paying_world(folder: Path) -> World:
-    """A workspace with one cluster, and a budget of $100 a month for the project vision."""
+    """Return a workspace with one cluster, and a budget of $100 a month for the project vision."""
     made = World(trainers_folder(folder), [replace(ROUTE, project="vision")])
     made.clock.now = START
     made.clusters.clusters["cpu-cluster"] = Cluster("cpu-cluster", 0, 4, 120, tier="low_priority", vm_size=SIZE)
@@ -39,14 +39,14 @@ def request(**more: Any) -> RunRequest:
 
 
 def nodes(world: World, count: int) -> None:
-    """The cluster has so many nodes from now on, and someone looks."""
+    """Set the cluster's number of nodes from now on, and count them."""
     cluster = replace(world.clusters.clusters["cpu-cluster"], nodes=count, running_nodes=count)
     world.clusters.clusters["cpu-cluster"] = cluster
     world.samples.record(sample_of(cluster, world.clock()))
 
 
 def wait(world: World, minutes: float, count: int | None = None) -> None:
-    """Time passes, with a look at the nodes every five minutes."""
+    """Let time pass, with a count of the nodes every five minutes."""
     end = world.clock() + timedelta(minutes=minutes)
     while world.clock() < end:
         world.clock.advance(min(300, (end - world.clock()).total_seconds()))
@@ -61,7 +61,7 @@ def goes(world: World, run: Run, raw: str) -> None:
 
 
 def started(world: World, **more: Any) -> Run:
-    """A run that has waited five minutes for two nodes and runs now."""
+    """Return a running run that waited five minutes for two nodes."""
     run = create.create_run(world.system, request(**more))
     world.run_until_idle()
     nodes(world, 2)

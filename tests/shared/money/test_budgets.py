@@ -1,4 +1,4 @@
-"""Budgets, as decisions: what is refused, what is kept back, what follows, and when a month begins anew."""
+"""Budgets as decisions: what is refused, what is reserved, what follows, and when a new month begins."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def spent(month: float, ended: dict[str, datetime] | None = None, **runs: float)
 
 
 def test_what_a_run_may_cost() -> None:
-    """The greatest cost is the time limit with half an hour on all nodes; the estimate is the median of its kind."""
+    """The worst cost is the time limit plus half an hour on all nodes; the estimate is the median of similar runs."""
     found = quote(run(), 3.0, [600, 1200, 6000])
     assert found.greatest == 2 * (3600 + 1800) * 3.0 / 3600
     assert found.estimated == 2 * 1200 * 3.0 / 3600
@@ -58,7 +58,7 @@ def test_what_a_run_may_cost() -> None:
 
 
 def test_what_a_pipeline_may_cost() -> None:
-    """Its steps may run side by side, each as long as it is let; a sweep's as often as it has trials."""
+    """A pipeline's steps may run in parallel, each for its whole time limit; a sweep step counts once per trial."""
     step = {"command": "x", "environment": "azureml:e:1"}
     jobs = {
         "short": {**step, "limits": {"timeout": 600}},
@@ -71,7 +71,7 @@ def test_what_a_pipeline_may_cost() -> None:
 
 
 def test_two_runs_that_fit_alone_but_not_together() -> None:
-    """What is kept back for one run is not there for another; admitting the same run again changes nothing."""
+    """Money reserved for one run is not available to another; admitting the same run again changes nothing."""
     budget, cost = Budget(month=10), Quote(1, 6, 3)
     first = admit(budget, account(), run("a"), cost, NOW)
     assert isinstance(first, Account)
@@ -86,14 +86,14 @@ def test_two_runs_that_fit_alone_but_not_together() -> None:
 
 
 def test_from_refuse_percent_on_no_run_starts() -> None:
-    """However cheap a run is, it does not start once `refuse` percent are spent."""
+    """No run starts once `refuse` percent are spent, however cheap it is."""
     budget = Budget(month=10, refuse=90)
     assert isinstance(admit(budget, account(8.9), run(), Quote(0, 0.1, 1), NOW), Account)
     assert "from 90 % on, no run starts" in refused(admit(budget, account(9), run(), Quote(0, 0.1, 1), NOW))
 
 
 def test_a_run_s_own_limit_is_what_is_kept_back() -> None:
-    """A budget for each run keeps back no more than that, and refuses a run whose estimate is above it."""
+    """A budget per run reserves no more than its limit, and refuses a run whose estimate is above the limit."""
     budget = Budget(month=10, run=3)
     admitted = admit(budget, account(), run(), Quote(2, 60, 1), NOW)
     assert isinstance(admitted, Account)
@@ -107,7 +107,7 @@ def test_without_a_price_a_budget_can_t_be_kept() -> None:
 
 
 def test_a_new_month_begins_with_what_still_runs() -> None:
-    """At the turn of the month nothing is spent and nothing told, but what is kept back for runs stays kept back."""
+    """A new month starts with nothing spent and no warnings sent, but keeps the reservations of live runs."""
     old = replace(account(9.5, a=4.0), warned_at=NOW, reached_at=NOW)
     later = NOW + HOUR
     assert "left for 2026-02 ($10.00 budget" in refused(admit(Budget(month=10), old, run("b"), Quote(1, 7, 1), later))
@@ -118,24 +118,26 @@ def test_a_new_month_begins_with_what_still_runs() -> None:
 
 
 def test_what_was_not_used_is_free_again_after_the_idle_tail() -> None:
-    """Late cost: a run that is over keeps its reservation while its nodes may idle, and then gives back the rest."""
+    """Costs come late: a run that is over keeps its reservation while its nodes may idle, and then releases the
+    rest."""
     held = account(0, a=6.0)
     ended = {"a": NOW}
     soon = update_account(held, spent(2, ended, a=2.0), NOW + IDLE_TAIL / 2)
     assert soon.committed == 6
     assert update_account(soon, spent(2.5, ended, a=2.5), NOW + IDLE_TAIL).committed == 2.5
     costly = update_account(held, spent(9, a=9.0), NOW)
-    assert costly.committed == 9  # it has cost more than was thought
+    assert costly.committed == 9  # the actual cost exceeds the reservation
 
 
 def test_a_reservation_without_a_run_is_given_back() -> None:
-    """What was kept back by a submission that died before it made its run is free after an hour."""
+    """The reservation of a submission that died before it created its run is released after an hour."""
     assert update_account(account(0, a=6.0), spent(0), NOW + HOUR / 2).committed == 6
     assert update_account(account(0, a=6.0), spent(0), NOW + HOUR).committed == 0
 
 
 def test_it_warns_once_then_tells_and_ends_what_runs_after_the_grace() -> None:
-    """At `warn` percent one event, at all of it another, and after the grace the project's runs are to end."""
+    """There is one event at `warn` percent and another at 100 percent; after the grace the project's runs are
+    canceled."""
     budget = Budget(month=10, warn=80, grace_seconds=600)
     held, found = consequences(budget, account(8, a=6.0), NOW)
     assert [(c.event, c.subject) for c in found] == [("BudgetWarned", "p/2026-01")]
@@ -150,7 +152,7 @@ def test_it_warns_once_then_tells_and_ends_what_runs_after_the_grace() -> None:
 
 
 def test_a_run_that_reaches_its_own_limit_ends_alone() -> None:
-    """The limit for one run warns, tells and ends that run, and no other of the project."""
+    """The limit per run warns, notifies and ends that run only, and no other run of the project."""
     budget = Budget(run=5, grace_seconds=0)
     held = update_account(account(0, a=5.0, b=5.0), spent(6.0, a=5.5, b=0.5), NOW)
     held, found = consequences(budget, held, NOW)
@@ -164,7 +166,7 @@ def test_a_run_that_reaches_its_own_limit_ends_alone() -> None:
 
 
 def test_runs_that_began_before_the_budget_are_ended_too() -> None:
-    """A live run without a reservation, because the budget is younger, is among those that end at all of it."""
+    """A live run without a reservation, because it is older than the budget, is also canceled at 100 percent."""
     held = update_account(account(), spent(11, a=11.0), NOW)
     held, _ = consequences(Budget(month=10, grace_seconds=0), held, NOW)
     assert consequences(Budget(month=10, grace_seconds=0), held, NOW)[1][0].cancel == ("a",)

@@ -1,4 +1,4 @@
-"""The books on fakes: days that are closed, and the report of what was spent."""
+"""The books on fakes: closed days, and the cost report."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def world(tmp_path: Path) -> World:
 
 
 def test_days_are_closed_once_and_add_up(world: World) -> None:
-    """Past days come from the books as they were closed, and the month is the sum of its days, whoever asks."""
+    """Past days come from the books as they were closed, and every report's month is the sum of its days."""
     run = started(world)
     wait(world, 30 * 60, 2)
     goes(world, run, "Completed")
@@ -45,7 +45,7 @@ def test_days_are_closed_once_and_add_up(world: World) -> None:
 
 
 def test_a_report_says_up_to_when_it_counts(world: World) -> None:
-    """Charges are remembered for ten seconds. Until then `until` stays, and the dollars are those of that moment."""
+    """Charges are cached for ten seconds. Until then `until` stays, and the dollars are those of that time."""
     started(world)
     wait(world, 30, 2)
     first = get_costs(world.system, CostsQuery())
@@ -59,7 +59,7 @@ def test_a_report_says_up_to_when_it_counts(world: World) -> None:
 
 
 def test_the_books_read_each_day_of_a_cluster_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a run that ended within the last day and a day to close, no day of samples is read twice in one pass."""
+    """With a run that ended within the last day and a day to close, one pass reads no day of samples twice."""
     run = started(world)
     wait(world, 30 * 60, 2)
     goes(world, run, "Completed")
@@ -76,7 +76,7 @@ def test_the_books_read_each_day_of_a_cluster_once(world: World, monkeypatch: py
 
 
 def test_the_report_by_all_that_it_knows(world: World) -> None:
-    """Each way to ask has the same total; a lease is its owner's; saved is known of clusters and of the total."""
+    """Every grouping has the same total; a lease belongs to its owner; savings are known per cluster and in total."""
     run = started(world)
     wait(world, 10, 2)
     goes(world, run, "Completed")
@@ -103,8 +103,8 @@ def test_the_report_by_all_that_it_knows(world: World) -> None:
 
 
 def test_an_owner_is_an_object_id(world: World) -> None:
-    """Two of one name are two lines, one who was renamed is one by the latest name; a name without an id is its own
-    line, also one that is somebody's object id."""
+    """Two owners of the same name are two lines. A renamed owner is one line with the latest name. A name without
+    an id is its own line, even if the name equals someone's object id."""
     paid = [
         ("20260111", "anna", "0a1b"), ("20260110", "ann", "0a1b"), ("20260110", "ann", "2c3d"),
         ("20260110", "ann", ""), ("20260110", "0a1b", ""),
@@ -116,7 +116,7 @@ def test_an_owner_is_an_object_id(world: World) -> None:
 
 
 def test_without_a_price_hours_are_shown_and_no_dollars(world: World) -> None:
-    """Nodes whose price nobody knows are in the report as hours, and are told to be missing from the dollars."""
+    """Nodes without a known price are reported as hours, and the report says that the dollars omit them."""
     world.system = replace(world.system, money=Policy("eastus"))
     nodes(world, 3)
     wait(world, 20, 3)
@@ -125,8 +125,8 @@ def test_without_a_price_hours_are_shown_and_no_dollars(world: World) -> None:
 
 
 def test_a_time_in_which_nobody_counted_is_unknown_and_costs_nothing(world: World) -> None:
-    """Two nodes before and none after three days without the app: five minutes of two nodes are charged, the rest is
-    told as unknown, up to the cluster's maximum of four; also once the days are closed."""
+    """With two nodes before and none after three days without the app, five minutes of two nodes are charged. The
+    rest is unknown, up to the cluster's maximum of four, also once the days are closed."""
     nodes(world, 2)
     world.clock.advance(3 * 86_400)
     nodes(world, 0)
@@ -143,7 +143,7 @@ def test_a_time_in_which_nobody_counted_is_unknown_and_costs_nothing(world: Worl
 
 
 def test_a_report_of_the_future_is_refused(world: World) -> None:
-    """`since` is a time of the last year."""
+    """`since` is a time within the last year."""
     for since in ("2030-01-01", "2020-01-01", "yesterday"):
         with pytest.raises(Impossible, match="since is"):
             get_costs(world.system, CostsQuery(since=since))
@@ -171,7 +171,8 @@ def test_a_run_that_waited_for_days_is_found(world: World) -> None:
 
 
 def test_a_day_whose_record_can_not_be_read_is_told(world: World) -> None:
-    """It is named with what to do about it, not silently left out; what is done brings it back at once."""
+    """The report names the day and the remedy instead of silently omitting the day; after the remedy the day is
+    back at once."""
     nodes(world, 2)
     wait(world, 30, 2)
     nodes(world, 0)
@@ -182,12 +183,12 @@ def test_a_day_whose_record_can_not_be_read_is_told(world: World) -> None:
     assert (whole["missing"], whole["total"]["spent"] > 0) == ([], True)
 
     world.books.closed["20260110"] = [Day("cpu-cluster", "20260110", problem="Column rows can't be read.")]
-    world.system = replace(world.system, memory=Memory())  # another process: this one remembers the day as it was
+    world.system = replace(world.system, memory=Memory())  # another process, because this one has cached the day
     (gap,) = get_costs(world.system, CostsQuery())["missing"]
     assert (gap["day"], gap["cluster"]) == ("2026-01-10", "cpu-cluster")
     assert gap["why"] == "Column rows can't be read."
     assert "Delete the row '!closed' of the partition 'day!20260110' in the table 'money'" in gap["advice"]
-    del world.books.closed["20260110"]  # what the advice says
+    del world.books.closed["20260110"]  # as the advice says
     assert get_costs(world.system, CostsQuery())["total"] == whole["total"]
     keep_books(world.system)
     assert world.books.closed["20260110"] == [kept]

@@ -1,4 +1,4 @@
-"""The ledger: every second of every node is charged to exactly one run, lease, or nobody, and to whom."""
+"""The ledger charges every second of every node exactly once: to a run, to a lease, or as unexplained."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def told(shares: list[Share]) -> list[tuple[str, str, float, float, int]]:
 
 
 def test_a_run_pays_for_its_allocation_its_training_and_the_idle_tail() -> None:
-    """From its submission to the end of its nodes a run explains what they cost; what comes later nobody explains."""
+    """A run pays for its nodes from its submission until they stop; later costs are unexplained."""
     run = use("a", spell(0, 5, 2), spell(5, 20, 2))
     assert told(split(spell(-10, 60, 2), [run])) == [
         ("unexplained", "", -10, 0, 2),
@@ -59,7 +59,7 @@ def test_a_run_pays_for_its_allocation_its_training_and_the_idle_tail() -> None:
 
 
 def test_who_comes_first() -> None:
-    """A node goes to who trains, then to who waits for it, then to a lease, then to the run that ended last."""
+    """A node is charged to a training run first, then to a waiting run, a lease, and the run that ended last."""
     runs = [
         use("ended", spell(-20, -15, 1), spell(-15, 0, 1)),
         use("trains", spell(-10, 0, 1), spell(0, 10, 1)),
@@ -74,8 +74,8 @@ def test_who_comes_first() -> None:
 
 
 def test_a_sample_holds_until_the_next_one() -> None:
-    """Between two samples a cluster had the nodes of the earlier one. The last one holds for 15 minutes: it may be
-    gone."""
+    """Between two samples a cluster has the nodes of the earlier one. The last sample holds for 15 minutes only,
+    because the nodes may be gone."""
     had = paid([sample(0, 2), sample(5, 3), sample(10, 0), sample(15, 1)], [], at(2), at(200))
     assert [(p.spell.begin, p.spell.end, p.spell.nodes) for p in had] == [
         (at(2), at(5), 2),
@@ -86,9 +86,8 @@ def test_a_sample_holds_until_the_next_one() -> None:
 
 
 def test_nodes_that_came_before_anybody_looked_are_paid() -> None:
-    """A run that begins between two counts, or before the first, has its nodes from then on, and had them in its wait
-    before: for five minutes at most, and no more of them than what was free of those that were counted.
-    """
+    """A run that starts between two counts, or before the first one, pays for its nodes from its start and for its
+    wait before. The wait counts for five minutes at most, and uses the free nodes of the count first."""
     first, second = use("a", spell(0, 2, 1), spell(2, 30, 1)), use("b", spell(5, 20, 1), spell(20, 25, 1))
 
     def had(*counts: Sample) -> list[tuple[float, float, int]]:
@@ -101,7 +100,7 @@ def test_nodes_that_came_before_anybody_looked_are_paid() -> None:
 
 
 def stretches(had: list[Paid]) -> list[tuple[float, float, int, int]]:
-    """Begin and end in minutes, nodes, and unknown nodes; neighbours that are the same as one."""
+    """Return begin and end in minutes, nodes, and unknown nodes; equal neighbors are merged."""
     merged: list[tuple[float, float, int, int]] = []
     for part in had:
         begin, end = ((moment - NOW) / timedelta(minutes=1) for moment in (part.spell.begin, part.spell.end))
@@ -117,8 +116,8 @@ def node_seconds(had: list[Paid]) -> float:
 
 
 def test_runs_that_take_turns_need_their_nodes_once() -> None:
-    """Forty runs of one node, four at a time on a cluster of four, counted every five minutes: never more than four
-    nodes, and all that the four had from the first wait to the last end."""
+    """Forty runs of one node, four at a time on a cluster of four nodes, are counted every five minutes. Never more
+    than four nodes are paid, and all four are paid from the first wait to the last end."""
     ends = [0.5] * 4
     runs = []
     for number in range(40):
@@ -133,15 +132,15 @@ def test_runs_that_take_turns_need_their_nodes_once() -> None:
 
 
 def test_a_cluster_never_has_more_nodes_than_its_maximum() -> None:
-    """What the records of runs add to a count is cut at the maximum; a count above it is believed."""
+    """The nodes that run records add to a count are capped at the maximum; a count above the maximum is believed."""
     runs = [use(name, spell(0, 2, 3), spell(2, 4, 3)) for name in "ab"]
     assert stretches(paid([sample(0, 1, 4), sample(5, 0, 4)], runs, at(0), at(9))) == [(0, 4, 4, 0), (4, 5, 1, 0)]
     assert stretches(paid([sample(0, 5, 4), sample(5, 0, 4)], runs, at(0), at(9))) == [(0, 5, 5, 0)]
 
 
 def test_a_gap_between_counts_is_not_paid_as_if_the_last_count_went_on() -> None:
-    """Of a time in which nobody counted, only what is known is paid: the size since the last change, and runs that
-    both counts show. Up to the maximum, the rest is unknown."""
+    """In a gap between counts only known nodes are paid: the size since the last change, and runs that both counts
+    show. The rest, up to the maximum, is unknown."""
     unknown = paid([sample(0, 2, 4), sample(100, 0, 4)], [], at(0), at(110))
     assert stretches(unknown) == [(0, 5, 2, 0), (5, 100, 0, 4)]
     gone = paid([sample(0, 2, 4), sample(100, 0, 4, steady_since=12)], [], at(0), at(110))
@@ -175,7 +174,7 @@ uses = st.builds(
 @given(st.lists(uses, max_size=5, unique_by=lambda u: u.run), st.lists(spells, max_size=2), spells)
 @settings(max_examples=150)
 def test_every_node_second_is_charged_once(runs: list[ClusterUse], leases: list[NodeSpan], had: NodeSpan) -> None:
-    """At each moment the shares add up to the nodes that were paid, and nobody gets more than they wanted."""
+    """At each moment the shares add up to the paid nodes, and no share exceeds its demand."""
     holds = [LeasedNodes(f"lease-{i}", "gpu", hold) for i, hold in enumerate(leases)]
     shares = split(had, runs, holds)
     wanted = {run.run: run.nodes for run in runs} | {hold.lease: hold.spell.nodes for hold in holds}
@@ -188,7 +187,7 @@ def test_every_node_second_is_charged_once(runs: list[ClusterUse], leases: list[
 
 
 def test_what_azure_ml_alone_would_have_cost() -> None:
-    """With Azure ML's default each node idles 120 s after its last use, and gaps shorter than that are bridged."""
+    """With Azure ML's default each node idles 120 s after its last use, and shorter gaps are bridged."""
     work = [Share("training", "a", at(0), at(10), 2), Share("training", "b", at(11), at(20), 1)]
     used = 2 * 600 + 540
     assert default_seconds([*work, Share("idle", "b", at(20), at(50), 1)], at(60)) == used + 60 + 120 + 120
@@ -219,7 +218,7 @@ S = RunState
 
 
 def test_a_run_waits_again_when_it_loses_its_nodes() -> None:
-    """A preempted run waits between its two trainings; one that goes on has its nodes until now."""
+    """A preempted run waits between its two training periods; a live run has its nodes until now."""
     history = [(S.RECEIVED, 0), (S.SUBMITTED, 1), (S.RUNNING, 5), (S.QUEUED, 8), (S.RUNNING, 10)]
     run = run_of(*(moment(state, minutes) for state, minutes in history))
     (found,) = workload(run).uses(run, at(30))
@@ -230,7 +229,7 @@ def test_a_run_waits_again_when_it_loses_its_nodes() -> None:
 
 
 def test_a_completed_run_that_nobody_saw_running_had_its_nodes() -> None:
-    """Its wait until the end, before the first count, is charged to it, and so is the idle tail after it."""
+    """A run that ended before the first count pays for its wait until the end, and for the idle tail after it."""
     use = use_of_one_job(run_of(moment(S.SUBMITTED, 0), moment(S.COMPLETED, 2)), at(9))
     shares = [share for part in paid([sample(3, 2)], [use], at(0), at(9)) for share in split(part.spell, [use])]
     assert told(shares) == [("allocation", "a", 0, 2, 2), ("idle", "a", 3, 9, 2)]
@@ -239,7 +238,7 @@ def test_a_completed_run_that_nobody_saw_running_had_its_nodes() -> None:
 
 
 def test_an_elastic_run_has_as_many_nodes_as_members() -> None:
-    """The sizes of an elastic run are its nodes; for the others, up to its most, it waits."""
+    """An elastic run trains on as many nodes as its size, and waits for the others, up to its maximum."""
     sizes = (Size(at(2), 1), Size(at(5), 2), Size(at(9), 1))
     run = run_of(moment(S.SUBMITTED, 1), moment(S.RUNNING, 2), kind="elastic").having(Elastic(1, 3, at(90), (), sizes))
     (found,) = workload(run).uses(run, at(20))
@@ -256,8 +255,8 @@ counted = st.lists(st.tuples(moments, st.integers(0, 3)), min_size=1, max_size=6
 
 
 def there(minute: int, counts: list[tuple[int, int]], runs: list[ClusterUse]) -> int:
-    """The nodes of one minute, by trying each later minute: as many as the last count had, and what the runs that are
-    there have at once."""
+    """Return the nodes of one minute by trying each later minute: the nodes of the last count, plus those that the
+    current runs use at once."""
     looked, nodes = max(((at, nodes) for at, nodes in counts if at <= minute), default=(-99, 0))
     next_look, next_nodes = min(((at, nodes) for at, nodes in counts if at > minute), default=(360, None))
     gap = looked >= 0 and next_nodes is not None and next_look - looked > 15
@@ -286,7 +285,8 @@ def there(minute: int, counts: list[tuple[int, int]], runs: list[ClusterUse]) ->
 def test_an_independent_integral_finds_the_same(
     counts: list[tuple[int, int]], runs: list[ClusterUse], leases: list[NodeSpan]
 ) -> None:
-    """Minute by minute: what was counted or must have come since, and of that what trained, waited or was leased."""
+    """A second computation, minute by minute: the nodes counted or necessarily added since, split into training,
+    waiting and leased."""
     samples = [sample(minute, nodes) for minute, nodes in sorted(counts)]
     holds = [LeasedNodes(f"l{number}", "gpu", each) for number, each in enumerate(leases)]
     shares = [s for part in paid(samples, runs, at(0), at(360)) for s in split(part.spell, runs, holds)]

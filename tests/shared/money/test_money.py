@@ -1,4 +1,4 @@
-"""Money in the whole system on fakes: what runs cost, what is refused, reserved, told and ended."""
+"""Money in the whole system on fakes: what runs cost, and what is refused, reserved, announced and canceled."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def world(tmp_path: Path) -> World:
 
 
 def test_a_run_says_what_it_may_cost_before_it_starts(world: World) -> None:
-    """A dry run and the run itself have the greatest cost; the estimate comes from runs of its kind that completed."""
+    """A dry run and the run itself show the worst cost; the estimate comes from similar completed runs."""
     told = dry_run(world.system, request())["cost"]
     assert told["greatest"] == pytest.approx(2 * (3600 + 1800) * 0.001)
     assert (told["estimated"], told["project"], told["price"], told["price_from"]) == (None, "vision", DOLLARS, "test")
@@ -59,7 +59,7 @@ def test_a_run_says_what_it_may_cost_before_it_starts(world: World) -> None:
 
 
 def test_a_run_shows_what_it_has_cost_split(world: World) -> None:
-    """The books tell each run its training, its allocation and its idle tail, from node counts."""
+    """The books split each run's cost into training, allocation and idle tail, from node counts."""
     run = started(world)
     wait(world, 10, 2)
     keep_books(world.system)
@@ -77,7 +77,7 @@ def test_a_run_shows_what_it_has_cost_split(world: World) -> None:
 
 
 def test_a_run_pays_for_nodes_that_came_before_the_first_look(world: World) -> None:
-    """In a new cluster the first sweep comes when the run runs already: its start and its training are charged."""
+    """In a new cluster the first sweep comes after the run started: its start and its training are charged."""
     run = create.create_run(world.system, request())
     world.run_until_idle()
     wait(world, 0.1)
@@ -91,7 +91,7 @@ def test_a_run_pays_for_nodes_that_came_before_the_first_look(world: World) -> N
 
 
 def test_the_price_is_that_of_the_submission(world: World) -> None:
-    """A run keeps its price when prices change; what no run explains has the new one."""
+    """A run keeps its price when prices change; unexplained nodes have the new price."""
     run = started(world)
     dear = Prices([Price(SIZE, "low_priority", "eastus", 10 * DOLLARS, "test")])
     world.system = replace(world.system, money=replace(world.system.money, prices=dear))
@@ -102,11 +102,12 @@ def test_the_price_is_that_of_the_submission(world: World) -> None:
     assert cost.training == pytest.approx(1.2)
     found = get_costs(world.system, CostsQuery(by="run"))
     lines = {line["key"]: line for line in found["lines"]}
-    assert lines[""]["unexplained"] == pytest.approx(300 * 0.01)  # the third node, since the second look
+    assert lines[""]["unexplained"] == pytest.approx(300 * 0.01)  # the third node, since the second count
 
 
 def test_a_run_over_the_budget_is_refused(world: World) -> None:
-    """A request whose greatest cost is not left raises with the reason, a dry run says it, and no run is made."""
+    """A request whose worst cost exceeds the remaining budget raises with the reason, a dry run gives the reason,
+    and no run is created."""
     world.system = replace(world.system, money=policy(vision=Budget(month=20)))
     words = r"may cost \$21.60. Project vision has \$20.00 left for 2026-01"
     with pytest.raises(Conflict, match=words):
@@ -116,7 +117,7 @@ def test_a_run_over_the_budget_is_refused(world: World) -> None:
 
 
 def test_two_submissions_at_once_can_not_both_take_the_rest(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two that each fit but together do not, the one that writes the account second is refused."""
+    """Of two submissions that fit separately but not together, the second to write the account is refused."""
     world.system = replace(world.system, money=policy(vision=Budget(month=15)))
     write, other = world.books.open_account, dry_run(world.system, request())["cost"]["greatest"]
 
@@ -135,7 +136,7 @@ def test_two_submissions_at_once_can_not_both_take_the_rest(world: World, monkey
 
 
 def test_a_drop_over_the_budget_fails_with_the_reason(world: World) -> None:
-    """A drop's run that its budget does not allow ends before its job is sent, and says why."""
+    """A drop's run that the budget does not allow ends before its job is sent, with the reason."""
     world.system = replace(world.system, money=policy(vision=Budget(month=1)))
     world.upload("mnist/a/1.bin")
     world.upload("mnist/a/_SUCCESS")
@@ -149,7 +150,7 @@ def test_a_drop_over_the_budget_fails_with_the_reason(world: World) -> None:
 
 
 def test_a_tag_names_a_project_that_has_a_budget(world: World) -> None:
-    """A submission's tag goes over its route's project, and one that no budget knows is refused with the choices."""
+    """A submission's tag overrides its route's project, and a project without a budget is refused with the choices."""
     money = policy(vision=Budget(month=100), audio=Budget(month=100))
     world.system = replace(world.system, money=money)
     assert create.create_run(world.system, request(tags={"project": "audio"})).money.project == "audio"
@@ -158,7 +159,7 @@ def test_a_tag_names_a_project_that_has_a_budget(world: World) -> None:
 
 
 def test_a_cluster_s_project_pays_where_nobody_else_does(world: World) -> None:
-    """A run without a project, and nodes that no run explains, are charged to their cluster's project."""
+    """A run without a project, and unexplained nodes, are charged to their cluster's project."""
     world.system = replace(world.system, routes={"mnist": ROUTE}, money=policy(infra=Budget(month=1000)))
     cluster = world.clusters.clusters["cpu-cluster"]
     world.clusters.clusters["cpu-cluster"] = replace(cluster, project="infra")
@@ -173,10 +174,11 @@ def test_a_cluster_s_project_pays_where_nobody_else_does(world: World) -> None:
 
 
 def test_it_warns_then_refuses_and_ends_what_runs(world: World) -> None:
-    """At half the budget one event, at all of it another; then no run starts, and after the grace what runs ends."""
+    """There is one event at half the budget and another at all of it; then no run starts, and after the grace live
+    runs are canceled."""
     run = started(world, timeout_seconds=3600)
     tight = policy(vision=Budget(month=4, warn=50, grace_seconds=600))
-    world.system = replace(world.system, money=tight)  # an administrator lowers it
+    world.system = replace(world.system, money=tight)  # an administrator lowers the budget
     wait(world, 15, 2)
     keep_books(world.system)
     keep_books(world.system)
@@ -199,7 +201,7 @@ def test_it_warns_then_refuses_and_ends_what_runs(world: World) -> None:
 
 
 def test_what_a_run_kept_back_is_free_when_it_is_over(world: World) -> None:
-    """A run that ends early frees what it did not use, after the time in which its nodes may idle."""
+    """A run that ends early releases its unused reservation, after the time in which its nodes may idle."""
     run = started(world)
     cancel_run(world.system, run.name)
     world.run_until_idle()
@@ -214,7 +216,7 @@ def test_what_a_run_kept_back_is_free_when_it_is_over(world: World) -> None:
 
 
 class Retail:
-    """A price list that counts who asks, and may not answer."""
+    """A price list that counts its requests, and may not answer."""
 
     def __init__(self) -> None:
         self.asked, self.answers = 0, True
@@ -227,7 +229,7 @@ class Retail:
 
 
 def test_prices_are_refreshed_once_a_day(world: World) -> None:
-    """Each size of the clusters is asked for once a day; an API that does not answer stops no other part."""
+    """Each VM size of the clusters is requested once a day; an API that does not answer stops no other part."""
     retail = Retail()
     money = replace(world.system.money, prices=Prices())
     world.system = replace(world.system, money=money, retail=retail)
@@ -249,7 +251,7 @@ def test_prices_are_refreshed_once_a_day(world: World) -> None:
 
 
 def test_an_auto_cluster_gets_the_idle_time_of_its_gaps(world: World) -> None:
-    """A cluster whose idle time is `auto` waits as long as was cheapest in its gaps, before that a drawn time."""
+    """A cluster with `auto` waits for the time that was cheapest in its gaps; before it has gaps, for a drawn time."""
     auto = Cluster("auto", 0, 4, 120, idle_auto=True)
     world.clusters.clusters = {"auto": auto, "other": replace(auto, name="other", idle_auto=False)}
     drawn = set_idle_times(world.system)
@@ -282,7 +284,7 @@ def test_an_auto_cluster_gets_the_idle_time_of_its_gaps(world: World) -> None:
 
 
 def test_a_reservation_that_was_made_twice_is_one(world: World) -> None:
-    """A submission that is repeated, by its client or by its message, keeps back once."""
+    """A submission that is repeated by its client or its message reserves once."""
     for _ in range(3):
         create.create_run(world.system, request(), "key")
     world.run_until_idle()
@@ -293,7 +295,7 @@ def test_a_reservation_that_was_made_twice_is_one(world: World) -> None:
 
 
 def test_every_way_to_a_run_has_a_project(world: World) -> None:
-    """A drop's run made again, and a run tried again, are charged as the first one was, and kept back for."""
+    """A drop's run trained again, and a retry, reserve and are charged like the first run."""
     world.upload("mnist/a/1.bin")
     world.upload("mnist/a/_SUCCESS")
     world.deliver_all()

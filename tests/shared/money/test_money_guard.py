@@ -1,4 +1,4 @@
-"""The guard of money as its users meet it: idle GPUs and a budget, from the warning to the refund."""
+"""The money guard as users see it: idle GPUs and a budget, from the warning to the refund."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HOUR = 3.6  # dollars of a node: 0.001 a second
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """A cluster with GPUs, and a project that may spend $15 a month."""
+    """A workspace with a GPU cluster, and a project that may spend $15 a month."""
     made = paying_world(tmp_path)
     made.jobs.vm_sizes["cpu-cluster"] = GPU_SIZE
     cluster = made.clusters.clusters["cpu-cluster"]
@@ -40,7 +40,7 @@ def world(tmp_path: Path) -> World:
 
 
 def watched(world: World, run: Run, busy: float, **rules: Any) -> list[str]:
-    """The findings about the clusters after 20 minutes in which the run's GPUs were in use for `busy` percent."""
+    """Return the findings about the clusters after 20 minutes in which the run's GPUs were `busy` percent in use."""
     wait(world, 20, 2)
     azure_monitor(world).used[run.name] = NodeUsage((gpu(*[busy] * 20, until=world.clock()),))
     decisions = scaling.scale_clusters(replace(world.system, rules=Rules(**rules)))
@@ -49,13 +49,13 @@ def watched(world: World, run: Run, busy: float, **rules: Any) -> list[str]:
 
 
 def shown(world: World, run: Run) -> dict[str, Any]:
-    """What `show` and the page of the run get."""
+    """Return what `show` and the run's page get."""
     answer: dict[str, Any] = queries.run(world.system, run.name)
     return answer
 
 
 def test_idle_gpus_are_told_of_and_the_run_goes_on_where_nobody_chose_otherwise(world: World) -> None:
-    """Without TRAINYARD_CANCEL_IDLE_GPUS, the warning names the run, how long its GPUs were idle, and how idle."""
+    """Without TRAINYARD_CANCEL_IDLE_GPUS, the warning names the run, and says how idle its GPUs were and how long."""
     run = started(world, timeout_seconds=3600)
     (told,) = watched(world, run, busy=2.0)
     assert told == f"Run {run.name}: Its GPUs have been idle for 15 min: at most 2 % of their time in use."
@@ -64,7 +64,7 @@ def test_idle_gpus_are_told_of_and_the_run_goes_on_where_nobody_chose_otherwise(
 
 
 def test_a_run_with_idle_gpus_ends_and_its_project_gets_back_what_was_kept(world: World) -> None:
-    """The run ends with the reason, pays for what it had, and a run that was refused for the budget starts now."""
+    """The run ends with the reason and pays for its use; a run that the budget refused starts now."""
     run = started(world, timeout_seconds=3600)
     with pytest.raises(Conflict, match=r"Project vision has \$\d+\.\d\d left"):
         started(world, timeout_seconds=3600)
@@ -87,7 +87,7 @@ def test_a_run_with_idle_gpus_ends_and_its_project_gets_back_what_was_kept(world
 
 
 def test_busy_gpus_are_paid_for_until_the_budget_ends_the_run(world: World) -> None:
-    """A run that uses its GPUs is no matter of the guard of idle GPUs; the budget ends it, with its own reason."""
+    """The guard ignores a run that uses its GPUs; the budget ends that run, with its own reason."""
     run = started(world, timeout_seconds=3600)
     assert watched(world, run, busy=90.0, cancel_idle_gpus=True) == []
     tight = replace(world.system.money, budgets={"vision": Budget(month=2, grace_seconds=0)})

@@ -1,4 +1,4 @@
-"""A simulated month: the books against the simulator's own bill, and the budgets against their bound."""
+"""A simulated month: the books compared with the simulator's own bill, and the budgets with their bound."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.fakes.world import trainers_folder
 from tests.shared.money.money_month import Month
 
 SEEDS = range(2)  # the gate's; `bench money_month` plays thousands
-# Months whose books were not the bill, or whose budget was passed, in earlier versions.
+# Months whose books differed from the bill, or whose budget was exceeded, in earlier versions.
 ONCE_WRONG = (12, 16, 90002, 90006)
 
 
 def happened(month: Month) -> Counter[str]:
-    """What there was in a month, counted."""
+    """Count what happened in a month."""
     runs = month.world.runs.newest(1000)
     return Counter(
         {
@@ -35,7 +35,7 @@ def happened(month: Month) -> Counter[str]:
 
 
 def check(month: Month) -> None:
-    """What must hold at the end of a month. Raises AssertionError, naming the seed."""
+    """Check what must hold at the end of a month. Raise AssertionError that names the seed."""
     days, seed = month.days(), f"seed {month.seed}"
     bill = sum(pool.bill for pool in month.pools.values())
     prices = {name: pool.price for name, pool in month.pools.items()}
@@ -60,10 +60,10 @@ def check(month: Month) -> None:
 
 
 def test_months_add_up(tmp_path: Path) -> None:
-    """Each dollar of node time is in one row, all are the bill, and no budget is passed by more than its bound. Where
-    the app did not run for a time, the bill lies between what is charged and what may be unknown on top.
+    """Each dollar of node time is in one row, the rows add up to the bill, and no budget is exceeded by more than its
+    bound. In a month with a stopped app, the bill lies between the charged and the charged plus the unknown amount.
 
-    The months together have everything: money spent, runs refused, preempted, and ended by their budget.
+    Together the months cover everything: spending, and runs that were refused, preempted, and ended by their budget.
     """
     trainers, found = trainers_folder(tmp_path), Counter[str]()
     for seed in SEEDS:
@@ -93,8 +93,8 @@ def test_the_months_that_were_wrong_once_add_up(tmp_path: Path, seed: int) -> No
 
 
 def test_a_month_can_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing follows from a budget that is spent, idle nodes are charged to nobody, or a count holds however
-    long nobody counts again, a month tells."""
+    """The check fails when an exhausted budget has no effect, when idle nodes are not charged, or when a count
+    never expires."""
     month = Month(3, trainers_folder(tmp_path))
     with monkeypatch.context() as patch:
         patch.setattr(decide, "consequences", lambda _budget, account, _now: (account, []))

@@ -1,4 +1,4 @@
-"""Prices: those that come with the app, those of the money file, and those of Azure's retail prices API."""
+"""Prices: the app's own list, the money file, and Azure's retail prices API."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ANSWER = json.loads((Path(__file__).parent / "retail_prices.json").read_text("ut
 
 
 def test_prices_that_come_with_the_app() -> None:
-    """Sizes are found whatever the case of their letters; what is not in the list has no price."""
+    """VM sizes are found in upper and lower case; a size outside the list has no price."""
     shipped = load(Path("nowhere")).shipped
     price = shipped.find("STANDARD_D2S_V5", "low_priority", "East US")
     assert price == Price(SIZE, "low_priority", REGION, 0.01056, SHIPPED)
@@ -34,7 +34,7 @@ def test_prices_that_come_with_the_app() -> None:
 
 
 def test_one_s_own_prices_go_over_the_others(tmp_path: Path) -> None:
-    """A price of the money file holds over every other, in its region or without one everywhere."""
+    """A price in the money file overrides every other, in its region, or everywhere without a region."""
     file = tmp_path / "money.yaml"
     file.write_text("region: eastus\nprices:\n- {vm_size: standard_d2s_v5, dollars: 0.05}\n")
     policy = load(file)
@@ -69,7 +69,7 @@ def test_one_s_own_prices_go_over_the_others(tmp_path: Path) -> None:
     ],
 )
 def test_a_money_file_that_makes_no_sense_is_refused(tmp_path: Path, text: str, words: str) -> None:
-    """Whatever is wrong in the money file, the error names the file, the key and the choices."""
+    """Every error in the money file names the file, the key and the choices."""
     file = tmp_path / "money.yaml"
     file.write_text(text)
     with pytest.raises(BadSetting, match=words) as raised:
@@ -78,7 +78,7 @@ def test_a_money_file_that_makes_no_sense_is_refused(tmp_path: Path, text: str, 
 
 
 def test_prices_out_of_a_recorded_answer() -> None:
-    """Windows, Low Priority, reservations, other regions and prices of the future are left out; the newest holds."""
+    """Windows, Low Priority, reservations, other regions and future prices are skipped; the newest price counts."""
     found = {price.tier: price for price in read_retail(ANSWER["Items"], SIZE, REGION, NOW)}
     assert found["dedicated"].dollars == 0.096
     assert found["low_priority"].dollars == 0.019
@@ -89,13 +89,13 @@ def test_prices_out_of_a_recorded_answer() -> None:
 
 @pytest.mark.parametrize("item", [{}, {"type": "Consumption"}, None, {**ANSWER["Items"][0], "retailPrice": "cheap"}])
 def test_an_answer_that_is_no_price_list_is_refused(item: Any) -> None:
-    """What is no item of the API raises, and is never a price."""
+    """An invalid item of the API raises, and is never a price."""
     with pytest.raises(BadInput, match="not a price"):
         read_retail([item], SIZE, REGION, NOW)
 
 
 def test_pages_are_followed_on_the_api_s_own_host_alone() -> None:
-    """The adapter asks for one size in one region, and goes on to the next page, but never to another host."""
+    """The adapter requests one size in one region, and follows the next page, but never to another host."""
     first, second = (
         {**ANSWER, "Items": ANSWER["Items"][:2]},
         {**ANSWER, "Items": ANSWER["Items"][2:], "NextPageLink": None},
@@ -117,5 +117,5 @@ def test_pages_are_followed_on_the_api_s_own_host_alone() -> None:
 
 @pytest.mark.parametrize("name", ["", "eastus", "eastus4", "greececentral", "northsaudi", *REGIONS])
 def test_a_region_that_azure_may_have_is_accepted(name: str) -> None:
-    """The list may lack a new region, such as a further one beside one that is known."""
+    """The list may lack a new region, such as one more beside a known one."""
     assert region_fault(name) == ""

@@ -1,4 +1,4 @@
-"""What the drops of one afternoon read of clusters, prices and earlier runs."""
+"""How often the drops of one afternoon read clusters, prices and earlier runs."""
 
 from __future__ import annotations
 

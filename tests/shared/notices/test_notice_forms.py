@@ -1,4 +1,4 @@
-"""Where notices go and in which form: addresses that are taken, refused and masked, and what each channel is sent."""
+"""The forms and addresses of notices: accepted, refused and masked addresses, and what each channel receives."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def subscription(channel: Channel = Channel.WEBHOOK, on: tuple[NoticeKind, ...] 
 
 
 def test_a_webhook_is_signed() -> None:
-    """The signature is Standard Webhooks': HMAC-SHA256 with the secret over id, time and the very bytes sent."""
+    """The signature is that of Standard Webhooks: HMAC-SHA256 with the secret over id, time and the exact bytes
+    sent."""
     body, headers = render.request(subscription(), NOTICE, NOW)
     signed = b".".join([headers["webhook-id"].encode(), headers["webhook-timestamp"].encode(), body])
     expected = base64.b64encode(hmac.new(b"k" * 32, signed, hashlib.sha256).digest()).decode()
@@ -40,7 +41,7 @@ def test_a_webhook_is_signed() -> None:
 
 
 def test_chat_channels_get_their_own_form() -> None:
-    """Slack gets blocks, Teams an Adaptive Card in a message, and neither gets a signature or markup from a name."""
+    """Slack gets blocks, Teams an Adaptive Card in a message; neither gets a signature, or markup from a name."""
     odd = replace(NOTICE, title="Run of [click](https://evil) failed.")
     slack, _ = render.request(subscription(Channel.SLACK), odd, NOW)
     teams, headers = render.request(subscription(Channel.TEAMS), odd, NOW)
@@ -66,7 +67,8 @@ def test_chat_channels_get_their_own_form() -> None:
     ],
 )
 def test_an_address_tells_its_channel(text: str, channel: str, found: Channel) -> None:
-    """Slack, Teams and mail are known by their addresses; all else is a webhook unless it is said."""
+    """Slack, Teams and mail follow from the address; any other address is a webhook unless the request names a
+    channel."""
     assert address.read_address(text, channel, plain_http=False)[0] is found
 
 
@@ -80,7 +82,8 @@ def test_an_address_tells_its_channel(text: str, channel: str, found: Channel) -
     ],
 )  # fmt: skip
 def test_an_address_that_can_not_be_is_refused_unshown(text: str) -> None:
-    """Addresses inside, without TLS, with passwords or odd characters are refused, and not repeated in the error."""
+    """Private addresses, and addresses without TLS, with passwords or odd characters, are refused without being
+    repeated in the error."""
     with pytest.raises(Impossible) as refused:
         address.read_address(text, "", plain_http=False)
     assert "secret-part" not in str(refused.value)
@@ -97,17 +100,17 @@ def test_an_address_that_can_not_be_is_refused_unshown(text: str) -> None:
     ],
 )  # fmt: skip
 def test_addresses_inside_are_not_public(text: str) -> None:
-    """Loopback, private, link-local, shared, multicast, Azure's own agent, and IPv6 forms of all these."""
+    """These are loopback, private, link-local, shared, multicast, Azure's own agent, and the IPv6 forms of all."""
     assert not is_public(text)
 
 
 def test_public_addresses_are() -> None:
-    """Addresses of the internet are public, in both families."""
+    """Internet addresses of both families are public."""
     assert all(map(is_public, ["1.1.1.1", "93.184.216.34", "2606:4700:4700::1111", "64:ff9b::101:101"]))
 
 
 @given(st.text(max_size=200))
 def test_a_masked_address_shows_little(text: str) -> None:
-    """Whatever stands behind the host of an address, or before the @ of a mail address, is not shown."""
+    """Everything after an address's host, or before the @ of a mail address, is hidden."""
     assert masked(f"https://hooks.slack.com/services/{text}") == "https://hooks.slack.com/..."
     assert masked("secret.name@example.org") == "s...@example.org"

@@ -1,4 +1,5 @@
-"""Notices: who is told, what is sent, and that each event arrives once however the endpoint and we fail."""
+"""Notices: recipients, content, and delivery of each event exactly once despite failures of the endpoint or the
+app."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ def world(tmp_path: Path) -> World:
 
 
 def trained(world: World, raw: str = "Completed") -> str:
-    """A drop that becomes a run, which ends so and is archived."""
+    """Return a drop's run, ended in this state and archived."""
     for name in ("mnist/a/1.bin", "mnist/a/_SUCCESS"):
         world.upload(name)
     world.deliver_all()
@@ -55,7 +56,7 @@ def trained(world: World, raw: str = "Completed") -> str:
 
 
 def deliver_all(world: World, seconds: float = 86400) -> None:
-    """Time passes until no delivery waits for its next try."""
+    """Let time pass until no delivery waits for its next attempt."""
     end = world.clock() + timedelta(seconds=seconds)
     while waiting := [m for queue in ("background",) for m in world.queues.messages.get(queue, [])]:
         at = min(message.visible_at for message in waiting)
@@ -67,7 +68,7 @@ def deliver_all(world: World, seconds: float = 86400) -> None:
 
 @pytest.mark.parametrize(("raw", "kind"), [("Completed", "completed"), ("Failed", "failed"), ("Canceled", "canceled")])
 def test_a_runs_end_is_told_to_those_who_asked(world: World, raw: str, kind: str) -> None:
-    """Who subscribed to this end of this route's runs is told once, with the run and its facts; nobody else is."""
+    """Subscribers to this end of this route's runs are notified once, with the run and its facts; no one else is."""
     for on in ("completed", "failed", "canceled"):
         subscribe(world.system, world.post, SubscriptionSpec([on], f"{HOOK}/{on}", route="mnist"))
     subscribe(world.system, world.post, SubscriptionSpec([kind], f"{HOOK}/other", route="bert"))
@@ -82,7 +83,8 @@ def test_a_runs_end_is_told_to_those_who_asked(world: World, raw: str, kind: str
 
 
 def test_a_key_makes_one_subscription(world: World) -> None:
-    """A repeat under one Idempotency-Key gives the first subscription with its secret; another request is refused."""
+    """A repeat with the same Idempotency-Key returns the first subscription with its secret; another request is
+    refused."""
     wish = SubscriptionSpec(["failed"], "https://example.org/hook")
     made = subscribe(world.system, world.post, wish, key="k")
     world.clock.advance(60)
@@ -93,7 +95,7 @@ def test_a_key_makes_one_subscription(world: World) -> None:
 
 
 def test_an_event_told_twice_is_one_delivery(world: World) -> None:
-    """The same event announced again, hours later too, makes no second delivery to any subscription."""
+    """The same event announced again, even hours later, creates no second delivery to any subscription."""
     subscribe(world.system, world.post, SubscriptionSpec(["completed"], HOOK))
     run = trained(world)
     for _ in range(3):
@@ -105,7 +107,8 @@ def test_an_event_told_twice_is_one_delivery(world: World) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_none_is_lost_when_the_endpoint_fails_half_of_the_time(world: World, seed: int) -> None:
-    """200 events to an endpoint that refuses or does not answer every second time: each is accepted exactly once."""
+    """200 events go to an endpoint that refuses or times out every second time: each event is accepted exactly
+    once."""
     luck = random.Random(seed)
 
     def answers() -> Answer:
@@ -127,14 +130,14 @@ def test_none_is_lost_when_the_endpoint_fails_half_of_the_time(world: World, see
 
 
 def test_the_benchmark_finds_each_event_once() -> None:
-    """Over HTTP too: where answers are lost, an event comes again with its id, and for no other reason."""
+    """This holds over HTTP too: an event is sent again, with its id, only when the answer was lost."""
     found = benchmark.measure(60, 3)
     assert (found["accepted"], found["lost"], found["given_up"], found["twice_without_a_lost_answer"]) == (60, 0, 0, 0)
     assert found["requests"] > 90
 
 
 def test_old_deliveries_are_forgotten_by_the_timer(world: World) -> None:
-    """What is older than 90 days goes, whatever became of it; the subscription and what is newer stay."""
+    """Deliveries older than 90 days are deleted, whatever their state; the subscription and newer deliveries stay."""
     made = subscribe(world.system, world.post, SubscriptionSpec(["completed"], HOOK))
     for number, days in enumerate((91, 89)):
         at = world.clock() - timedelta(days=days)
@@ -149,7 +152,7 @@ def test_old_deliveries_are_forgotten_by_the_timer(world: World) -> None:
 
 @pytest.mark.parametrize("word", ["before", "after"])
 def test_a_crash_anywhere_loses_no_notice(tmp_path: Path, word: str) -> None:
-    """Wherever a handler dies on the way from the event to the endpoint, the event arrives, and always with one id."""
+    """Wherever a handler dies between the event and the endpoint, the event arrives, always with the same id."""
     at, died = 0, True
     while died:
         at += 1
@@ -179,7 +182,7 @@ def trained_but_not_told(world: World) -> str:
 
 
 def test_two_messages_of_one_delivery_do_not_send_twice(world: World) -> None:
-    """While one try holds a delivery, another message of it waits, and finds it done."""
+    """While one attempt holds a delivery, another message for it waits, and then finds the delivery done."""
     made = subscribe(world.system, world.post, SubscriptionSpec(["failed"], HOOK))
     deliver.begin(world.system.queues, world.post, made, NOTICE)
 
@@ -194,7 +197,7 @@ def test_two_messages_of_one_delivery_do_not_send_twice(world: World) -> None:
 
 
 def test_a_message_that_comes_before_its_time_is_asked_for_again(world: World) -> None:
-    """Where the clock of whoever takes it is behind, the try is made when its time has come, once."""
+    """When the handler's clock is behind, the attempt is made once its time has come, and only once."""
     made = subscribe(world.system, world.post, SubscriptionSpec(["failed"], HOOK))
     world.sender.answers = partial(Answer, 503)
     deliver.begin(world.system.queues, world.post, made, NOTICE)
@@ -211,7 +214,8 @@ def test_a_message_that_comes_before_its_time_is_asked_for_again(world: World) -
 
 
 def test_an_archive_that_was_given_up_is_told_as_a_failure(world: World) -> None:
-    """Who wants to know of failures is told of a run whose archive was given up, with why; of an unknown run nobody."""
+    """Subscribers to failures are notified of an abandoned archive, with the reason; an unknown run causes no
+    notice."""
     subscribe(world.system, world.post, SubscriptionSpec(["failed"], HOOK))
     run = trained(world)
     world.runs.update(old := world.runs.get(run), changed(old.value, archive_error="The copy differs."))
@@ -224,7 +228,7 @@ def test_an_archive_that_was_given_up_is_told_as_a_failure(world: World) -> None
 
 
 def test_trying_has_an_end(world: World) -> None:
-    """An endpoint that never takes it is given up after all tries, 410 at once; the record says why."""
+    """An endpoint that never accepts is abandoned after all attempts, on 410 at once; the record says why."""
     made = subscribe(world.system, world.post, SubscriptionSpec(["failed"], HOOK))
     for status, tries in ((500, decide.TRIES), (410, 1)):
         world.sender.answers = partial(Answer, status)
@@ -239,7 +243,8 @@ def test_trying_has_an_end(world: World) -> None:
 
 
 def test_a_removed_subscription_is_told_nothing_more(world: World) -> None:
-    """What is on its way to a subscription when it is removed is given up; removing it again says that it is gone."""
+    """Pending deliveries of a removed subscription are abandoned; a second removal says that the subscription is
+    gone."""
     made = subscribe(world.system, world.post, SubscriptionSpec(["failed"], HOOK))
     deliver.begin(world.system.queues, world.post, made, NOTICE)
     unsubscribe(world.post, made.id)
@@ -251,7 +256,7 @@ def test_a_removed_subscription_is_told_nothing_more(world: World) -> None:
 
 
 def test_a_test_goes_to_one_subscription_whatever_its_kinds(world: World) -> None:
-    """Mail too: subject, text and an id that stays the same."""
+    """This includes mail: subject, text and an id that stays the same."""
     made = subscribe(world.system, world.post, SubscriptionSpec(["poison"], "ada@example.org"))
     subscribe(world.system, world.post, SubscriptionSpec(["poison"], HOOK))
     event = send_test(world.system, world.post, made.id)
@@ -263,7 +268,7 @@ def test_a_test_goes_to_one_subscription_whatever_its_kinds(world: World) -> Non
 
 
 def test_mail_without_a_server_is_given_up_with_the_setting(world: World) -> None:
-    """Without a mail server nothing is tried again: the delivery names the setting that is missing."""
+    """Without a mail server there is no further attempt: the delivery names the missing setting."""
     world.sender.has_mail = False
     made = subscribe(world.system, world.post, SubscriptionSpec(["failed"], "ada@example.org"))
     deliver.begin(world.system.queues, world.post, made, NOTICE)
@@ -274,7 +279,7 @@ def test_mail_without_a_server_is_given_up_with_the_setting(world: World) -> Non
 
 
 def test_poison_is_told_once(world: World) -> None:
-    """Every message in a poison queue is told of once, however often the timer finds it there."""
+    """Every message in a poison queue is announced once, however often the timer finds it."""
     subscribe(world.system, world.post, SubscriptionSpec(["poison"], HOOK))
     for text in ("a", "b"):
         world.queues.put("background-poison", json.dumps({"run": text}))
@@ -286,7 +291,7 @@ def test_poison_is_told_once(world: World) -> None:
 
 
 def test_evictions_are_told_at_the_third(world: World) -> None:
-    """A run that loses its nodes is told of when that happens the third time, once."""
+    """A run that loses its nodes for the third time is announced, once."""
     subscribe(world.system, world.post, SubscriptionSpec(["evicted"], HOOK))
     for name in ("mnist/a/1.bin", "mnist/a/_SUCCESS"):
         world.upload(name)
@@ -310,7 +315,7 @@ def test_waits_grow_and_have_an_end() -> None:
 
 
 def test_unknown_kinds_are_named() -> None:
-    """A kind that does not exist is refused with those that do; test is none that one can subscribe to."""
+    """An unknown kind is refused with the choices; no one can subscribe to the kind test."""
     with pytest.raises(Impossible, match="completed, failed"):
         decide.read_kinds(["failed", "finished"])
     with pytest.raises(Impossible):
@@ -319,7 +324,7 @@ def test_unknown_kinds_are_named() -> None:
 
 
 def test_a_budgets_warning_is_told(world: World) -> None:
-    """What the ledger announces of a project's budget reaches those who asked, with its words."""
+    """The ledger's announcement about a project's budget reaches subscribers in the ledger's words."""
     subscribe(world.system, world.post, SubscriptionSpec(["budget"], HOOK))
     for fact in (BudgetWarned, BudgetReached):
         world.system.happened(fact("research", "research/2026-01", f"{fact.__name__}: spent $80 of $100."))
@@ -331,7 +336,7 @@ def test_a_budgets_warning_is_told(world: World) -> None:
 
 
 def test_an_idle_cluster_is_told_of_once(world: World) -> None:
-    """A cluster with nodes and nothing to do for an hour is told of once, however many sweeps see it."""
+    """A cluster whose nodes were idle for an hour is announced once, however many sweeps see it."""
     subscribe(world.system, world.post, SubscriptionSpec(["idle"], HOOK))
     cluster = Cluster("gpu", 0, 4, 120, nodes=2)
     since = world.clock()

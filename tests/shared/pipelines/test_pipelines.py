@@ -1,4 +1,4 @@
-"""Runs that are pipelines, on fakes: from a drop's job file to the archive of what its steps wrote."""
+"""Runs that are pipelines, on fakes: from a drop's job file to the archive of the steps' output."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def world(tmp_path: Path) -> World:
 
 
 def dropped(world: World, job_file: str = JOB) -> Run:
-    """The run of a drop with this pipeline as its job file."""
+    """Return the run of a drop with this pipeline as its job file."""
     for name, data in {"prepare.yml": PREPARE, "conda.yml": b"dependencies: [python]"}.items():
         world.upload(f"mnist/a/steps/{name}", data)
     world.complete("raw/1.csv", job_file=job_file)
@@ -65,7 +65,7 @@ def dropped(world: World, job_file: str = JOB) -> Run:
 
 
 def goes(world: World, run: Run, **steps: str) -> Run:
-    """Its steps come into these states, and Azure ML's event of a step is delivered."""
+    """Set the states of the pipeline's steps, and deliver Azure ML's event for a step."""
     for name, raw in steps.items():
         world.jobs.set_step(run.name, name, raw, "Exit 3. Error: x" if raw == "Failed" else "")
     world.clock.advance(10)
@@ -78,8 +78,8 @@ def states(run: Run) -> dict[str, str]:
 
 
 def test_a_drops_pipeline_is_one_job_with_its_steps(world: World) -> None:
-    """The job goes to Azure ML whole, with the drop's components in it and its data named; each step's state is the
-    run's; in the end the archive has its outputs, and the steps' logs in folders of their own."""
+    """Azure ML gets the whole job, with the drop's components in it and its data named. The run has each step's
+    state. At the end the archive has the pipeline's outputs, and the steps' logs in their own folders."""
     run = dropped(world)
     sent = world.jobs.jobs[run.name].spec
     assert (run.asked.kind, run.asked.nodes, list(world.jobs.jobs)) == ("pipeline", 2, [run.name])
@@ -107,7 +107,7 @@ def test_a_drops_pipeline_is_one_job_with_its_steps(world: World) -> None:
 
 
 def test_a_failed_step_names_itself(world: World) -> None:
-    """The run's reason is the step's, with its log; what needs it is skipped, and said."""
+    """The run's reason is the failed step's, with its log; dependent steps are skipped and reported."""
     run = dropped(world)
     world.job_goes(run.name, "Running")
     world.jobs.set_step(run.name, "prepare", "Completed")
@@ -155,8 +155,8 @@ jobs:
 
 
 def test_steps_within_a_step_are_steps_of_the_run(world: World) -> None:
-    """Their graph is one: the first come after what the step needs, the step after its last. Each has its state, its
-    nodes are paid for once, and the innermost that failed names itself."""
+    """The run has one graph: inner steps follow the outer step's dependencies, and the outer step follows its last
+    inner step. Each step has its state, nodes are paid once, and the innermost failed step is named."""
     run = dropped(world, WITHIN)
     assert [(step.name, step.needs) for step in steps_of(run)] == [
         ("prepare", ()),
@@ -182,19 +182,19 @@ def test_steps_within_a_step_are_steps_of_the_run(world: World) -> None:
 
 
 def test_each_steps_nodes_are_paid_for(world: World) -> None:
-    """A step's nodes are the run's use of its cluster while the step ran, and no longer."""
+    """A step's nodes count as the run's use of its cluster while the step runs, and no longer."""
     run = dropped(world)
     world.job_goes(run.name, "Running")
     goes(world, run, prepare="Running")
     run = goes(world, run, prepare="Completed", train="Running")
-    (listed,) = world.runs.newest()  # as lists have it, without its job
+    (listed,) = world.runs.newest()  # as in lists, without its job
     (use,) = workload(listed).uses(changed(listed, request=JobSpec()), world.clock())
     seconds = [(spell.nodes, (spell.end - spell.begin).total_seconds()) for spell in use.ran]
     assert (use.cluster, seconds) == ("cpu-cluster", [(1, 10.0), (2, 10.0)])
 
 
 def test_an_event_that_was_lost_is_made_good(world: World) -> None:
-    """The look at the run's hour, which reads lists of jobs, asks for the steps of a pipeline that has ended."""
+    """The run's hourly check, which reads lists of jobs, also reads the steps of a pipeline that has ended."""
     run = dropped(world)
     world.jobs.set(run.name, "Running")
     for step in ("prepare", "train", "evaluate"):
@@ -217,7 +217,8 @@ def test_an_event_that_was_lost_is_made_good(world: World) -> None:
     ],
 )
 def test_an_event_of_a_step_is_one_of_its_pipeline(properties: dict[str, str], told: tuple[str, str]) -> None:
-    """Run events of steps name their pipeline among their properties, and the outermost; the status is the step's."""
+    """A step's run event names its pipeline and the outermost pipeline among its properties; the status is the
+    step's."""
     data: dict[str, Any] = {"runId": "step-1", "runStatus": "Completed", "runProperties": properties}
     event = {"eventType": "Microsoft.MachineLearningServices.RunStatusChanged", "data": data}
     assert (job_of(event), status_of(event)) == told
@@ -247,7 +248,7 @@ def test_an_event_of_a_step_is_one_of_its_pipeline(properties: dict[str, str], t
     ],
 )
 def test_a_bad_pipeline_rejects_its_drop(world: World, job_file: str, words: str) -> None:
-    """With the line of the step, before anything starts."""
+    """The rejection has the line of the step, and nothing starts."""
     for name, data in {"prepare.yml": PREPARE, "conda.yml": b"dependencies: [python]"}.items():
         world.upload(f"mnist/a/steps/{name}", data)
     world.complete("raw/1.csv", job_file=job_file)
@@ -257,7 +258,7 @@ def test_a_bad_pipeline_rejects_its_drop(world: World, job_file: str, words: str
 
 
 class WithoutComponents:
-    """A local workspace whose registries have no component, and which has nothing registered itself."""
+    """A local workspace that has nothing registered, and whose registries have no component."""
 
     def find(self, path: str) -> dict[str, Any] | None:
         return None
@@ -271,7 +272,7 @@ class WithoutComponents:
 
 
 class InAzure(WithoutComponents):
-    """Azure's workspace, which has no preflight; its registry `shared` has the component fit, in version 2."""
+    """Azure's workspace, which has no preflight; its registry `shared` has version 2 of the component fit."""
 
     def __init__(self) -> None:
         self.refuses = False
@@ -288,7 +289,8 @@ class InAzure(WithoutComponents):
 
 
 def test_in_azure_the_registry_itself_is_asked() -> None:
-    """By version, or for any version; a registry that refuses the app does not stop the run."""
+    """The component is looked up by version, or in any version; a registry that refuses the app does not stop the
+    run."""
     in_shared = "azureml://registries/shared/components"
     names = {
         "label": f"{in_shared}/fit/labels/latest",
@@ -307,7 +309,7 @@ def test_in_azure_the_registry_itself_is_asked() -> None:
 
 
 def test_a_registrys_component_is_looked_up_before_a_run_exists() -> None:
-    """The workspace that can look says what is missing, for each step; so does Azure ML of its own."""
+    """A workspace that can check reports each step's missing component, of a registry or of the workspace."""
     step = {"component": "azureml://registries/azureml/components/download_model/labels/latest"}
     pipeline = read_job({"type": "pipeline", "jobs": {"get": step, "use": {"component": "azureml:own:1"}}})
     assert form_of(pipeline).lacks(pipeline, WithoutComponents()) == [

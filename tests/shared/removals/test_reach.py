@@ -1,4 +1,5 @@
-"""A removal deletes what was there when it was requested, whatever is uploaded before it is carried out."""
+"""A removal deletes only what existed when the removal was requested, whatever is uploaded before it is carried
+out."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def world(tmp_path: Path) -> World:
 
 
 def trained(world: World, name: str = "a") -> Run:
-    """A drop whose run is completed and archived."""
+    """Return a world with a drop whose run is completed and archived."""
     known = set(world.runs.rows)
     upload(world, "1.bin", "2.bin", "_SUCCESS", name=name)
     (run,) = set(world.runs.rows) - known
@@ -44,7 +45,7 @@ def trained(world: World, name: str = "a") -> Run:
 
 
 def upload(world: World, *files: str, data: bytes = b"x", name: str = "a", but: str = "") -> None:
-    """Upload files into the drop; let everything happen that can, but for one queue."""
+    """Upload files into the drop, and handle all messages except those of one queue."""
     for file in files:
         world.upload(f"mnist/{name}/{file}", b"" if file == "_SUCCESS" else data)
     world.deliver_all()
@@ -54,7 +55,7 @@ def upload(world: World, *files: str, data: bytes = b"x", name: str = "a", but: 
 
 
 def later(world: World, seconds: float) -> None:
-    """Let time pass as people see it, and everything that it brings."""
+    """Let time pass second by second, and handle all messages."""
     for _ in range(int(seconds)):
         world.clock.advance(1)
         world.run_until_idle()
@@ -71,7 +72,8 @@ def drop(world: World) -> Drop:
 
 
 def test_the_next_generation_stays_and_is_sealed_after_the_removal(world: World) -> None:
-    """An upload between a removal's request and its message waits for it, and is sealed then, with its files."""
+    """An upload between a removal's request and its message waits for the removal, and is then sealed with its
+    files."""
     first = trained(world)
     world.clock.advance(60)
     remove_drop(world.system, world.removals, KEY, RemovalRequest())
@@ -98,7 +100,7 @@ def test_the_same_files_uploaded_again_stay(world: World) -> None:
 
 
 def test_what_was_uploaded_again_before_the_request_goes(world: World) -> None:
-    """A drop that closed again with the same content is removed, though the list of its generation has older etags."""
+    """A drop that closed again with the same content is removed, although its generation's list has older etags."""
     trained(world)
     world.clock.advance(60)
     upload(world, "1.bin", "2.bin", "_SUCCESS")
@@ -111,7 +113,7 @@ def test_what_was_uploaded_again_before_the_request_goes(world: World) -> None:
 
 
 def test_a_drop_is_not_held_up_by_a_removal_that_was_never_recorded(world: World) -> None:
-    """The request may end between the mark on the drop and the record. A later upload takes the mark off."""
+    """The request may die between the mark on the drop and the record. A later upload removes the mark."""
     trained(world)
     stored = world.drops.get(KEY)
     assert stored is not None
@@ -124,7 +126,7 @@ def test_a_drop_is_not_held_up_by_a_removal_that_was_never_recorded(world: World
 
 
 def test_a_drop_sends_for_the_removal_that_it_waits_for(world: World) -> None:
-    """If the removal's message is lost, the check of the waiting drop sends another."""
+    """If the removal's message is lost, the check of the waiting drop sends another message."""
     trained(world)
     world.clock.advance(60)
     remove_drop(world.system, world.removals, KEY, RemovalRequest())
@@ -136,7 +138,7 @@ def test_a_drop_sends_for_the_removal_that_it_waits_for(world: World) -> None:
 
 
 def test_a_removal_that_lost_its_mark_deletes_nothing(world: World) -> None:
-    """A message of a removal whose drop was opened, removed and uploaded again finds another mark, or none."""
+    """The removal of a drop that was opened, removed and uploaded again finds another mark, or none."""
     trained(world)
     world.clock.advance(60)
     asked = remove_drop(world.system, world.removals, KEY, RemovalRequest())
@@ -151,7 +153,7 @@ def test_a_removal_that_lost_its_mark_deletes_nothing(world: World) -> None:
 
 
 def test_a_removal_of_the_previous_version_reaches_no_new_files(world: World) -> None:
-    """A record without a reach is carried out as its mark and the time of its request allow."""
+    """A record without a reach deletes what its mark and the time of its request allow."""
     trained(world)
     world.clock.advance(60)
     asked = remove_drop(world.system, world.removals, KEY, RemovalRequest())
@@ -163,7 +165,7 @@ def test_a_removal_of_the_previous_version_reaches_no_new_files(world: World) ->
 
 
 def test_copies_that_a_run_brings_back_meanwhile_stay(world: World) -> None:
-    """Between a request of retention and its message, a run begins with the model: the restored files stay."""
+    """A run starts from the model between a retention request and its message: the restored files stay."""
     first, other = trained(world), trained(world, "b")
     world.runs.update(old := world.runs.get(other.name), changed(old.value, from_run=first.name))
     world.clock.advance(31 * 86400)
@@ -190,7 +192,7 @@ def test_copies_of_a_run_in_use_keep_no_mark(world: World) -> None:
 
 
 def test_checkpoints_of_a_run_that_goes_on_stay(world: World) -> None:
-    """The places of a removal are those of its request, and it is refused while a run continues from them."""
+    """A removal deletes the paths of its request only, and is refused while a run continues from the checkpoints."""
     first = trained(world)
     following = retry_and_continue.continue_run(world.system, first.name, {"epochs": 3})
     with pytest.raises(Conflict, match=following.name):
@@ -198,7 +200,7 @@ def test_checkpoints_of_a_run_that_goes_on_stay(world: World) -> None:
 
 
 def test_what_a_late_job_writes_after_the_request_stays(world: World) -> None:
-    """The removal of a run deletes nothing that was written well after its request."""
+    """A run's removal deletes nothing that was written well after its request."""
     run = trained(world)
     remove_run(world.system, world.removals, run.name, RemovalRequest())
     world.clock.advance(30)
@@ -208,7 +210,7 @@ def test_what_a_late_job_writes_after_the_request_stays(world: World) -> None:
 
 
 def test_only_the_reach_lists_blobs() -> None:
-    """No other module of removals lists blobs to delete them, and a removal is only made with its reach."""
+    """No other module of removals lists blobs to delete them, and every removal is created with its reach."""
     folder = Path(reach.__file__).parent
     others = {path.name: path.read_text() for path in folder.glob("*.py") if path.name not in ("reach.py", "usage.py")}
     assert [name for name, text in others.items() if "blobs.list(" in text] == []
@@ -217,7 +219,7 @@ def test_only_the_reach_lists_blobs() -> None:
 
 
 def test_two_requests_of_one_drop_are_one_removal(world: World) -> None:
-    """A repeated request returns the removal that waits, and sends its message again."""
+    """A repeated request returns the waiting removal, and sends its message again."""
     trained(world)
     asked = remove_drop(world.system, world.removals, KEY, RemovalRequest())
     world.clock.advance(1)

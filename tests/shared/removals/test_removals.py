@@ -1,4 +1,4 @@
-"""What is removed goes as a whole, only what may go, and who removed it stays on record."""
+"""A removal deletes everything that was requested and nothing that is in use, and records who asked."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def world(tmp_path: Path) -> World:
 
 
 def trained(world: World, raw: str = "Completed", name: str = "a") -> Run:
-    """A drop that becomes a run, which ends so and is archived."""
+    """Return a drop's run, ended in this state and archived."""
     known = set(world.runs.rows)
     for file in ("1.bin", "_SUCCESS"):
         world.upload(f"mnist/{name}/{file}")
@@ -61,7 +61,8 @@ def left(world: World, container: str, prefix: str = "") -> list[str]:
 
 
 def test_a_removed_run_leaves_its_record(world: World) -> None:
-    """Archive, checkpoints, and all that the job wrote go; other runs' stay; the record says who and when."""
+    """The archive, the checkpoints and all job output are deleted; other runs' files stay; the record says who and
+    when."""
     run, other = trained(world), trained(world, name="b")
     world.blobs.put("azureml", f"ExperimentRun/dcid.{run.name}/model/MLmodel", b"saved through MLflow")
     asked = remove_run(world.system, world.removals, run.name, RemovalRequest(Person("ada", "0a1b")))
@@ -89,7 +90,8 @@ def test_a_removed_run_leaves_its_record(world: World) -> None:
 
 
 def test_a_removed_drop_is_gone_with_its_generations(world: World) -> None:
-    """Files, record and generations of the drop go, the run's list of them once the run is removed too."""
+    """The drop's files, record and generations are deleted; the run's file list is deleted once the run is removed
+    too."""
     run = trained(world)
     remove_drop(world.system, world.removals, KEY, RemovalRequest(Person("ada", "0a1b")))
     world.run_until_idle()
@@ -107,7 +109,7 @@ def test_a_removed_drop_is_gone_with_its_generations(world: World) -> None:
 
 
 def test_what_is_in_use_is_refused(world: World) -> None:
-    """A run that goes on, a drop that collects, and a drop that a run trains on can't be removed."""
+    """A live run, an open drop, and a drop that a run trains on can't be removed."""
     world.upload("mnist/a/1.bin")
     world.deliver_all()
     world.run_until_idle()
@@ -125,7 +127,7 @@ def test_what_is_in_use_is_refused(world: World) -> None:
 
 
 def test_what_is_uploaded_meanwhile_stays(world: World) -> None:
-    """An upload between the asking and the deleting is no part of what was asked to go."""
+    """An upload between the request and the deletion is not part of the removal."""
     trained(world)
     remove_drop(world.system, world.removals, KEY, RemovalRequest())
     world.clock.advance(1)
@@ -136,7 +138,8 @@ def test_what_is_uploaded_meanwhile_stays(world: World) -> None:
 
 
 def test_what_is_uploaded_in_the_same_second_stays(world: World) -> None:
-    """What goes is what the drop closed with, by its etags: also in the second of the asking, and over an old name."""
+    """A removal deletes the content with which the drop closed, by etag. Uploads in the second of the request, or
+    over an old name, stay."""
     trained(world)
     remove_drop(world.system, world.removals, KEY, RemovalRequest())
     world.upload("mnist/a/1.bin", b"new")
@@ -146,7 +149,7 @@ def test_what_is_uploaded_in_the_same_second_stays(world: World) -> None:
 
 
 def test_a_drop_that_is_being_removed_is_not_trained_again(world: World) -> None:
-    """Between the asking and the deleting there is nothing to train; an upload opens the drop as ever."""
+    """Between the request and the deletion nothing can be trained; an upload opens the drop as usual."""
     trained(world)
     remove_drop(world.system, world.removals, KEY, RemovalRequest())
     with pytest.raises(Conflict, match="being removed"):
@@ -155,7 +158,8 @@ def test_a_drop_that_is_being_removed_is_not_trained_again(world: World) -> None
 
 @pytest.mark.parametrize("path", ["mnist/a", "mnist/a/1.bin", "mnist"])
 def test_a_drop_that_a_live_run_names_by_its_path_stays(world: World, path: str) -> None:
-    """A run whose job names the drop, a file in it or its whole route keeps it, though it was not started by a drop."""
+    """A run whose job names the drop, one of its files or its whole route protects the drop, although no drop
+    started the run."""
     done = trained(world)
     job = {"command": "true", "compute": "azureml:cpu-cluster", "environment": "azureml:e:1"}
     job["inputs"] = {"data": {"type": "uri_folder", "path": f"azureml://datastores/drops/paths/{path}"}}  # type: ignore[assignment]
@@ -170,7 +174,7 @@ def test_a_drop_that_a_live_run_names_by_its_path_stays(world: World, path: str)
 
 @pytest.mark.parametrize("word", ["before", "half", "after"])
 def test_a_removal_that_dies_is_finished(tmp_path: Path, word: str) -> None:
-    """Wherever the handler dies, its message comes again and the end is the same."""
+    """Wherever the handler dies, its message is delivered again and the result is the same."""
     for at in range(1, 30):
         world = World(trainers_folder(tmp_path))
         run = trained(world)
@@ -184,7 +188,7 @@ def test_a_removal_that_dies_is_finished(tmp_path: Path, word: str) -> None:
 
 
 def test_a_removal_whose_message_was_lost_is_sent_again(world: World) -> None:
-    """Whoever asks again, or the daily timer an hour later, sends the message of a removal that is not done."""
+    """A repeated request, or the daily timer an hour later, sends the message of an unfinished removal again."""
     for again in (False, True):
         run = trained(world, name="b" if again else "a")
         remove_run(world.system, world.removals, run.name, RemovalRequest(Person("ada")))
@@ -205,7 +209,7 @@ def test_a_removal_whose_message_was_lost_is_sent_again(world: World) -> None:
 
 
 def test_retention_reads_no_run_on_its_own_that_is_not_due(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is not due, or gone already, costs its place in a page of the list; so does what a removal may not touch."""
+    """Runs that are not due, already removed, or protected are read only as part of a list's page."""
     runs = [trained(world, name=name) for name in ("a", "b", "c")]
     asked: list[str] = []
     get = world.runs.get
@@ -228,7 +232,8 @@ def test_retention_reads_no_run_on_its_own_that_is_not_due(world: World, monkeyp
 
 
 def test_retention_keeps_what_a_kept_model_came_from(world: World) -> None:
-    """Checkpoints and copies go after their days; the data only of runs that left no model, or whose model is gone."""
+    """Checkpoints and copies are deleted after their days; data only if its runs left no model, or the model is
+    gone."""
     good, bad = trained(world), trained(world, "Failed", "b")
     plan = {(going.what, going.name) for going in retention.plan(world.system)}
     assert plan == {(RemovalKind.CHECKPOINTS, good.name)}
@@ -254,7 +259,7 @@ def test_retention_keeps_what_a_kept_model_came_from(world: World) -> None:
 
 
 def gone_on(world: World, run: Run, epochs: int) -> Run:
-    """A run that goes on from this one, to its end."""
+    """Return a run that continued from this one, and ended."""
     following = retry_and_continue.continue_run(world.system, run.name, {"epochs": epochs})
     world.run_until_idle()
     world.job_goes(following.name, "Completed")
@@ -264,7 +269,8 @@ def gone_on(world: World, run: Run, epochs: int) -> Run:
 
 
 def test_what_runs_share_stays_for_those_that_are_kept(world: World) -> None:
-    """Checkpoints of runs that go on from one another go with the last one that is kept, whichever is removed first."""
+    """Checkpoints of runs that continue one another are deleted with the last kept run, whichever run is removed
+    first."""
     first = trained(world)
     second = gone_on(world, first, 3)
     shared = f"trainyard/{first.name}/checkpoints/1/state"
@@ -277,7 +283,8 @@ def test_what_runs_share_stays_for_those_that_are_kept(world: World) -> None:
 
 
 def test_retention_lets_the_last_run_decide(world: World) -> None:
-    """Checkpoints of a completed run stay while a run goes on from them, and until the last one's days are over."""
+    """A completed run's checkpoints stay while a run continues from them, and until the days of the last one are
+    over."""
     first = trained(world)
     world.clock.advance(6 * 86400)
     second = gone_on(world, first, 3)
@@ -302,8 +309,9 @@ def test_retention_lets_the_last_run_decide(world: World) -> None:
 
 
 def test_a_model_that_a_run_begins_with_stays(world: World) -> None:
-    """Retention leaves a model while a run that begins with it has not ended. Later such a run finds it in the archive:
-    it is copied back before the job is sent, however often that breaks off, and goes again afterwards."""
+    """Retention keeps a model while a run that starts from it has not ended. A later run finds the model in the
+    archive: the model is restored before the job is sent, however often that breaks off, and deleted again
+    afterwards."""
     first, other = trained(world), trained(world, name="b")
     world.runs.update(
         old := world.runs.get(other.name), changed(old.value, from_run=first.name, state=RunState.RUNNING)
@@ -343,7 +351,7 @@ def test_a_model_that_a_run_begins_with_stays(world: World) -> None:
 
 
 def test_the_plan_is_told_a_week_before(world: World) -> None:
-    """What goes within a week is in the plan with its time, before anything is deleted."""
+    """The plan lists, with its time, everything that is due within a week, before anything is deleted."""
     run = trained(world)
     world.clock.advance(85 * 86400)
     remove_run(world.system, world.removals, run.name, RemovalRequest())
@@ -361,7 +369,7 @@ def test_the_plan_is_told_a_week_before(world: World) -> None:
 
 
 def test_usage_counts_every_byte_once(world: World) -> None:
-    """The kinds add up to all blobs that there are, and the holders to the kinds."""
+    """The kinds add up to all existing blobs, and the holders add up to the kinds."""
     trained(world)
     found = usage.usage(world.system.jobs, world.system.blobs)
     every = [c.blob.size for container in world.blobs.containers.values() for c in container.values()]

@@ -1,4 +1,4 @@
-"""A small run is archived by the step that ends it, and every other one by a message."""
+"""A small run is archived by the step that ends it, and every other run by a message."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.fakes.world import World, trainers_folder
 
 
 class Away:
-    """Blobs that can be read, and not be copied now."""
+    """Blobs that can be read, but not copied at the moment."""
 
     def __init__(self, blobs: object) -> None:
         self._blobs = blobs
@@ -32,7 +32,7 @@ class Away:
 
 @pytest.fixture
 def ended(tmp_path: Path) -> World:
-    """A run whose job has just completed; its event waits in the queue."""
+    """A run whose job has just completed, with the event still in the queue."""
     world = World(trainers_folder(tmp_path))
     world.complete("1.bin")
     world.job_goes(world.only_run().name, "Running")
@@ -58,7 +58,7 @@ def assert_whole(world: World) -> None:
 
 
 def test_a_small_run_ends_and_is_archived_in_one_write(ended: World) -> None:
-    """Its last step says what its archive holds, and asks for no message; the event is told before."""
+    """The run's last step writes the archive's content, and sends no message; the event is published before."""
     ended.handle("job-events")
     assert_whole(ended)
     assert waiting(ended) == 0
@@ -69,7 +69,7 @@ def test_a_small_run_ends_and_is_archived_in_one_write(ended: World) -> None:
 def test_what_is_much_to_copy_is_left_to_a_message(
     ended: World, monkeypatch: pytest.MonkeyPatch, limit: str, least: int
 ) -> None:
-    """A run of many files or bytes ends at once, and is archived after that."""
+    """A run with many files or bytes ends at once, and is archived afterwards."""
     monkeypatch.setattr(archive, limit, least)
     ended.handle("job-events")
     assert (ended.only_run().progress.state, ended.only_run().archive.at, waiting(ended)) == (
@@ -82,7 +82,8 @@ def test_what_is_much_to_copy_is_left_to_a_message(
 
 
 def test_outputs_that_changed_after_the_end_are_named(ended: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What another job writes into a run's outputs before they are archived is named; logs come late by themselves."""
+    """Outputs that another job overwrote before the archive are named; logs are not, because they always arrive
+    late."""
     monkeypatch.setattr(archive, "AT_ONCE_FILES", 1)
     ended.handle("job-events")
     ended.clock.advance(3600)
@@ -95,14 +96,14 @@ def test_outputs_that_changed_after_the_end_are_named(ended: World, monkeypatch:
 
 
 def test_outputs_that_stayed_are_not_named(ended: World) -> None:
-    """A run whose outputs were left alone names none, however late it is archived."""
+    """A run with unchanged outputs names none, however late it is archived."""
     ended.clock.advance(30)
     ended.handle("job-events")
     assert ended.manifest(ended.only_run())["changed_after_end"] == []
 
 
 def test_a_run_ends_while_its_archive_cannot_be_written(ended: World) -> None:
-    """An archive that fails holds up no state; a message tries it again."""
+    """An archive that fails delays no state; a message tries it again."""
     whole = ended.system
     ended.system = replace(whole, blobs=cast("Any", Away(ended.blobs)))
     ended.handle("job-events")
@@ -117,7 +118,7 @@ def test_a_run_ends_while_its_archive_cannot_be_written(ended: World) -> None:
 
 
 def test_a_notice_waits_for_the_write_that_makes_it_true(ended: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A notice whose message comes before the run's last step is made by its next try."""
+    """A notice whose message arrives before the run's last step is sent by its next attempt."""
 
     def dies(*_: object, **__: object) -> None:
         raise Crash("before the step")
@@ -137,7 +138,7 @@ def test_a_notice_waits_for_the_write_that_makes_it_true(ended: World, monkeypat
 
 
 def test_runs_that_a_look_finds_over_are_archived_by_messages(ended: World) -> None:
-    """One handler that looks after many runs copies nothing: the queue has room for that."""
+    """A handler that checks many runs copies nothing, and sends messages instead."""
     ended.queues.messages.pop("job-events")
     ended.clock.advance(600)
     ended.reconcile()

@@ -1,4 +1,4 @@
-"""Which of many runs: conditions, names, what is different, and what is told of one in a line."""
+"""Selecting and comparing runs: conditions, names, differences, and the one-line summary."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def run(name: str = "mnist-0000000000000001", **fields: Any) -> Run:
     ],
 )
 def test_a_condition_is_read(text: str, holds: bool) -> None:
-    """Parameters, best metrics, fields and tags are compared; what a run has not makes a comparison false."""
+    """Parameters, best metrics, fields and tags can be compared; a missing value makes a comparison false."""
     wanted = run(tags={"team": "vision"})
     assert condition(text)(partial(value_of, wanted)) is holds
 
 
 @pytest.mark.parametrize("text", ["lr <", "and", "lr 3", "(lr<1", "lr<1 lr>0", "", '"', "(" * 50 + "lr<1"])
 def test_a_broken_condition_says_where(text: str) -> None:
-    """What can't be read is refused with the place and an example."""
+    """An invalid condition is refused with the place and an example."""
     with pytest.raises(Impossible, match="condition"):
         condition(text)
 
@@ -74,7 +74,7 @@ def test_a_broken_condition_says_where(text: str) -> None:
 @settings(max_examples=200)
 @given(st.text(st.sampled_from("ab lr<>=!~()'\"1.0 andornot"), max_size=40))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    """No text breaks the reader in another way, and what it reads can be asked of any run."""
+    """No text raises any other error, and a parsed condition can be evaluated on any run."""
     try:
         wanted = condition(text)
     except Impossible:
@@ -83,7 +83,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 
 def test_what_is_different_is_told() -> None:
-    """Only what is not the same in all is different; a metric's best is by its own direction."""
+    """A value is different unless all runs have the same; a metric's best value follows its own direction."""
     one = run()
     two = run("mnist-0000000000000002", parameters={"lr": 0.1, "epochs": 2}, best_metrics={"train_loss": 0.2})
     told = compare([one, two], NOW)
@@ -95,7 +95,7 @@ def test_what_is_different_is_told() -> None:
 
 
 def test_a_run_in_a_line() -> None:
-    """Its best metric is one of held-out data if it has any; its duration begins with its first node."""
+    """The best metric is one of held-out data if there is one; the duration begins with the first node."""
     began = (Moment(RunState.RECEIVED, NOW), Moment(RunState.RUNNING, NOW + timedelta(seconds=30)))
     done = run(history=(*began, Moment(RunState.COMPLETED, NOW + timedelta(seconds=90))))
     assert (best_metric(done), duration_seconds(done)) == (("test_accuracy", 0.95), 60)
@@ -113,10 +113,10 @@ def test_a_run_in_a_line() -> None:
     ],
 )
 def test_the_cause_is_the_trainers_own_sentence(log: str, sentence: str) -> None:
-    """Of a failure the trainer's sentence is shown, and not that a user process has exited."""
+    """A failure shows the trainer's sentence, not that a user process has exited."""
     head = "Execution failed. User process 'python' exited with status code 2. Please check log file"
     assert cause(run(state=RunState.FAILED, reason=head, failure=JobFailure(tail=log))) == sentence
-    old = run(state=RunState.FAILED, reason=f"{head}\nstd_log.txt:\n{log}")  # a row of the version before
+    old = run(state=RunState.FAILED, reason=f"{head}\nstd_log.txt:\n{log}")  # a row of the previous version
     assert cause(old) == sentence
     assert cause(run(state=RunState.FAILED, reason="No such image.")) == "No such image."
 
@@ -143,12 +143,12 @@ def world(tmp_path: Path) -> World:
     ],
 )
 def test_a_name_finds_its_run(world: World, text: str, found: str) -> None:
-    """A whole name, its beginning, the newest and the best of all, of a route or of an experiment."""
+    """A run is found by its whole name, a prefix, or as the newest or best of all, of a route or of an experiment."""
     assert find_name.find(world.system, text) == find_name.FoundName(found, "")
 
 
 def test_a_drop_is_found_by_its_beginning_among_any_number(world: World) -> None:
-    """Two thousand drops whose names come before it do not hide the only one that begins so."""
+    """The only drop with a prefix is found behind two thousand drops whose names come before it."""
     for number in range(2000):
         world.drops.insert(Drop(DropKey("mnist", f"day-{number:04}"), DropState.SEALED, "", NOW))
     world.drops.insert(Drop(DropKey("mnist", "night"), DropState.SEALED, "", NOW, run="mnist-aa00000000000001"))
@@ -158,7 +158,7 @@ def test_a_drop_is_found_by_its_beginning_among_any_number(world: World) -> None
 
 
 def test_a_name_that_finds_nothing_says_what_was_meant(world: World) -> None:
-    """A beginning of several lists them; a typo names the nearest; an unknown metric those that there are."""
+    """An ambiguous prefix lists the runs; a typo names the nearest run; an unknown metric lists the existing ones."""
     with pytest.raises(Conflict, match="mnist-aa00000000000001, mnist-aa00000000000002"):
         find_name.find(world.system, "mnist-aa")
     with pytest.raises(NotFound, match="Did you mean 'mnist-bb00000000000003'"):
@@ -172,13 +172,13 @@ def test_a_name_that_finds_nothing_says_what_was_meant(world: World) -> None:
 
 
 def test_a_list_obeys_its_condition(world: World) -> None:
-    """GET /api/runs?where= gives the runs of which it holds."""
+    """GET /api/runs?where= returns the runs for which the condition holds."""
     told = queries.runs(world.system, RunListQuery(where="accuracy>=0.9 and lr<1"))
     assert [row["run"] for row in told["runs"]] == ["mnist-aa00000000000002", "mnist-aa00000000000001"]
 
 
 def test_a_condition_that_no_run_meets_names_what_no_run_has(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A misspelt metric gets its nearest one; a value that none reaches gets no hint."""
+    """A misspelled metric gets the nearest name as a hint; a value that no run reaches gets no hint."""
     told = queries.runs(world.system, RunListQuery(where="acuracy>=0.9"))
     assert (told["runs"], told["hint"]) == ([], "No run has 'acuracy'. Did you mean 'accuracy'?")
     assert "hint" not in queries.runs(world.system, RunListQuery(where="accuracy>2"))
@@ -201,7 +201,7 @@ def test_a_condition_that_no_run_meets_names_what_no_run_has(world: World, monke
     ],
 )
 def test_one_metric_speaks_for_a_run_wherever_it_is_listed(metrics: dict[str, float], headline: str | None) -> None:
-    """The record, by which the command line shows it, and the page's row name the same metric, by one rule."""
+    """The command line and the page's row show the same metric, by one rule."""
     one = run("mnist-0000000000000001", best_metrics=metrics)
     best = best_metric(one)
     assert (best and best[0]) == headline

@@ -1,4 +1,4 @@
-"""Event files, read by our own lines and by TensorBoard's: both find the same numbers."""
+"""Our own reader of event files finds the same numbers as TensorBoard's reader."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KINDS = ("float32", "float64", "float16", "int32", "int64", "uint8", "int8", "in
 
 
 def written(folder: Path, events: list[Event]) -> bytes:
-    """The file that TensorBoard's own writer makes of these events."""
+    """Return the file that TensorBoard's own writer makes of these events."""
     writer = EventFileWriter(str(folder))
     for event in events:
         writer.add_event(event)
@@ -30,7 +30,7 @@ def written(folder: Path, events: list[Event]) -> bytes:
 
 
 def scalar(value: Any, kind: str) -> Summary.Value:
-    """A tensor as TensorFlow 2 writes a scalar."""
+    """Return a tensor as TensorFlow 2 writes a scalar."""
     found = Summary.Value(tag="x", tensor=make_tensor_proto(value, dtype=getattr(dtypes, kind)))
     found.metadata.plugin_data.plugin_name = "scalars"
     return found
@@ -43,7 +43,7 @@ def read(data: bytes) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("value", [0, 1, 7, [3], [[5]]])
 def test_a_tensor_of_one_element_is_a_number(tmp_path: Path, kind: str, value: Any) -> None:
-    """Whatever its type, and whether it is a scalar or a tensor of one element."""
+    """This holds for any type, for a scalar and for a tensor of one element."""
     data = written(tmp_path, [Event(step=4, wall_time=9.5, summary=Summary(value=[scalar(value, kind)]))])
     number = float(value if isinstance(value, int) else str(value).strip("[]"))
     assert read(data) == [{"step": 4, "time": 9.5, "x": number}]
@@ -52,12 +52,12 @@ def test_a_tensor_of_one_element_is_a_number(tmp_path: Path, kind: str, value: A
 @pytest.mark.parametrize("value", [-1, -7])
 @pytest.mark.parametrize("kind", ["float32", "float16", "int32", "int64", "int8"])
 def test_negative_numbers_are_kept(tmp_path: Path, kind: str, value: int) -> None:
-    """Signed numbers are read as such."""
+    """Signed numbers are read as signed."""
     assert read(written(tmp_path, [Event(summary=Summary(value=[scalar(value, kind)]))]))[0]["x"] == value
 
 
 def test_what_is_no_scalar_is_left_out(tmp_path: Path) -> None:
-    """Words, several numbers, tensors of another plugin and other events give no row."""
+    """Text, several numbers, other plugins' tensors and other events give no row."""
     other = Summary.Value(tag="x", tensor=make_tensor_proto(1.0))
     values = [scalar([1, 2], "int32"), other, Summary.Value(tag="x", tensor=make_tensor_proto("words"))]
     events = [Event(file_version="brain.Event:2"), *(Event(summary=Summary(value=[value])) for value in values)]
@@ -66,7 +66,7 @@ def test_what_is_no_scalar_is_left_out(tmp_path: Path) -> None:
 
 @given(st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), st.floats(width=32, allow_nan=False)), max_size=20))
 def test_every_step_and_number_comes_through(tmp_path_factory: pytest.TempPathFactory, points: Any) -> None:
-    """Steps of 64 bits with a sign, and every float of 32 bits, are read as they were written."""
+    """Signed 64-bit steps and every 32-bit float are read as they were written."""
     events = [Event(step=step, summary=Summary(value=[Summary.Value(tag="y", simple_value=y)])) for step, y in points]
     found = read(written(tmp_path_factory.mktemp("events"), events))
     assert [(row["step"], row["y"]) for row in found] == points
@@ -74,7 +74,7 @@ def test_every_step_and_number_comes_through(tmp_path_factory: pytest.TempPathFa
 
 @given(st.integers(0, 400), st.integers(1, 255))
 def test_a_changed_byte_invents_no_number(tmp_path_factory: pytest.TempPathFactory, at: int, by: int) -> None:
-    """With one byte changed the rows are a beginning of the true ones: checksums end them where they differ."""
+    """With one changed byte, the rows are a prefix of the true rows, because a wrong checksum ends the reading."""
     events = [Event(step=step, summary=Summary(value=[Summary.Value(tag="y", simple_value=step)])) for step in range(9)]
     data = bytearray(written(tmp_path_factory.mktemp("events"), events))
     true = read(bytes(data))

@@ -1,4 +1,4 @@
-"""What a run trained with: its GPUs, driver and CUDA, as the trainer told of its node."""
+"""The hardware of a run: its GPUs, driver and CUDA, as the trainer reported its node."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def world(tmp_path: Path) -> World:
     [
         (GPUS, "2 of Tesla T4, driver 535.183.01, CUDA 12.6"),
         ({**GPUS, "driver": "", "cuda": ""}, "2 of Tesla T4, driver unknown, CUDA unknown"),
-        ({"gpus": ["Tesla T4"]}, "1 of Tesla T4, driver unknown, CUDA unknown"),  # the version before told no more
+        ({"gpus": ["Tesla T4"]}, "1 of Tesla T4, driver unknown, CUDA unknown"),  # a row of the previous version
         (CPU, "x86_64 EPYC, 8 cores, no GPU"),
         ({**GPUS, "gpus": []}, "x86_64 EPYC, 8 cores, no GPU, although driver 535.183.01 is installed"),
         ({"gpus": "none", "processor": ""}, ""),
@@ -34,12 +34,12 @@ def world(tmp_path: Path) -> World:
     ],
 )
 def test_the_hardware_is_one_line(facts: dict[str, Any], words: str) -> None:
-    """GPUs with driver and CUDA, else the processor; a GPU that was not used is told."""
+    """The line has the GPUs with driver and CUDA, else the processor; an unused GPU is mentioned."""
     assert hardware(facts) == words
 
 
 def test_the_archived_run_says_what_it_trained_with(world: World) -> None:
-    """The record and the manifest of an archived run have the line that follows from its node's file."""
+    """The record and the manifest of an archived run have the line made from its node's file."""
     run = trained(world)
     folder = run.archive.output.partition("/")[2]
     facts, manifest = (

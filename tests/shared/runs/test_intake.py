@@ -1,4 +1,4 @@
-"""Runs that people ask for, on fakes: made once, repeated, canceled, whatever dies in between."""
+"""Requested runs on fakes: created once, repeated, canceled, whatever dies in between."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def ends(world: World, run: Run, raw: str = "Completed") -> Run:
 
 
 def test_a_run_goes_from_request_to_archive(world: World) -> None:
-    """What is asked for becomes one job on the data named, and an archive."""
+    """A request becomes one job on the named data, and an archive."""
     run = asked(world)
     assert (run.progress.state, run.asked.drop, run.asked.route, run.asked.cluster) == (
         RunState.RECEIVED,
@@ -71,13 +71,14 @@ def test_a_run_goes_from_request_to_archive(world: World) -> None:
 
 
 def test_a_single_file_is_a_file(world: World) -> None:
-    """Data that are one blob become a file, a folder a folder."""
+    """A single blob as data becomes a file, a folder becomes a folder."""
     file = asked(world, template="mnist", data=f"{DATA}/1.bin").asked.request.data["data"]
     assert file == DataInput(Location("drops", "shelf/a/1.bin"), FILE)
 
 
 def test_data_must_be_there(world: World) -> None:
-    """Data in the drops container that aren't there are refused before a run is made; a beginning of a name is none."""
+    """Missing data in the drops container are refused before a run is created; a mere prefix of a name is missing
+    too."""
     for data in ("drops/shelf/b", "drops/shelf/a/1.bi"):
         with pytest.raises(Impossible, match="nothing at"):
             asked(world, template="mnist", data=data)
@@ -85,7 +86,7 @@ def test_data_must_be_there(world: World) -> None:
 
 
 def test_a_key_makes_one_run(world: World) -> None:
-    """The same key gives the same run, also when its data are gone by then; without a key every call makes one."""
+    """The same key gives the same run, even if its data are gone; without a key every call creates a run."""
     first = asked(world, "k")
     world.blobs.delete("drops", "shelf/a/1.bin")
     assert asked(world, "k").name == first.name
@@ -94,7 +95,7 @@ def test_a_key_makes_one_run(world: World) -> None:
 
 
 def test_a_key_is_of_one_request(world: World) -> None:
-    """Another request under a key that was used raises Conflict, and no run is made."""
+    """Another request with a used key raises Conflict, and no run is created."""
     asked(world, "k")
     with pytest.raises(Conflict) as refused:
         asked(world, "k", template="mnist", data=DATA, nodes=3)
@@ -121,7 +122,8 @@ WHOLE = ["", *(["" for _ in range(n)] + [word] for n in range(6) for word in ("b
 @pytest.mark.parametrize("schedule", WHOLE, ids=lambda s: f"{len(s)}-{s[-1]}" if s else "none")
 @pytest.mark.parametrize("by", ["timer", "repeat"])
 def test_a_request_that_dies_is_one_run_in_the_end(world: World, by: str, schedule: list[str]) -> None:
-    """Wherever the call dies, the client's repeat with its key, or the timer alone, makes exactly one run and job."""
+    """Wherever the call dies, the client's repeat with its key, or the timer alone, creates exactly one run and
+    job."""
     with suppress(Crash, TrainyardError):
         create.create_run(world.crashing(schedule), request(), "k")
     made = bool(world.runs.rows)
@@ -138,7 +140,7 @@ def test_a_request_that_dies_is_one_run_in_the_end(world: World, by: str, schedu
 
 
 def test_a_dry_run_makes_nothing(world: World) -> None:
-    """A dry run gives the job that a real one then sends, without its variables' values, and makes nothing."""
+    """A dry run returns the job that a real run sends, without its variables' values, and creates nothing."""
     told = dry_run(world.system, request(), "k")
     assert (world.runs.rows, world.queues.messages, world.jobs.assets) == ({}, {}, {})
     asked(world, "k")
@@ -148,7 +150,7 @@ def test_a_dry_run_makes_nothing(world: World) -> None:
 
 
 def test_a_dry_run_says_why_not_now(world: World) -> None:
-    """Missing data, an unknown or too small or busy cluster, a job that can't be and an outage are reasons."""
+    """The reasons include missing data, an unknown, too small or busy cluster, an invalid job and an outage."""
 
     def codes(**fields: Any) -> list[str]:
         return [reason["code"] for reason in dry_run(world.system, request(**fields))["reasons"]]
@@ -176,14 +178,14 @@ def test_a_dry_run_says_why_not_now(world: World) -> None:
     [({}, "no command"), ({"environment": "azureml:e:1"}, "no command"), ({"command": "x"}, "no environment")],
 )
 def test_a_job_without_what_every_job_has_makes_no_run(world: World, job: dict[str, Any], lacks: str) -> None:
-    """Who asks reads which field is missing, at once; no run is made that could only fail."""
+    """The caller learns at once which field is missing, and no run is created that could only fail."""
     with pytest.raises(Impossible, match=lacks) as refused:
         create.create_run(world.system, RunRequest(job=job, cluster="cpu-cluster"))
     assert (refused.value.code, world.runs.rows) == ("bad_job", {})
 
 
 def test_all_refusals_are_told_at_once(world: World) -> None:
-    """An unknown cluster hides neither data in an unknown datastore, nor a missing field, nor a missing image."""
+    """An unknown cluster hides neither an unknown datastore, nor a missing field, nor a missing image."""
     data = {"type": "uri_folder", "path": "azureml://datastores/nowhere/paths/x/"}
     job = {"command": "Rscript a.R", "environment": {"image": "r-base:4"}, "compute": "azureml:gone"}
     with pytest.raises(Impossible) as refused:
@@ -197,8 +199,8 @@ def test_all_refusals_are_told_at_once(world: World) -> None:
 
 
 def test_a_pipeline_that_can_not_be_is_refused_before_there_is_a_run(world: World) -> None:
-    """A component that is not registered, and what the schema refuses, by the step; a dry run says the same. On the
-    cluster that a request names runs every step."""
+    """A component that is not registered and a schema error are reported with their step, in a dry run too. A
+    cluster in the request applies to every step."""
     step = {"command": "x", "environment": "azureml:e:1", "compute": "azureml:gone"}
     good: dict[str, Any] = {"type": "pipeline", "jobs": {"one": step, "two": {"component": "azureml:c:1"}}}
     for job, words in (
@@ -216,7 +218,7 @@ def test_a_pipeline_that_can_not_be_is_refused_before_there_is_a_run(world: Worl
 
 
 def test_a_retry_is_one_new_run(world: World) -> None:
-    """A final run can be tried again, once: asking twice gives the same new run, with its own outputs and archive."""
+    """A final run can be retried once: two requests give the same new run, with its own outputs and archive."""
     old = asked(world)
     with pytest.raises(Conflict) as refused:
         retry_and_continue.retry_run(world.system, old.name)
@@ -245,7 +247,7 @@ def test_a_drops_run_can_be_retried(world: World) -> None:
 
 
 def test_an_unknown_run_can_not_be_changed(world: World) -> None:
-    """Cancel and retry of what is no run raise NotFound, whatever the text."""
+    """Cancel and retry of an unknown run raise NotFound, whatever the text."""
     calls: tuple[Callable[[System, str], Run], ...] = (cancel_run, retry_and_continue.retry_run)
     for call, name in itertools.product(calls, ("run-0", "../x", "")):
         with pytest.raises(NotFound):
@@ -254,7 +256,8 @@ def test_an_unknown_run_can_not_be_changed(world: World) -> None:
 
 @pytest.mark.parametrize("raw", ["", "Queued", "Running"])
 def test_a_cancel_ends_the_run(world: World, raw: str) -> None:
-    """Before its job was sent, while it waits and while it runs, a cancel ends the run; twice is once."""
+    """A cancel ends the run before its job is sent, while it waits and while it runs; a second cancel changes
+    nothing."""
     run = asked(world)
     if raw:
         world.run_until_idle()
@@ -282,7 +285,7 @@ def test_a_final_run_is_not_canceled(world: World) -> None:
 @pytest.mark.parametrize("schedule", WHOLE, ids=lambda s: f"{len(s)}-{s[-1]}" if s else "none")
 @pytest.mark.parametrize("first", ["submission", "cancel"])
 def test_a_cancel_that_was_accepted_leaves_no_job_running(world: World, first: str, schedule: list[str]) -> None:
-    """Wherever submission or cancellation dies, a run whose cancel was accepted ends and its job does not run on."""
+    """Wherever submission or cancellation dies, a run with an accepted cancel ends, and so does its job."""
     run = asked(world)
     if first == "submission":
         world.handle("submissions", crashes=schedule)
@@ -301,7 +304,7 @@ def test_a_cancel_that_was_accepted_leaves_no_job_running(world: World, first: s
 
 
 def test_a_cancel_during_the_submission_cancels_the_job(world: World) -> None:
-    """A cancel that is accepted while the job is on its way to Azure ML ends that job right after."""
+    """A cancel that is accepted while the job is being submitted to Azure ML ends that job right after."""
     run = asked(world)
     put = world.jobs.submit
 

@@ -1,4 +1,4 @@
-"""No job gets more time than Azure ML gives a job: 7 days on low-priority nodes, 21 days on others.
+"""No job gets more time than Azure ML allows: 7 days on low-priority nodes, 21 days on others.
 
 "Data for runs not completed within the maximum lifetime is not accessible", so a job's own limit is an hour shorter:
 https://learn.microsoft.com/azure/machine-learning/how-to-manage-quotas
@@ -57,7 +57,7 @@ def world(tmp_path: Path) -> World:
 
 
 def limit(world: World, job: str) -> float:
-    """The time limit, in hours, of a job that Azure ML got."""
+    """Return the time limit, in hours, of a job that Azure ML got."""
     return float(world.jobs.jobs[job].spec["limits"]["timeout"]) / HOUR
 
 
@@ -66,7 +66,7 @@ def limit(world: World, job: str) -> float:
     [(LOW, LOW_HOURS, "on low-priority nodes"), (SURE, SURE_HOURS, "a job after 21")],
 )
 def test_a_request_is_capped_and_says_so(world: World, cluster: str, hours: int, where: str) -> None:
-    """The job, the dry run and the record have the shorter limit; the run's first line gives the reason."""
+    """The job, the dry run and the record have the shorter limit; the run's first history line gives the reason."""
     request = RunRequest(template="mnist", data=DATA, cluster=cluster)
     assert dry_run(world.system, request)["job"]["limits"]["timeout"] == hours * HOUR
     run = create.create_run(world.system, request)
@@ -85,7 +85,7 @@ def test_a_drop_is_capped(world: World) -> None:
 
 
 def on_the_other_tier(world: World) -> Run:
-    """A run with 503 h on dedicated nodes, which has failed, and whose cluster has low-priority nodes from now on."""
+    """Return a failed run with 503 h on dedicated nodes, whose cluster has low-priority nodes from now on."""
     run = create.create_run(world.system, RunRequest(template="mnist", data=DATA, cluster=SURE))
     path = place_text(run.asked.request.outputs["checkpoints"].path).partition("/paths/")[2]
     world.blobs.put("azureml-blobstore", f"{path}000001/marker", b"")
@@ -96,22 +96,22 @@ def on_the_other_tier(world: World) -> Run:
 
 @pytest.mark.parametrize("again", [retry_and_continue.retry_run, retry_and_continue.continue_run])
 def test_a_run_made_from_a_run_is_capped_for_its_own_nodes(world: World, again: Again) -> None:
-    """A retry or a continuation copies the limit of its run, and the nodes may have another tier by now."""
+    """A retry or a continuation copies its run's limit, although the nodes may have another tier by now."""
     new = again(world.system, on_the_other_tier(world).name)
     assert new.asked.timeout_seconds == new.asked.request.timeout_seconds == LOW_HOURS * HOUR
     assert f"Its time limit is {LOW_HOURS} h instead of {SURE_HOURS} h" in new.progress.history[0].why
 
 
 def test_a_run_that_moves_is_capped_for_where_it_goes(world: World) -> None:
-    """A run on dedicated nodes that goes on on low-priority ones gets their limit."""
+    """A run that moves from dedicated to low-priority nodes gets the limit of the low-priority nodes."""
     run = create.create_run(world.system, RunRequest(template="mnist", data=DATA, cluster=SURE))
     new = retry_and_continue.move_run(world.system, run.name, LOW, "Its nodes are idle.")
     assert new.asked.request.timeout_seconds == LOW_HOURS * HOUR
 
 
 def test_a_job_is_capped_when_it_is_sent(world: World) -> None:
-    """Whatever a run's record says, as that of a run with a date, whose next job goes to the other tier: the job that
-    Azure ML gets has the limit of its nodes."""
+    """The job that Azure ML gets has the limit of its nodes, whatever the run's record says, such as for a run with
+    a date whose next job uses the other tier."""
     run = create.create_run(world.system, RunRequest(template="mnist", data=DATA, cluster=SURE))
     job = replace(run.asked.request, name="late", cluster=LOW, code="", environment=Asset("e:1"))
     put_job(world.system, "late", job)
@@ -119,7 +119,8 @@ def test_a_job_is_capped_when_it_is_sent(world: World) -> None:
 
 
 def test_the_steps_of_a_pipeline_are_capped_one_by_one(world: World) -> None:
-    """Each step has the limit of its own nodes, its own time or the pipeline's; the pipeline may take longer."""
+    """Each step has the limit of its own nodes, its own time or the pipeline's; the pipeline itself may take
+    longer."""
     world.complete("1.bin", job_file=PIPELINE)
     run = world.only_run()
     sent = {name: body["limits"]["timeout"] / HOUR for name, body in world.jobs.jobs[run.name].spec["jobs"].items()}
@@ -141,7 +142,7 @@ class NobodyAnswers:
 
 
 def test_the_tier_is_asked_for_only_if_it_matters() -> None:
-    """A limit that low-priority nodes grant needs no request to Azure ML, so it also works while Azure ML is away."""
+    """A limit that low-priority nodes allow needs no request to Azure ML, so it also works while Azure ML is away."""
     assert within_lifetime(NobodyAnswers(), JobSpec(cluster=LOW, timeout_seconds=LOW_HOURS * HOUR))[1] == ""
     with pytest.raises(Unavailable):
         within_lifetime(NobodyAnswers(), JobSpec(cluster=LOW, timeout_seconds=LOW_HOURS * HOUR + 1))

@@ -1,4 +1,4 @@
-"""Kinds of runs: one table says which job becomes which kind, and each kind states only what it does differently."""
+"""Kinds of runs: one table maps each job to a kind, and each kind defines only what it does differently."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ JOBS = {
 
 @pytest.mark.parametrize("kind", JOBS)
 def test_a_job_decides_the_kind_of_its_run(kind: str) -> None:
-    """The run's column `kind` names the first entry of the table that takes the job, and finds the same entry again."""
+    """The run's column `kind` is the first table entry that accepts the job, and leads back to the same entry."""
     run = run_of("r", JOBS[kind], (0, 1), AT)
     assert (run.asked.kind, workload(run).kind) == (kind, kind)
 
 
 def test_each_kind_has_an_entry_of_its_own() -> None:
-    """No two entries share a name, so a row never finds another kind."""
+    """No two entries share a name, so a row's kind is unambiguous."""
     assert sorted(each.kind for each in workloads.workloads()) == sorted(JOBS)
 
 
@@ -54,13 +54,13 @@ def test_an_elastic_run_of_the_version_before_is_elastic() -> None:
 
 
 def test_a_kind_of_a_later_version_is_read_as_one_job() -> None:
-    """While two versions work on the same table, a row with an unknown kind stops no list and no timer."""
+    """While two versions use the same table, a row with an unknown kind stops no list and no timer."""
     assert workload(changed(run_of("r", JOBS[""], (0, 0), AT), kind="from tomorrow")).kind == ""
 
 
 @pytest.mark.parametrize("kind", ["", "pipeline", "sweep"])
 def test_only_members_can_be_evicted(kind: str, tmp_path: Path) -> None:
-    """Who evicts a node of another kind of run is told that it has no members."""
+    """Evicting a node of another kind of run is refused: the run has no members."""
     world = World(trainers_folder(tmp_path))
     world.runs.insert(run_of("r", JOBS[kind], (0, 0), world.clock()))
     with pytest.raises(Impossible, match="Run r has no members") as caught:
@@ -69,7 +69,7 @@ def test_only_members_can_be_evicted(kind: str, tmp_path: Path) -> None:
 
 
 class Labeled(OneJob):
-    """A kind that this test alone knows: one job, with a folder of its own for its logs."""
+    """A kind that only this test has: one job, with its own folder for its logs."""
 
     kind = "labeled"
 
@@ -90,7 +90,7 @@ class Labeled(OneJob):
 
 
 def test_a_new_kind_is_a_class_and_an_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With one more entry in the table, a drop becomes a run of the new kind, which goes from submission to archive."""
+    """With one more entry in the table, a drop becomes a run of the new kind, and is submitted and archived."""
     kinds = (Labeled(), *workloads.workloads())
     monkeypatch.setattr(workloads, "workloads", lambda: kinds)
     world = World(trainers_folder(tmp_path))

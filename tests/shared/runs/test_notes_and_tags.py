@@ -28,7 +28,7 @@ def world(tmp_path: Path) -> World:
 
 
 def test_a_note_says_who_and_when(world: World) -> None:
-    """Notes stand on the run in their order; the same one sent twice is one, and there are at most twenty."""
+    """A run keeps its notes in order, at most twenty; a note that is sent twice is stored once."""
     notes_and_tags.add_note(world.system.runs, world.system.clock, NAME, "too high", Person("ann", "0a1b"))
     notes_and_tags.add_note(world.system.runs, world.system.clock, NAME, "too high", Person("ann", "0a1b"))
     notes_and_tags.add_note(world.system.runs, world.system.clock, NAME, "too high", Person("bob"))
@@ -46,7 +46,7 @@ def test_a_note_says_who_and_when(world: World) -> None:
 
 
 def test_tags_are_changed(world: World) -> None:
-    """Tags are set and taken off, and find the run from then on; the one that says who pays stays."""
+    """Tags are set and removed, and find the run from then on; the tag of the paying project stays."""
     for _ in range(2):  # the second time changes nothing, and is not in the audit
         notes_and_tags.change_tags(world.system, NAME, {"stage": "draft"}, ["team"], Person("ann", "0a1b"))
     (entry,) = queries.run(world.system, NAME)["audit"]
@@ -61,7 +61,7 @@ def test_tags_are_changed(world: World) -> None:
 
 
 def test_what_others_write_meanwhile_stays(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A note goes onto the newest row: a step of the run that came in between is not lost, nor is the note."""
+    """A note is added to the newest row: neither a concurrent step of the run nor the note is lost."""
     update, other = world.runs.update, iter(["it ended"])
 
     def late(stored: Stored[Run], after: Run) -> Stored[Run]:

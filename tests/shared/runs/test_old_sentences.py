@@ -1,4 +1,4 @@
-"""Rows of the version before have sentences where this one has fields: their facts are still known."""
+"""The previous version's rows have sentences where this version has fields; the facts are still read from them."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ AT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 
 def test_rows_without_the_new_fields_are_read() -> None:
-    """Moments, members and deeds are arrays in a row: those of the version before are shorter."""
+    """Moments, members and audit entries are arrays in a row; the previous version's arrays are shorter."""
     assert convert(["running", AT.isoformat(), "why"], Moment).failure is None
     assert convert([0, 1, "failed", AT.isoformat(), "why"], Member).failure is None
     assert convert(["evicted member 0 (r-m0-1)", "ann", AT.isoformat()], Audited).deed is Deed.NONE
 
 
 def test_a_code_of_a_later_version_is_other() -> None:
-    """A row that a later version wrote meanwhile stops no list: its unknown code is read as OTHER."""
+    """A row of a later version stops no list: its unknown code is read as OTHER."""
     assert convert(["from_tomorrow", "words"], JobFailure).code == "other"
     assert CancelCode("from_tomorrow") is CancelCode.OTHER
     assert Deed("from_tomorrow") is Deed.OTHER
 
 
 def test_bad_input_of_an_old_member_ends_the_run() -> None:
-    """A member that the version before saw fail for its input is not replaced by this version."""
+    """A member that failed for its input under the previous version is not replaced by this version."""
     run = changed(run_of("r", JOBS["elastic"], (1, 5), AT), state=RunState.RUNNING)
     first, second = elastic_of(run).members
     why = "Execution failed. User process 'python' exited with status code 2. Please check log file 'user_logs/x.txt'"

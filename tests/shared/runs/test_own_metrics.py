@@ -1,4 +1,4 @@
-"""Metrics of code that knows nothing of Trainyard: a JSON document, printed lines, TensorBoard's events."""
+"""Metrics of code that does not know Trainyard: a JSON document, printed lines, TensorBoard's events."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def world(tmp_path: Path) -> World:
 
 @pytest.fixture
 def run(world: World) -> Run:
-    """A run whose job runs, and wrote nothing so far."""
+    """A run whose job runs, and has written nothing yet."""
     made = create.create_run(world.system, RunRequest(template="mnist", data=DATA))
     world.run_until_idle()
     world.jobs.set(made.name, "Running")
@@ -67,7 +67,7 @@ def series(world: World, run: Run) -> dict[str, list[tuple[float, float]]]:
 
 
 def event_file(folder: Path, values: dict[int, Any]) -> bytes:
-    """What TensorBoard's own writer makes of a metric `loss` with these values by step."""
+    """Return the file that TensorBoard's own writer makes of a metric `loss` with these values by step."""
     writer = EventFileWriter(str(folder))
     for step, value in values.items():
         writer.add_event(Event(wall_time=100.0 + step, step=step, summary=Summary(value=[value])))
@@ -78,8 +78,8 @@ def event_file(folder: Path, values: dict[int, Any]) -> bytes:
 
 @pytest.mark.parametrize("path", ["metrics/metrics.json", "models/last/metrics.json"])
 def test_a_metrics_json_is_read_wherever_the_job_wrote_it(world: World, run: Run, path: str) -> None:
-    """A document of numbers is one row, one of documents several, live and from the archive; what is in an object has
-    its name before it."""
+    """A JSON object gives one row, a list of objects several, live and from the archive. A nested value's name
+    begins with its object's name."""
     write(world, run, path, b'{"accuracy": 0.9, "test": {"f1": 0.5}, "note": "x"}')
     assert series(world, run) == {"accuracy": [(1, 0.9)], "test.f1": [(1, 0.5)]}
     write(world, run, path, b'[{"step": 3, "loss": 2}, {"step": 4, "loss": 1}]')
@@ -90,7 +90,7 @@ def test_a_metrics_json_is_read_wherever_the_job_wrote_it(world: World, run: Run
 
 
 def test_a_metrics_json_that_is_written_anew_goes_on(world: World, run: Run) -> None:
-    """Whoever follows it gets each new content once, and nothing of half a document."""
+    """A follower gets each new content once, and never half a document."""
     got, cursor = [], ""
     for data in (b'{"loss": 3}', b'{"loss": 3}', b'{"lo', b'{"loss": 2}'):
         write(world, run, "metrics/metrics.json", data)
@@ -101,8 +101,8 @@ def test_a_metrics_json_that_is_written_anew_goes_on(world: World, run: Run) -> 
 
 
 def test_events_of_tensorboard_are_read_as_they_grow(world: World, run: Run, tmp_path: Path) -> None:
-    """Numbers of PyTorch and TensorFlow 2, written in pieces that cut an event, come once, with step and time; those of
-    a folder `validation` have it in their names. The archive has the same."""
+    """Numbers of PyTorch and TensorFlow 2, written in pieces that cut an event, are read once, with step and time.
+    Those of a folder `validation` have it in their names. The archive has the same."""
     tensor = make_tensor_proto(0.25)
     keras = Summary.Value(tag="loss", tensor=tensor)
     keras.metadata.plugin_data.plugin_name = "scalars"
@@ -126,7 +126,7 @@ def test_events_of_tensorboard_are_read_as_they_grow(world: World, run: Run, tmp
 
 @pytest.mark.parametrize("data", [b"", b"no events", b"\xff" * 5000, b"\x08" + b"\0" * 40])
 def test_what_is_no_event_file_gives_nothing(world: World, run: Run, data: bytes) -> None:
-    """A broken event file is no error, and hides nothing of the others."""
+    """A broken event file is no error, and hides no other files."""
     write(world, run, "metrics/events.out.tfevents.1", data)
     write(world, run, "metrics/a.jsonl", b'{"step": 1, "loss": 2}')
     run = archived(world, run)
@@ -134,7 +134,8 @@ def test_what_is_no_event_file_gives_nothing(world: World, run: Run, data: bytes
 
 
 def test_printed_numbers_are_metrics_of_a_run_that_has_no_others(world: World, run: Run) -> None:
-    """`name=value` in the first rank's log is a curve, each point once while the log grows, and kept by the archive."""
+    """`name=value` in the first rank's log gives a curve, each point once while the log grows, and the archive
+    keeps it."""
     text = "loading 3 files\nepoch=1 step=10 loss=0.5 acc=90%\nepoch=2, step=20, loss=2.5e-1\nsize=12MB a.b=c\n"
     got, cursor = [], ""
     for end in range(0, len(text) + 13, 13):
@@ -150,14 +151,14 @@ def test_printed_numbers_are_metrics_of_a_run_that_has_no_others(world: World, r
 
 
 def test_a_metrics_file_hides_what_was_printed(world: World, run: Run) -> None:
-    """Files come first: a trainer that writes them prints the same numbers for people."""
+    """Files take precedence, because a trainer that writes files prints the same numbers for people."""
     say(world, run, "loss=9\n")
     write(world, run, "metrics/metrics.jsonl", json.dumps({"step": 1, "loss": 1}).encode() + b"\n")
     assert series(world, run) == {"loss": [(1, 1.0)]}
 
 
 def test_a_metrics_json_stands_beside_what_was_printed(world: World, run: Run) -> None:
-    """A document of final numbers at the end does not hide the curve that was seen until then."""
+    """A document of final numbers at the end does not hide the printed curve."""
     say(world, run, "step=1 loss=9\nstep=2 loss=5\n")
     assert metrics.series(world.system, run.name, printed=False) == {}, "the sweep reads no logs"
     write(world, run, "models/metrics.json", b'{"accuracy": 0.5}')
@@ -169,8 +170,8 @@ def test_a_metrics_json_stands_beside_what_was_printed(world: World, run: Run) -
 
 
 def test_a_pattern_says_what_a_printed_line_means(world: World, run: Run) -> None:
-    """The tag metrics_pattern names the text before each number; of a line those count that are there. It can be set on
-    a run that goes on."""
+    """The tag metrics_pattern gives the text before each number; numbers that are missing in a line are skipped.
+    The tag can be set on a live run."""
     say(world, run, "Epoch 3/10 | train loss: 0.5 | val loss:0.75\nEpoch 4/10 took 12 s\nval loss: -1e-3\n")
     assert series(world, run) == {}
     tag = {"metrics_pattern": "Epoch {epoch} train loss: {loss} val loss: {val_loss}"}
@@ -180,7 +181,7 @@ def test_a_pattern_says_what_a_printed_line_means(world: World, run: Run) -> Non
 
 @pytest.mark.parametrize("pattern", ["loss", "{loss}", "a {b} {c}", "loss {}"])
 def test_a_pattern_without_names_is_refused(world: World, run: Run, pattern: str) -> None:
-    """Whoever submits or tags with one is told how to write it."""
+    """The refusal of the submission or tag shows the right form."""
     with pytest.raises(Impossible, match="the metric's name in braces"):
         notes_and_tags.change_tags(world.system, run.name, {"metrics_pattern": pattern}, (), Person("ada"))
     with pytest.raises(Impossible, match="the metric's name in braces"):
@@ -189,7 +190,6 @@ def test_a_pattern_without_names_is_refused(world: World, run: Run, pattern: str
 
 @pytest.mark.parametrize("line", ["1" * 200_000, "a=" * 100_000, "loss=" + "1" * 200_000, "loss " * 50_000])
 def test_no_line_takes_long(line: str) -> None:
-    """Lines that are long and almost match are read in linear time: a regular expression that goes back would take
-    hours."""
+    """Long lines that almost match are parsed in linear time; a backtracking regular expression would take hours."""
     for pattern in ("", "loss {loss}", "loss loss {loss}"):
         assert printed_metrics.reader(pattern)(line) == {}

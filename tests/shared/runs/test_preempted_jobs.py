@@ -1,4 +1,4 @@
-"""A plain job that Azure ML lets fail because its nodes were taken: another one goes on, within a budget."""
+"""A plain job that Azure ML fails after a preemption is continued by another job, up to a limit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shared.runs.progress.cancel import cancel_run
 from shared.runs.results import mlflow_metrics
 from tests.fakes.world import ROUTE, World, trainers_folder
 
-# As users of Azure ML saw it: https://github.com/Azure/MachineLearningNotebooks/issues/1242
+# As a user of Azure ML reported: https://github.com/Azure/MachineLearningNotebooks/issues/1242
 TAKEN = (
     "AzureMLCompute job failed. PreemptionError: Nodes of this job got pre-empted. Check if the run has failed or "
     "restarted. Reason: Received pre-emption warning signal"
@@ -49,7 +49,8 @@ def goes(world: World, job: str, raw: str, error: str = "") -> None:
 
 
 def test_another_job_goes_on(world: World) -> None:
-    """It has the same outputs, so the same checkpoints, and a name of its own; the archive holds both jobs' logs."""
+    """The next job has the same outputs, so the same checkpoints, and its own name; the archive has both jobs'
+    logs."""
     name = started(world).name
     goes(world, name, "Failed", TAKEN)
     run, second = world.only_run(), f"{name}-a2"
@@ -69,7 +70,7 @@ def test_another_job_goes_on(world: World) -> None:
 
 
 def test_the_budget_ends(world: World) -> None:
-    """After so many resubmissions as the route allows, the run fails, and says so."""
+    """After the resubmissions that the route allows, the run fails with that reason."""
     name = started(world).name
     for job in (name, f"{name}-a2", f"{name}-a3"):
         goes(world, job, "Running")
@@ -81,7 +82,7 @@ def test_the_budget_ends(world: World) -> None:
 
 
 def test_all_jobs_share_the_time_limit(world: World) -> None:
-    """What one job has used the next one lacks; when nothing is left, none follows."""
+    """The next job has the time that the earlier jobs left; without time left, there is no next job."""
     name = started(world).name
     limit = world.jobs.jobs[name].spec["limits"]["timeout"]
     world.clock.advance(limit - 100)
@@ -95,7 +96,7 @@ def test_all_jobs_share_the_time_limit(world: World) -> None:
 
 
 def test_a_canceled_run_gets_no_further_job(world: World) -> None:
-    """Whoever asked for the end gets it, also when the nodes are taken just then."""
+    """A cancel ends the run, even when the nodes are preempted at the same time."""
     name = started(world).name
     cancel_run(world.system, name)
     goes(world, name, "Failed", TAKEN)
@@ -106,7 +107,7 @@ def test_a_canceled_run_gets_no_further_job(world: World) -> None:
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("crash", range(8))
 def test_a_crash_loses_no_further_job(world: World, crash: int, when: str) -> None:
-    """Whatever call the handler dies at, the second job is sent, once."""
+    """Wherever the handler dies, the second job is sent, once."""
     name = started(world).name
     world.job_goes(name, "Failed", TAKEN)
     world.deliver_all()
@@ -120,7 +121,7 @@ def test_a_crash_loses_no_further_job(world: World, crash: int, when: str) -> No
 
 
 def test_what_each_job_logged_is_one_curve(world: World) -> None:
-    """Metrics that the first job logged to MLflow and those of the job that went on are the run's, in order of time."""
+    """The run's curve joins the metrics that both jobs logged to MLflow, in order of time."""
     name = started(world).name
     goes(world, name, "Failed", TAKEN)
     world.jobs.metrics = {name: {"loss": [(1, 0.9, 100.0), (2, 0.7, 101.0)]}, f"{name}-a2": {"loss": [(3, 0.5, 200.0)]}}

@@ -1,4 +1,4 @@
-"""Runs made from runs, on fakes: tried again with other parameters, gone on with, begun with a model."""
+"""Runs made from runs, on fakes: retried with other parameters, continued, or started from a model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def world(tmp_path: Path) -> World:
 
 
 def over(world: World, raw: str, checkpoint: bool = True) -> Run:
-    """A run that ended like this, archived."""
+    """Return an archived run that ended in this state."""
     run = asked(world)
     path = str(run.asked.request.outputs["checkpoints"].path).partition("/")[2]
     if checkpoint:
@@ -57,7 +57,7 @@ def test_a_retry_may_change_parameters(world: World) -> None:
 
 @pytest.mark.parametrize("raw", ["Canceled", "Failed"])
 def test_a_run_goes_on_where_it_was(world: World, raw: str) -> None:
-    """The new run has the old one's checkpoints and metrics and a model of its own; there is one such run."""
+    """The new run has the old run's checkpoints and metrics, and a model of its own; there is one such run."""
     old = over(world, raw)
     new = retry_and_continue.continue_run(world.system, old.name)
     assert (new.asked.continues, new.progress.state) == (old.name, RunState.RECEIVED)
@@ -71,7 +71,7 @@ def test_a_run_goes_on_where_it_was(world: World, raw: str) -> None:
 
 
 def test_a_completed_run_needs_more_to_do(world: World) -> None:
-    """A completed run goes on with more epochs only; one that lives is canceled first."""
+    """A completed run can only continue with more epochs; a live run must be canceled first."""
     live = asked(world)
     with pytest.raises(Conflict, match="Cancel it first"):
         retry_and_continue.continue_run(world.system, live.name)
@@ -83,7 +83,7 @@ def test_a_completed_run_needs_more_to_do(world: World) -> None:
 
 
 def test_without_a_checkpoint_nothing_goes_on(world: World) -> None:
-    """A run that left no checkpoint, or whose checkpoints were cleaned up, says what to do instead."""
+    """The refusal of a run without checkpoints, or with deleted ones, says what to do instead."""
     old = over(world, "Canceled", checkpoint=False)
     for blob in list(world.blobs.containers.get("azureml-blobstore", {})):
         del world.blobs.containers["azureml-blobstore"][blob]
@@ -92,7 +92,8 @@ def test_without_a_checkpoint_nothing_goes_on(world: World) -> None:
 
 
 def test_a_trainer_says_how_it_takes_a_model(world: World) -> None:
-    """A run that begins with a model has its folder as an input and the trainer's flag for it behind the command."""
+    """A run that starts from a model has the model's folder as an input, and the trainer's flag for it after the
+    command."""
     old = over(world, "Completed")
     ask_for = {"template": "mnist", "data": DATA, "from_run": old.name}
     with pytest.raises(Impossible, match=r"no tag trainyard\.from_model"):

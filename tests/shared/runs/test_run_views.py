@@ -1,4 +1,4 @@
-"""What people see of a run: its log as it grows, its curves, its files; and lists of runs, on fakes."""
+"""Views of a run on fakes: its growing log, its curves, its files; and lists of runs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def write(world: World, run: Run, data: bytes, rank: str = "_process_0") -> None
 
 
 def end(world: World, run: Run, raw: str = "Completed") -> None:
-    """The job ends; its log is as it was."""
+    """End the job; its log stays as it was."""
     written = [b for b in world.blobs.containers["azureml"].values() if "user_logs" in b.blob.name]
     world.job_goes(run.name, raw)
     for content in written:
@@ -69,11 +69,11 @@ def read(world: World, run: Run, offset: int = 0, **more: Any) -> logs.Chunk:
 
 
 def test_a_follow_gets_every_byte_once(world: World, run: Run) -> None:
-    """Asking on from each answer's offset gives the whole log, across any pieces, and then says that it is complete."""
+    """Following from each answer's offset gives the whole log, in any pieces, and then reports it as complete."""
     whole = "".join(f"Zeile {i} ü 数 🚂\n" for i in range(50)).encode() + b"the last line"
     got, offset, chunk = b"", 0, read(world, run)
     assert (chunk.data, chunk.complete, chunk.ranks) == (b"", False, [])
-    for written in range(0, len(whole) + 7, 7):  # the log grows by 7 bytes between two looks
+    for written in range(0, len(whole) + 7, 7):  # the log grows by 7 bytes between two reads
         write(world, run, whole[:written])
         chunk = read(world, run, offset)
         assert not chunk.complete
@@ -86,7 +86,7 @@ def test_a_follow_gets_every_byte_once(world: World, run: Run) -> None:
 
 
 def test_a_log_may_end_inside_a_character(world: World, run: Run) -> None:
-    """A character that is never finished is held back while more may come, and given at the end of the log."""
+    """A partial character is held back while more bytes may arrive, and returned at the end of the log."""
     write(world, run, b"ab\xf0\x9f\x9a")
     assert read(world, run).data == b"ab"
     assert (read(world, run, 2).data, read(world, run, 2).complete) == (b"", False)
@@ -96,7 +96,8 @@ def test_a_log_may_end_inside_a_character(world: World, run: Run) -> None:
 
 
 def test_pieces_end_between_characters(world: World, run: Run) -> None:
-    """A piece of at most so many bytes is cut before a character that does not fit, and goes on with it."""
+    """A piece with a size limit is cut before a character that does not fit; the next piece starts with that
+    character."""
     text = "aü数🚂b"
     write(world, run, text.encode())
     for limit in range(4, 12):
@@ -108,13 +109,13 @@ def test_pieces_end_between_characters(world: World, run: Run) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"a", b"\xff\xfe", b"\x80\x80", b"a\xc3", b"\xe2\x82", b"\xf0\x9f\x9a\x82"])
 def test_only_a_beginning_of_a_character_is_cut(data: bytes) -> None:
-    """What can't become a character by more bytes is left as it is."""
+    """Bytes that no further byte can complete to a character are returned unchanged."""
     whole = {b"a\xc3": b"a", b"\xe2\x82": b""}.get(data, data)
     assert logs.whole_characters(data) == whole
 
 
 def test_every_rank_has_its_log(world: World, run: Run) -> None:
-    """Ranks are found whatever zeros their files' names have; the only process of a job is rank 0."""
+    """Ranks are found despite leading zeros in file names; a job's only process is rank 0."""
     write(world, run, b"zero", "_process_00")
     write(world, run, b"eleven", "_process_11")
     assert read(world, run).ranks == [0, 11]
@@ -130,7 +131,7 @@ def test_a_single_process_is_rank_zero(world: World, run: Run) -> None:
 
 
 def test_a_run_that_never_wrote_is_complete_when_archived(world: World) -> None:
-    """A run whose job was refused has an empty log, complete as soon as it is archived."""
+    """A run whose job was refused has an empty log, which is complete once the run is archived."""
     world.jobs.clusters.clear()
     made = create.create_run(world.system, RunRequest(template="mnist", data=DATA))
     world.run_until_idle()
@@ -139,7 +140,7 @@ def test_a_run_that_never_wrote_is_complete_when_archived(world: World) -> None:
 
 
 def test_a_wait_ends_with_the_first_bytes(world: World, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A waiting reader gets what comes, as soon as it is seen; one that waits in vain gets an empty answer in time."""
+    """A waiting reader gets new bytes as soon as they are seen; without new bytes, an empty answer in time."""
     monkeypatch.setattr(logs, "FIRST_PAUSE", 0.001)
 
     async def both() -> logs.Chunk:
@@ -170,7 +171,7 @@ def test_a_wait_ends_with_the_first_bytes(world: World, run: Run, monkeypatch: p
     ],
 )
 def test_ranges(world: World, run: Run, header: str | None, status: int, data: bytes | None, said: str | None) -> None:
-    """One range of bytes gives 206 or 416 as RFC 9110 says; what is no single range is as if it weren't there."""
+    """A single range of bytes gives 206 or 416 as in RFC 9110; any other range header is ignored."""
     write(world, run, b"0123456789")
     wanted = wanted_range(header)
     assert (wanted is None) == (status == 200)
@@ -193,7 +194,8 @@ def put_metrics(world: World, run: Run, *rows: dict[str, Any] | str) -> None:
 
 
 def test_series_are_the_rows_numbers(world: World, run: Run) -> None:
-    """Each metric is a series of step, value and time, live too; what is no finite number or no JSON is left out."""
+    """Each metric is a series of step, value and time, also live; values that are not finite or not JSON are
+    skipped."""
     rows: list[Any] = [
         {"step": 5, "time": 1.5, "loss": 2, "note": "x", "ok": True},
         "{half",
@@ -205,7 +207,7 @@ def test_series_are_the_rows_numbers(world: World, run: Run) -> None:
 
 
 def test_a_part_of_a_long_curve_has_all_its_points(world: World, run: Run) -> None:
-    """Of 5,000 points an answer has at most as many as asked for; of some of their steps it has each."""
+    """An answer with 5,000 points is thinned to the requested number; a range of steps has all its points."""
     put_metrics(world, run, *({"step": i, "loss": i % 7} for i in range(5000)))
 
     def points(**query: Any) -> list[Any]:
@@ -218,7 +220,7 @@ def test_a_part_of_a_long_curve_has_all_its_points(world: World, run: Run) -> No
 
 
 def test_an_archived_run_keeps_its_series(world: World, run: Run) -> None:
-    """After the archive the same series come from there."""
+    """After the run is archived, the same series come from the archive."""
     write(world, run, b"")
     end(world, run)
     world.blobs.containers["azureml-blobstore"].clear()
@@ -226,7 +228,7 @@ def test_an_archived_run_keeps_its_series(world: World, run: Run) -> None:
 
 
 def test_what_was_logged_to_mlflow_is_shown_and_archived(world: World, run: Run) -> None:
-    """A run that left no metrics files has the series that it logged to MLflow, live, and the same from its archive."""
+    """A run without metrics files has the series that it logged to MLflow, live, and the same from its archive."""
     world.jobs.metrics[run.name] = {
         "loss": [(0, 2.0, 1.5), (1, 1.0, 2.5)],
         "rate": [(0, 0.1, 1.5), (1, float("nan"), 3.0)],
@@ -236,7 +238,7 @@ def test_what_was_logged_to_mlflow_is_shown_and_archived(world: World, run: Run)
     world.deliver_all()
     world.run_until_idle()
     assert metrics.series(world.system, run.name) == expected
-    world.jobs.set(run.name, "Completed")  # and leaves nothing behind, unlike what `end` makes of it
+    world.jobs.set(run.name, "Completed")  # the job leaves no files, unlike with `end`
     world.system.runs.update(old := world.system.runs.get(run.name), changed(old.value, state=RunState.COMPLETED))
     archive_run(world.system, ArchiveRun(run.name))
     del world.jobs.metrics[run.name]
@@ -246,7 +248,7 @@ def test_what_was_logged_to_mlflow_is_shown_and_archived(world: World, run: Run)
 
 
 def test_two_archivers_agree_on_what_was_logged(world: World, run: Run) -> None:
-    """Whoever archives a run again leaves the file with MLflow's values as the first manifest names it."""
+    """A second archiving keeps the file with MLflow's values that the first manifest names."""
     world.jobs.metrics[run.name] = {"loss": [(0, 2.0, 1.5)]}
     world.jobs.set(run.name, "Completed")
     ended = changed(world.system.runs.get(run.name).value, state=RunState.COMPLETED)
@@ -263,7 +265,7 @@ def test_two_archivers_agree_on_what_was_logged(world: World, run: Run) -> None:
 
 
 def test_what_a_job_saves_through_mlflow_is_archived(world: World, run: Run) -> None:
-    """Files and models that MLflow keeps in the job's own folder are in its archive; Azure ML's own are not."""
+    """The archive has files and models that MLflow keeps in the job's own folder, but not Azure ML's own files."""
     for name in ("model/MLmodel", "notes/note.txt", "outputs/o.txt", "system_logs/x.log", "azureml-logs/20_build.txt"):
         world.blobs.put("azureml", f"ExperimentRun/dcid.{run.name}/{name}", name.encode())
     end(world, run)
@@ -277,7 +279,7 @@ def test_what_a_job_saves_through_mlflow_is_archived(world: World, run: Run) -> 
 
 @pytest.mark.parametrize("count", [1, 3, 1999, 2000, 2001, 50_000])
 def test_a_long_series_is_thinned(count: int) -> None:
-    """At most 2,000 points are kept, in order, with the first and the last one, from stretches of one length."""
+    """At most 2,000 points are kept, in order, with the first and the last one, from intervals of equal length."""
     thinned = Thinned()
     for i in range(count):
         thinned.add((i, i, None))
@@ -290,7 +292,7 @@ def test_a_long_series_is_thinned(count: int) -> None:
 @pytest.mark.parametrize("at", [0, 1, 4711, 49_998, 49_999])
 @pytest.mark.parametrize("limit", [4, 40, 2000])
 def test_a_thinned_series_keeps_its_spikes(at: int, limit: int) -> None:
-    """One outlier among 50,000 points is kept, up or down, wherever it is and however few points are asked for."""
+    """One outlier among 50,000 points is kept, up or down, at any position and for any number of requested points."""
     for spike in (-9.0, 9.0):
         thinned = Thinned(limit)
         for i in range(50_000):
@@ -300,10 +302,10 @@ def test_a_thinned_series_keeps_its_spikes(at: int, limit: int) -> None:
 
 
 def test_a_cursor_gives_every_point_once(world: World, run: Run) -> None:
-    """Looks at growing metrics, each from the last one's cursor, give together what one look at the end gives."""
+    """Reading growing metrics, each time from the last cursor, gives the same points as one reading at the end."""
     rows = [json.dumps({"loss": i / 7, "step": i}) + "\n" for i in range(50)] + [json.dumps({"loss": 9.0})]
     text, place, got, cursor = "".join(rows).encode(), f"trainyard/{run.name}/metrics/metrics.jsonl", [], ""
-    for end_of in range(0, len(text) + 11, 11):  # it grows by 11 bytes between two looks
+    for end_of in range(0, len(text) + 11, 11):  # the file grows by 11 bytes between two reads
         world.blobs.put("azureml-blobstore", place, text[:end_of])
         told = live.get_live(world.system, run.name, LiveQuery(after=cursor))
         got += told["metrics"]["series"].get("loss", [])
@@ -314,7 +316,7 @@ def test_a_cursor_gives_every_point_once(world: World, run: Run) -> None:
 
 
 def test_artifacts_are_those_of_the_manifest(world: World, run: Run) -> None:
-    """There are none until the archive is complete; then an address leads to this run's very file, and to no other."""
+    """There are none until the archive is complete; then an address leads to exactly this run's file."""
     assert artifacts.artifacts(world.system, run.name) == {
         "complete": False, "files": [], "outputs": [], "pictures": {},
     }  # fmt: skip
@@ -338,7 +340,7 @@ def test_artifacts_are_those_of_the_manifest(world: World, run: Run) -> None:
 
 
 def test_pages_walk_through_all_that_is_wanted(world: World) -> None:
-    """Following the tokens gives each wanted run once, newest first, even where a page is short or empty."""
+    """Following the tokens gives each requested run once, newest first, even if a page is short or empty."""
     for i in range(130):
         made = Run.of(
             name=f"run-{i:03}",
@@ -372,13 +374,13 @@ def test_pages_walk_through_all_that_is_wanted(world: World) -> None:
 
 @pytest.mark.parametrize("since", ["0", "now", "2026-13-01", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
 def test_a_time_that_is_none_is_refused(world: World, since: str) -> None:
-    """What is no time, or none that a computer can tell in UTC, is BadInput with an example."""
+    """An invalid time, or one outside the range of UTC times, is BadInput with an example."""
     with pytest.raises(BadInput, match="write a time like"):
         queries.runs(world.system, RunListQuery(since=since))
 
 
 def test_a_list_of_drops_has_some_fields_of_each_and_all_on_request(world: World) -> None:
-    """The fields of a list are those of the drop's own answer, in at most 300 bytes; with `details` all are there."""
+    """A list has a selection of the fields of a drop's own answer, in at most 300 bytes; `details` gives all."""
     world.complete("1.bin")
     whole = queries.drop(world.system, "mnist", "a")
     (short,) = queries.drops(world.system, DropsQuery(route="mnist"))
@@ -389,7 +391,7 @@ def test_a_list_of_drops_has_some_fields_of_each_and_all_on_request(world: World
 
 
 def test_a_list_has_some_fields_of_each_run_and_all_on_request(world: World, run: Run) -> None:
-    """The fields of a list are those of the run's own answer; with `details` nothing is left out."""
+    """A list has a selection of the fields of a run's own answer; `details` gives all."""
     whole = queries.run(world.system, run.name)
     (short,) = queries.runs(world.system, RunListQuery())["runs"]
     (details,) = queries.runs(world.system, RunListQuery(details=True))["runs"]

@@ -1,4 +1,4 @@
-"""On which data a run trained: what can be proved, and where each run says it."""
+"""Which data a run trained on: what can be proved, and where each run shows it."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def blob(etag: str, md5: str, written: timedelta, size: int = 3) -> Blob:
     ("now", "jobs", "verdict"),
     [
         (blob("e1", "aa", -MINUTE), [JOB], TrainedOn.RECORDED),
-        (blob("e2", "aa", -3 * MINUTE), [JOB], TrainedOn.RECORDED),  # the same bytes again, before the run was made
-        (blob("e2", "aa", -MINUTE), [JOB], TrainedOn.UNKNOWN),  # the job may have begun before, on a node that it lost
-        (blob("e2", "aa", MINUTE), [JOB], TrainedOn.UNKNOWN),  # what lay there in between?
+        (blob("e2", "aa", -3 * MINUTE), [JOB], TrainedOn.RECORDED),  # the same bytes again, before the run was created
+        (blob("e2", "aa", -MINUTE), [JOB], TrainedOn.UNKNOWN),  # the job may have started earlier, on a lost node
+        (blob("e2", "aa", MINUTE), [JOB], TrainedOn.UNKNOWN),  # the content in between is unknown
         (blob("e2", "bb", -MINUTE), [JOB], TrainedOn.OTHER),
         (blob("e2", "", -MINUTE, size=4), [JOB], TrainedOn.OTHER),
-        (blob("e2", "", -MINUTE), [JOB], TrainedOn.UNKNOWN),  # of several blocks, perhaps the same bytes
+        (blob("e2", "", -MINUTE), [JOB], TrainedOn.UNKNOWN),  # a blob of several blocks, maybe the same bytes
         (blob("e2", "bb", MINUTE), [JOB], TrainedOn.UNKNOWN),
-        (blob("e2", "bb", timedelta(seconds=-1)), [JOB], TrainedOn.UNKNOWN),  # clocks differ by more
+        (blob("e2", "bb", timedelta(seconds=-1)), [JOB], TrainedOn.UNKNOWN),  # clocks may differ by more
         (blob("e2", "bb", 20 * MINUTE), [JOB], TrainedOn.UNKNOWN),
         (blob("e2", "bb", MINUTE), [JOB, JobTimes(BEGAN + 5 * MINUTE)], TrainedOn.OTHER),  # a later attempt read it
         (blob("e2", "bb", -MINUTE), [JobTimes()], TrainedOn.UNKNOWN),
@@ -43,7 +43,7 @@ def blob(etag: str, md5: str, written: timedelta, size: int = 3) -> Blob:
     ],
 )
 def test_only_what_is_proved_is_said(now: Blob | None, jobs: list[JobTimes], verdict: TrainedOn) -> None:
-    """An etag proves that nothing changed; a write proves other data only for a job that began after it."""
+    """An etag proves that nothing changed; a write proves other data only for a job that started after the write."""
     found = list(differences({RECORDED.name: RECORDED}, {now.name: now} if now else {}))
     judged = judge("r/d", found, jobs, MADE)
     assert judged.trained_on is verdict
@@ -51,7 +51,7 @@ def test_only_what_is_proved_is_said(now: Blob | None, jobs: list[JobTimes], ver
 
 
 def test_a_doubt_names_file_and_times() -> None:
-    """What can't be said has its file, when that was written, and when the job ran."""
+    """What can't be proved is listed with its file, the time of its write, and the time of the job."""
     found = list(differences({RECORDED.name: RECORDED}, {RECORDED.name: blob("e2", "bb", MINUTE)}))
     assert judge("r/d", found, [JOB], MADE).why == (
         "Whether it trained on the recorded data is unknown: r/d/1.bin was written at 2026-01-01 12:01:00 UTC. Its "
@@ -71,7 +71,7 @@ def submitted(world: World) -> str:
 
 
 def says(world: World) -> str:
-    """What the first run says, once its manifest says the same."""
+    """Return what the first run says, after checking that its manifest says the same."""
     run = min(world.runs.newest(), key=lambda run: run.created_at)
     archived = world.manifest(run)["run"]
     assert (archived["trained_on"], archived["data_note"]) == (run.data.trained_on, run.data.note)
@@ -87,7 +87,7 @@ def goes(world: World, job: str, *raws: str) -> None:
 
 
 def test_a_run_says_that_it_trained_on_what_is_recorded(world: World) -> None:
-    """Only its end says so; what is uploaded afterwards takes nothing back."""
+    """The run says so only at its end; later uploads change nothing."""
     job = submitted(world)
     goes(world, job, "Running")
     assert world.only_run().data.trained_on == ""
@@ -98,7 +98,7 @@ def test_a_run_says_that_it_trained_on_what_is_recorded(world: World) -> None:
 
 
 def test_a_run_whose_job_ended_unseen_is_compared_at_its_end(world: World) -> None:
-    """No event of the job's start came: the times of Azure ML and of the blob tell."""
+    """Without an event of the job's start, the times of Azure ML and of the blob decide."""
     job = submitted(world)
     world.upload("mnist/a/1.bin", b"other")
     world.in_flight.clear()
@@ -112,7 +112,7 @@ def test_a_run_whose_job_ended_unseen_is_compared_at_its_end(world: World) -> No
 
 
 def test_what_opened_the_drop_and_is_gone_leaves_a_doubt(world: World) -> None:
-    """A file came after the drop was sealed, and was deleted before anybody listed it: the job may have read it."""
+    """A file arrived after the drop was sealed, and was deleted before any listing: the job may have read the file."""
     job = submitted(world)
     world.upload("mnist/a/3.bin", b"more")
     world.deliver_all()
@@ -126,7 +126,7 @@ def test_what_opened_the_drop_and_is_gone_leaves_a_doubt(world: World) -> None:
 
 
 def test_every_attempt_is_compared(world: World) -> None:
-    """Data that were written between two attempts were read by the second."""
+    """Data written between two attempts were read by the second attempt."""
     job = submitted(world)
     goes(world, job, "Running", "Queued")
     world.upload("mnist/a/1.bin", b"other")
@@ -137,7 +137,7 @@ def test_every_attempt_is_compared(world: World) -> None:
 
 
 def test_a_retried_run_is_compared_with_what_its_generation_held(world: World) -> None:
-    """It has no list of its own; that of its drop's generation tells what was recorded."""
+    """A retry has no file list of its own; the list of its drop's generation is used."""
     job = submitted(world)
     goes(world, job, "Running", "Failed")
     retried = retry_run(world.system, job).name

@@ -1,4 +1,4 @@
-"""Schedules that wait for new files in a route: what is counted, and that it is counted once."""
+"""Schedules that wait for new files in a route: which files count, and that each counts once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def world(tmp_path: Path) -> World:
 
 
 def test_new_files_start_a_run(world: World) -> None:
-    """A route is trained again when so many new files have come into its drops, and counting begins anew."""
+    """A route is trained again when the configured number of new files has arrived, and the count starts anew."""
     world.blobs.delete("drops", "mnist/a/1.bin")
     wish = ScheduleSpec(
         RunRequest(template="mnist", data="workspaceblobstore/base"), route="mnist", new_files=4, overlap=Overlap.ALLOW
@@ -50,7 +50,7 @@ def test_new_files_start_a_run(world: World) -> None:
 
 
 def test_new_files_wait_for_the_last_run_though_one_failed_between(world: World) -> None:
-    """A start by new files that could not be made leaves the run before it as the one that overlap looks at."""
+    """After a failed start, `overlap` still refers to the run before."""
     wish = ScheduleSpec(RUN, route="mnist", new_files=2)
     made = plan.add(world.system, world.schedules, wish)
     before = world.schedules.get(made.id)
@@ -74,7 +74,8 @@ def test_new_files_wait_for_the_last_run_though_one_failed_between(world: World)
 def test_new_files_are_counted_without_the_drops_that_were_ever_made(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A look reads the closings since the last one; the drops themselves only once, for a schedule from before."""
+    """A check reads only the closings since the last check; it reads the drops once, for a schedule of an earlier
+    version."""
     made = plan.add(world.system, world.schedules, ScheduleSpec(RUN, route="mnist", new_files=3))
     _closed_with(world, "a", 1)
     with monkeypatch.context() as without:
@@ -93,7 +94,7 @@ def test_new_files_are_counted_without_the_drops_that_were_ever_made(
 
 
 def test_a_firing_that_died_is_counted_once(world: World) -> None:
-    """A look that claimed a firing and died leaves its files to it: those that came later are still new."""
+    """A check that died after claiming a firing keeps its files in that firing: only later files are new."""
     made = plan.add(world.system, world.schedules, ScheduleSpec(RUN, route="mnist", new_files=2))
     _closed_with(world, "a", 2)
     stored = world.schedules.get(made.id)
@@ -110,7 +111,7 @@ def test_a_firing_that_died_is_counted_once(world: World) -> None:
 
 
 def _closed_with(world: World, name: str, files: int) -> None:
-    """A drop of the route that closes now with so many files."""
+    """Close a drop of the route now, with this many files."""
     stored = world.drops.insert(Drop(DropKey("mnist", name), DropState.OPEN, "t", world.clock()))
     closing = replace(stored.value, state=DropState.SEALING, generation=1, blobs=files, sealed_at=world.clock())
     world.drops.replace(replace(closing, state=DropState.SEALED), world.drops.replace(closing, stored))

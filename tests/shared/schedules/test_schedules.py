@@ -1,4 +1,4 @@
-"""Schedules: every instant is decided exactly once, whatever fails, and as cron's calendar has it."""
+"""Schedules: every firing is decided exactly once, whatever fails, and follows cron's calendar."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def schedule(
 
 
 def passes(world: World, days: float, crashes: random.Random | None = None) -> None:
-    """Time passes: looks are made when they are due, and the timer every five minutes of a day's first hours."""
+    """Let time pass, with checks when they are due, and the timer every five minutes of a day's first hours."""
     end = world.clock() + timedelta(days=days)
     while True:
         waiting = world.queues.messages.get("checks", [])
@@ -70,7 +70,7 @@ def passes(world: World, days: float, crashes: random.Random | None = None) -> N
     ],
 )
 def test_ten_years_of_instants_are_cronsims(cron: str, zone: str) -> None:
-    """Looks at odd times over ten years, each going on from what was decided, find what cronsim has."""
+    """Checks at odd times over ten years, each continuing from the last decision, find the same times as cronsim."""
     simulated = CronSim(cron, START.astimezone(ZoneInfo(zone)))
     expected = []
     while (at := next(simulated).astimezone(UTC)) <= TEN_YEARS:
@@ -87,7 +87,7 @@ def test_ten_years_of_instants_are_cronsims(cron: str, zone: str) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_each_instant_starts_one_run_whatever_dies(world: World, seed: int) -> None:
-    """Looks die before and after every kind of call, and the timer repeats them: each day has exactly one run."""
+    """Checks die before and after every kind of call, and the timer repeats them: each day has exactly one run."""
     made, luck = schedule(world, catch_up=CatchUp.ALL), random.Random(seed)
     for _ in range(12):
         passes(world, 1, luck)
@@ -105,7 +105,8 @@ def test_each_instant_starts_one_run_whatever_dies(world: World, seed: int) -> N
 
 @pytest.mark.parametrize(("rule", "started"), [(CatchUp.SKIP, 0), (CatchUp.LATEST, 1), (CatchUp.ALL, 4)])
 def test_what_was_missed_is_caught_up_by_the_rule(world: World, rule: CatchUp, started: int) -> None:
-    """Four days without a look: skip starts none of their instants, latest the last, all each; each is written down."""
+    """After four days without a check, skip starts no missed firing, latest the last, all each; every one is
+    recorded."""
     made = schedule(world, catch_up=rule)
     world.clock.advance(4 * 86400)
     world.run_until_idle()
@@ -119,7 +120,7 @@ def test_what_was_missed_is_caught_up_by_the_rule(world: World, rule: CatchUp, s
     ("rule", "started", "canceled"), [(Overlap.ALLOW, 3, 0), (Overlap.SKIP, 1, 0), (Overlap.REPLACE, 3, 2)]
 )
 def test_a_run_that_has_not_ended_is_met_by_the_rule(world: World, rule: Overlap, started: int, canceled: int) -> None:
-    """Runs that go on for days: allow starts the next beside them, skip waits, replace cancels them."""
+    """While a run lasts for days, allow starts the next beside it, skip waits, and replace cancels it."""
     made = schedule(world, overlap=rule)
     passes(world, 3)
     runs = [row.value for row in world.runs.rows.values()]
@@ -128,7 +129,7 @@ def test_a_run_that_has_not_ended_is_met_by_the_rule(world: World, rule: Overlap
 
 
 def test_a_request_that_can_not_be_any_more_is_written_down(world: World) -> None:
-    """When the data are gone, the instant failed with the reason, and the next ones are tried all the same."""
+    """When the data are gone, the firing fails with the reason, and the next firings are still tried."""
     made = schedule(world)
     world.blobs.delete("drops", "mnist/a/1.bin")
     passes(world, 1)
@@ -140,7 +141,7 @@ def test_a_request_that_can_not_be_any_more_is_written_down(world: World) -> Non
 
 
 def test_a_pause_is_not_caught_up(world: World) -> None:
-    """Firings missed while a schedule is paused are skipped; resumed, it goes on with the next one."""
+    """Firings missed while a schedule is paused are skipped; a resumed schedule continues with the next one."""
     made = schedule(world)
     passes(world, 1)
     plan.pause(world.system, world.schedules, made.id, paused=True)
@@ -152,7 +153,7 @@ def test_a_pause_is_not_caught_up(world: World) -> None:
 
 
 def test_a_preview_makes_nothing(world: World) -> None:
-    """A dry run has the next five instants, across a change of the clock, and the job; nothing is kept."""
+    """A dry run returns the next five times, across a daylight saving change, and the job; nothing is stored."""
     world.clock.now = datetime(2026, 3, 27, tzinfo=UTC)
     told = plan.preview(world.system, ScheduleSpec(RUN, "30 2 * * *", "Europe/Berlin"))
     assert [at[5:16] for at in told["next"]] == [
@@ -171,13 +172,13 @@ def test_a_preview_makes_nothing(world: World) -> None:
     ],
 )  # fmt: skip
 def test_what_can_not_be_is_refused(world: World, cron: str, zone: str, word: str) -> None:
-    """An expression, zone or schedule without instants is refused, saying how to write one."""
+    """An invalid expression, zone or schedule without firings is refused, and the error shows the right form."""
     with pytest.raises(Impossible, match=word):
         plan.add(world.system, world.schedules, ScheduleSpec(RUN, cron, zone))
 
 
 def test_a_schedule_that_is_gone(world: World) -> None:
-    """Removing it ends it; doing so again, or pausing it, says that it is not there."""
+    """Removing a schedule ends it; removing or pausing it again says that it does not exist."""
     made = schedule(world)
     plan.remove(world.schedules, made.id)
     passes(world, 2)
@@ -188,7 +189,7 @@ def test_a_schedule_that_is_gone(world: World) -> None:
         plan.pause(world.system, world.schedules, made.id, paused=True)
 
 
-# --- names that mean something at the moment of the firing
+# --- names that are resolved when the schedule fires
 
 
 def named(world: World, data: str, trainer: str = "mnist", **more: Any) -> Schedule:
@@ -197,7 +198,7 @@ def named(world: World, data: str, trainer: str = "mnist", **more: Any) -> Sched
 
 
 def dropped(world: World, name: str, **files: str) -> None:
-    """A drop of the route `mnist` closes."""
+    """Close a drop of the route `mnist`."""
     for file, text in {"one": name, **files}.items():
         world.upload(f"mnist/{name}/{file}", text.encode())
     world.upload(f"mnist/{name}/_SUCCESS", b"")
@@ -210,13 +211,13 @@ def dropped(world: World, name: str, **files: str) -> None:
 
 
 def outcomes(world: World, made: Schedule) -> list[tuple[Outcome, str]]:
-    """Of each firing, the first one first, with the drop that its run is for."""
+    """Return the outcome of each firing, oldest first, with the drop of its run."""
     firings = reversed(world.schedules.firings(made.id))
     return [(f.outcome, world.runs.get(f.run).value.asked.drop if f.run else "") for f in firings]
 
 
 def test_latest_means_the_moment_of_the_firing(world: World) -> None:
-    """A schedule of mnist@latest trains what is the newest run's drop when it fires, not when it was made."""
+    """A schedule of mnist@latest trains on the newest run's drop at the time of the firing, not of its creation."""
     dropped(world, "b")
     made = named(world, "mnist/b@latest")
     assert world.schedules.get(made.id).value.request["data"] == "mnist/b@latest"  # type: ignore[union-attr]
@@ -229,7 +230,8 @@ def test_latest_means_the_moment_of_the_firing(world: World) -> None:
 
 
 def test_new_is_the_drop_that_closed_since_the_last_run(world: World) -> None:
-    """Each firing trains the newest drop that closed since the run before; where none did it is skipped and says so."""
+    """Each firing trains on the newest drop that closed since the last run; without one it is skipped with that
+    reason."""
     dropped(world, "old")
     world.clock.advance(60)
     made = named(world, "drops/mnist@new")
@@ -247,7 +249,7 @@ def test_new_is_the_drop_that_closed_since_the_last_run(world: World) -> None:
 
 
 def test_all_new_are_told_of_in_one_run(world: World) -> None:
-    """The data are the route's folder, and the parameter new_drops names each drop that closed since the last run."""
+    """The data are the route's folder, and the parameter new_drops lists the drops that closed since the last run."""
     job = {
         "command": "python x.py --data ${{inputs.data}} --drops ${{inputs.new_drops}}",
         "environment": "azureml:trainyard@latest",
@@ -268,7 +270,8 @@ def test_all_new_are_told_of_in_one_run(world: World) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_new_drop_is_trained_once_whatever_dies(world: World, seed: int) -> None:
-    """Looks die at any call and are repeated: the firing keeps what the name meant, and the next goes on from there."""
+    """Checks die at any call and are repeated: the firing keeps the drop that its name meant, and the next
+    continues from there."""
     made, luck = named(world, "mnist@new"), random.Random(seed)
     for day in range(6):
         if day % 2 == 0:
@@ -284,7 +287,7 @@ def test_a_new_drop_is_trained_once_whatever_dies(world: World, seed: int) -> No
 
 
 def test_a_model_is_chosen_at_the_moment_of_the_firing(world: World) -> None:
-    """`--from mnist@best:accuracy` of a schedule that finds no such run fails with the reason; it is tried again."""
+    """A schedule whose `--from mnist@best:accuracy` finds no run fails with the reason, and is tried again."""
     made = named(world, "drops/mnist/a", from_run="digits@best:accuracy")
     passes(world, 1)
     assert outcomes(world, made) == [(Outcome.FAILED, "")]
@@ -292,7 +295,7 @@ def test_a_model_is_chosen_at_the_moment_of_the_firing(world: World) -> None:
 
 
 def test_data_that_are_not_there_are_told_of_when_a_schedule_is_made(world: World) -> None:
-    """Whoever adds one or asks for a dry run reads it; it is kept all the same, since they may come."""
+    """Adding such a schedule, or a dry run, gives a warning; the schedule is kept, since the data may still arrive."""
     for data, words in (
         ("drops/mnist/nothing", "nothing at 'mnist/nothing'"),
         ("mnist@new", "No drop of route mnist has closed"),
@@ -311,8 +314,8 @@ def test_data_that_are_not_there_are_told_of_when_a_schedule_is_made(world: Worl
 
 
 def test_a_key_makes_one_schedule(world: World) -> None:
-    """A repeat under one Idempotency-Key gives the first schedule; another request under the key is refused. The key is
-    free again once the schedule is removed."""
+    """A repeat with the same Idempotency-Key returns the first schedule; another request with the key is refused.
+    The key is free again once the schedule is removed."""
     wish = ScheduleSpec(RunRequest(template="mnist", data="drops/mnist/a"), "0 6 * * *")
     made = plan.add(world.system, world.schedules, wish, "k")
     world.clock.advance(60)
@@ -327,16 +330,16 @@ def test_a_key_makes_one_schedule(world: World) -> None:
 
 
 def test_two_requests_with_one_key_at_once_make_one_schedule(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The request that looked before the other one wrote gives the other one's schedule."""
+    """The request that read before the other wrote returns the other's schedule."""
     wish = ScheduleSpec(RunRequest(template="mnist", data="drops/mnist/a"), "0 6 * * *")
     made, get = plan.add(world.system, world.schedules, wish, "k"), world.schedules.get
-    misses = [None]  # the first look finds nothing yet
+    misses = [None]  # the first read finds nothing yet
     monkeypatch.setattr(world.schedules, "get", lambda name: misses.pop() if misses else get(name))
     assert plan.add(world.system, world.schedules, wish, "k") == made
 
 
 def test_a_firing_that_fails_is_told(world: World) -> None:
-    """Whoever asked for it reads which schedule could not start its run, and why; each firing once."""
+    """Subscribers learn which schedule could not start its run, and why, once per firing."""
     subscribe.subscribe(world.system, world.post, subscribe.SubscriptionSpec(["schedule"], "https://example.org/x"))
     made = schedule(world)
     world.blobs.delete("drops", "mnist/a/1.bin")

@@ -1,8 +1,7 @@
-"""Schedules while the version before is still at work on the same rows, as during a deployment.
+"""Schedules while the previous version still works on the same rows, as during a deployment.
 
-`OldVersion` is what that version did, written down from its code: it knows `counted` alone, which is how many files the
-route's drops held at the last firing, refuses a request with a field that it lacks, and leaves every other column as it
-was.
+`OldVersion` does what that version did, copied from its code. It knows only `counted`, the number of files in the
+route's drops at the last firing. It refuses a request with an unknown field, and leaves every other column unchanged.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def world(tmp_path: Path) -> World:
 
 
 class OldRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """The fields that a request had then: a firing fails of any other."""
+    """The fields that a request had in the previous version: a firing fails on any other."""
 
     trainer: str | None = None
     template: str | None = None
@@ -58,13 +57,13 @@ class OldVersion:
         self.world = world
 
     def closes(self, name: str, files: int) -> None:
-        """It leaves a drop, and no row of its closing."""
+        """Close a drop without a row for the closing."""
         self.world.drops.insert(
             Drop(DropKey("mnist", name), DropState.SEALED, "t", self.world.clock(), generation=1, blobs=files)
         )
 
     def looks(self, made: Schedule) -> bool:
-        """Whether it makes a run."""
+        """Check the schedule; return whether that starts a run."""
         stored = self.world.schedules.get(made.id)
         assert stored is not None
         msgspec.convert(stored.value.request, OldRequest)
@@ -76,7 +75,7 @@ class OldVersion:
 
 
 def closes(world: World, name: str, files: int) -> None:
-    """A closing by this version."""
+    """Close a drop with this version."""
     stored = world.drops.insert(Drop(DropKey("mnist", name), DropState.OPEN, "t", world.clock()))
     closing = replace(stored.value, state=DropState.SEALING, generation=1, blobs=files, sealed_at=world.clock())
     world.drops.replace(replace(closing, state=DropState.SEALED), world.drops.replace(closing, stored))
@@ -84,7 +83,7 @@ def closes(world: World, name: str, files: int) -> None:
 
 
 def looks(world: World, made: Schedule) -> bool:
-    """Whether this version makes a run."""
+    """Check the schedule with this version; return whether that starts a run."""
     before = len(world.schedules.firings(made.id))
     fire.check_schedule(world.system, CheckSchedule(made.id))
     return len(world.schedules.firings(made.id)) > before
@@ -96,7 +95,7 @@ def add(world: World) -> Schedule:
 
 
 def test_a_new_schedule_is_none_of_old_files_for_the_version_before(world: World) -> None:
-    """What lay in the route when it was made is not new to either version."""
+    """Files that were in the route at the schedule's creation are not new to either version."""
     old = OldVersion(world)
     old.closes("earlier", 10)
     made = add(world)
@@ -108,7 +107,7 @@ def test_a_new_schedule_is_none_of_old_files_for_the_version_before(world: World
 
 
 def test_a_firing_of_this_version_is_known_to_the_one_before(world: World) -> None:
-    """The files that made a run make no second one there."""
+    """Files that started a run in this version start no second run in the previous version."""
     made = add(world)
     closes(world, "a", ENOUGH)
     assert looks(world, made)
@@ -116,7 +115,7 @@ def test_a_firing_of_this_version_is_known_to_the_one_before(world: World) -> No
 
 
 def test_closings_by_the_version_before_are_counted_after_hours(world: World) -> None:
-    """They leave no row of their own; all drops are counted now and then."""
+    """These closings have no row, so all drops are counted from time to time."""
     made = add(world)
     OldVersion(world).closes("a", ENOUGH)
     assert not looks(world, made)
@@ -126,7 +125,7 @@ def test_closings_by_the_version_before_are_counted_after_hours(world: World) ->
 
 
 def test_a_schedule_that_counted_closings_alone_learns_what_lay_there(world: World) -> None:
-    """A row without `counted_for` goes on with what it counted, and fires for nothing older."""
+    """A row without `counted_for` continues from its count, and does not fire for older files."""
     OldVersion(world).closes("earlier", 10)
     made = add(world)
     stored = world.schedules.get(made.id)
@@ -140,7 +139,8 @@ def test_a_schedule_that_counted_closings_alone_learns_what_lay_there(world: Wor
 
 
 def test_a_pause_by_the_version_before_is_nobodys(world: World) -> None:
-    """It resumes and pauses without writing who: then `paused_by` is of an earlier pause, and not shown."""
+    """The previous version resumes and pauses without recording who. Then `paused_by` belongs to an earlier pause,
+    and is not shown."""
     made = add(world)
     world.clock.advance(1)
     plan.pause(world.system, world.schedules, made.id, True, Person("ann"))

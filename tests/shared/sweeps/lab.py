@@ -1,4 +1,4 @@
-"""A world in which sweeps run: a trainer whose accuracy follows from its learning rate, one value an epoch."""
+"""A world in which sweeps run: a trainer whose accuracy depends on its learning rate, one value per epoch."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def asked(world: World, sweep: dict[str, Any], key: str | None = None, **fields:
 
 
 def crowded(world: World, trials: int, at_once: int) -> Run:
-    """A sweep with so many trials, each of which told nine values; all but the last have ended and cost a cent."""
+    """Return a sweep with this many trials of nine values each; all but the last `at_once` have ended and cost a
+    cent."""
     sweep = asked(world, {"trials": trials, "at_once": at_once, "stop": "asha"})
     searched = sweep.asked.request.sweep
     assert searched
@@ -54,12 +55,12 @@ def crowded(world: World, trials: int, at_once: int) -> Run:
 
 
 def accuracy(lr: float, epoch: int) -> float:
-    """Best at a learning rate of 0.01."""
+    """Return the accuracy, which is best at a learning rate of 0.01."""
     return (1 - abs(math.log10(lr) + 2) / 2) * (1 - 0.5**epoch)
 
 
 def epoch(world: World) -> None:
-    """Every job goes on by one epoch, and tells its value; the queues are worked off, and some seconds pass."""
+    """Let every job train one epoch and report its value, handle all messages, and let some seconds pass."""
     for name, job in list(world.jobs.jobs.items()):
         if job.raw == "Queued":
             world.job_goes(name, "Running")
@@ -82,7 +83,7 @@ def _tell(world: World, name: str, lr: float) -> None:
 
 
 def write(world: World, name: str, values: list[float]) -> None:
-    """What a trial has told so far."""
+    """Write the values that a trial has reported so far."""
     lines = (json.dumps({"step": step, "accuracy": value}) for step, value in enumerate(values, 1))
     world.blobs.put("azureml-blobstore", _metrics(name), "".join(f"{line}\n" for line in lines).encode())
 
@@ -92,7 +93,7 @@ def _metrics(name: str) -> str:
 
 
 def play(world: World, epochs: int = 60) -> None:
-    """Until no run is open."""
+    """Repeat epochs until no run is live."""
     world.run_until_idle()
     for _ in range(epochs):
         if not world.unsettled():
@@ -117,5 +118,5 @@ def study(world: World, name: str) -> optuna.Study:
 
 
 def space(sweep: Sweep) -> dict[str, optuna.distributions.BaseDistribution]:
-    """The search space for Optuna."""
+    """Return the search space for Optuna."""
     return {name: optuna.distributions.json_to_distribution(distribution(each)) for name, each in sweep.space.items()}

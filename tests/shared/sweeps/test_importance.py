@@ -1,4 +1,4 @@
-"""The importance of parameters: that of Optuna's PED-ANOVA, whose program is its own."""
+"""The importance of parameters equals Optuna's PED-ANOVA, an independent implementation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _value(drawn: dict[str, float], dice: random.Random) -> float:
 @pytest.mark.parametrize("count", [LEAST, 30, 120])
 @pytest.mark.parametrize("maximize", [True, False])
 def test_the_shares_are_optunas(count: int, maximize: bool) -> None:
-    """For every kind of parameter and either direction, each share is Optuna's within a thousandth."""
+    """For every kind of parameter and either direction, each share is within a thousandth of Optuna's."""
     sweep, dice = Sweep(SPACE, "accuracy", maximize=maximize), random.Random(count)
     trials = []
     for number in range(count):

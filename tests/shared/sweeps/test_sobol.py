@@ -1,4 +1,4 @@
-"""Sobol points: those of scipy, whose program is its own, and as even when they are shifted."""
+"""Sobol points equal those of scipy, an independent implementation, and shifted points are as even."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from shared.sweeps import sobol
 
 
 def qmc() -> Any:
-    """Return scipy's module of Sobol points; whoever only collects tests need not wait for its import."""
+    """Return scipy's module of Sobol points, imported late so that collecting the tests stays fast."""
     from scipy.stats import qmc
 
     return qmc
 
 
 def test_the_points_are_scipys() -> None:
-    """Without a shift each coordinate of the first 512 points is scipy's, to the last bit, in every dimension."""
+    """Without a shift, each coordinate of the first 512 points equals scipy's to the last bit, in every dimension."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that so many points are not balanced
+        warnings.simplefilter("ignore")  # the warning that this number of points is not balanced
         expected = qmc().Sobol(64, scramble=False, bits=sobol.BITS).random(512).tolist()
     directions = sobol._directions()
     assert [[sobol._digits(row, k) / 2**sobol.BITS for row in directions] for k in range(512)] == expected
@@ -29,7 +29,7 @@ def test_the_points_are_scipys() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_shifted_points_fill_each_interval_once(seed: int) -> None:
-    """Of 64 points each 64th of a parameter's range has one, whatever the seed, and the whole lies evenly."""
+    """Each 64th of a parameter's range has one of 64 points, for any seed, and the points are evenly distributed."""
     points = [sobol.point(5, seed, number) for number in range(64)]
     assert all(sorted(int(64 * each) for each in column) == list(range(64)) for column in zip(*points, strict=True))
     dice = random.Random(seed)
@@ -38,7 +38,8 @@ def test_shifted_points_fill_each_interval_once(seed: int) -> None:
 
 
 def test_a_point_follows_from_seed_and_number() -> None:
-    """The same point again and again; another seed shifts it; more dimensions than the table are filled, too."""
+    """A point depends on the seed and its number only. Another seed shifts it, and dimensions beyond the table are
+    filled."""
     assert sobol.point(3, 7, 5) == sobol.point(3, 7, 5) != sobol.point(3, 8, 5)
     many = sobol.point(80, 7, 5)
     assert len(many) == 80

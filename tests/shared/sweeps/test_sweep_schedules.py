@@ -1,4 +1,4 @@
-"""Sweeps whose handlers die anywhere, or run at the same time."""
+"""Sweeps whose handlers die at any call, or run concurrently."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.simulation.scheduler import Invocation, Scheduler
 
 @pytest.mark.parametrize("word", ["before", "after"])
 def test_a_crash_anywhere_costs_no_trial(tmp_path: Path, word: str) -> None:
-    """Wherever a handler dies, every trial is made once, with what was drawn for it, and the sweep is completed."""
+    """Wherever a handler dies, every trial is created once with its drawn values, and the sweep is completed."""
 
     def story(at: int) -> tuple[World, Counting]:
         world, crashes = lab.new_world(tmp_path), Counting(at, word)
@@ -33,7 +33,7 @@ def test_a_crash_anywhere_costs_no_trial(tmp_path: Path, word: str) -> None:
             while any(world.handle(queue, crashes=crashes) for queue in QUEUES):
                 pass
             lab.epoch(world)
-        for _ in range(4):  # what got lost, the timer finds
+        for _ in range(4):  # the timer finds lost messages
             world.clock.advance(PERIOD)
             world.reconcile()
             for _ in range(4):
@@ -52,12 +52,12 @@ def test_a_crash_anywhere_costs_no_trial(tmp_path: Path, word: str) -> None:
     assert crashes.taken > 25
 
 
-SCHEDULES = [range(100), range(100, 1000)]  # the others run each night: they take 20 s of a core
+SCHEDULES = [range(100), range(100, 1000)]  # the second range runs each night and takes 20 s of a core
 
 
 @dataclass
 class Pausing:
-    """A port of which every call hands over to other handlers, before and after."""
+    """A port that switches to other handlers before and after each call."""
 
     target: Any
     scheduler: Scheduler
@@ -76,7 +76,7 @@ class Pausing:
 
 @pytest.mark.parametrize("seeds", SCHEDULES, ids=["some", "many"])
 def test_looks_at_once_promote_no_trial_twice(tmp_path: Path, seeds: range) -> None:
-    """Whatever looks do at the same time, there are as many trials as asked for, each made once."""
+    """Under concurrent checks there are as many trials as requested, each created once."""
     for seed in seeds:
         world = lab.new_world(tmp_path)
         scheduler = Scheduler(random.Random(seed), 0.5)

@@ -1,4 +1,4 @@
-"""Sweeps on fakes: from the request to the archive of the best, whatever dies or comes twice in between."""
+"""Sweeps on fakes: from the request to the archive of the best trial, with crashes and duplicates in between."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def world(tmp_path: Path) -> World:
 
 
 def test_the_best_of_the_trials_is_the_sweeps_archive(world: World) -> None:
-    """Each trial is a run with its own values; the sweep is completed after the last, with the files of the best."""
+    """Each trial is a run with its own values; the sweep is completed after the last, with the best trial's files."""
     sweep = lab.asked(world, {"trials": 5, "at_once": 2, "sampling": "random"})
     lab.play(world)
     trials, sweep = lab.trials(world, sweep), world.runs.get(sweep.name).value
@@ -60,7 +60,7 @@ def test_the_best_of_the_trials_is_the_sweeps_archive(world: World) -> None:
 
 
 def test_the_best_is_that_of_all_values_of_a_trial(world: World) -> None:
-    """Also where a trial tells more values than its study keeps."""
+    """This also holds when a trial reports more values than its study keeps."""
     sweep = lab.asked(world, {"trials": 2, "at_once": 2, "sampling": "random"})
     world.run_until_idle()
     for name, values in zip(list(world.jobs.jobs), ([0.9, *[0.5] * 299], [*[0.1] * 299, 0.95]), strict=True):
@@ -73,7 +73,7 @@ def test_the_best_is_that_of_all_values_of_a_trial(world: World) -> None:
 
 
 def test_at_most_so_many_trials_run_at_once(world: World) -> None:
-    """The next trial begins when one has ended, moved by that fact alone: no look is waiting by the clock."""
+    """The next trial starts when one has ended, without a scheduled check."""
     lab.asked(world, {"trials": 5, "at_once": 2, "sampling": "random"})
     world.run_until_idle()
     assert (len(world.jobs.jobs), lab.sweep_looks(world)) == (2, 0)
@@ -84,8 +84,8 @@ def test_at_most_so_many_trials_run_at_once(world: World) -> None:
 
 
 def test_who_asks_and_tells_in_the_study_is_learned_from_and_has_no_run(world: World) -> None:
-    """A job or a person may ask for trials of their own, within the search space or not: the sweep makes as many runs
-    as it would, the best of those is its archive, and the list of trials has the others too."""
+    """A job or a person may add trials to the study, inside the search space or not. The sweep creates as many runs
+    as without them, its archive is the best of its runs, and the list of trials includes the added ones."""
     sweep = lab.asked(world, {"trials": 12, "at_once": 2})
     world.run_until_idle()
     others = lab.study(world, sweep.name)
@@ -110,7 +110,8 @@ def test_who_asks_and_tells_in_the_study_is_learned_from_and_has_no_run(world: W
 
 
 def test_losers_are_stopped_and_cost_no_place(world: World) -> None:
-    """Under asha a trial that is not among the best at its rung is canceled with the reason, and another begins."""
+    """Under asha a trial that is not among the best at its rung is canceled with that reason, and another trial
+    starts."""
     sweep = lab.asked(world, {"trials": 9, "at_once": 3, "stop": "asha", "sampling": "random", "seed": 3})
     lab.play(world)
     trials, sweep = lab.trials(world, sweep), world.runs.get(sweep.name).value
@@ -126,11 +127,12 @@ def test_losers_are_stopped_and_cost_no_place(world: World) -> None:
 
 
 def test_the_model_learns_from_the_highest_rung_that_can_be_trusted() -> None:
-    """Of the completed trials once these are enough, before of a rung where early values predict, else of few."""
+    """The model learns from completed trials once there are enough. Before that, it learns from a rung whose early
+    values predict the result, or else from the few completed trials."""
     sweep = Sweep({"lr": Parameter("uniform", (), 0.0, 1.0)}, "accuracy", stopping=Stopping(ASHA))
 
     def trials(completed: int, stopped: int, sign: int) -> list[Trial]:
-        """Completed trials with 12 values, of which the early ones predict the last or its opposite."""
+        """Return completed trials with 12 values, whose early values predict the last value or its opposite."""
         whole = [[sign * n / 99] * 6 + [0.5 + n / 99] * 6 for n in range(completed)]
         told = [*whole, *([n / 50] * 6 for n in range(stopped))]
         states = [TrialState.COMPLETED] * completed + [TrialState.STOPPED] * stopped
@@ -143,7 +145,7 @@ def test_the_model_learns_from_the_highest_rung_that_can_be_trusted() -> None:
 
 
 def test_the_latest_run_is_the_sweep_and_not_a_trial(world: World) -> None:
-    """`@latest` after a sweep is what someone asked for; a run that is requested later is the latest then."""
+    """After a sweep, `@latest` is the sweep that was requested; after a later request, it is that run."""
     sweep = lab.asked(world, {"trials": 3, "at_once": 3, "sampling": "random"})
     lab.play(world)
     assert len(lab.trials(world, sweep)) == 3
@@ -152,7 +154,7 @@ def test_the_latest_run_is_the_sweep_and_not_a_trial(world: World) -> None:
 
 
 def test_a_canceled_sweep_ends_its_trials(world: World) -> None:
-    """None begins after it, and those that run are canceled; the sweep is canceled when they are."""
+    """No trial starts afterwards, running trials are canceled, and then the sweep is canceled."""
     sweep = lab.asked(world, {"trials": 5, "at_once": 2})
     world.run_until_idle()
     lab.epoch(world)
@@ -163,7 +165,7 @@ def test_a_canceled_sweep_ends_its_trials(world: World) -> None:
 
 
 def test_a_sweep_without_a_result_says_why(world: World) -> None:
-    """Trials that are completed and never told the metric, and trials that failed."""
+    """The trials completed without reporting the metric, or they failed."""
     sweep = lab.asked(world, {"trials": 2})
     world.run_until_idle()
     for name in list(world.jobs.jobs):
@@ -176,27 +178,28 @@ def test_a_sweep_without_a_result_says_why(world: World) -> None:
 
 
 def test_a_budget_needs_prices_and_ends_the_sweep(world: World) -> None:
-    """Without a price it is refused; with one, no trial begins once so much is spent, and those that run are ended."""
+    """A budget without a price is refused. Once the budget is spent, no trial starts, and running trials are
+    canceled."""
     with pytest.raises(Impossible, match=r"sweep.budget can't be kept: No price is known for the nodes of cpu-cluster"):
         lab.asked(world, {"trials": 5, "budget": 1.0})
     prices = Prices([Price("STANDARD_DS3_V2", "dedicated", "eastus", 3600.0, "test")])  # a dollar a second
     world.system = replace(world.system, money=Policy("eastus", {}, prices))
     world.clusters.clusters["cpu-cluster"] = Cluster("cpu-cluster", 0, 4, 120, vm_size="STANDARD_DS3_V2")
-    world.clock.advance(300)  # so long it is remembered as it was
+    world.clock.advance(300)  # the cached cost expires
     sweep = lab.asked(world, {"trials": 50, "at_once": 2, "budget": 100.0, "sampling": "random"})
     lab.play(world)
     sweep = world.runs.get(sweep.name).value
-    bound = 2 * (CHECK_SECONDS + 7)  # two nodes, until the next look; the lab's clock goes on by 6 seconds at a time
+    bound = 2 * (CHECK_SECONDS + 7)  # two nodes, until the next check; the lab's clock advances by 6 seconds
     assert 100 <= standing_of(sweep).dollars <= 100 + bound
     assert sweep.progress.state is RunState.COMPLETED
     assert f"Its trials have cost ${standing_of(sweep).dollars:.2f}" in standing_of(sweep).closing
     assert standing_of(sweep).begun < 10
-    assert sweep.money.greatest == 100 + 2 * 1800  # the budget, and half an hour of each node that then works
+    assert sweep.money.greatest == 100 + 2 * 1800  # the budget, plus half an hour of each node in use by then
     assert lab.asked(world, {"trials": 5}, timeout_seconds=600).money.greatest == 5 * (600 + 1800)
 
 
 def test_what_the_books_charge_later_counts_too(world: World) -> None:
-    """Nodes that waited or idled are charged to a trial after it has ended; the budget of its sweep knows of it."""
+    """Nodes that waited or idled are charged to a trial after its end, and count against the sweep's budget."""
     prices = Prices([Price("STANDARD_DS3_V2", "dedicated", "eastus", 36.0, "test")])  # a cent a second
     world.system = replace(world.system, money=Policy("eastus", {}, prices))
     world.clusters.clusters["cpu-cluster"] = Cluster("cpu-cluster", 0, 4, 120, vm_size="STANDARD_DS3_V2")
@@ -213,7 +216,7 @@ def test_what_the_books_charge_later_counts_too(world: World) -> None:
 
 
 def test_a_look_reads_no_trial_that_has_ended(world: World) -> None:
-    """Of a hundred trials only the runs of those that are on their way are read, and of the study what is new."""
+    """Of a hundred trials, a check reads only the live trials' runs, and only the new entries of the study."""
     sweep = lab.crowded(world, 100, at_once=4)
     world.run_until_idle()
     reads, logs = list[str](), list[int]()
@@ -261,7 +264,7 @@ class Watched:
 def test_what_can_not_be_swept_is_refused(
     world: World, sweep: dict[str, Any], parameters: dict[str, Any], words: str
 ) -> None:
-    """With what, which value, and what to do."""
+    """The error has the key, the value and the remedy."""
     with pytest.raises(Impossible) as caught:
         lab.asked(world, sweep, parameters=parameters)
     assert words in str(caught.value)

@@ -1,4 +1,4 @@
-"""Drops that become sweeps: by their job file, by a published one, by their route."""
+"""Drops that become sweeps: by their job file, by a published sweep, or by their route."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def world(tmp_path: Path) -> World:
 
 
 def test_a_drops_job_file_may_be_a_sweep(world: World) -> None:
-    """Data are dropped, and the best of the models trained on them is the drop's run."""
+    """The drop's run is the sweep, with the best of the models trained on the drop."""
     job = 'inputs: {epochs: "1,2,3"}\nsweep: {trials: 3, metric: test_accuracy, sampling: grid}\n'
     world.complete("1.bin", job_file=job)
     for _ in range(3):
@@ -57,7 +57,8 @@ command: train ${{inputs.data}} ${{inputs.lr}} ${{inputs.rounds}} ${{outputs.mod
 
 
 def test_a_drop_may_bring_its_sweeps_trial_as_a_file(world: World) -> None:
-    """A published sweep whose trial is a component in a file of the drop, with its defaults and the drop's own data."""
+    """A published sweep may have its trial as a component file in the drop, with the component's defaults and the
+    drop's data."""
     world.upload("mnist/a/steps/train.yml", TRIAL)
     world.complete("raw/1.csv", job_file=PUBLISHED)
     world.run_until_idle()
@@ -86,8 +87,8 @@ SWEPT = replace(
     ],
 )
 def test_a_routes_sweep_is_that_of_its_drops(tmp_path: Path, job_file: str, epochs: list[int]) -> None:
-    """A drop becomes the route's sweep; its job file may fix what is searched, search something else, or nothing. Who
-    asks over HTTP gets what they ask for."""
+    """A drop becomes the route's sweep; its job file may fix searched parameters, search others, or search none. A
+    request over HTTP gets exactly the requested job."""
     world = World(trainers_folder(tmp_path), [SWEPT])
     world.complete("1.bin", job_file=job_file)
     world.run_until_idle()

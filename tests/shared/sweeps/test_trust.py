@@ -1,4 +1,4 @@
-"""Early values of a sweep's trials: how far they are believed, and which trials asha stops."""
+"""Early values of a sweep's trials: how far they predict the result, and which trials asha stops."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SWEEP = Sweep({"lr": Parameter("uniform", (), 0.0, 1.0)}, "accuracy", stopping=A
 
 
 def completed(count: int, sign: int, length: int = 27) -> list[Trial]:
-    """Trials whose early values rise with the final value, or fall."""
+    """Return trials whose early values rise or fall with the final value."""
     curves = [[sign * n / 100] * (length - 1) + [1 + n / 100] for n in range(count)]
     return [Trial(n, {"lr": 0.5}, TrialState.COMPLETED, curve) for n, curve in enumerate(curves)]
 
@@ -40,7 +40,7 @@ def running(number: int, values: list[float]) -> Trial:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_rank_correlation_is_scipys(seed: int) -> None:
-    """Also with ties, and 0 where one side says nothing."""
+    """This includes ties; the correlation is 0 when one side is constant."""
     dice = random.Random(seed)
     ones, others = ([dice.randrange(8) / 8 for _ in range(30)] for _ in range(2))
     assert rank_correlation(ones, others) == pytest.approx(spearmanr(ones, others).statistic)
@@ -48,7 +48,7 @@ def test_the_rank_correlation_is_scipys(seed: int) -> None:
 
 
 def test_trust_is_earned() -> None:
-    """Without a completed trial there is none; it rises with trials that agree, and falls with those that do not."""
+    """There is no trust without a completed trial; trust rises with trials that agree, and falls with the others."""
     assert trust(SWEEP, [running(0, [0.1] * 9)]) == {}
     for sign in (1, -1):
         few, many = trust(SWEEP, completed(2, sign)), trust(SWEEP, completed(30, sign))
@@ -61,7 +61,7 @@ def test_trust_is_earned() -> None:
 
 
 def test_trust_is_told_in_words() -> None:
-    """For each rung, and by how many completed trials; nothing without asha, or before a trial is completed."""
+    """The text names each rung and its completed trials; it is empty without asha, or before a trial is completed."""
     assert in_words(SWEEP, completed(30, 1)) == (
         "Trust in early values, from -1 to 1: 0.9 after 2 values, 0.9 after 6 values, 0.9 after 18 values; "
         "by 30 completed trials."
@@ -71,7 +71,7 @@ def test_trust_is_told_in_words() -> None:
 
 
 def test_fewer_are_stopped_where_early_values_say_less() -> None:
-    """None without a correlation, most with a full one; more of them where the rung comes early."""
+    """No trial is stopped without a correlation, most with a full one; an earlier rung stops more."""
     parts = [part_to_stop(rho, 5, 20) for rho in range(-10, 21)]
     assert parts == sorted(parts)
     assert (parts[0], parts[10]) == (0.0, 0.0)
@@ -80,7 +80,8 @@ def test_fewer_are_stopped_where_early_values_say_less() -> None:
 
 
 def test_asha_stops_the_worst_of_a_rung_once() -> None:
-    """Before any trial is completed, the best third goes on. A trial is not compared again on its way to the next."""
+    """Before any trial is completed, the best third continues. A trial is not compared again on its way to the next
+    rung."""
     before = [running(n, [n / 10] * 2) for n in range(1, 10)]
     assert sorted(losers(SWEEP, before)) == [1, 2, 3, 4, 5, 6]
     assert losers(SWEEP, [running(1, [0.0] * 4), *before[3:]]).keys() == {4, 5, 6, 7}
@@ -91,14 +92,14 @@ def test_asha_stops_the_worst_of_a_rung_once() -> None:
 
 
 def test_asha_stops_nobody_where_early_values_mislead() -> None:
-    """With completed trials whose early values were the wrong way round, the last at a rung goes on."""
+    """When completed trials had reversed early values, even the last trial at a rung continues."""
     late = [running(101, [-1.0, -1.0]), running(102, [0.9, 0.9])]
     assert losers(SWEEP, [*completed(9, -1), *late]) == {}
     assert list(losers(SWEEP, [*completed(9, 1), *late])) == [101]
 
 
 def test_some_trials_run_to_the_end() -> None:
-    """The first, and more of them where early values are not trusted."""
+    """These are the first trial and some others, more of them while early values are not trusted."""
     assert is_witness(ASKED, {}, running(0, [0.0]))
     assert not is_witness(ASKED, {}, running(MORE_WITNESSES, [0.0]))
     trusted, doubted = {2: 0.7, 6: 0.9}, {2: 0.9, 6: 0.2}
@@ -111,7 +112,7 @@ def test_some_trials_run_to_the_end() -> None:
 
 
 def test_a_percentile_counts_the_others() -> None:
-    """From 0 for the lowest to 1 for the highest; equal values share the middle."""
+    """The percentile goes from 0 for the lowest value to 1 for the highest; equal values share the middle."""
     assert [percentile([1.0, 2.0, 3.0], each) for each in (1.0, 2.0, 3.0)] == [0.0, 0.5, 1.0]
     assert percentile([1.0, 1.0, 1.0], 1.0) == 0.5
     assert percentile([1.0], 1.0) == 1.0

@@ -1,4 +1,4 @@
-"""Advice about a smaller machine: only with evidence, and never one that the measured use would not fit."""
+"""Advice about a smaller machine: only with evidence, and only for a machine that fits the measured use."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PRICES = {  # dollars an hour, dedicated, eastus
 
 
 def used(minutes: int = 30, **values: float) -> NodeUsage:
-    """The use of one node; each device-less metric is constant."""
+    """Return the use of one node; each metric without a device is constant."""
     times = [BEGIN + timedelta(minutes=n) for n in range(minutes)]
     return NodeUsage(
         tuple(
@@ -72,7 +72,7 @@ def test_a_gpu_that_nobody_used_is_not_needed() -> None:
     [
         used(minutes=5, memory=3000, cores=1.2),  # too short
         used(memory=3000),  # processors were not measured
-        used(memory=100_000, cores=12),  # it is used
+        used(memory=100_000, cores=12),  # the machine is used
     ],
 )
 def test_without_evidence_there_is_no_advice(usage: NodeUsage) -> None:
@@ -93,7 +93,8 @@ def test_a_machine_without_a_price_or_out_of_the_table_gets_none() -> None:
     st.floats(0, 80_000),
 )
 def test_what_is_advised_fits(present: str, memory: float, cores: float, gpu: float, gpu_memory: float) -> None:
-    """Cheaper than the present machine, not retired, with a quarter more memory than was ever used."""
+    """The advised machine is cheaper than the current one, not retired, and has a quarter more memory than was ever
+    used."""
     found = advised(present, used(memory=memory, cores=cores, gpu=gpu, gpu_memory=gpu_memory))
     if found is None:
         return

@@ -1,4 +1,4 @@
-"""Rows of lists say how busy a run's nodes were."""
+"""Rows of lists show how busy a run's nodes were."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOW = datetime(2026, 11, 28, tzinfo=UTC)
 def test_a_row_has_the_use_of_the_gpus_or_else_of_the_processors(
     summary: UsageSummary | None, used: float | None
 ) -> None:
-    """Null for a run that was not measured. A page of rows reads the column of this part only."""
+    """The value is null for a run that was not measured. A page of rows reads only this part's column."""
     runs, made = FakeRuns(), Run.of(name="mnist-0", created_at=NOW, drop="", route="", fingerprint="", experiment="e",
                                     cluster="c", nodes=1)  # fmt: skip
     runs.insert(made.having(summary) if summary else made)

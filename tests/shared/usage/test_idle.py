@@ -1,4 +1,4 @@
-"""GPUs that do nothing are told of, and their run is ended where the administrator chose so."""
+"""Idle GPUs are reported, and their run is canceled if the administrator configured that."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ QUIET = timedelta(minutes=15)
 
 
 def gpu(*values: float, until: datetime = NOW, device: str = "0") -> NodeSeries:
-    """A GPU with one sample a minute, the last at `until`."""
+    """Return a GPU with one sample a minute, the last at `until`."""
     times = (until - timedelta(minutes=n) for n in reversed(range(len(values))))
     points = tuple(Measurement(at, value, 100.0) for at, value in zip(times, values, strict=True))
     return NodeSeries(Metric.GPU, "n", device, points)
 
 
 def test_gpus_that_did_nothing_for_the_time_are_idle() -> None:
-    """One that was busy before that is idle now; a short peak within a minute does not count."""
+    """A GPU that was busy before the time counts as idle; so does one with a short peak within a minute."""
     assert idle(NodeUsage((gpu(90, *[2.0] * 15),)), NOW, QUIET, 5) == (
         "Its GPUs have been idle for 15 min: at most 2 % of their time in use."
     )
@@ -40,7 +40,7 @@ def test_gpus_that_did_nothing_for_the_time_are_idle() -> None:
         NodeUsage((gpu(*[2.0] * 14),)),  # not long enough
         NodeUsage((gpu(*[2.0] * 14, 6.0),)),  # one busy minute
         NodeUsage((gpu(*[0.0] * 15), gpu(*[50.0] * 15, device="1"))),  # one of two GPUs is busy
-        NodeUsage((gpu(*[0.0] * 15, until=NOW - LATE - timedelta(minutes=1)),)),  # nothing new came
+        NodeUsage((gpu(*[0.0] * 15, until=NOW - LATE - timedelta(minutes=1)),)),  # no new sample
     ],
 )
 def test_other_gpus_are_not(usage: NodeUsage) -> None:
@@ -69,7 +69,7 @@ def world(tmp_path: Path) -> World:
 def test_a_run_with_idle_gpus_is_told_of_or_ended(
     world: World, rules: Rules, busy: float, told: bool, state: str
 ) -> None:
-    """As the settings say: how busy, for how long, and whether the run ends."""
+    """The settings say how busy, for how long, and whether the run ends."""
     name = running(world)
     world.clock.advance(20 * 60)
     azure_monitor(world).used[name] = NodeUsage((gpu(*[busy] * 18, until=world.clock()),))
@@ -80,7 +80,7 @@ def test_a_run_with_idle_gpus_is_told_of_or_ended(
 
 
 def test_azure_monitor_is_asked_once_in_five_minutes(world: World) -> None:
-    """However often the timer runs, and only about runs that have run for long enough."""
+    """This holds however often the timer runs; only runs that have run long enough are measured."""
     name = running(world)
     scaling.scale_clusters(world.system)
     assert azure_monitor(world).requests == []

@@ -1,4 +1,4 @@
-"""The usage of a run as a value: by node, in a few numbers, and as rows."""
+"""The usage of a run as a value: by node, as a summary, and as rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BEGIN = datetime(2026, 11, 28, 12, tzinfo=UTC)
 
 
 def series(metric: Metric, node: str, *values: float, device: str = "") -> NodeSeries:
-    """One value a minute; each peak is 1 above the value."""
+    """Return one value a minute; each peak is 1 above the value."""
     points = (Measurement(BEGIN + timedelta(minutes=n), value, value + 1) for n, value in enumerate(values))
     return NodeSeries(metric, node, device, tuple(points))
 
@@ -34,14 +34,14 @@ TWO_NODES = NodeUsage(
 
 
 def test_gpus_of_a_node_are_averaged_and_their_energy_is_added() -> None:
-    """A level of two devices is their mean, an amount is their sum; the peak is that of the higher one."""
+    """A level of two devices is their mean, an amount is their sum; the peak is the higher device's."""
     assert [(point.value, point.peak) for point in TWO_NODES.by_node(Metric.GPU)["a"]] == [(10, 21), (50, 61)]
     assert [point.value for point in TWO_NODES.by_node(Metric.GPU_ENERGY)["a"]] == [150, 350]
     assert TWO_NODES.by_node(Metric.CPU).keys() == {"a", "b"}
 
 
 def test_a_summary_has_means_peaks_and_sums() -> None:
-    """Percent are means over nodes and time, memory is the highest use, and energy is all energy."""
+    """Percentages are means over nodes and time, memory is the highest use, and energy is the total."""
     found = summary(TWO_NODES)
     assert found is not None
     assert (found.nodes, found.cpu, found.memory, found.memory_in_all) == (2, 55, 3001, 56_001)
@@ -63,7 +63,7 @@ def test_usage_between_two_moments_has_only_their_samples() -> None:
 
 
 def test_jobs_of_one_run_are_put_together_by_node() -> None:
-    """A node that two jobs used has one series, in the order of time."""
+    """A node that two jobs used has one series, in order of time."""
     later = NodeUsage((NodeSeries(Metric.CPU, "a", "", (Measurement(BEGIN + timedelta(minutes=5), 7, 8),)),))
     (found,) = together([later, NodeUsage((series(Metric.CPU, "a", 10, 20),))]).series
     assert [point.value for point in found.points] == [10, 20, 7]
@@ -76,14 +76,14 @@ KEYS = st.tuples(st.sampled_from(list(Metric)), st.sampled_from("ab"), st.sample
 
 @given(st.dictionaries(KEYS, st.lists(POINTS, min_size=1, max_size=5, unique_by=lambda point: point.at), max_size=8))
 def test_rows_hold_all_that_is_known(found: dict[tuple[Metric, str, str], list[Measurement]]) -> None:
-    """Whatever was measured is the same after it was written as rows and read again."""
+    """Any usage is the same after it was written as rows and read again."""
     order = sorted(found, key=lambda key: (list(Metric).index(key[0]), key[1:]))
     usage = NodeUsage(tuple(NodeSeries(*key, tuple(sorted(found[key], key=lambda point: point.at))) for key in order))
     assert of_rows(rows(usage)) == usage
 
 
 def test_rows_of_a_later_version_are_read() -> None:
-    """A metric that this version does not know is left out; a row without a time is refused."""
+    """An unknown metric is skipped; a row without a time is refused."""
     listed = [{"time": 0, "node": "a", "device": "", "cpu": [1, 2], "water": [3, 4]}]
     assert [each.metric for each in of_rows(listed).series] == [Metric.CPU]
     with pytest.raises(KeyError):

@@ -1,4 +1,4 @@
-"""A run's usage: from Azure Monitor while the run goes on, and from its archive afterwards."""
+"""A run's usage: from Azure Monitor while the run is live, and from its archive afterwards."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def azure_monitor(world: World) -> FakeNodeMetrics:
 
 
 def running(world: World) -> str:
-    """A run that has begun."""
+    """Return a running run."""
     name = create.create_run(world.system, RunRequest(template="mnist", data="drops/shelf/a")).name
     goes(world, name, "Running")
     return name
@@ -48,7 +48,7 @@ def goes(world: World, name: str, status: str) -> None:
 
 
 def measure(world: World, name: str, minutes: int, **values: float) -> None:
-    """Azure Monitor measured the run's node for so many minutes, from now on."""
+    """Let Azure Monitor measure the run's node for this many minutes from now on."""
     times = [world.clock() + timedelta(minutes=n) for n in range(minutes)]
     series = (
         NodeSeries(Metric(metric), "n", "", tuple(Measurement(at, value, value) for at in times))
@@ -58,7 +58,7 @@ def measure(world: World, name: str, minutes: int, **values: float) -> None:
 
 
 def ended(world: World, minutes: int = 30, **values: float) -> Run:
-    """A run that ended after so many minutes, of all of which Azure Monitor has samples."""
+    """Return a run that ended after this many minutes, with Azure Monitor's samples of all of them."""
     name = running(world)
     measure(world, name, minutes, **(values or {"cpu": 40.0, "memory": 3000.0}))
     world.clock.advance(60 * minutes)
@@ -67,7 +67,7 @@ def ended(world: World, minutes: int = 30, **values: float) -> Run:
 
 
 def test_a_run_that_goes_on_is_asked_about_once_a_minute(world: World) -> None:
-    """However many people look: the samples are remembered for the time between two of them."""
+    """This holds for any number of readers: the samples are cached for the time between two of them."""
     name = running(world)
     measure(world, name, 5, cpu=40.0)
     world.clock.advance(300)
@@ -81,14 +81,14 @@ def test_a_run_that_goes_on_is_asked_about_once_a_minute(world: World) -> None:
 
 
 def test_a_run_without_nodes_is_not_asked_about(world: World) -> None:
-    """Nor is one that is gone before it had any."""
+    """This includes a run that ended before it had any."""
     name = create.create_run(world.system, RunRequest(template="mnist", data="drops/shelf/a")).name
     assert not usage_of(world.system, world.runs.get(name).value)
     assert azure_monitor(world).requests == []
 
 
 def test_usage_is_archived_with_the_run(world: World) -> None:
-    """In a few numbers in its row and manifest, and minute by minute in a file; nobody is asked again."""
+    """The row and manifest have a summary, and a file has the values by minute; Azure Monitor is not asked again."""
     run = ended(world)
     found = run.feature(UsageSummary)
     assert found is not None
@@ -101,7 +101,7 @@ def test_usage_is_archived_with_the_run(world: World) -> None:
 
 
 def test_what_came_late_is_read_from_azure_monitor(world: World) -> None:
-    """Its values come minutes late, so the archive lacks the last ones; after 93 days the archive is all there is."""
+    """Values arrive minutes late, so the archive lacks the last ones; after 93 days only the archive is left."""
     name = running(world)
     measure(world, name, 20, cpu=40.0)
     world.clock.advance(60 * 30)
@@ -125,7 +125,8 @@ def test_a_short_run_costs_no_request(world: World) -> None:
 
 
 def test_an_archive_never_waits_for_azure_monitor(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without its answer the run is archived without usage; who asks later is told that it does not answer."""
+    """Without Azure Monitor's answer the run is archived without usage; a later reader learns that it does not
+    answer."""
 
     def silent(*_: Any) -> Any:
         raise Unavailable("Azure Monitor does not answer")
@@ -148,7 +149,8 @@ def test_a_broken_file_is_no_usage(world: World) -> None:
 
 
 def test_the_answer_says_it_in_words(world: World) -> None:
-    """With where the training's time went, as far as it wrote this: a row without a share of saving saved nothing."""
+    """The answer also says how the training spent its time, as far as it wrote that: a row without a share of
+    saving spent no time on saving."""
     name = running(world)
     measure(world, name, 30, cpu=40.0, memory=3000.0, memory_in_all=56_000.0)
     rows = [{"step": n, "data_wait_share": 0.25, **({"save_share": 0.5} if n == 4 else {})} for n in range(5)]
