@@ -115,8 +115,8 @@ def test_a_pair_of_timers_asks_little_while_nothing_happens(timers: Timers, monk
 
 
 def test_a_pair_of_timers_asks_little_after_a_run(timers: Timers, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For a quarter of an hour after a cluster had nodes, and then once an hour, it is charged anew, which reads each
-    day of its samples once. Otherwise only the check of the run's hour comes on top."""
+    """For a quarter of an hour after a cluster had nodes, and then once an hour, the cluster is charged anew, which
+    reads each day of its samples once. Otherwise only the check of the run's hour is added."""
     monkeypatch.setattr(telemetry, "on", lambda: True)
     timers.world.clock.advance(timedelta(days=5, hours=12).total_seconds())
     began, ended = timers.world.clock() - timedelta(hours=1, minutes=5), timers.world.clock() - timedelta(minutes=5)
