@@ -1,4 +1,4 @@
-"""What the timers ask of storage while nobody uses the system."""
+"""The storage requests of the timers while the system is unused."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Timers:
     recording: Recording
 
     def requests(self) -> list[str]:
-        """What both ask, once, five minutes later."""
+        """The requests of both timers, run once, five minutes later."""
         self.recording.requests.clear()
         self.world.clock.advance(PERIOD)
         set_idle_times(self.system)
@@ -104,8 +104,8 @@ def timers(recording: Recording, account: azurite.Azurite, tmp_path: Path) -> It
 
 
 def test_a_pair_of_timers_asks_little_while_nothing_happens(timers: Timers, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With telemetry and a drop in each route it is at most 25 requests, whichever routes and queues it asks this
-    time."""
+    """With telemetry and a drop in each route, a pair of timers makes at most 25 requests, whichever routes and
+    queues are checked this time."""
     monkeypatch.setattr(telemetry, "on", lambda: True)
     asked = [timers.requests() for _ in range(15)]
     # the last twelve are an hour, in which each turn of the routes meets each of the queues

@@ -1,8 +1,8 @@
 """Every call of every adapter while the service hangs, resets the connection or throttles: each error is temporary.
 
-Each call is first made undisturbed, which counts its requests. Then it is made again for each of its requests, with
-that request failing as `requests` reports it, however often it is tried: the first request in every way, the others in
-turns. Whatever follows is answered, as after some seconds of an outage.
+Each call is first made undisturbed, to count its requests. Then the call is repeated for each of its requests, with
+that request failing as `requests` reports it, on every retry. The first request fails in every way, the others in
+turns. All other requests are answered, as after some seconds of an outage.
 """
 
 from __future__ import annotations

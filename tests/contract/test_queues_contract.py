@@ -167,8 +167,8 @@ def test_messages_can_be_given_back_to_their_own_queue(queues: Queues, unique: C
 
 
 def test_poison_that_the_host_put_there_stays(clients: StorageClients, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The daily timer puts each poison message back unchanged, because Azure's host lets it live for a week. On two
-    consecutive days no message is lost or doubled, and a missing poison queue is not created."""
+    """The daily timer puts each message back unchanged, because messages that Azure's host puts expire after a
+    week. On two consecutive days no message is lost or doubled, and a missing queue is not created."""
     monkeypatch.setattr(poison, "QUEUES", ("kept", "none"))
     queue = clients.queue.create_queue("kept-poison")
     texts = [f"not JSON {number}" for number in range(40)]

@@ -1,4 +1,4 @@
-"""The deployed package on a storage account of its own, and invocations of it: one for each kind of trigger."""
+"""The deployed package on its own storage account, and one invocation for each kind of trigger."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ TABLE = [
 
 
 def unpacked(folder: Path) -> Path:
-    """The zip that is deployed, unpacked."""
+    """The deployed zip, unpacked."""
     built = package.build(folder / "package")
     with zipfile.ZipFile(built.archive) as archive:
         archive.extractall(folder / "unpacked")
@@ -54,7 +54,7 @@ def unpacked(folder: Path) -> Path:
 
 @contextmanager
 def settings(folder: Path) -> Iterator[dict[str, str]]:
-    """App settings with a storage account that lives as long."""
+    """App settings with a storage account of the same lifetime."""
     with services.start(folder / "storage") as storage:
         yield {
             "AzureWebJobsStorage": storage.connection_string,
