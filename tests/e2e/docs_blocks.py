@@ -53,7 +53,7 @@ def _head(head: str) -> tuple[str, str]:
 
 
 def inline_commands(page: Path) -> list[list[str]]:
-    """The words of each command of ours that stands in a sentence or a table."""
+    """The words of each Trainyard command in a sentence or a table."""
     text = _BLOCK.sub("", page.read_text("utf-8")).replace("\\|", "|").replace("\\<", "<")
     found = (re.sub(r"\s+", " ", command) for command in _INLINE.findall(text))
     return [shlex.split(command.replace("python3 trainyard.py", "trainyard", 1))[1:] for command in found]

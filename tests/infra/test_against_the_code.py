@@ -167,7 +167,8 @@ def test_filters_let_through_what_the_app_wants(name: str, kind: str, subject: s
 
 
 def test_a_status_that_changes_nothing_of_a_run_raises_no_event() -> None:
-    """Only statuses that change a run's state raise an event, and so do unknown statuses."""
+    """Each state of a run has a status that raises an event, and unknown statuses raise one; other statuses of the
+    same state raise none."""
     declared_filter = next(s["filter"] for s in declared.subscriptions(main()) if s["name"] == "job-events")
     kind = "Microsoft.MachineLearningServices.RunStatusChanged"
 
