@@ -1,4 +1,4 @@
-"""Batch AI's published recipes, small and with all of their quirks; and the documents of the systems that used them."""
+"""Batch AI's published recipes, shortened but with all their quirks, and documents of systems that used them."""
 
 from __future__ import annotations
 
