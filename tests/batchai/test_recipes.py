@@ -82,7 +82,8 @@ def test_a_mount_that_only_takes_logs_is_no_input() -> None:
 
 
 def test_a_cluster_says_what_its_mounts_are() -> None:
-    """With the cluster.json, no mount of a job is guessed; without it, the report says that the mounts are guesses."""
+    """With the cluster.json, the mounts of a job are known; without it, the report says that the document does not
+    define them."""
     _, alone = translated(retinanet())
     _, together = translated(retinanet(), Beside(cluster=retinanet_cluster()))
 

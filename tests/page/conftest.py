@@ -32,7 +32,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")  # Playwright keeps an event loop running, which other modules must not see
 def shared_lab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """One for all tests of a module."""
+    """One lab for all tests of a module."""
     home = tmp_path_factory.mktemp("page")
     (home / "digits").mkdir()
     digits.write(home / "digits")
@@ -43,6 +43,6 @@ def shared_lab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @pytest.fixture
 def lab(shared_lab: Lab) -> Lab:
-    """Every test begins without complaints of the console."""
+    """The shared lab, without faults of earlier tests."""
     shared_lab.faults.clear()
     return shared_lab
