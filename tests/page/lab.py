@@ -81,7 +81,7 @@ class Lab:
         return answer.json()
 
     def _hear(self, said: ConsoleMessage) -> None:
-        """Collect console errors as faults of the page, except answers of the network other than 200."""
+        """Collect errors of the console as faults of the page, except messages about resources that failed to load."""
         if said.type == "error" and not said.text.startswith("Failed to load resource"):
             self.faults.append(said.text)
 

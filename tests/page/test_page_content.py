@@ -119,7 +119,7 @@ def test_a_diagnosis_says_the_cause_and_what_to_do(lab: Lab) -> None:
 
 
 def is_block_after(sent: list[str], before: int, request: Request) -> bool:
-    """Whether the request is a block upload that follows at least this many others."""
+    """Whether the request uploads a block, after exactly this many blocks were sent."""
     return "comp=block&" in request.url and len(sent) == before
 
 
