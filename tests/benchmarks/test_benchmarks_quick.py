@@ -1,4 +1,4 @@
-"""Each benchmark runs to its figures each night, so that none breaks unseen."""
+"""Each benchmark runs to its figures each night, so that none breaks unnoticed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONGEST = 600  # seconds; a minute on a machine that does nothing else
 
 @pytest.mark.parametrize("name", NAMES)
 def test_quick_ends_with_figures(name: str) -> None:
-    """With --quick --json it ends well, and its last line is a JSON object that has a figure."""
+    """With --quick --json the benchmark succeeds, and its last line is a JSON object with a figure."""
     argv = [sys.executable, "-m", f"benchmarks.{name}", "--quick", "--json"]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=LONGEST)
     if missing := [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("There is no ")]:

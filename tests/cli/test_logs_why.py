@@ -57,7 +57,7 @@ def test_a_line_that_the_log_no_longer_has_is_quoted_alone() -> None:
 
 
 def test_a_run_without_a_diagnosis_says_so() -> None:
-    """With several quotes, the requested rank selects one."""
+    """A run without a diagnosis gives an error. With several quotes, the requested rank selects one."""
     quotes = [{"rank": rank, "number": rank, "text": f"line {rank}"} for rank in (1, 2)]
     some: Any = Session({"summary": "It failed.", "evidence": quotes})
     none: Any = Session(None)

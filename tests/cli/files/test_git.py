@@ -144,7 +144,7 @@ def test_what_is_missing_is_fetched_from_nowhere(tmp_path: Path) -> None:
 
 
 def test_names_that_are_no_utf_8_are_taken(tmp_path: Path) -> None:
-    """A branch and a filter may have any bytes as names; bytes that are not UTF-8 are shown escaped."""
+    """A branch and a filter may have any bytes as names, including bytes that are not UTF-8."""
     write(tmp_path, {"a.py": ""})
     run(tmp_path, "init", "-q", "-b", "trunk")
     run(tmp_path, "add", ".")

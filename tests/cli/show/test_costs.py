@@ -53,7 +53,8 @@ def text(found: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def test_what_is_missing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    """Costs without a project, hours without a price, and costs above the expected ones are named in sentences."""
+    """Costs without a project, hours without a price, and costs above those with Azure ML's default idle time are
+    named in sentences."""
     budget = {"project": "a", "month": None, "run": 2.0, "spent": 3.0, "kept_back": 0.5, "reached_at": None}
     told = text(report(line("a"), line(""), budgets=[budget]), capsys)
     assert "no project" in told
