@@ -20,7 +20,7 @@ from tests.batchai.translating import spec_of, translated
 
 LAUNCHER = Path(__file__).parents[2] / "trainers" / "batchai_launch.py"
 PATIENCE = 60.0
-# Writes its arguments and variables to a file of its rank, in the folder that the test gives.
+# Writes its arguments and variables to a file named by its rank, in the test's folder.
 TELL = """
 import json, os, sys
 name = os.environ.get("ROLE", "") + os.environ["OMPI_COMM_WORLD_RANK"]

@@ -21,7 +21,7 @@ class Server:
         self.url = f"{self.root}/api"
         self.answers: dict[str, tuple[int, Any, dict[str, str]]] = {}
         self.asked: list[tuple[str, dict[str, str]]] = []
-        self.busy: dict[str, int] = {}  # how often a path answers first what a busy API does
+        self.busy: dict[str, int] = {}  # how often a path first answers like a busy API
         self.busy_answer: tuple[int, Any] = (503, {"detail": "The workspace did not answer."})
 
     def says(self, path: str, body: Any, status: int = 200, **headers: str) -> None:

@@ -86,7 +86,7 @@ def test_the_lines_that_up_shows_drop_a_folder(running: cloud.Cloud, tmp_path: P
     (tmp_path / "my-folder" / "a.txt").write_bytes(b"a")
     (tmp_path / "my-folder" / "deep" / "b.txt").write_bytes(b"b")
     shown = up.banner(running.record, running.home, 1.0)
-    assert f"TRAINYARD_CLOUD={running.home} " in shown  # the other commands look elsewhere
+    assert f"TRAINYARD_CLOUD={running.home} " in shown  # other commands use another folder by default
     assert "TRAINYARD_CLOUD" not in up.banner(running.record, record.HOME, 1.0)
     lines = [line for line in shown.splitlines() if line.startswith("    ") and "trainyard.py" not in line]
     program = textwrap.dedent("\n".join(lines))
@@ -199,7 +199,7 @@ def test_a_stop_leaves_nothing_and_the_state_survives(app: Path, tmp_path: Path)
     with cloud.Cloud.start(tmp_path, cloud.Options(app=app)) as first:
         upload(first.connection_string, "mnist/a/b")
         api = first.api
-        os.kill(first.record.parts["azureml"], 9)  # one that died by itself doesn't disturb the stop
+        os.kill(first.record.parts["azureml"], 9)  # a part that died by itself doesn't disturb the stop
         pids = first.record.parts.values()
     assert not any(map(is_alive, pids))
     assert not (tmp_path / "cloud.json").exists()

@@ -32,11 +32,11 @@ from local.cloud import Cloud
 from local.declaration import Declaration
 
 EVIL = "https://evil.example"
-# What a browser sends with a POST that needs no preflight: no header of the page's own, and text/plain.
+# The headers of a browser's POST without a preflight: none of the page's own, and text/plain.
 PLAIN = {"Content-Type": "text/plain", "Accept": "application/json"}
 SIMPLE = {**PLAIN, "Origin": EVIL, "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
 OTHER_PORT = {**SIMPLE, "Origin": "http://127.0.0.1:1", "Sec-Fetch-Site": "same-site"}
-REBOUND = {**PLAIN, "Host": "evil.example"}  # a page of its own origin, as far as it knows
+REBOUND = {**PLAIN, "Host": "evil.example"}  # DNS rebinding: the page takes the port for its own origin
 PAGES = [SIMPLE, {**SIMPLE, "Content-Type": "application/json"}, OTHER_PORT, REBOUND]
 EVENT = {"id": "1", "subject": "s", "eventType": "t", "eventTime": "2026-01-01T00:00:00Z", "data": {}}
 

@@ -76,7 +76,7 @@ def _by_token(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Storag
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(
                 "IDENTITY_ENDPOINT", env["IDENTITY_ENDPOINT"]
-            )  # the credential looks where it is, now and later
+            )  # the credential reads this address now and later
             patch.setenv("IDENTITY_HEADER", env["IDENTITY_HEADER"])
             found = storage_clients(Storage(running.blob_url, running.queue_url, running.table_url))
         with closing(found.blob), closing(found.queue), closing(found.table):
@@ -140,7 +140,7 @@ def azureml(account: azurite.Azurite, tmp_path_factory: pytest.TempPathFactory) 
     before = dict(os.environ)
     os.environ.update(part.info["env"])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the SDK's own, when it is imported
+        warnings.simplefilter("ignore")  # warnings of the SDK at its import
         importlib.import_module("azure.ai.ml")
     yield LocalAzureML(part, Settings.from_env({**os.environ, "AzureWebJobsStorage": "x"}).workspace)
     os.environ.clear()

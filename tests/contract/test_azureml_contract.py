@@ -256,7 +256,7 @@ def test_a_workspace_on_another_account_is_a_bad_setting(azureml: LocalAzureML, 
         AzureMLJobs(azureml.workspace, FakeAssets(), files, "other").check()
 
 
-# --- the real one alone ----------------------------------------------------------------------------------------------
+# --- the real service only -------------------------------------------------------------------------------------------
 
 
 def test_a_warm_submission_is_one_request(

@@ -54,7 +54,7 @@ def test_a_closed_day_is_kept(books: Books) -> None:
     books.close_day("20260131", [day, Day("Ä", "20260131")])
     books.close_day("20260131", [day, Day("Ä", "20260131")])
     assert books.day("20260131") == [day, Day("Ä", "20260131")]
-    books.close_day("20260131", [day])  # closed again, with what is known now
+    books.close_day("20260131", [day])  # closed again, with the present figures
     assert books.day("20260131") == [day]
     books.close_day("20260201", [])
     assert books.day("20260201") == []

@@ -69,7 +69,7 @@ def test_scale_changes_the_minimum_alone(clusters: Clusters) -> None:
     clusters.scale("warm", min_nodes=0)
     clusters.scale("warm", min_nodes=0)
     clusters.scale("cpu-cluster", min_nodes=0)
-    gone: Any = dict.fromkeys(("nodes", "target_nodes", "idle_nodes", "leaving_nodes"), 0)  # at once or later
+    gone: Any = dict.fromkeys(("nodes", "target_nodes", "idle_nodes", "leaving_nodes"), 0)  # zero at once or later
     found = {c.name: replace(c, **gone) for c in known_now(clusters)}
     assert found == {"cpu-cluster": COLD, "warm": replace(WARM, min_nodes=0, **gone)}
 
@@ -133,7 +133,7 @@ def test_azure_mls_words_for_a_quota_come_through(azureml: LocalAzureML) -> None
     with the quota."""
     real, path = AzureMLClusters(azureml.workspace), "/control/faults"
     (warm,) = [c for c in real.list() if c.name == "warm"]
-    there = warm.nodes - warm.leaving_nodes  # 1, or 2 while one of another test is idle
+    there = warm.nodes - warm.leaving_nodes  # 1, or 2 while a node of another test is idle
     try:
         azureml.put(path, {"quotas": {"standardDSv5Family": 2 * there}})
         set_minimum(azureml, "warm", 3)

@@ -43,8 +43,8 @@ from tests.contract.wire import Recording
 from tests.fakes.world import PERIOD, ROUTE, World, trainers_folder
 
 MOST = 25
-ROUTES = ("bert", "cifar", "data", "detection", "mnist", "transfer")  # as many as routes.yaml has
-DECLARED = [*QUEUES, *(f"{queue}-poison" for queue in QUEUES)]  # as infra/ makes them
+ROUTES = ("bert", "cifar", "data", "detection", "mnist", "transfer")  # as many routes as routes.yaml has
+DECLARED = [*QUEUES, *(f"{queue}-poison" for queue in QUEUES)]  # the queues that infra/ creates
 
 
 @pytest.fixture
@@ -108,8 +108,8 @@ def test_a_pair_of_timers_asks_little_while_nothing_happens(timers: Timers, monk
     queues are checked this time."""
     monkeypatch.setattr(telemetry, "on", lambda: True)
     asked = [timers.requests() for _ in range(15)]
-    # the last twelve are an hour, in which each turn of the routes meets each of the queues
-    *usual, hourly = sorted(asked[3:], key=len)  # one pair an hour charges anew
+    # the last twelve cover an hour, in which each turn of the routes is combined with each of the queues
+    *usual, hourly = sorted(asked[3:], key=len)  # one pair per hour charges the cluster anew
     assert len(usual[-1]) <= MOST, usual[-1]
     assert len(hourly) <= MOST + 10
 

@@ -37,13 +37,13 @@ CODE = (
     "azureml:/subscriptions/0/resourceGroups/r/providers/Microsoft.MachineLearningServices/workspaces/w"
     "/codes/c/versions/1"
 )
-GIT = ("mlflow.source.git", "azureml.git")  # what the SDK adds of the folder in which the app runs
+GIT = ("mlflow.source.git", "azureml.git")  # properties that the SDK adds about the app's folder
 
 
 def sent_by_the_sdk(azureml: LocalAzureML, job: dict[str, Any]) -> Any:
     """The body of the PUT that azure-ai-ml makes from the job, without the git commit of this folder."""
     connection = connect(azureml.workspace)
-    with contextlib.suppress(Exception):  # the local workspace lacks what some jobs name; the body is what counts
+    with contextlib.suppress(Exception):  # the local workspace lacks assets of some jobs; only the body counts
         connection.ml.jobs.create_or_update(sdk_job.load(job, connection.arm.workspace_id))
     body = _sent(azureml, "PUT", f"jobs/{job['name']}")
     properties = body["properties"]["properties"]
@@ -117,7 +117,7 @@ CHANGES = st.fixed_dictionaries(
 def test_a_body_of_ours_is_the_sdks(azureml: LocalAzureML, change: dict[str, Any]) -> None:
     """Each job body that the app writes equals the body that azure-ai-ml sends for the same job."""
     job = {**job_of(f"j{uuid.uuid4().hex}", "echo"), **change}
-    if job["resources"] == {"instance_count": 9}:  # as if nobody had said it
+    if job["resources"] == {"instance_count": 9}:  # as if it were not set
         del job["resources"]
     body = ours(azureml, job)
     if body is not None:

@@ -54,7 +54,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*(marshmallow|context. paramete
 
 HANG, RESET, THROTTLE, BUSY = "hangs", "resets", "throttles", "is busy"
 FAULTS = (HANG, RESET, THROTTLE, BUSY)
-MOST_REQUESTS = 12  # of one call that are disturbed
+MOST_REQUESTS = 12  # disturbed requests per call
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 KIND = "text/plain"
 Call = Callable[[], object]

@@ -11,7 +11,7 @@ from shared.adapters.azureml.arm import Arm
 from shared.adapters.azureml.circuit import Circuit
 from tests.contract.wire import LocalAzureML
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # of MLflow's own
+pytestmark = pytest.mark.filterwarnings("ignore")  # MLflow's own warnings
 
 
 @pytest.fixture

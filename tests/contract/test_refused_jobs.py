@@ -56,7 +56,7 @@ def test_no_file_of_this_machine_gets_into_a_job(
     with pytest.raises(BadInput, match=path):
         real.jobs.submit(with_keys(real.job(unique()), **change))
     assert len(azureml.requests()) == before
-    if path != "code":  # a folder to register is no fault of a job that isn't resolved yet
+    if path != "code":  # a job that isn't resolved yet may name a folder
         assert [problem.path for problem in real.jobs.problems(with_keys(real.job("x"), **change))] == [path]
 
 

@@ -29,7 +29,7 @@ from tests.contract.some_runs import NOW
 from tests.fakes.parts import changed
 
 ROWS: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("rows_of_the_version_before.json").read_text())
-OLD = {name for each in one_columns(Run) for name in each.fields}  # that are one column each now
+OLD = {name for each in one_columns(Run) for name in each.fields}  # now one column per group
 EMPTY = ("", 0, 0.0, False, "[]", "{}", [0, "Edm.Int64"])
 
 

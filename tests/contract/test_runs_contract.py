@@ -284,7 +284,7 @@ def test_runs_are_found_by_owner_tag_and_state(runs: Runs) -> None:
 
 
 def test_runs_that_have_not_ended_are_found_at_once(runs: Runs) -> None:
-    """Whatever their states are, with these; those that have ended are not among them."""
+    """One query finds the runs in any of the states that have not ended, and no ended run."""
     for state in (state for state in RunState if state is not RunState.BROKEN):
         runs.insert(run(f"mnist-{state}"))
         runs.update(old := runs.get(f"mnist-{state}"), changed(old.value, state=state))

@@ -79,7 +79,7 @@ def test_attempts_at_the_same_time_make_one_copy(clients: StorageClients, unique
     """Four concurrent attempts return the same etag for each copy, and the copy has that etag."""
     blobs, container = StorageBlobs(clients.blob), unique()
     copies = sources(blobs, container, 20)
-    blobs.write(f"{container}-to", "other", b"", "text/plain")  # the container is there
+    blobs.write(f"{container}-to", "other", b"", "text/plain")  # creates the container
     with ThreadPoolExecutor(4) as pool:
         told = list(pool.map(lambda _: {blob.name: blob.etag for blob in blobs.copy(copies)}, range(4)))
     now = {blob.name: blob.etag for blob in blobs.list(Place(f"{container}-to", "e/"))}

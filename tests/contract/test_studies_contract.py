@@ -1,6 +1,6 @@
 """The journal of sweeps' studies, in memory and in tables: Optuna's own storage tests, and our additions.
 
-Optuna writes and reads the same format, so studies of a version that used Optuna go on.
+Optuna writes and reads the same format, so studies of a version that used Optuna continue.
 """
 
 from __future__ import annotations

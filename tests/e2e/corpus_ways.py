@@ -38,7 +38,7 @@ class Ended:
     """The outcome of a job. `words` give the reason for a refusal, a wait or a failure; `files` are its results
     with their sizes."""
 
-    state: str  # refused, queued for ever, failed or completed
+    state: str  # refused, queued forever, failed or completed
     job: str = ""
     words: str = ""
     log: str = ""
@@ -122,7 +122,7 @@ class Dropped(_Runs):
             try:
                 drop = self.lab.get(f"drops/own/{name}")
             except urllib.error.HTTPError as exc:
-                if exc.code == HTTPStatus.NOT_FOUND:  # no event of it has arrived
+                if exc.code == HTTPStatus.NOT_FOUND:  # no event of the drop has arrived
                     return None
                 raise
             return drop if drop["state"] in ("sealed", "rejected") else None

@@ -15,7 +15,7 @@ from cli.api.client import Api
 from emulators.process import wait_for
 from local.cloud import Cloud
 
-LOOK_SECONDS = 0.3  # between two looks: the one that looks takes time from those that train
+LOOK_SECONDS = 0.3  # between two polls, which slow the trainings down
 PATIENCE = 120.0  # seconds; a training takes some ten, most of them for importing torch
 
 
@@ -24,7 +24,7 @@ class Lab:
 
     def __init__(self, cloud: Cloud, data: Path) -> None:
         self.cloud, self.data = cloud, data
-        self.api = Api(cloud.api)  # which asks a busy API again
+        self.api = Api(cloud.api)  # retries a busy API
         weakref.finalize(self, self.api.close)
 
     def upload(self, drop: str, files: dict[str, bytes]) -> None:

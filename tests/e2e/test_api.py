@@ -38,7 +38,7 @@ from local.cloud import Cloud, Options
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 90.0  # seconds; a training takes some ten, most of them for importing torch
 
-# Writes every byte by itself, so that the log is seen with half a character at its end.
+# Writes every byte separately, so that the log sometimes ends with half a character.
 SPEAKER = """
 import sys, time
 for i in range(60):
@@ -48,7 +48,7 @@ for i in range(60):
 sys.stdout.buffer.write("das Ende 数".encode())
 """
 SLEEPER = "import time; print('here', flush=True); time.sleep(600)"
-# What a training may try with its node's identity: asks for a token, and writes rows and jobs.
+# Uses the node's identity as a training could: requests a token, and tries to write rows and jobs.
 TRIES = """
 import json, os, ssl, urllib.error, urllib.request
 trust = ssl.create_default_context(cafile=os.environ["REQUESTS_CA_BUNDLE"])
@@ -94,7 +94,7 @@ class Lab:
 
     def __init__(self, cloud: Cloud) -> None:
         self.cloud = cloud
-        self.api = Api(cloud.api)  # which asks a busy API again
+        self.api = Api(cloud.api)  # retries a busy API
         weakref.finalize(self, self.api.close)
         limits = httpx.Limits(max_connections=200)
         self.http = httpx.Client(base_url=cloud.api, timeout=PATIENCE, limits=limits)
@@ -227,7 +227,7 @@ def test_a_follow_that_is_cut_loses_nothing(lab: Lab) -> None:
         pieces = [piece for piece in follow(url, run) if piece]
     expected = "".join(f"Zeile {i}: größer 数 🚂\n" for i in range(60)) + "das Ende 数"
     assert "".join(piece.decode() for piece in pieces) == expected
-    assert len(pieces) > 1  # on a busy machine many lines come at once
+    assert len(pieces) > 1  # on a busy machine many lines arrive at once
     assert Cutting.cuts > 1
     lab.archived(run)
     assert lab.artifact(run, "logs/std_log.txt").decode() == expected
@@ -308,7 +308,7 @@ def test_a_workspace_that_hangs_holds_up_nothing_else(lab: Lab) -> None:
     pid = lab.cloud.record.parts["azureml"]
     os.kill(pid, signal.SIGSTOP)
     try:
-        with ThreadPoolExecutor(16) as pool:  # what needs Azure ML, more of it than it has places
+        with ThreadPoolExecutor(16) as pool:  # more requests that need Azure ML than it can serve at once
             asking = [pool.submit(lab.http.get, "clusters") for _ in range(16)]
             began = time.monotonic()
             for path in ("openapi.json", "runs", f"runs/{run}", f"runs/{run}/logs", f"runs/{run}/artifacts", "drops"):

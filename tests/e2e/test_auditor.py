@@ -83,7 +83,7 @@ class Office:
 
     folder: Path
     seen: dict[str, Seen]
-    data: dict[str, dict[str, str]]  # by the drop: SHA-256 by file
+    data: dict[str, dict[str, str]]  # per drop: SHA-256 by file
     trainers: str
     packages: dict[str, str]
 

@@ -87,7 +87,7 @@ def test_the_gloo_recipe_trains_on_two_nodes(lab: Lab) -> None:
         text = log(lab, run["run"], rank)
         assert f"Epoch: [10] rank {rank} of 2" in text
         assert "the same weights" in text
-        assert text.count("not run on a local node") == 3  # apt, apt, pip: once on each node
+        assert text.count("not run on a local node") == 3  # apt twice and pip once, on each node
 
 
 def test_the_horovod_job_trains_with_torch_on_eight_processes(lab: Lab) -> None:

@@ -38,5 +38,5 @@ def test_kills_cost_time_and_nothing_else() -> None:
     wrong = {kind: told[kind] for kind in never if told.get(kind)}
     assert not wrong, told["findings"]
     assert told["kills"] >= 8
-    # A node that can't reach the storage for too long fails, saying so (any other failure is counted above).
+    # A node that can't reach the storage for too long fails with that reason (other failures are counted above).
     assert told["right"] + told.get("failed for the storage", 0) >= told["drops"], told["findings"]

@@ -87,7 +87,7 @@ def test_what_is_fetched_is_what_the_manifest_says(desk: Desk, run: dict[str, An
     for name, file in wanted.items():
         content = (folder / name).read_bytes()
         assert len(content) == file["size"]
-        assert file["md5"] in ("", hashlib.md5(content).hexdigest())  # Azurite knows none of an append blob
+        assert file["md5"] in ("", hashlib.md5(content).hexdigest())  # Azurite has no MD5 of an append blob
     (folder / "models" / "model.safetensors").write_bytes(b"damaged")
     assert desk.ask("fetch", run["run"])["new"] == 1
     assert (folder / "models" / "model.safetensors").stat().st_size == wanted["models/model.safetensors"]["size"]
@@ -123,7 +123,7 @@ def test_the_notebook_runs(desk: Desk, run: dict[str, Any], monkeypatch: pytest.
 class BadLine:
     """A proxy before the API that cuts each connection after some bytes of the answer, at any position."""
 
-    LIMITS = (300, 500, 1000, 2000, 10_000)  # bytes, of one connection after the other, over and over
+    LIMITS = (300, 500, 1000, 2000, 10_000)  # bytes for successive connections, repeated
 
     def __init__(self, api: str) -> None:
         target = urlsplit(api)
@@ -312,8 +312,8 @@ jobs:
 
 def test_a_pipeline_runs_its_graph(desk: Desk) -> None:
     """submit sends a published pipeline with its components' files. The steps run in order, and the archive has the
-    declared outputs and each step's log. A pipeline that fails names the step, and cancels the steps that depend
-    on it."""
+    declared outputs and each step's log. A pipeline that fails names the failed step, and skips the steps that
+    depend on it."""
     for name, text in {
         "steps/prepare.yml": PREPARE,
         "src/prepare.sh": "expr $(cat $1/n) '*' $2 > $3/n",

@@ -29,9 +29,9 @@ from tests.e2e.lab import Lab
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = Path(__file__).parent / "corpus"
 NAMES = sorted(file.stem for file in CORPUS.glob("*.yml") if file.stem not in ("conda", "environment"))
-LATER = [name for name in NAMES if name.startswith("later-")]  # they read what these wrote, which go first
+LATER = [name for name in NAMES if name.startswith("later-")]  # they read what the other jobs wrote
 EARLY = ["output-folder", "output-model"]
-LONG = ["mlflow", "spread-ray"]  # some seconds each, so they hold up nobody
+LONG = ["mlflow", "spread-ray"]  # some seconds each, so they run last
 WAYS = ("submitted", "dropped", "mlclient")
 # The gate submits all, and leaves these out of the other two ways: another file has the same form. (Ray's launcher
 # takes ten seconds of both cores; `spread-ray-without` goes each way.) TRAINYARD_CORPUS=all leaves out nothing.

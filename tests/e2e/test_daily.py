@@ -165,7 +165,7 @@ def test_a_model_is_used(first: dict[str, Any], desk: Desk) -> None:
         gzip.decompress((desk.folder / "digits" / f"t10k-{kind}-ubyte.gz").read_bytes()) for kind in KINDS
     )
     for number in range(3):
-        pixels = images[16 + 784 * number : 16 + 784 * (number + 1)]  # behind IDX's header
+        pixels = images[16 + 784 * number : 16 + 784 * (number + 1)]  # after IDX's header
         Image.frombytes("L", (28, 28), pixels).save(desk.folder / f"digit-{number}.png")
     told = desk.ask("predict", first["run"], *(f"digit-{number}.png" for number in range(3)), "--picture", "seen.png")
 

@@ -24,7 +24,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     digits.write(folder / "digits")
     shutil.copytree(folder / "digits", folder / "trained")
     (folder / "trained" / "job.yaml").write_text("inputs:\n  epochs: 1\n")
-    (folder / "digits" / "job.yaml").write_text("command: echo done\n")  # whose versions matter, and no model
+    (folder / "digits" / "job.yaml").write_text("command: echo done\n")  # the test needs versions and no model
     options = Options(node_start_seconds=0.2, routes=one_node_each(folder))
     with Cloud.start(folder / "cloud", options) as cloud:
         yield Desk(cloud, folder)
@@ -128,7 +128,7 @@ def test_a_removed_run_frees_its_space(desk: Desk, first: dict[str, Any]) -> Non
 
 
 def test_a_single_archive_keeps_its_extension(desk: Desk, first: dict[str, Any]) -> None:
-    """A zip dropped under a name without extension keeps its extension in storage, and becomes a run."""
+    """An archive dropped under a name without extension keeps its extension in storage, and becomes a run."""
     file = desk.folder / "all.tar.gz"
     with tarfile.open(file, "w:gz") as archive:
         for path in sorted(Path(desk.folder / "digits").iterdir()):

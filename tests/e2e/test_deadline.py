@@ -43,11 +43,11 @@ prices:
 - {{vm_size: Standard_D2s_v3, tier: dedicated, dollars: {PRICES["sure"]:g}}}
 """
 WINDOW = ("us-west-2a_v100_8", 952, 393)  # nodes for 50 minutes, none for 90, again for 30, none for 10, then again
-TEAM_SECONDS, SPARE_SECONDS = 170, 200  # of work on both nodes, and how much longer the date is away
+TEAM_SECONDS, SPARE_SECONDS = 170, 200  # work on both nodes, and extra time until the deadline
 A_STEP = 16.0  # seconds for ten minutes of the trace
 PICTURE = ROOT / ".trainyard" / "deadline" / "run.png"
 NO_NODES = {"code": "AllocationFailed", "message": "There is no such capacity now."}
-SECONDS = 30  # of work, one a step; each is in the checkpoint before the next begins
+SECONDS = 30  # of work, one per step; each step is in the checkpoint before the next begins
 WORK = """
 import json, pathlib, sys, time
 done, rows = pathlib.Path(sys.argv[1], 'done'), pathlib.Path(sys.argv[2], 'metrics.jsonl')
@@ -58,7 +58,7 @@ for step in range(first, int(sys.argv[3])):
         file.write(json.dumps({'time': time.time(), 'step': step, 'done': (step + 1) / int(sys.argv[3])}) + chr(10))
     done.write_text(str(step + 1))
 """
-# The same by a team: each node takes its share of a second of work, the first one writes it down.
+# The same work by a team: each node does its share of each second, and the first node records it.
 TEAM = """
 import json, os, pathlib, sys, time
 done, rows, last = pathlib.Path(sys.argv[1], 'done'), pathlib.Path(sys.argv[2], 'metrics.jsonl'), int(sys.argv[3])
@@ -175,7 +175,7 @@ def follow(desk: Desk, lab: Lab, name: str) -> dict[str, Any]:
     def look() -> dict[str, Any] | None:
         for node in lab.control(cluster)["nodes"]:
             if node["job"] and node["job"].startswith(name):
-                with contextlib.suppress(urllib.error.HTTPError):  # it has gone by itself
+                with contextlib.suppress(urllib.error.HTTPError):  # the node is already gone
                     lab.control(f"{cluster}/preempt", {"node": node["index"]})
         run: dict[str, Any] = lab.get(f"runs/{name}")
         return run if run["archived_at"] else None
@@ -257,5 +257,5 @@ def allow(lab: Lab, there_are: bool) -> None:
     faults = {} if there_are else {"allocations": {"cpu-cluster": NO_NODES}}
     lab.control(f"{lab.cloud.azureml}/control/faults", faults, "PUT")
     for node in [] if there_are else nodes_of(lab, "cpu-cluster"):
-        with contextlib.suppress(urllib.error.HTTPError):  # it has gone by itself
+        with contextlib.suppress(urllib.error.HTTPError):  # the node is already gone
             lab.control(f"{lab.cloud.azureml}/control/clusters/cpu-cluster/preempt", {"node": node["id"]})

@@ -24,7 +24,7 @@ from tests.e2e import typist
 from tests.e2e.desk import Desk, one_node_each
 from tests.e2e.docs_blocks import ROOT, blocks
 
-# The order matters: later pages use the runs of earlier ones, and the last one makes notices of runs that end.
+# The order matters: later pages use the runs of earlier pages, and the last page makes notices of ended runs.
 EXECUTED = (
     "docs/your-data.md",
     "docs/model.md",
@@ -89,7 +89,7 @@ def test_the_commands_of_a_page_work(desk: Desk, page: str) -> None:
     for words in ours:
         done = typed(desk, words)
         assert done.returncode == 0, f"{' '.join(words)}\n{done.stdout}{done.stderr}"
-    for words in todo:  # the scripts of a clone, on what the commands brought
+    for words in todo:  # a clone's scripts, on the commands' results
         if words[1] != "trainyard.py":
             script = [sys.executable, str(ROOT / words[1]), *words[2:]]
             done = subprocess.run(script, cwd=desk.folder, capture_output=True, encoding="utf-8", timeout=100)
@@ -97,7 +97,7 @@ def test_the_commands_of_a_page_work(desk: Desk, page: str) -> None:
 
 
 SLEEPER = {**JOB, "command": "sleep 600", "compute": "azureml:cpu-cluster"}
-# Every command with --json, in an order in which each has what it needs; <url> is the cloud's address.
+# Every command with --json, after the commands that it depends on; <url> is the cloud's address.
 AS_JSON = """
 submit mnist --data drops/mnist/digits-1 --dry-run
 drop my-folder mnist/again --follow

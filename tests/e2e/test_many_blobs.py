@@ -27,7 +27,7 @@ environment: azureml:trainyard@latest
 inputs: {data: {type: uri_folder, path: azureml://datastores/drops/paths/x/}}
 """
 
-DIRECT = {"AzureWebJobs.drop_event.Disabled": "false"}  # infra/ switches it off, since events come by queue
+DIRECT = {"AzureWebJobs.drop_event.Disabled": "false"}  # infra/ disables this trigger, because events come by queue
 
 
 def ask(cloud: Cloud, url: str, body: dict[str, Any] | None = None) -> Any:

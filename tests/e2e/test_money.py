@@ -100,7 +100,7 @@ def test_the_run_s_cost_is_split(desk: Desk, ended: dict[str, Any]) -> None:
 def test_the_report(desk: Desk, ended: dict[str, Any]) -> None:
     """`cost` groups by any key, draws, writes CSV, and shows the budgets and the idle cost."""
     totals = [desk.ask("cost", "--by", by)["total"]["spent"] for by in ("run", "cluster", "project", "owner")]
-    assert max(totals) - min(totals) < 0.4  # a sweep may come in between
+    assert max(totals) - min(totals) < 0.4  # a sweep may run between the calls
     told = desk.type("cost", "--png", "days.png").stdout
     assert "Budget of small: $0.00 of $50.00 this month." in told
     assert "registry: $" in told

@@ -23,7 +23,7 @@ routes:
   patient: {template: patient.yaml, cluster: cpu-cluster, nodes: 2}
   members: {trainer: cifar_elastic, cluster: cpu-cluster, nodes: {min: 1, max: 2}, check: off}
 """
-# The first attempt stays until it is ended; the next one finds what that one wrote, and ends.
+# The first attempt runs until it is stopped; the next attempt finds the first one's file, and ends.
 PATIENT = """
 command: >-
   python -c "import pathlib, sys, time; begun = pathlib.Path(sys.argv[1], 'begun');
@@ -41,7 +41,7 @@ environment: azureml:trainyard@latest
 inputs: {data: {type: uri_folder, path: azureml://datastores/drops/paths/example/}}
 outputs: {models: {type: uri_folder}}
 """
-# Each of two members at work leaves a mark. Whoever is at work beside another one and finds its mark ends.
+# Each of two working members writes a mark. A member that works beside another and finds its mark ends.
 MEMBER = """python -m elastic.launch --no-python sh -c
 '[ $WORLD_SIZE = 2 ] && [ -e $0/$RANK ] && exit 0; [ $WORLD_SIZE = 2 ] && touch $0/$RANK; exec sleep 600'
 ${{outputs.checkpoints}}"""
@@ -57,7 +57,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     digits.write(home / "digits")
     with Cloud.start(home / "cloud", Options(routes=home / "routes.yaml", node_start_seconds=0.2)) as cloud:
         with QueueClient.from_connection_string(cloud.connection_string, "drop-events") as queue:
-            queue.send_message("no event at all")  # its five tries take a while: the last test looks
+            queue.send_message("no event at all")  # its five tries take a while, so the last test checks
         yield Lab(cloud, home / "digits")
 
 
@@ -131,9 +131,9 @@ def test_a_preempted_node_costs_an_attempt(lab: Lab, becomes: str) -> None:
     wait_for(lambda: lab.get(f"runs/{name}")["state"] == "running", PATIENCE, "the run to run")
     cluster = f"{lab.cloud.azureml}/control/clusters/cpu-cluster"
     faults = f"{lab.cloud.azureml}/control/faults"
-    lab.control(faults, {"allocations": {"cpu-cluster": AWAY}}, "PUT")  # else it has nodes again before anyone looks
+    lab.control(faults, {"allocations": {"cpu-cluster": AWAY}}, "PUT")  # otherwise it has nodes again before the check
     try:
-        nodes = sorted(lab.control(cluster)["nodes"], key=lambda node: node["job"] == name)  # first those that idle
+        nodes = sorted(lab.control(cluster)["nodes"], key=lambda node: node["job"] == name)  # idle nodes first
         for node in [*(node for node in nodes if node["job"] is None), nodes[-1]]:
             asked = {"node": node["id"]} | ({"job": "queued"} if becomes == "queued" else {})
             lab.control(f"{cluster}/preempt", asked)

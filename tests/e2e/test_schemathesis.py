@@ -32,7 +32,7 @@ ignored_auth.enabled = false
 unsupported_method.enabled = false
 positive_data_acceptance.expected-statuses = ["2xx", "3xx", 404, 409, 416, 422]
 """
-# The host leaves empty query values out, as Azure's does, so that the app never sees them: a space is the nearest.
+# Like Azure's, the host omits empty query values, so the app never sees them; a space is the closest value.
 HOOKS = """
 import schemathesis
 

@@ -32,7 +32,7 @@ clusters:
 """
 TALK = "import time; time.sleep(600)"
 PATIENCE = 60.0
-LEAP_DAYS = "0 0 0 29 2 *"  # the app makes no sweep by itself
+LEAP_DAYS = "0 0 0 29 2 *"  # the app runs no sweep by itself
 
 
 @dataclass
@@ -77,7 +77,7 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     options = Options(node_start_seconds=0.5, app_env={"TRAINYARD_SCALING_SCHEDULE": LEAP_DAYS})
     with Cloud.start(folder / "cloud", options) as cloud:
         env = cloud._parts["host"].env
-        os.environ.update(env)  # the credential and the certificates that this process reaches Azure ML with
+        os.environ.update(env)  # the credential and certificates with which this process reaches Azure ML
         yield Office(cloud, folder, wiring.build(Settings.from_env(env)))
     os.environ.clear()
     os.environ.update(before)

@@ -19,7 +19,7 @@ from local.record import REPOSITORY
 from shared.kernel.message import encode
 from shared.schedules.messages import CheckSchedule
 
-BEFORE = "f61e8b74"  # it counts new files by what all drops hold, and leaves no rows of closings
+BEFORE = "f61e8b74"  # counts new files from the contents of all drops, and writes no rows of closings
 PATIENCE = 90.0
 RUN = {"template": "noop", "data": "drops/noop/a"}
 ENOUGH = 6  # new files make a scheduled run: three drops of one file and a marker
@@ -128,5 +128,5 @@ def test_a_schedule_of_new_files_fires_once_whichever_version_counts(yard: Yard)
     assert yard.fired(made) == [1, 1]
     yard.is_of(this)
     assert yard.fired(made) == [1, 1]
-    scheduled = "noop/a"  # what their runs train on
+    scheduled = "noop/a"  # the drop that their runs train on
     assert sorted(run["drop"] for run in yard.runs()) == sorted([*yard.dropped, scheduled, scheduled])

@@ -57,7 +57,7 @@ class _Typist:
 
     def close(self) -> None:
         assert self._process.stdin
-        self._process.communicate()  # the end of its input is its end
+        self._process.communicate()  # the process ends with its input
 
 
 @cache
@@ -69,7 +69,7 @@ def _serve() -> None:
     from cli import commands
 
     commands.load()
-    gc.freeze()  # a fork's collector leaves the pages of what was imported shared
+    gc.freeze()  # the pages of imported modules stay shared with the forks
     for line in sys.stdin:
         ask = json.loads(line)
         child = os.fork()

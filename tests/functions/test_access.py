@@ -31,7 +31,7 @@ from tests.functions import indexed
 from tests.shared.kernel.test_config import ENV
 from tests.shared.runs.test_comparing import run
 
-# A GET needs a reader, everything else a contributor, but for these.
+# A GET needs a reader and any other method a contributor, with these exceptions.
 EXCEPTIONS = {
     "GET health": "anyone",
     "GET page/{*path}": "anyone",
@@ -43,7 +43,7 @@ EXCEPTIONS = {
     "POST model-keys/{sha256}/withdraw": "coder",
     "POST models/{model}/versions/{version}/sign": "coder",
 }
-ALLOWED = {  # who: what happens to nobody, someone without a role, a reader, a contributor, a coder
+ALLOWED = {  # needed role: the result for an anonymous caller, no role, reader, contributor, coder
     "anyone": (True, True, True, True, True),
     "reader": (401, 403, True, True, True),
     "contributor": (401, 403, 403, True, True),
@@ -71,7 +71,7 @@ def endpoints() -> dict[tuple[str, str], Endpoint]:
 
 
 ENDPOINTS = endpoints()
-GRANTED = "granted/{*path}"  # asks for a token, not for a role: tests/shared/grants/test_guests.py
+GRANTED = "granted/{*path}"  # needs a token, not a role: tests/shared/grants/test_guests.py
 ROWS = [
     (method, route, EXCEPTIONS.get(f"{method} {route}", "reader" if method == "GET" else "contributor"))
     for method, route in sorted(ENDPOINTS)

@@ -81,7 +81,7 @@ def test_a_closing_event_that_comes_often_checks_its_drop_once(world: World, mon
         listings.append(place)
         if len(listings) > 1:
             another.set()
-        another.wait(0.3)  # so long another thread may begin a listing
+        another.wait(0.3)  # time for another thread to begin a listing
         return paged(place, token)
 
     monkeypatch.setattr(world.blobs, "paged", slow)

@@ -23,7 +23,7 @@ def test_the_same_name_waits_and_another_does_not() -> None:
     def holder() -> None:
         with locks.of("a"):
             held.wait(10)
-            assert other.wait(10)  # "b" goes on meanwhile
+            assert other.wait(10)  # "b" continues meanwhile
 
     with ThreadPoolExecutor(8) as pool:
         first = pool.submit(holder)

@@ -100,7 +100,7 @@ def test_each_record_is_exported_once_and_none_of_the_worker(worker: str) -> Non
     with ingestion() as taken:
         app(worker + SEND.format(begin=""), taken.address)
     told = taken.names("MessageData", "message")
-    # Before the app is loaded, the older worker exports what it likes.
+    # Before the app is loaded, the older worker may export anything.
     assert sorted(told) == ["The worker warns", "said before", "said within"]
 
 

@@ -195,7 +195,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {target.__name__: target for targe
 
 def _comes_back(run: Run) -> None:
     """Check that a written record can be read and shown."""
-    with suppress(BadInput):  # more than a row holds
+    with suppress(BadInput):  # too long for a row
         columns = {name: cell[0] if isinstance(cell, tuple) else cell for name, cell in to_row(run).items()}
         assert from_row(Run, columns) == run
         json.dumps(records.run(run), allow_nan=False)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.fuzz.targets import TARGETS
 
 ROOT = Path(__file__).resolve().parents[2]
-RUNS = 1000  # of each target, in a process that instruments the code
+RUNS = 1000  # runs per target, in a process that instruments the code
 
 WORDS = """
 command compute resources instance_count limits timeout outputs inputs path type tags distribution job trainer template

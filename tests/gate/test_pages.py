@@ -55,7 +55,7 @@ def kinds(function: ast.FunctionDef, kind: ast.expr) -> list[str]:
 
 
 def parts(subject: str) -> str:
-    """The subject's form: the first part, and a placeholder for each part."""
+    """The subject with each part replaced by `<>`."""
     return re.sub(r"[^/]+", "<>", subject)
 
 

@@ -19,7 +19,7 @@ CODE = ("shared", "functions", "cli", "local", "trainers", "infra", ".ci", "func
 # its properties (azureml.git.commit).
 SPELLINGS = re.compile(r"""(?<![\w.])azureml:(?![\s\])}]|$)|["']azureml\.|\$\{\{|\$\[\[|\$\\\{\\\{""", re.M)
 
-# Who reads or writes Azure ML's forms.
+# The modules that read or write Azure ML's forms.
 EDGE = {
     "shared/adapters/azureml/": "speaks to Azure ML",
     "shared/jobs/readers/": "reads Azure ML's job files and writes their texts",

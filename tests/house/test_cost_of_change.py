@@ -44,7 +44,7 @@ def test_a_queue_is_named_by_its_messages(queue: str) -> None:
     generated = {"shared/messages/declared.py", "infra/modules/storage.bicep"}
     found = naming(rf"[\"']{queue}[\"']") - generated
     assert {path for path in found if not path.endswith(("/messages.py", "kernel/message.py"))} == {
-        "shared/messages/old_queues.py"  # where the messages of the previous version's queues go
+        "shared/messages/old_queues.py"  # the targets of messages in the previous version's queues
     } & found
 
 

@@ -18,9 +18,9 @@ from tests.e2e.test_docs_pages import EXECUTED
 
 TOP: Any = typer.main.get_command(commands.load())
 ALL = [block for page in PAGES for block in blocks(page)]
-FOLLOWED = {"docs/trainers.md": "tests/e2e/test_trainers_page.py"}  # by a test of its own, to the letter
+FOLLOWED = {"docs/trainers.md": "tests/e2e/test_trainers_page.py"}  # followed literally by its own test
 WHY_NOT = ("needs Azure", "needs a package index")
-OWN = {*trainyard.COMMANDS}  # of trainyard.py itself
+OWN = {*trainyard.COMMANDS}  # commands of trainyard.py itself
 SYNOPSIS = re.compile(r"[A-Z<>.…\[\]|]{2,}|^\.\.\.$")
 
 

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {"functions", "shared", "cli", "emulators", "local", "trainers", "benchmarks", "tests"}
 OURS = PACKAGES | {"function_app", "trainyard"}
 
-# folder: (which of our packages it may import besides itself, which foreign packages it must not import)
+# folder: (our packages that it may import besides itself, foreign packages that it must not import)
 TABLE: dict[str, tuple[set[str], set[str]]] = {
     "function_app.py": ({"functions"}, {"torch", "torchvision"}),
     "functions": ({"shared"}, {"torch", "torchvision", "azure.storage", "azure.data", "azure.ai", "azure.eventgrid"}),
@@ -59,9 +59,9 @@ ORDER = (
         "bootstrap",
     ),
 )
-KNOW_THE_SYSTEM = {"shared.bootstrap", "shared.wiring"}  # beside the triggers; everyone else says which ports it takes
+KNOW_THE_SYSTEM = {"shared.bootstrap", "shared.wiring"}  # besides the triggers; all other modules declare their ports
 
-# Modules that decide, and so must give the same answer to the same question: all of these names, and those that say so.
+# Deciding modules, whose result depends only on their arguments: those of these names, and those that declare it.
 PURE_NAMES = {"model.py", "decide.py"}
 IMPURE_IMPORTS = {
     "asyncio", "http", "logging", "os", "pathlib", "random", "secrets", "shutil", "socket", "subprocess", "sys",

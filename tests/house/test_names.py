@@ -16,14 +16,14 @@ ROOT = Path(__file__).resolve().parents[2]
 MAKERS = ("model_of", "defstruct")  # functions that return a class
 FOLDERS = ("shared", "functions", "cli", "local", "trainers", "emulators/src")
 EMULATORS = "emulators/src/emulators"
-PRODUCTS = (  # each is read as a whole, so a class name is defined once in each
+PRODUCTS = (  # a class name is defined once in each product
     "shared",
     "trainers/elastic",
     "trainers/data_checks",
     *(f"{EMULATORS}/{part}" for part in ("arm", "azureml", "eventgrid", "host", "storage", "tracking")),
 )
-OF_EACH_TRAINER = {"Settings", "Training"}  # each trainer extends those of trainers/training.py
-FORBIDDEN = {  # words that no class, function or module has in its name, and the terms for them
+OF_EACH_TRAINER = {"Settings", "Training"}  # each trainer extends the classes of trainers/training.py
+FORBIDDEN = {  # words forbidden in names of classes, functions and modules, and the terms to use
     "aside": "poison",
     "go_on": "continue",
     "goes_on": "continue",
@@ -49,7 +49,7 @@ ALLOWED = {
     "shared/models/file_content.py tell": "the method of a file in Python, which zipfile calls",
     "trainers/data_checks/archive.py tell": "the method of a file in Python, which tarfile calls",
 }
-OLD_PAGE_WORDS = {  # in what people read on the page: the words that are not of this field, and the terms for them
+OLD_PAGE_WORDS = {  # words forbidden in the page's texts, and the terms to use
     r"set aside": "poison",
     r"[Gg]o(?:es)? on": "continue",
     r"[Tt]old": "notified",

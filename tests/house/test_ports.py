@@ -18,7 +18,7 @@ OF_ALL_NOUNS = {
 }
 FEW = 2  # nouns
 PARAMETERS = 5
-MOST = 13  # interfaces; a feature needs none of its own where a noun before it has what it takes
+MOST = 13  # interfaces; a feature uses an earlier noun's interface if that has its ports
 
 
 @cache

@@ -15,7 +15,7 @@ from shared.runs.codes import CancelCode
 from shared.usage.api import WAITED
 
 ROOT = Path(__file__).resolve().parents[2]
-# Settings that the Functions host and its SDKs read: the code names them, but reads them in parts.
+# Settings that the Functions host and its SDKs read: our code names them, but reads only parts of them.
 IN_PARTS = re.compile(r"AzureWebJobsStorage__(blob|queue|table)ServiceUri")
 
 

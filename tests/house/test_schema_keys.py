@@ -10,7 +10,7 @@ import pytest
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
-# Who reads or writes the schema: what turns documents into jobs, and what speaks to Azure ML.
+# The modules that read or write the schema: those that turn documents into jobs, and the client of Azure ML.
 EDGE = ("jobs/readers", "jobs/batchai", "adapters/azureml")
 
 # Keys of azure-ai-ml's schemas of a command job and of what lies in one (the second test holds this list to them), and
@@ -25,7 +25,7 @@ KEYS = {
     "max_total_trials", "sampling_algorithm", "search_space", "trial_timeout",
 }  # fmt: skip
 
-# Those that are also words of ours, of the API's or of everybody's.
+# Keys that are also our own words, the API's or common words.
 ORDINARY = {
     "build", "client_id", "code", "command", "created_at", "created_by", "created_by_type", "creation_context",
     "datastore", "description", "endpoint", "environment", "error_message", "id", "identity", "image", "inputs",
@@ -34,7 +34,7 @@ ORDINARY = {
     "type", "value", "version",
 }  # fmt: skip
 
-# Where such a word means something else: the file, the words, and what they are there.
+# Files where such a word means something else: the file, the words, and their meaning.
 OTHER_MEANINGS = {
     "api/catalogue.py": {"$schema"},  # of JSON Schema
     "notices/render.py": {"$schema"},  # of an Adaptive Card
@@ -57,7 +57,7 @@ def words(path: Path) -> Iterator[str]:
             yield from node.value.strip(".").split(".") if " " not in node.value else ()
 
 
-# Of these, what a job's document would be asked for; and where other mappings have such a key.
+# The keys that code would read from a job's document; and the files where other mappings have such a key.
 ASKED = {"code", "command", "environment", "inputs", "limits", "outputs", "properties", "services", "tags"}
 OTHER_MAPPINGS = {
     "agents/reading.py": {"properties"},  # of a JSON Schema

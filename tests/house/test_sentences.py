@@ -10,20 +10,20 @@ ROOT = Path(__file__).resolve().parents[2]
 
 FOLDERS = ("shared", "functions", "cli", "local", "trainers")
 
-# Names that hold sentences, in attributes, variables and keys.
+# Names of attributes, variables and keys that hold sentences.
 SENTENCES = {"why", "whys", "reason", "reasons", "message", "messages", "error", "errors", "sentence", "sentences"}
 SENTENCES |= {"words", "summary", "cause", "advice", "explanation", "detail", "findings", "data_note", "note", "exc"}
 SEARCHES = {"startswith", "endswith", "find", "rfind", "index", "count", "removeprefix", "removesuffix"}
 PATTERNS = {"search", "match", "fullmatch", "findall", "finditer"}
 
-# Who may read a sentence, and whose sentence it is.
+# The modules that may read a sentence, and the origin of the sentence.
 READERS = {
     "shared/adapters/azureml/failures.py": "Azure's messages about failed jobs and allocations, each with its source",
     "shared/kernel/misfits.py": "msgspec's messages about values, which have no fields",
     "shared/runs/old_sentences.py": "sentences in rows of the version before, which had no field for the fact",
     "trainers/elastic/worker.py": "PyTorch's errors of gloo, which has no class of its own for a lost connection",
 }
-# Not sentences, though their names look like one.
+# Values that are no sentences, despite their names.
 MAPPINGS = {
     "cli/show/trainer_help.py": {"words"},  # a list of command line arguments
     "shared/events/incoming.py": {"message"},  # the body of a queue message

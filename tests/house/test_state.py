@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 CACHES = {"cache", "functools.cache", "lru_cache", "functools.lru_cache"}
 CONTAINERS = {"dict", "list", "set", "defaultdict", "OrderedDict", "Counter", "deque", "WeakKeyDictionary"}
-OUTSIDE = (".ports", "shared.kernel.storage", "shared.system")  # modules of what can be asked for an answer
+OUTSIDE = (".ports", "shared.kernel.storage", "shared.system")  # modules of ports, which answer from outside
 
 ALLOWED = {
     "shared/kernel/measure.py _listeners": "who is told of counts: registered once, when the app is loaded",

@@ -10,7 +10,7 @@ import pytest
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 TEXT = (DOCS / "tour.md").read_text("utf-8")
-# A link to a file, and the functions that are named right after it: `a`, `b` and `c`.
+# A link to a file, and the functions named right after the link: `a`, `b` and `c`.
 STOP = re.compile(r"\]\((\.\./[^)]+\.(?:py|jsx|js))\)((?:,?\s+(?:and\s+)?`\w+`)+)")
 NAMED = [(path, name) for path, names in STOP.findall(TEXT) for name in re.findall(r"`(\w+)`", names)]
 WORDS_AN_HOUR = 12_000  # an adult reads 200 to 250 words a minute

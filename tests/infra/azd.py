@@ -44,7 +44,7 @@ for part, printed in eval(open(folder + "/answers").read()):
         break
 """
 Answers = list[tuple[str, Any]]
-GONE = (  # as `az rest` prints the answer of Resource Manager
+GONE = (  # Resource Manager's answer as `az rest` prints it
     'ERROR: Not Found({"error":{"code":"ResourceNotFound","message":"The Resource \'x\' under resource group \'y\' was '
     'not found. For more details please go to https://aka.ms/ARMResourceNotFoundFix"}})'
 )

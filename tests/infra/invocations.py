@@ -35,7 +35,7 @@ def row(function: str, parameter: str, kind: str, content: Any) -> dict[str, Any
     return {"function": function, "inputs": {parameter: {"kind": kind, "content": content}}}
 
 
-# An upload by queue and one by a direct event, both drops as the API then lists them, and a timer.
+# An upload event by queue, another as a direct event, both drops in the API's list, and a timer.
 TABLE = [
     row("drop_events", "message", "string", json.dumps(EVENT)),
     row("drop_event", "event", "json", json.dumps(OTHER)),

@@ -125,7 +125,7 @@ def test_the_health_of_the_app_needs_no_login() -> None:
     assert settings["platform"] == {"enabled": True}
     rules = settings["globalValidation"]
     assert rules["unauthenticatedClientAction"] == "Return401"
-    # Of the page only what says how to sign in. Below granted/ the app checks a token itself.
+    # Only the page that explains how to sign in. Below granted/ the app checks a token itself.
     entrance = {"/api/page/{*path}": ["/api/page", "/api/page/style.css"]}
     found_open = [path for route in open_to_all for path in entrance.get(route, [route])]
     assert rules["excludedPaths"] == [*found_open, "/api/granted/*"]

@@ -13,7 +13,7 @@ from emulators.arm.deploy import Deployment, deploy
 SPECS = Path(__file__).resolve().parents[3] / "shared" / "specs" / "bicep"
 ABSENT = "../shared is not beside this checkout; it holds what Microsoft's engine works out"
 SUBSCRIPTION, TENANT = "00000000-0000-0000-0000-000000000000", "99999999-9999-9999-9999-999999999999"
-PARAMETERS = {  # as in the .bicepparam files beside the snapshots
+PARAMETERS = {  # the values of the .bicepparam files beside the snapshots
     "main": {
         "environmentName": "trainyard-test",
         "location": "westeurope",

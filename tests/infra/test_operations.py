@@ -60,7 +60,7 @@ def test_every_azd_setting_is_described() -> None:
     """Each azd environment setting that a template or a hook reads is documented or kept by a hook."""
     readers = [INFRA / "main.parameters.json", *INFRA.glob("hooks/*.py")]
     read = set(re.findall(r"TRAINYARD_[A-Z_]+", "\n".join(file.read_text() for file in readers)))
-    remembered = {  # by the hooks, for themselves
+    remembered = {  # values that the hooks keep for themselves
         "TRAINYARD_CLUSTER_ROLE_ID",
         "TRAINYARD_ENTRA_CLIENT_ID",
         "TRAINYARD_BUDGET_START",
@@ -69,9 +69,9 @@ def test_every_azd_setting_is_described() -> None:
         "TRAINYARD_URL",  # an output of the template
         "TRAINYARD_ENTRA_MADE_HERE",
         "TRAINYARD_STORAGE_TOPIC",
-        "TRAINYARD_PAUSE_SECONDS",  # of tests
+        "TRAINYARD_PAUSE_SECONDS",  # used by tests
         "TRAINYARD_ROLES_SECONDS",
-        *SETTINGS,  # on their own page
+        *SETTINGS,  # documented on their own page
         *EARLIER_NAMES.values(),
     }
     assert {row[0].strip("`") for row in rows(AZURE, "## What azd env set takes") if row[0].startswith("`")} <= read

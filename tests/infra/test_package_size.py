@@ -28,7 +28,7 @@ def deployed() -> list[str]:
 def _is_for_others(marker: str) -> bool:
     newer = re.fullmatch(r"python_full_version (<|>=) '3\.(\d+)'", marker)
     if newer is None:
-        return False  # a condition on the interpreter, which CPython meets
+        return False  # a condition on the interpreter, true for CPython
     return (sys.version_info[1] < int(newer[2])) != (newer[1] == "<")
 
 

@@ -20,7 +20,7 @@ from emulators.process import PartFailed
 from local.declaration import Declaration
 from tests.infra.declared import INFRA, main, of_subscription, parameters
 
-MADE_BY_AZURE = "azureml-blobstore-"  # the one name that Azure ML chooses, with the workspace's GUID
+MADE_BY_AZURE = "azureml-blobstore-"  # the only name that Azure ML chooses, with the workspace's GUID
 
 
 def test_azure_would_refuse_nothing() -> None:

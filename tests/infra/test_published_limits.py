@@ -28,7 +28,7 @@ from tests.fakes.world import World, trainers_folder
 from tests.infra.azd import READY, Azd
 from tests.infra.declared import INFRA, ROOT, main, parameters
 
-# https://github.com/aztfmod/terraform-provider-azurecaf/issues/78 has the service's rule: 3 to 24 characters
+# https://github.com/aztfmod/terraform-provider-azurecaf/issues/78 gives the service's rule: 3 to 24 characters
 NAMES = {
     "ab": False,
     "abc": True,

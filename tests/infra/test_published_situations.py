@@ -29,7 +29,7 @@ from tests.infra.test_second_up import location
 TAKEN = "PreemptionError: Nodes of this job got pre-empted. Check if the run has failed or restarted. Reason: Received "
 PREEMPTED = [
     f"AzureMLCompute job failed. {TAKEN}pre-emption warning signal",  # Azure/MachineLearningNotebooks#1242
-    f"AzureMLCompute job failed.\n{TAKEN}pre-emption warning signal",  # a heading of its own: azure-cli-extensions#3574
+    f"AzureMLCompute job failed.\n{TAKEN}pre-emption warning signal",  # with a heading line: azure-cli-extensions#3574
     f"UserError: AzureMLCompute job failed. {TAKEN}pre-emption warning signal.",  # microsoft/MLOpsPython#346
 ]
 OF_THE_SCRIPT = [
@@ -100,7 +100,7 @@ def test_a_gpu_that_is_not_seen_ends_the_training_before_it_begins(tmp_path: Pat
 
 # --- the hooks --------------------------------------------------------------------------------------------------------
 
-# Azure/azure-cli#20170: the CLI's own sentence, without the service's code
+# Azure/azure-cli#20170: the CLI's own message, without the service's code
 NO_DATA_ROLE = (
     "ERROR: \nYou do not have the required permissions needed to perform this operation.\nDepending on your operation, "
     'you may need to be assigned one of the following roles:\n    "Storage Blob Data Owner"\n    "Storage Blob Data '
@@ -111,7 +111,7 @@ NOT_YET = (
     "ERROR: This request is not authorized to perform this operation using this permission.\nRequestId:8ec6ffdc\n"
     "ErrorCode:AuthorizationPermissionMismatch"
 )
-# microsoft/AzureStorageExplorer#4105: a firewall of the account, which no role opens
+# microsoft/AzureStorageExplorer#4105: the account's firewall, which no role opens
 FIREWALL = "ERROR: This request is not authorized to perform this operation.\nErrorCode:AuthorizationFailure"
 # Azure/azure-cli#28009: the sentence of `az ad`, without Graph's code
 NO_SUCH_APP = (

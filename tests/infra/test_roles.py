@@ -23,13 +23,13 @@ from tests.infra.recorder import Recorder
 
 PROVIDER = "Microsoft.MachineLearningServices"
 ADMINISTRATOR = "an-administrator"
-SIGNING = "Key Vault Crypto User"  # nothing here stands for Key Vault: tests/shared/adapters/test_signing_keys.py does
-TELEMETRY = "Monitoring Metrics Publisher"  # the host's own telemetry; nothing here stands for Azure Monitor
+SIGNING = "Key Vault Crypto User"  # Key Vault is tested in tests/shared/adapters/test_signing_keys.py
+TELEMETRY = "Monitoring Metrics Publisher"  # the host's own telemetry; no stand-in for Azure Monitor here
 ROUTES = """
 routes:
   mnist: {template: quick.yaml, cluster: cpu-cluster}
 """
-# What a training leaves, without the training: its requests are the nodes', not the app's.
+# A training's results, without the training, whose requests are the nodes' and not the app's.
 QUICK = """
 command: >-
   python -c "import pathlib, sys; pathlib.Path(sys.argv[1], 'model.json').write_text('1');
@@ -48,9 +48,9 @@ outputs:
 class Asked:
     """The app's requests: permissions on the account, and actions on resources of the control plane."""
 
-    storage: list[tuple[str, Need]]  # the request in words, the need
-    workspace: list[tuple[str, str]]  # action, id of the resource
-    published: int  # events that our own topic took
+    storage: list[tuple[str, Need]]  # the request as text, and the need
+    workspace: list[tuple[str, str]]  # action and id of the resource
+    published: int  # events that our own topic received
 
 
 @pytest.fixture(scope="module")

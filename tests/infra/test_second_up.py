@@ -16,7 +16,7 @@ from tests.infra.declared import INFRA, main, parameters
 
 TOPICS = "Microsoft.EventGrid/systemTopics"
 COMPUTES = "Microsoft.MachineLearningServices/workspaces/computes"
-# The laptop's connection string, the short name of an account in the public cloud alone, and what azd asks for itself.
+# The laptop's connection string, the account's short name in the public cloud only, and what azd asks for itself.
 NOT_CHOSEN = {"AzureWebJobsStorage", "AzureWebJobsStorage__accountName"}
 
 
@@ -182,7 +182,7 @@ def test_a_registration_from_elsewhere_is_left_alone(azd: Azd) -> None:
 
 NOT_YET = (
     "ERROR: You do not have the required permissions needed to perform this operation. Depending on your operation, "
-    "you may need to be assigned one of the following roles"  # the Azure CLI's words, Azure/azure-cli#20170
+    "you may need to be assigned one of the following roles"  # the Azure CLI's message, Azure/azure-cli#20170
 )
 
 

@@ -71,7 +71,7 @@ def test_a_pull_request_is_shown_what_changes(tmp_path: Path) -> None:
 
 
 def test_nothing_changed_says_so() -> None:
-    """For a pull request that changes no resource, the comment says so."""
+    """A pull request that changes no resource gets a comment that says so."""
     if not SNAPSHOT.exists():
         pytest.skip(ABSENT)
     assert infra_changes(SNAPSHOT, SNAPSHOT).endswith("No resource changes.\n")

@@ -29,7 +29,7 @@ class WorkerFailed(Exception):
 def protocol(worker: Path) -> tuple[Any, Any]:
     """The protocol's classes and the base class of a host, from the worker's folder."""
     sys.path.insert(0, str(worker.parent))
-    for package in ("azure_functions_worker", "proxy_worker"):  # the second from Python 3.13 on
+    for package in ("azure_functions_worker", "proxy_worker"):  # the second package from Python 3.13 on
         try:
             protos = importlib.import_module(f"{package}.protos")
         except ModuleNotFoundError:

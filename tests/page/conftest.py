@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 
-@pytest.fixture(scope="module")  # Playwright keeps an event loop running, which other modules must not see
+@pytest.fixture(scope="module")  # Playwright keeps an event loop running, which must end with the module
 def browser() -> Iterator[Browser]:
     program = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     if program is None:
@@ -30,7 +30,7 @@ def browser() -> Iterator[Browser]:
         started.close()
 
 
-@pytest.fixture(scope="module")  # Playwright keeps an event loop running, which other modules must not see
+@pytest.fixture(scope="module")  # Playwright keeps an event loop running, which must end with the module
 def shared_lab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """One lab for all tests of a module."""
     home = tmp_path_factory.mktemp("page")

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SHOTS = Path(__file__).resolve().parents[2] / ".trainyard" / "page"
-PATIENCE = 30_000  # milliseconds for what the page does by itself
+PATIENCE = 30_000  # milliseconds that the page has to update by itself
 TRAINING = 120_000
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -18,7 +18,7 @@ from functions import http, page
 from local import page_bundle
 from tests.functions.test_access import ENDPOINTS
 
-MOST_FIRST, MOST_OF_A_VIEW = 60_000, 90_000  # bytes as they travel: of the first view, and of any other with it
+MOST_FIRST, MOST_OF_A_VIEW = 60_000, 90_000  # compressed bytes of the first view, and of any other view with it
 
 
 @pytest.fixture(autouse=True)

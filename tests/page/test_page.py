@@ -41,7 +41,7 @@ def drag(page: Page, folder: Path) -> None:
 def trained(shared_lab: Lab) -> str:
     """The archived run of a folder dropped on the page."""
     page = shared_lab.page("drops")
-    called = {"x-trainyard-caller": "Ann%20%C3%96"}  # as sign-in would say it
+    called = {"x-trainyard-caller": "Ann%20%C3%96"}  # the header that sign-in would set
     page.route("**/api/drops/**", lambda route: route.continue_(headers={**route.request.headers, **called}))
     expect(page.get_by_label("Choose a folder")).to_be_attached()
     drag(page, shared_lab.data)
@@ -92,7 +92,7 @@ def test_a_folder_becomes_a_model_while_the_page_follows(lab: Lab, trained: str)
     page.close()
 
 
-VIEWS = {  # and what is there once a view has its data
+VIEWS = {  # each view, and what it shows once it has its data
     "today": ".today .part",
     "runs": "tr[data-row] .spark",
     "run": ".chart canvas",
@@ -214,14 +214,14 @@ def test_a_refresh_asks_only_for_what_changed(lab: Lab, trained: str) -> None:
     page.on("request", lambda request: later.append(request.url.partition("/api/")[2]))
     for status in (200, 304):
         with page.expect_response(news_with(status)):
-            page.evaluate("dispatchEvent(new Event('online'))")  # looks at once
+            page.evaluate("dispatchEvent(new Event('online'))")  # refreshes at once
     new = f"new-{len(later)}"
     with page.expect_response(news_with(200)) as news:
         lab.system.runs.insert(a_run(new, created_at=datetime.now(UTC)))
         page.evaluate("dispatchEvent(new Event('online'))")
     told = [row["run"] for row in news.value.json()["rows"]]
     assert told[0] == new
-    # The books may have written a cost, on each run that a test before this one made up, too.
+    # The books may also have written a cost on each made-up run of an earlier test.
     assert len([name for name in told if not name.startswith(("swept", "cifar-1")) and name != "mnist-1"]) <= 3
     expect(page.locator("tr[data-row]").first).to_contain_text(new)
     assert [url for url in later if not url.startswith(("rows?changes=", "curves?"))] == []
@@ -329,7 +329,7 @@ def test_a_view_asks_for_little(lab: Lab, trained: str, lived_in: None) -> None:
     )
     page.on("request", lambda request: urls.append(request.url.partition("/api/")[2]))
     for view, sign in VIEWS.items():
-        if view in ("members", "steps", "sweep", "drop"):  # as run, and the drops
+        if view in ("members", "steps", "sweep", "drop"):  # covered by run and drops
             continue
         page.goto("about:blank")
         urls.clear()
@@ -338,7 +338,7 @@ def test_a_view_asks_for_little(lab: Lab, trained: str, lived_in: None) -> None:
         first = [url for url in urls if url and url != "me" and not url.startswith("page")]
         fewest = 0 if view == "docs" else 1  # the docs are a file of the page
         assert fewest <= len(set(first)) <= 3, (view, first)
-        assert len(first) <= len(set(first)) + 1, (view, first)  # one may be the next look at the same
+        assert len(first) <= len(set(first)) + 1, (view, first)  # one request may be the next refresh
     page.close()
 
 

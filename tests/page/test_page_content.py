@@ -253,7 +253,7 @@ def test_a_single_spike_is_seen(lab: Lab) -> None:
     found = page.evaluate(CHART, [20, 100_000, 61_803])
     assert found["columns"], "the outlier was not drawn"
     assert found["columns"][-1] - found["columns"][0] <= 4
-    share = (found["columns"][0] - 58) / (found["width"] - 58 - 8)  # beside the axis and the padding
+    share = (found["columns"][0] - 58) / (found["width"] - 58 - 8)  # without the axis and the padding
     assert share == pytest.approx(0.618, abs=0.02)
     assert page.evaluate(CHART, [20, 100_000, -1])["columns"] == []
     page.close()

@@ -36,7 +36,7 @@ def is_sound(lab: Lab, page: Page) -> None:
     """Check that the view is as wide as its window, on a desktop and on a phone, and that no name ran as code."""
     for width in (1440, 375):
         page.set_viewport_size({"width": width, "height": 800})
-        page.wait_for_timeout(300)  # charts follow a new width after a moment
+        page.wait_for_timeout(300)  # charts adapt to a new width after a moment
         assert page.evaluate(FITS), f"{page.url} is too wide for {width}: {page.evaluate(TOO_WIDE)}"
     page.set_viewport_size({"width": 1440, "height": 900})
     assert page.locator("img[src=x]").count() == 0

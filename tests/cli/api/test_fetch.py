@@ -128,7 +128,7 @@ def test_an_interrupted_fetch_goes_on_within_a_file(tmp_path: Path, monkeypatch:
     source.breaks = False
     assert fetch.fetch(source, "r", files, tmp_path, told.append) == files
     assert (tmp_path / "broken").read_bytes() == CONTENT
-    assert ("broken", 2) in source.asked  # the last byte that is there is asked for again
+    assert ("broken", 2) in source.asked  # the last saved byte is requested again
     assert sum(told) == len(CONTENT) + 8
     asked = len(source.asked)
     assert fetch.fetch(source, "r", files, tmp_path, told.append) == []

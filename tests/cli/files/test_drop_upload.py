@@ -21,7 +21,7 @@ from emulators.process import wait_for
 from emulators.storage import services
 from emulators.storage.services import Services
 
-ACCESS_LOG = "access.log"  # under the storage's home
+ACCESS_LOG = "access.log"  # in the storage's folder
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def test_an_interrupted_upload_goes_on(drops: ContainerClient, folder: Path) -> 
     def breaks(_: int) -> None:
         raise KeyboardInterrupt
 
-    drops.upload_blob("mnist/broken/a.bin", b"a.bin")  # without an MD5: not known to be whole
+    drops.upload_blob("mnist/broken/a.bin", b"a.bin")  # without an MD5 the blob may be incomplete
     with pytest.raises(KeyboardInterrupt):
         upload(drops, planned(drops, folder, "broken"), breaks)
     before = there(drops, "broken")
@@ -252,7 +252,7 @@ def test_an_interrupted_large_file_goes_on_where_it_was(
     assert there(drops, "large") == {}
     first = set(staged)
     seen: list[int] = []
-    staged[:] = [""] * 8  # so that nothing is cut now
+    staged[:] = [""] * 8  # no connection is cut from here on
     upload(drops, planned(drops, tmp_path, "large"), seen.append)
     assert len(staged[8:]) == 21 - len(first)
     assert first.isdisjoint(staged[8:])

@@ -73,7 +73,7 @@ def test_a_job_gets_what_it_names_on_this_machine(tmp_path: Path) -> None:
     assert built["environment"] == {"build": {"path": "azureml://sent/4/"}}
     assert api.announced == [["a.py"], ["x.csv"], ["one.csv"], ["Dockerfile"]]
     old = with_everything_sent(api, {"code": {"local_path": "src"}}, tmp_path, lambda _: None)  # type: ignore[arg-type]
-    assert old["code"] == "azureml://sent/5/"  # as files of 2021 write it
+    assert old["code"] == "azureml://sent/5/"  # the spelling of files from 2021
     registered = {"code": "azureml:c:1", "environment": "azureml:e@latest"}
     assert with_everything_sent(api, registered, tmp_path, lambda _: None) == registered  # type: ignore[arg-type]
 

@@ -58,7 +58,7 @@ class Signed:
         try:
             config = verifying.Config()  # type: ignore[no-untyped-call]
             config.use_elliptic_key_verifier(public_key=self.public)
-            if self.config:  # it does not find its own shards again: the statement has their size as a float
+            if self.config:  # the package can't verify its own shards: their size is a float in the statement
                 config.set_hashing_config(self.config)
             config.verify(self.folder, self.folder / SIGNATURE)
         except (ValueError, KeyError, InvalidSignature) as exc:
