@@ -91,8 +91,8 @@ def test_a_drop_is_new_until_it_was_asked_for_or_added(drops: Drops) -> None:
 
 
 def test_of_many_inserts_at_once_one_is_made(own_tables: StorageClients) -> None:
-    """Of many threads that insert the same drop at once, one succeeds and the others get Changed, as do later
-    inserts."""
+    """Of many threads that insert the same drop at once, one succeeds. The others get AlreadyAdded with the stored
+    record, or Changed, as do later inserts."""
     drops, together = TableDrops(own_tables.table), threading.Barrier(6)
 
     def insert(token: str) -> str:

@@ -63,7 +63,7 @@ def test_what_is_written_is_read_again(models: Models) -> None:
 
 
 def test_a_version_that_was_let_go_is_kept_no_more(models: Models) -> None:
-    """A released version is in no list but still found by its number. An asset's id is added only to a version."""
+    """A version that was let go is in no list but still found by its number. `set_asset` writes the version alone."""
     made(models, 1)
     made(models, 2)
     stored = models.get("churn")

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*(marshmallow|context. paramete
 
 
 def test_very_many_unknown_keys_are_refused_before_each_is_explained() -> None:
-    """20,000 unknown keys are one problem; 20,000 variables are no problem."""
+    """20,000 unknown keys are one problem, in a job, in parameters and in a Batch AI document."""
     many = {f"k{number}": "1" for number in range(20_000)}
     job = {**job_of("crowded", "true"), "resources": {"instance_count": 1, **many}}
     [problem] = sdk_job.problems(job)

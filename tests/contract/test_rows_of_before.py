@@ -53,7 +53,7 @@ def test_a_date_of_before_is_read() -> None:
 
 
 def test_where_the_jobs_of_before_were_is_read() -> None:
-    """An old run of one job is where its last place is, and goes where its old row sends it."""
+    """An old run of one job keeps its last place and its target cluster."""
     run = read("mnist-moved")
     assert (run.on_cluster, run.moves.to) == ("sure", "cpu-cluster")
 

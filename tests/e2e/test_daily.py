@@ -191,8 +191,8 @@ def test_a_demo_beside_others_waits_for_none(first: dict[str, Any], desk: Desk) 
 
 
 def _read_across_an_absence(desk: Desk, run: str) -> None:
-    """Stop and restart the app while a log is followed: the reader gets one notice of each, and then the rest of
-    the log."""
+    """Kill the app while a log is followed, and check that the reader gets one notice of its absence and one of its
+    return."""
     command = [sys.executable, "-m", "cli", "logs", "-f", run]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=ROOT, env=desk.env, stdout=pipe, stderr=pipe, text=True) as reading:

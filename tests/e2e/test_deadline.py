@@ -253,7 +253,7 @@ def nodes_of(lab: Lab, cluster: str) -> list[dict[str, Any]]:
 
 
 def allow(lab: Lab, there_are: bool) -> None:
-    """Set how many nodes the low-priority pool can provide; 0 preempts all."""
+    """Let the low-priority pool provide nodes, or preempt all of its nodes and provide none."""
     faults = {} if there_are else {"allocations": {"cpu-cluster": NO_NODES}}
     lab.control(f"{lab.cloud.azureml}/control/faults", faults, "PUT")
     for node in [] if there_are else nodes_of(lab, "cpu-cluster"):

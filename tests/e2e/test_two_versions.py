@@ -103,7 +103,8 @@ def yard(old_app: Path, tmp_path: Path) -> Iterator[Yard]:
 
 def test_a_schedule_of_new_files_fires_once_whichever_version_counts(yard: Yard) -> None:
     """Whichever version made the schedule, both versions count files that arrived under either: too few make no
-    run, enough make one. Every drop is one run, and a pause that the other version ended has no name."""
+    run, enough make one. Every drop is one run, and a schedule that the other version resumed has no
+    `paused_by`."""
     this, before = REPOSITORY, yard.old
     wish = {"run": RUN, "route": "noop", "new_files": ENOUGH}
     yard.is_of(before)

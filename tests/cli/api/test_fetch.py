@@ -157,8 +157,8 @@ def test_an_unfinished_archive_is_not_fetched(server: Any, run: Run, capsys: Cap
 def test_a_full_disk_is_said_in_a_sentence(
     server: Any, run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: OSError, said: str
 ) -> None:
-    """A refusal of the system is a sentence without a traceback; for a full disk it names the file and how to
-    resume."""
+    """A refusal of the system is a sentence without a traceback; for a full disk it also says what needs the space,
+    and how to resume."""
 
     def refuse(*_: Any) -> None:
         raise error
