@@ -1,5 +1,5 @@
-"""What every test finds: Azurite where trainyard.py put it, bytecode that is kept, and a folder for what is temporary.
-And the order of the files."""
+"""The set-up of every test: Azurite where trainyard.py installed it, cached bytecode, a temporary folder, and the
+order of the files."""
 
 from __future__ import annotations
 
@@ -37,9 +37,10 @@ hypothesis.settings.load_profile("untimed")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give this run and all that it starts a folder for temporary files, which goes with it.
+    """Give this run and its child processes a folder for temporary files, which is deleted with the run.
 
-    Programs that are killed leave theirs: PyTorch's agents one each time. pytest keeps its own, to be looked at.
+    Killed programs leave their temporary files: PyTorch's agents one each time. pytest keeps its own files for
+    inspection.
     """
     gc.disable()  # until all is collected: there is nothing to free, and looking takes a third of the time
     if hasattr(config, "workerinput"):  # a worker, which has the folder of who started it
@@ -51,7 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the files in an order that keeps all cores busy to the end when several run at a time."""
+    """Order the files so that all cores stay busy to the end when several files run at a time."""
     files = [list(tests) for _, tests in groupby(items, key=lambda item: item.path)]
     waiting, computing, others = (
         [tests for tests in files if _kind(tests[0].path) == kind] for kind in ("waiting", "computing", "other")

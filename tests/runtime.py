@@ -1,4 +1,5 @@
-"""Microsoft's azure-functions-runtime, for tests of the app: an environment with what the app requires beside it."""
+"""Microsoft's azure-functions-runtime for tests of the app: an environment with the runtime and the app's
+requirements."""
 
 from __future__ import annotations
 

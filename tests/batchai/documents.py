@@ -1,4 +1,4 @@
-"""Batch AI's published recipes, small and with all of their quirks; and the documents of the systems that used them."""
+"""Batch AI's published recipes, shortened but with all their quirks, and documents of systems that used them."""
 
 from __future__ import annotations
 
@@ -261,7 +261,7 @@ RECIPES: dict[str, Json] = {
         {
             "chainerSettings": {
                 "pythonScriptFilePath": "$AZ_BATCHAI_INPUT_SCRIPT/train_mnist.py",
-                "masterCommandLineArgs": "-g -o $AZ_BATCHAI_OUTPUT_MODEL",  # of TensorFlow; Chainer has no such field
+                "masterCommandLineArgs": "-g -o $AZ_BATCHAI_OUTPUT_MODEL",  # a field of TensorFlow, not of Chainer
             }
         },
         2,
@@ -281,7 +281,7 @@ RECIPES: dict[str, Json] = {
         {"horovodSettings": {"pythonScriptFilePath": f"{JOB_ROOT}/scripts/horovod/pytorch_mnist.py"}},
         2,
         "batchaitraining/pytorch:0.4.0-cp36-cuda9-cudnn7",
-        outputDirectories=MODEL,  # below a mount that nobody declares
+        outputDirectories=MODEL,  # below an undeclared mount
         jobPreparation={"commandLine": INSTALL_MPI},
     ),
     "Horovod-Infiniband-Benchmark": _old(

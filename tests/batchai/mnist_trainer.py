@@ -1,4 +1,4 @@
-"""Takes the arguments of the recipe's mnist_trainer.py, and trains a small model on random digits with them."""
+"""Accepts the arguments of the recipe's mnist_trainer.py, and trains a small model on random digits with them."""
 
 import argparse
 import os

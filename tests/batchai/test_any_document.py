@@ -1,4 +1,4 @@
-"""Whatever a document holds: it is read to its end, nothing of it is passed over, and no secret comes out."""
+"""Any document is read to its end, every field is accounted for, and no secret leaks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ anything = st.recursive(
 
 
 def some(fields: dict[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[Json]:
-    """A mapping with some of these fields, some of them wrong, and some that nobody knows."""
+    """A mapping with some of these fields, some with wrong values, and some unknown fields."""
     known = {name: kind | anything if index % 4 == 0 else kind for index, (name, kind) in enumerate(fields.items())}
     return st.builds(
         lambda a, b: {**b, **a}, st.fixed_dictionaries({}, optional=known), st.dictionaries(texts, anything, max_size=1)
@@ -107,7 +107,7 @@ def leaves(value: Any, path: str = "") -> Iterator[str]:
 
 
 def unaccounted(document: Json, report: TranslationReport, prefix: str = "") -> list[str]:
-    """The leaves that neither landed nor are in the report, by themselves or with what holds them."""
+    """The leaves that are neither in the result nor in the report, alone or with their parent."""
     known = {*report.landed, *(f.field for f in report.findings), *(p.path for p in report.problems)} - {"properties"}
     missed = []
     for leaf in leaves(document, prefix):
@@ -137,7 +137,7 @@ def test_every_field_of_a_job_lands_or_is_reported(document: Json) -> None:
 @settings(max_examples=100)
 @given(st.sampled_from(sorted(RECIPES)), st.data())
 def test_a_recipe_with_a_piece_replaced_is_read(name: str, data: st.DataObject) -> None:
-    """Anything at all in one place of a real document is refused or reported, and never a fault of ours."""
+    """Any value in one place of a real document is refused or reported, and never causes an error of ours."""
     document = json.loads(json.dumps(RECIPES[name]))
     paths = sorted(leaf for leaf in leaves(document) if leaf != "$schema")
     path = data.draw(st.sampled_from(paths))
@@ -162,7 +162,7 @@ clusters = some(
 @settings(max_examples=60)
 @given(clusters)
 def test_every_field_of_a_cluster_lands_or_is_reported(inner: Json) -> None:
-    """The same for a cluster.json."""
+    """The same holds for a cluster.json."""
     document = {"properties": {**inner, "userAccountSettings": {"adminUserName": "u", "adminUserPassword": SECRET}}}
     compute, mounts = read_cluster(document)
 
@@ -174,7 +174,7 @@ def test_every_field_of_a_cluster_lands_or_is_reported(inner: Json) -> None:
 @settings(max_examples=60)
 @given(st.dictionaries(st.sampled_from([*project(), "other"]), anything), texts, anything)
 def test_no_text_is_too_strange(content: Json, line: str, whatever: Any) -> None:
-    """A project of any content is read or refused; any line is taken apart or left; anything has a kind or none."""
+    """Any project is read or refused, any line is parsed or left alone, and any value has a kind or none."""
     report = TranslationReport()
     read_project(content, report, "")
     assert [leaf for leaf in unaccounted(content, report) if not empty(_at(content, leaf))] == []
@@ -184,7 +184,7 @@ def test_no_text_is_too_strange(content: Json, line: str, whatever: Any) -> None
 
 
 def _at(document: Any, path: str) -> Any:
-    """The value of a leaf: found by walking the leaves, since names may hold dots."""
+    """The value of a leaf, found by walking the leaves, because names may contain dots."""
     return next(value for leaf, value in _leaf_values(document) if leaf == path)
 
 

@@ -1,4 +1,4 @@
-"""Batch AI's documents as people send them to the API: what is refused, and what each kind becomes."""
+"""Batch AI's documents sent to the API: refusals, and the result for each kind of document."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def world(tmp_path: Path) -> World:
 
 
 def test_what_does_not_belong_together_is_refused(world: World) -> None:
-    """`batchai` needs a Batch AI job, and a strict one may lose nothing; the sentence has the count of what is lost."""
+    """`batchai` needs a Batch AI job, and a strict job may lose nothing; the error has the number of lost fields."""
     with pytest.raises(Impossible, match="is only for a Batch AI job"):
         dry_run(world.system, RunRequest(template="mnist", batchai=BatchAI()))
     strict = RunRequest(job=gloo(), batchai=BatchAI(mounts=PLACES, strict=True))
@@ -35,7 +35,7 @@ def test_what_does_not_belong_together_is_refused(world: World) -> None:
 
 
 def test_a_job_says_what_became_of_it_and_which_mounts_are_empty(world: World) -> None:
-    """A dry run has the report of every field and names mounts that hold nothing; for them no run is made."""
+    """A dry run reports on every field and names empty mounts; a job with an empty mount makes no run."""
     request = RunRequest(job=gloo(nodeCount=1), cluster="cpu-cluster", batchai=BatchAI(mounts=PLACES))
     told = dry_run(world.system, request)
     assert told["report"]
@@ -47,7 +47,8 @@ def test_a_job_says_what_became_of_it_and_which_mounts_are_empty(world: World) -
 
 
 def test_each_kind_of_document_is_shown_as_what_it_becomes(world: World) -> None:
-    """A job becomes a job, a cluster a compute, a project its facts, each with its report; another document is none."""
+    """A job becomes a job, a cluster a compute and a project its facts, each with its report; other documents are
+    refused."""
     job = import_document(world.system, ImportRequest(practitioner(), cluster="cpu-cluster"))
     assert (job["kind"], bool(job["report"]), "command" in job["job"]) == ("job", True, True)
     cluster = {"properties": {"vmSize": "STANDARD_NC6", "scaleSettings": {"manual": {"targetNodeCount": 2}}}}

@@ -1,4 +1,4 @@
-"""The launcher on the nodes: real processes, each node a folder of its own."""
+"""The launcher on the nodes, with real processes and one folder per node."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.batchai.translating import spec_of, translated
 
 LAUNCHER = Path(__file__).parents[2] / "trainers" / "batchai_launch.py"
 PATIENCE = 60.0
-# Writes its arguments and variables to a file of its rank, in the folder that the test gives.
+# Writes its arguments and variables to a file named by its rank, in the test's folder.
 TELL = """
 import json, os, sys
 name = os.environ.get("ROLE", "") + os.environ["OMPI_COMM_WORLD_RANK"]
@@ -31,7 +31,7 @@ Json = dict[str, Any]
 
 
 class Nodes:
-    """The processes of one job, as Azure ML starts them: by node, and each with its rank."""
+    """The processes of one job, as Azure ML starts them, by node and rank."""
 
     def __init__(
         self, folder: Path, document: Json, beside: Beside | None = None, python: Path = Path(sys.executable)
@@ -82,7 +82,7 @@ class Nodes:
 
 
 def test_an_old_command_line_finds_all_that_it_names(tmp_path: Path) -> None:
-    """The recipe's own line gets its rank and the place to meet; every documented variable of all jobs is set."""
+    """The recipe's own line gets its rank and meeting point, and every documented variable of all jobs is set."""
     nodes = Nodes(tmp_path, gloo(jobPreparation=None))
     nodes.lay("scripts/pytorch/mnist_trainer.py", TELL)
 
@@ -102,7 +102,7 @@ def test_an_old_command_line_finds_all_that_it_names(tmp_path: Path) -> None:
 
 
 def test_the_preparation_runs_once_on_each_node(tmp_path: Path) -> None:
-    """Four processes on two nodes prepare twice; what fails in it fails the job."""
+    """Four processes on two nodes run the preparation twice; its failure fails the job."""
     settings = {"commandLine": "mpirun -np 4 python -c pass"}
     count = {"commandLine": 'echo done >> $TOLD/prepared; test -n "$AZ_BATCHAI_JOB_TEMP"'}
     document: Json = {"properties": {"nodeCount": 2, "customToolkitSettings": settings, "jobPreparation": count}}
@@ -119,7 +119,7 @@ def test_the_preparation_runs_once_on_each_node(tmp_path: Path) -> None:
 
 
 def test_a_local_node_installs_nothing(tmp_path: Path) -> None:
-    """On the local cloud the nodes share somebody's machine: installers are shown, not run."""
+    """On the local cloud the nodes share a person's machine, so installers are printed and not run."""
     line = {"commandLine": "apt update; sudo -E apt-get install mpi -y; pip install horovod"}
     nodes = Nodes(tmp_path, {"properties": {"nodeCount": 1, "customToolkitSettings": {"commandLine": "true"}, "jobPreparation": line}})  # fmt: skip  # noqa: E501
 
@@ -130,7 +130,7 @@ def test_a_local_node_installs_nothing(tmp_path: Path) -> None:
 
 
 def test_tensorflow_gets_its_cluster(tmp_path: Path) -> None:
-    """Worker 0 is the master, the server runs beside it until all workers are done, and all know the same hosts."""
+    """Worker 0 is the master, the server runs beside it until all workers are done, and all have the same hosts."""
     nodes = Nodes(tmp_path, RECIPES["TensorFlow-GPU-Distributed"])
     serve = """
 import time
@@ -179,7 +179,7 @@ def test_mpi_ranks_and_directories(tmp_path: Path) -> None:
 
 
 def test_under_mpi_torch_finds_its_ranks_too(tmp_path: Path) -> None:
-    """Toolkits that speak through MPI are started by it; a script that moved to torch.distributed works as well."""
+    """A toolkit that uses MPI is started by MPI, and a script that moved to torch.distributed works as well."""
     nodes = Nodes(tmp_path, RECIPES["CNTK-GPU-Python-Distributed"] | {"properties": {**RECIPES["CNTK-GPU-Python-Distributed"]["properties"], "jobPreparation": None}})  # fmt: skip  # noqa: E501
     nodes.lay("external/cntk_samples/ConvNet_CIFAR10_DataAug_Distributed.py", TELL)
 
@@ -206,7 +206,8 @@ def test_a_script_that_imports_horovod_is_told_what_to_do(tmp_path: Path) -> Non
 
 
 def test_only_a_death_after_the_end_is_forgiven(tmp_path: Path) -> None:
-    """A script that has done its work has succeeded, even if its interpreter aborts while it closes down; else not."""
+    """A script that has finished its work succeeds even if its interpreter aborts at shutdown; an earlier abort
+    fails."""
     dies = "import os\nclass Last:\n    abort = os.abort\n    def __del__(self): self.abort()\nlast = Last()\n"
     statuses = []
     for number, text in enumerate((dies, f"{dies}raise ValueError", "import os; os.abort()", f"{dies}os._exit(3)")):
@@ -220,7 +221,7 @@ def test_only_a_death_after_the_end_is_forgiven(tmp_path: Path) -> None:
 
 
 def test_a_run_keeps_what_it_writes_to_itself(tmp_path: Path) -> None:
-    """What a mount held is seen beside what the run writes, also into folders that it had, and that goes to outputs."""
+    """A run sees a mount's files together with its own writes, also in existing folders; its writes go to outputs."""
     script = (
         "import os, sys\n"
         "source, target = sys.argv[2], sys.argv[6]\n"
@@ -244,7 +245,7 @@ def test_a_run_keeps_what_it_writes_to_itself(tmp_path: Path) -> None:
 
 
 def test_a_run_is_told_that_it_deleted_nothing(tmp_path: Path) -> None:
-    """What a job deletes from a mount is gone from its own view only; the log says so, with the names."""
+    """A file that a job deletes from a mount disappears only from the job's view; the log names each such file."""
     lines = f"rm {ROOT}/old/a.txt && rm -r {ROOT}/old/deep && touch {ROOT}/old/new.txt && rm {ROOT}/old/new.txt"
     document: Json = {"properties": {"nodeCount": 1, "customToolkitSettings": {"commandLine": lines}}}
     nodes = Nodes(tmp_path, document)
@@ -257,7 +258,7 @@ def test_a_run_is_told_that_it_deleted_nothing(tmp_path: Path) -> None:
 
 
 def test_variables_of_the_job_may_name_batch_ais(tmp_path: Path) -> None:
-    """An environment variable, an input directory, and a line of one master node are expanded on the node."""
+    """An environment variable, an input directory and a command of a single master node are expanded on the node."""
     properties = {
         "nodeCount": 2,
         "customToolkitSettings": {"commandLine": f"python {JOB_ROOT}/scripts/tell.py"},
@@ -277,7 +278,8 @@ def test_variables_of_the_job_may_name_batch_ais(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", ["2.7", "3.5", "3.6"])
 def test_the_launcher_runs_with_the_python_of_old_images(tmp_path: Path, version: str) -> None:
-    """Images of 2018 have no newer one: it lays out mounts, meets the other process, and runs the script."""
+    """With the old Python of images from 2018, the launcher lays out mounts, meets the other process and runs the
+    script."""
     python = next(iter(sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))), None)
     if python is None:
         pytest.skip(f"there is no Python {version} in ~/.pyenv")
@@ -288,7 +290,7 @@ def test_the_launcher_runs_with_the_python_of_old_images(tmp_path: Path, version
 
 
 def test_the_launcher_has_no_newer_syntax() -> None:
-    """Where no old Python is at hand, the commonest mistakes are found by its syntax tree."""
+    """Without an old Python at hand, the syntax tree reveals the commonest mistakes."""
     text = LAUNCHER.read_text("utf-8")
     tree = ast.parse(text, feature_version=(3, 4))
     newer = (ast.AnnAssign, ast.JoinedStr, ast.AsyncFunctionDef, ast.YieldFrom, ast.Nonlocal)

@@ -18,7 +18,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*(marshmallow|context. paramete
 
 
 def test_documents_are_told_apart_by_what_they_hold() -> None:
-    """A Batch AI job, cluster or project is known by its fields; an Azure ML job is none, whatever its properties."""
+    """The fields identify a Batch AI job, cluster or project; an Azure ML job is none of them, whatever its
+    properties."""
     assert {kind_of(document) for document in RECIPES.values()} == {"job"}
     assert [kind_of(retinanet_cluster()), kind_of({"vmPriority": "lowpriority"}), kind_of(project())] == [
         "cluster",
@@ -47,7 +48,7 @@ def test_documents_are_told_apart_by_what_they_hold() -> None:
     ],
 )
 def test_durations_in_every_form(text: str, seconds: int | None) -> None:
-    """.NET's, Python's and ISO 8601's durations are read; anything else is none."""
+    """.NET's, Python's and ISO 8601's durations are read; any other text is no duration."""
     assert read_wall_clock(text) == seconds
 
 
@@ -63,7 +64,8 @@ def test_durations_in_every_form(text: str, seconds: int | None) -> None:
     ],
 )
 def test_an_mpirun_line_is_taken_apart(line: str, rest: str, count: int, per_node: int) -> None:
-    """The launcher and its options go, its counts are read, and what it starts is left as it was written."""
+    """The launcher and its options are removed, its counts are read, and the started command stays as it was
+    written."""
     taken = parse_command(line)
 
     assert taken is not None
@@ -72,12 +74,12 @@ def test_an_mpirun_line_is_taken_apart(line: str, rest: str, count: int, per_nod
 
 @pytest.mark.parametrize("line", ["python mpirun.py", "echo mpirun", "KERAS_BACKEND=cntk python x.py", "'", "a | b"])
 def test_a_line_without_mpirun_is_left_alone(line: str) -> None:
-    """Only a command that is a launcher counts."""
+    """Only a command that is a launcher is parsed."""
     assert parse_command(line) is None
 
 
 def test_what_is_not_understood_of_a_launcher_is_told() -> None:
-    """A count in a variable, several programs, or no program at all are not guessed."""
+    """A count in a variable, several programs, or no program at all are reported and not guessed."""
     assert parse_command("mpirun -np $N python t.py").unsure == ["-np $N"]  # type: ignore[union-attr]
     assert parse_command("mpirun -np 1 a : -np 2 b").unsure == ["it starts several programs, separated by a colon"]  # type: ignore[union-attr]
     assert parse_command("mpirun -np 2; ls").unsure == ["it starts no program"]  # type: ignore[union-attr]
@@ -85,7 +87,7 @@ def test_what_is_not_understood_of_a_launcher_is_told() -> None:
 
 @pytest.mark.parametrize("name", [name for name, size in SIZES.items() if size.instead])
 def test_a_retired_size_never_becomes_a_smaller_one(name: str) -> None:
-    """Today's size has at least as many GPUs, with as much memory each, and as much memory of its own."""
+    """The replacement has at least as many GPUs, as much memory per GPU, and as much main memory."""
     old, new = SIZES[name], SIZES[SIZES[name].instead]
 
     assert new.instead == ""
@@ -95,7 +97,7 @@ def test_a_retired_size_never_becomes_a_smaller_one(name: str) -> None:
 
 
 def test_a_size_that_is_not_known_stays_and_is_told() -> None:
-    """A size with GPUs that the table has not is kept as it is, and the report says so; others are kept silently."""
+    """A GPU size that is not in the table is kept and reported; other unknown sizes are kept silently."""
     for size, told in (("STANDARD_NC999_V9", True), ("Standard_D4_v3", False), ("Standard_NC8as_T4_v3", False)):
         compute, mounts = read_cluster({"vmSize": size, "scaleSettings": {"manual": {"targetNodeCount": 1}}}, "cpu")
         assert compute["size"] == size
@@ -104,7 +106,7 @@ def test_a_size_that_is_not_known_stays_and_is_told() -> None:
 
 
 def test_a_cluster_becomes_a_compute_that_azure_ml_takes() -> None:
-    """Size, nodes and priority land; password, set-up and image are in the report, and no secret is anywhere."""
+    """Size, nodes and priority are kept; password, set-up and image are in the report, and no secret is anywhere."""
     from azure.ai.ml import load_compute
 
     compute, mounts = read_cluster(retinanet_cluster(), "coco")
@@ -133,14 +135,14 @@ def test_a_cluster_becomes_a_compute_that_azure_ml_takes() -> None:
     ],
 )
 def test_both_ways_to_scale(scale: dict[str, object], nodes: tuple[int, int]) -> None:
-    """Autoscale keeps its bounds; a fixed number becomes the most, because nothing here stands running."""
+    """Autoscale keeps its bounds; a fixed number becomes the maximum, because no cluster here keeps idle nodes."""
     compute, _ = read_cluster({"properties": {"vmSize": "Standard_D2_v3", "scaleSettings": scale}})
 
     assert (compute["min_instances"], compute["max_instances"]) == nodes
 
 
 def test_placeholders_are_filled() -> None:
-    """<AZURE_BATCHAI_STORAGE_ACCOUNT> is the account of the settings."""
+    """<AZURE_BATCHAI_STORAGE_ACCOUNT> becomes the account of the settings."""
     from shared.jobs.batchai.job import Beside, read_job
 
     job = read_job(gloo(), Beside(account="mine"))

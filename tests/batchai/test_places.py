@@ -1,4 +1,4 @@
-"""Where the files of a mount are, and what a drop with a Batch AI job becomes."""
+"""The location of a mount's files, and the result of a drop with a Batch AI job."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def world(tmp_path: Path) -> World:
 
 
 def close(world: World) -> None:
-    """The events arrive, and the drops have been quiet for long enough."""
+    """Deliver the events, and let the drops be quiet for long enough."""
     world.deliver_all()
     for _ in range(3):
         world.clock.advance(4)
@@ -34,13 +34,14 @@ def close(world: World) -> None:
 
 
 def place_of(world: World, order: Order) -> tuple[str, bool]:
-    """Where the recipe's scripts are looked for, and whether something is missing there."""
+    """The folder where the recipe's scripts are expected, and whether something is missing there."""
     adopted = adopt(world.system, order)
     return place_text(adopted.layer.job.data["scripts"].path), bool(adopted.absent)
 
 
 def test_a_mounts_files_are_looked_for_in_order(world: World) -> None:
-    """What is said comes first, then the drop's folder, a datastore of that name, and the workspace's own storage."""
+    """The order is: an explicit mount, the drop's folder, a datastore of that name, and the workspace's own
+    storage."""
     folder = Place("drops", "mnist/a/")
     assert place_of(world, Order(gloo(), folder=folder)) == (BESIDE, True)
     world.blobs.put(world.jobs.datastores["workspaceblobstore"], "batchai/scripts/x")
@@ -55,7 +56,7 @@ def test_a_mounts_files_are_looked_for_in_order(world: World) -> None:
 
 
 def test_a_place_that_is_none_is_refused(world: World) -> None:
-    """A path of --mount that no datastore's path can be is a fault with its place."""
+    """A --mount path that can't be a datastore's path is a fault with its location."""
     adopted = adopt(world.system, Order(gloo(), mounts={"scripts": "../x"}))
 
     assert [problem.path for problem in adopted.problems] == ["mounts.scripts"]
@@ -63,7 +64,7 @@ def test_a_place_that_is_none_is_refused(world: World) -> None:
 
 @pytest.mark.parametrize("name", ["..", "a/../../b", "${{name}}", "a\nb"])
 def test_a_share_that_can_be_no_folder_is_refused(world: World, name: str) -> None:
-    """The name of a container, or of a project's share, which becomes a part of a path, is a fault with its place."""
+    """The name of a container or a project's share that can't be part of a path is a fault with its location."""
     mount = {"accountName": "ours", "containerName": name, "relativeMountPath": "x"}
     job = gloo()
     job["properties"]["mountVolumes"] = {"azureBlobFileSystems": [mount]}
@@ -73,7 +74,8 @@ def test_a_share_that_can_be_no_folder_is_refused(world: World, name: str) -> No
 
 
 def test_a_drop_of_batch_ais_files_becomes_their_job(world: World) -> None:
-    """The project.json and the script beside the job.json belong to it; the drop says how it was read."""
+    """The project.json and the script beside the job.json belong to the job; the drop shows how its files were
+    read."""
     described = project(experimentName="ants", clusterName="cpu-cluster")
     world.upload("mnist/a/datalake/hymenoptera_data/ant.jpg")
     world.upload("mnist/a/PyTorchTransferLearning.py", b"print()")
@@ -90,7 +92,7 @@ def test_a_drop_of_batch_ais_files_becomes_their_job(world: World) -> None:
 
 
 def test_a_drop_without_the_files_of_a_mount_is_rejected_with_what_to_do(world: World) -> None:
-    """The reason names the mount and where its files may be put; an Azure ML job.json goes on working."""
+    """The reason names the mount and the folders where its files may go; an Azure ML job.json still works."""
     world.upload("mnist/a/readme.md")
     world.upload("mnist/a/job.json", json.dumps(gloo()).encode())
     world.upload("mnist/b/1.bin")
@@ -104,7 +106,7 @@ def test_a_drop_without_the_files_of_a_mount_is_rejected_with_what_to_do(world: 
 
 
 def test_a_secret_in_a_drops_job_file_is_told(world: World) -> None:
-    """It lies in the drop, whatever becomes of the job: the drop names it, and not its value."""
+    """The secret stays in the drop, whatever happens to the job, so the drop names the secret without its value."""
     described = practitioner()
     described["properties"]["secrets"] = [{"name": "TOKEN", "value": "hunter2"}]
     folder = Place("drops", "mnist/a/")

@@ -1,4 +1,4 @@
-"""Batch AI's published recipes become jobs that Azure ML takes."""
+"""Batch AI's published recipes become jobs that Azure ML accepts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_recipe_becomes_a_job_that_azure_ml_takes(name: str) -> None:
     ],
 )
 def test_the_total_of_processes_is_spread_over_the_nodes(name: str, nodes: int, per_node: int, line: str) -> None:
-    """processCount, or what mpirun says, is the total; each node gets its part, and runs the old line."""
+    """processCount, or mpirun's count, is the total; each node gets its share and runs the old line."""
     job, _ = translated(RECIPES[name])
 
     assert job["resources"]["instance_count"] == nodes
@@ -44,7 +44,7 @@ def test_the_total_of_processes_is_spread_over_the_nodes(name: str, nodes: int, 
 
 
 def test_intel_mpi_goes_and_what_it_set_stays() -> None:
-    """Of a line with mpirun in the middle, the shell around it and the variables that it exported are kept."""
+    """If mpirun is in the middle of a line, the surrounding shell and the exported variables are kept."""
     line = spec_of(translated(RECIPES["Horovod-Infiniband-Benchmark"])[0])["lines"]["all"]
 
     assert line.startswith(
@@ -56,7 +56,7 @@ def test_intel_mpi_goes_and_what_it_set_stays() -> None:
 
 
 def test_what_is_read_comes_in_and_what_is_written_stays_with_the_run() -> None:
-    """A mount becomes an input if it is read; a folder that the line writes to is the run's own."""
+    """A mount that is read becomes an input; a folder that the line writes to becomes the run's own."""
     job, _ = translated(practitioner(), Beside(project=project(blobContainerName="lake")))
     mounts = {mount["path"]: mount for mount in spec_of(job)["mounts"]}
 
@@ -67,7 +67,8 @@ def test_what_is_read_comes_in_and_what_is_written_stays_with_the_run() -> None:
 
 
 def test_a_script_is_laid_where_the_line_names_it() -> None:
-    """By its mere name, through an input directory too; then the mount that it lay in is not needed any more."""
+    """A script may be named by its bare name or through an input directory; the mount that held it is then no
+    longer needed."""
     job, _ = translated(RECIPES["TensorFlow-GPU"], Beside(files={"convolutional.py": "x", "other.py": "y"}))
 
     assert spec_of(job)["mounts"][0]["files"] == {"tensorflow_samples/convolutional.py": "x"}
@@ -76,12 +77,13 @@ def test_a_script_is_laid_where_the_line_names_it() -> None:
 
 
 def test_a_mount_that_only_takes_logs_is_no_input() -> None:
-    """The share of the logs may not exist any more; nobody reads it."""
+    """A mount that only receives logs may no longer exist, and nothing reads it."""
     assert list(translated(gloo())[0]["inputs"]) == ["scripts"]
 
 
 def test_a_cluster_says_what_its_mounts_are() -> None:
-    """With the cluster.json, nothing about the mounts of a job is guessed; without it, the report says so."""
+    """With the cluster.json, the mounts of a job are known; without it, the report says that the document does not
+    define them."""
     _, alone = translated(retinanet())
     _, together = translated(retinanet(), Beside(cluster=retinanet_cluster()))
 
@@ -105,7 +107,7 @@ def test_a_cluster_says_what_its_mounts_are() -> None:
     ],
 )  # fmt: skip
 def test_what_has_no_equivalent_is_in_the_report(change: dict[str, Any], field: str, words: str) -> None:
-    """Each field that the job can't have is named, with what is done instead."""
+    """The report names each field that the job can't have, and its replacement."""
     _, job = translated(gloo(**change))
 
     found = {finding.field: finding.instead for finding in job.report.lossy}
@@ -127,14 +129,14 @@ def test_what_has_no_equivalent_is_in_the_report(change: dict[str, Any], field: 
     ],
 )
 def test_what_can_not_be_is_refused_with_its_place(change: dict[str, Any], why: str) -> None:
-    """A document that no job can be made of says which field, and what would do."""
+    """A document that can't become a job is refused with the field and the valid values."""
     _, job = translated(gloo(**change))
 
     assert any(why in problem.message for problem in job.report.problems), job.report.problems
 
 
 def test_backends_are_read_in_any_case() -> None:
-    """The schema says Gloo, the recipe says gloo; the backends that PyTorch lost become gloo, and are reported."""
+    """The schema has Gloo and the recipe gloo; backends that PyTorch has dropped become gloo, and are reported."""
     settings = {"pythonScriptFilePath": "x.py"}
     backends = {
         given: spec_of(translated(gloo(pyTorchSettings={**settings, "communicationBackend": given}))[0])["backend"]
@@ -145,7 +147,7 @@ def test_backends_are_read_in_any_case() -> None:
 
 
 def test_a_world_size_that_does_not_fit_is_told() -> None:
-    """A literal --world-size that is not the number of processes would wait for ever; the report says it."""
+    """A literal --world-size other than the number of processes would wait for ever, so the report says so."""
     document = gloo()
     document["properties"]["nodeCount"] = 4
 
@@ -167,7 +169,7 @@ def test_a_world_size_that_does_not_fit_is_told() -> None:
     ],
 )
 def test_the_image_is_kept_unless_todays_gpus_are_too_new_for_it(image: str, chosen: str, environment: object) -> None:
-    """A PyTorch with CUDA 9 becomes the trainers' environment; any other image stays, and the report tells of CUDA."""
+    """A PyTorch with CUDA 9 becomes the trainers' environment; any other image stays, and the report mentions CUDA."""
     settings = {"imageSourceRegistry": {"image": image, "serverUrl": ""}}
     job, read = translated(gloo(containerSettings=settings), Beside(environment=chosen))
 
@@ -176,7 +178,7 @@ def test_the_image_is_kept_unless_todays_gpus_are_too_new_for_it(image: str, cho
 
 
 def test_an_answer_of_the_service_is_a_job_too() -> None:
-    """`az batchai job show` prints the fields without `properties`, with nulls and the service's own."""
+    """`az batchai job show` prints the fields without `properties`, with nulls and with the service's own fields."""
     shown = {**gloo()["properties"], "caffeSettings": None, "executionState": "running", "name": "distributed_pytorch"}
 
     job, read = translated(shown)
@@ -185,7 +187,7 @@ def test_an_answer_of_the_service_is_a_job_too() -> None:
 
 
 def test_horovod_by_mpirun_loses_as_much_as_by_its_own_settings() -> None:
-    """A line, preparation or script that names Horovod lacks its MPI; a script of torch.distributed lacks nothing."""
+    """A line, preparation or script that names Horovod loses its MPI; a script of torch.distributed loses nothing."""
     line = {"commandLine": "mpirun -np 4 python $AZ_BATCHAI_MOUNT_ROOT/x/train.py"}
     document: dict[str, Any] = {"properties": {"nodeCount": 2, "customToolkitSettings": line}}
     beside = [Beside(files={"train.py": "import torch"}), Beside(files={"train.py": "import horovod.torch as hvd"})]
@@ -205,7 +207,7 @@ def test_an_experiment_gets_a_name_that_azure_ml_takes() -> None:
 
 
 def test_secrets_of_addresses_are_not_told() -> None:
-    """Signatures and passwords in URLs come into no report, no input and no image."""
+    """Signatures and passwords in URLs appear in no report, input or image."""
     document = gloo()
     share = {"azureFileUrl": "https://a.file.core.windows.net/share?sv=1&sig=SECRET", "relativeMountPath": "s"}
     document["properties"]["mountVolumes"] = {"azureFileShares": [share]}

@@ -1,4 +1,4 @@
-"""A document translated without a system: each mount is taken to be where it is told."""
+"""Translates a document without a system; each mount is assumed to be at the given place."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def spec_of(job: Json) -> Json:
 
 
 def built(job: Json) -> tuple[Json, list[str]]:
-    """The job as it would be sent, and what the builder finds wrong with it."""
+    """The job as it would be sent, and the builder's problems with it."""
     written = read_layer({"compute": "azureml:cpu", "experiment_name": "e", **job})
     order = JobOrder("run-0", "title", JobSpec(code=".."), Limits(max_nodes=100, max_processes=64), written=written)
     made = build(order)

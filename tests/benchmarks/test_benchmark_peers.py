@@ -1,4 +1,4 @@
-"""How benchmarks/trainers.py reads a training. The trainings themselves are no part of the gate."""
+"""How benchmarks/trainers.py evaluates a training. The gate does not run the trainings themselves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def case(metric: str, limit: float) -> Case:
 
 
 def test_speed_leaves_out_the_start_and_what_lies_between_two_epochs() -> None:
-    """Speed is that of the steps between rows of the same epoch, without the first fifth of them."""
+    """Speed counts the steps between rows of the same epoch, without the first fifth of them."""
     slow_start = [row(1, 0), row(2, 100)]
     rows = [*slow_start, row(3, 101), row(4, 102), row(5, 900, epoch=2), row(6, 901, epoch=2), row(7, 902, epoch=2)]
     assert trainers.speed(case("train_loss", 0), rows, "time") == 10.0
@@ -27,12 +27,12 @@ def test_speed_leaves_out_the_start_and_what_lies_between_two_epochs() -> None:
 
 
 def test_speed_is_unknown_without_a_clock() -> None:
-    """Where the system tells no CPU time, there is no speed by it."""
+    """If the system reports no CPU time, there is no speed by CPU time."""
     assert trainers.speed(case("train_loss", 0), [row(1, 0), row(2, 0)], "cpu") is None
 
 
 def test_a_goal_is_reached_from_its_own_side() -> None:
-    """A loss falls to its goal, anything else rises to it, and a goal may stay out of reach."""
+    """A loss falls to its goal, any other metric rises to it, and a goal may stay out of reach."""
     rows = [row(1, 1, test_accuracy=0.5, val_loss=3.0), row(2, 2, test_accuracy=0.9, val_loss=1.0)]
     assert trainers.goal_row(case("test_accuracy", 0.9), rows) == rows[1]
     assert trainers.goal_row(case("val_loss", 3.0), rows) == rows[0]

@@ -1,4 +1,4 @@
-"""How benchmarks/published.py finds job files and counts them. The runs themselves are no part of the gate."""
+"""How benchmarks/published.py finds and counts job files. The gate does not run the jobs themselves."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ SCHEMA = "$schema: https://azuremlschemas.azureedge.net/latest/"
     ],
 )
 def test_a_job_is_told_by_its_schema_or_type(text: str, expected: bool) -> None:
-    """Components and environments are no jobs; a job that is no valid YAML is still counted."""
+    """Components and environments are no jobs; a job with invalid YAML still counts."""
     assert is_job(text) == expected
 
 
 def test_every_folder_is_searched(tmp_path: Path) -> None:
-    """Files with both endings, in all folders."""
+    """Files with both extensions are found in all folders."""
     (tmp_path / "a").mkdir()
     for name in ("a/x.yaml", "b.yml", "b.txt"):
         (tmp_path / name).write_text("command: x\nenvironment: e")
@@ -49,12 +49,12 @@ def test_every_folder_is_searched(tmp_path: Path) -> None:
     ],
 )
 def test_a_refusal_says_whose_limit_it_is(why: str, whose: str) -> None:
-    """What no other limit explains is Trainyard's own."""
+    """A refusal that no other limit explains is Trainyard's own."""
     assert whose_limit(why) == whose
 
 
 def test_the_figures_count_what_started() -> None:
-    """A run that ended without a job is a broken promise; each refusal counts once, for whose limit it is."""
+    """A run that ended without a job is a broken promise; each refusal counts once, under the owner of its limit."""
     outcomes = [
         Outcome("a", "completed"),
         Outcome("b", "failed", "no", "Trainyard: no job was accepted"),

@@ -1,4 +1,4 @@
-"""`bench scale` stays runnable: its parts in the smallest size, and its one object of figures."""
+"""`bench scale` stays runnable: its parts at the smallest size, and its one object of figures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SMALL = Size(live_runs=20, hours=0.1, drops=60, minutes=0.05, blobs=6_000, rows=
 def test_the_last_line_is_one_object_of_figures(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With --json the only line of standard output is an object of exactly the agreed names."""
+    """With --json the only line of standard output is an object with exactly the agreed names."""
     monkeypatch.setattr(scale, "FULL", SMALL)
     scale.main(["--json", "--only", "blobs"])
     found = json.loads(capsys.readouterr().out)
@@ -31,7 +31,7 @@ def test_the_last_line_is_one_object_of_figures(
 
 
 def test_the_newest_of_many_runs_cost_one_request(tmp_path: Path) -> None:
-    """A page of the newest runs is one request, a filter's page a constant number, and both are full."""
+    """A page of the newest runs takes one request, a filter's page a constant number, and both are full."""
     asked = scale.PARTS["rows"](tmp_path, SMALL, False)["asked"]
     assert asked["newest"]["requests"] == 1
     assert asked["newest"]["found"] == 100
@@ -39,7 +39,7 @@ def test_the_newest_of_many_runs_cost_one_request(tmp_path: Path) -> None:
 
 
 def test_live_runs_are_all_told_of_in_lists(tmp_path: Path) -> None:
-    """A round finds every run that ended unseen, in fewer questions than there are runs."""
+    """A round finds every run whose end was missed, with fewer requests than there are runs."""
     found = scale.PARTS["live_runs"](tmp_path, SMALL, False)
     assert found["missed"] == 0
     assert found["throttled"] == 0

@@ -1,4 +1,4 @@
-"""All benchmarks: each has the two options, and its figures stand on a page."""
+"""Each benchmark has the two options, and its figures are on a page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_it_has_both_options(name: str, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_each_is_quoted() -> None:
-    """A benchmark whose figures stand on no page is deleted, and no page quotes one that is not there."""
+    """A benchmark whose figures are on no page is deleted, and no page quotes a missing benchmark."""
     folders = ROOT / "docs", ROOT / "emulators"
     pages = [page.read_text("utf-8") for folder in folders for page in folder.rglob("*.md")]
     quoted = {name for page in pages for name in re.findall(r"`(?:python3 trainyard\.py )?bench (\w+)", page)}

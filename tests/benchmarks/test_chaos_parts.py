@@ -1,4 +1,4 @@
-"""The parts of `bench chaos` that can be wrong without a cloud: its clock, its jobs, and what its oracle finds."""
+"""The parts of `bench chaos` that can be tested without a cloud: its clock, its jobs, and its oracle."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BEGIN = datetime(2026, 1, 31, 23, 58, tzinfo=UTC)
 
 
 def test_the_clock_of_a_process_is_moved_by_the_difference() -> None:
-    """A library that was preloaded before stays."""
+    """An already preloaded library stays."""
     env = _clock.environment({"LD_PRELOAD": "a.so"}, Path("f.so"), BEGIN, BEGIN - timedelta(days=2))
     assert env == {"LD_PRELOAD": "f.so a.so", "OFFSET_SECONDS": "172800"}
     assert _clock.environment({}, Path("f.so"), BEGIN, BEGIN + timedelta(hours=1))["OFFSET_SECONDS"] == "-3600"
@@ -32,13 +32,13 @@ def test_a_time_needs_a_zone() -> None:
 
 
 def test_without_a_compiler_nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The benchmark says so, and does not measure with another clock than the one asked for."""
+    """The benchmark says so, and does not measure with another clock than the requested one."""
     monkeypatch.setattr("shutil.which", lambda _: None)
     assert _clock.with_clock(BEGIN, "benchmarks.chaos", []) == 2
 
 
 def test_a_process_reads_the_time_that_was_set(tmp_path: Path) -> None:
-    """Its pauses, and those of its threads, are as long as ever."""
+    """The pauses of the process and of its threads keep their length."""
     if not (library := _clock.compiled(tmp_path)):
         pytest.skip("There is no C compiler, or this is not Linux.")
     program = """
@@ -60,12 +60,12 @@ print(datetime.datetime.now(datetime.timezone.utc).isoformat())
 
 @pytest.mark.parametrize("kind", BODIES)
 def test_the_jobs_of_all_kinds_can_be_read(kind: str) -> None:
-    """Each body has a job that the app reads; the elastic one is elastic."""
+    """Each body has a job that the app can read; the elastic job is elastic."""
     assert read_job(BODIES[kind]["job"]).is_elastic == (kind == "elastic")
 
 
 def test_the_steps_of_an_elastic_run_go_on_where_they_ended(tmp_path: Path) -> None:
-    """The script makes each step once, also after a loss, and its last accuracy is what the oracle expects."""
+    """The script makes each step once, even after a loss, and its last accuracy is the one that the oracle expects."""
     (tmp_path / "steps.py").write_text(STEPS.replace("sleep(0.1)", "sleep(0)"))
     (tmp_path / "metrics.jsonl").write_text('{"step": 0, "accuracy": 0.0}\n')
     env = {**os.environ, "RANK": "0"}
@@ -78,7 +78,7 @@ def test_the_steps_of_an_elastic_run_go_on_where_they_ended(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("accuracy", "wrong"), [(0.75, 0), (0.5, 1), (None, 1)])
 def test_the_oracle_sees_a_metric_that_is_lost_or_wrong(accuracy: float | None, wrong: int) -> None:
-    """A completed job that logged to MLflow has what it logged."""
+    """The oracle expects of a completed job the metrics that the job logged to MLflow."""
     run = {"run": "r", "state": "completed", "metrics": {"last": {} if accuracy is None else {"accuracy": accuracy}}}
     verdict = Verdict()
     judge_metrics("chaos-3-mlflow", run, verdict)

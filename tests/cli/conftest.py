@@ -1,4 +1,4 @@
-"""A server that answers what a test tells it to: for answers that the real API gives only when something is wrong."""
+"""A server with scripted answers, for answers that the real API gives only when something is wrong."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from cli import __main__ as cli
 
 
 class Server:
-    """`answers` maps a path (with its query) to (status, body, headers). A body of bytes goes out as it is."""
+    """`answers` maps a path (with its query) to (status, body, headers). A body of bytes is sent unchanged."""
 
     def __init__(self, port: int) -> None:
         self.root = f"http://127.0.0.1:{port}"
         self.url = f"{self.root}/api"
         self.answers: dict[str, tuple[int, Any, dict[str, str]]] = {}
         self.asked: list[tuple[str, dict[str, str]]] = []
-        self.busy: dict[str, int] = {}  # how often a path answers first what a busy API does
+        self.busy: dict[str, int] = {}  # how often a path first answers like a busy API
         self.busy_answer: tuple[int, Any] = (503, {"detail": "The workspace did not answer."})
 
     def says(self, path: str, body: Any, status: int = 200, **headers: str) -> None:
@@ -54,7 +54,7 @@ class Handler(BaseHTTPRequestHandler):
     do_POST = do_GET
 
     def log_message(self, *_: Any) -> None:
-        """Quiet."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Callable[..., int]:
-    """Run a command in a world without any cloud or login; returns its exit status."""
+    """Run a command in an environment without any cloud or login; return its exit status."""
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("TRAINYARD_CONFIG", str(tmp_path / "config"))
     monkeypatch.setenv("TRAINYARD_CLOUD", str(tmp_path / "no-cloud"))

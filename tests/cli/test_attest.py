@@ -1,4 +1,4 @@
-"""attest: what is sent for a person and for a program, and what a fetch brings beside the folder."""
+"""attest: the request for a person and for a program, and the attestations that a fetch brings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WHERE = "/api/models/churn/versions/4"
 def test_a_fetch_brings_the_attestations_beside_the_folder(
     server: Any, run: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In the folder they would be files that nobody signed; verify still holds."""
+    """Inside the folder the attestations would be unsigned files; verify still succeeds."""
     keys_are(server, row(OLD))
     version_is(server, OLD)
     server.says(f"{WHERE}/attestations", [ROW])
@@ -37,7 +37,7 @@ def test_a_fetch_brings_the_attestations_beside_the_folder(
 def test_a_name_that_is_none_of_an_attestation_is_refused(
     server: Any, run: Callable[..., int], tmp_path: Path, name: str
 ) -> None:
-    """So that no deployment writes elsewhere."""
+    """An invalid name is refused, so that no deployment writes elsewhere."""
     keys_are(server, row(OLD))
     version_is(server, OLD)
     server.says(f"{WHERE}/attestations", [{**ROW, "file": name}])
@@ -48,7 +48,7 @@ def test_a_name_that_is_none_of_an_attestation_is_refused(
 def test_the_list_says_who_and_whether_it_counts(
     server: Any, run: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A name without sign-in is marked; a signature that does not count gives its reason."""
+    """A name without sign-in is marked; an invalid signature has its reason."""
     server.says(f"{WHERE}/attestations", [ROW, {**ROW, "problem": "The key did not sign this content."}])
     assert run("attest", "churn/4", "--url", server.url) == 0
     told = capsys.readouterr().out
@@ -73,7 +73,7 @@ def test_a_wrong_bundle_is_refused_before_anything_is_sent(
     words: tuple[str, ...],
     says: str,
 ) -> None:
-    """With the file."""
+    """The error names the file."""
     (tmp_path / "text").write_text("text")
     assert run("attest", "churn/4", "scan", *words, "--url", server.url) != 0
     assert says in capsys.readouterr().err.replace("\n", " ")

@@ -1,4 +1,4 @@
-"""What stands above the columns where runs are compared."""
+"""The column headings of a comparison of runs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from cli.show.comparison import short
     ],
 )
 def test_names_are_as_long_as_tells_them_apart(names: list[str], shown: list[str]) -> None:
-    """The first of a run's digits that differ; of the trials of one sweep their numbers."""
+    """Runs are named by their first distinguishing digits, and trials of one sweep by their numbers."""
     assert short(names) == shown
 
 
 def test_no_metric_is_left_out_silently() -> None:
-    """A run's own `loss` is beside another's `val_loss`. A metric without a plot is named, and --name plots it."""
+    """A run's own `loss` is drawn beside another run's `val_loss`. A metric without a plot is named, and --name
+    plots it."""
     metrics = ["loss", "val_loss", "a", "b", "c", "world_size"]
     names = ["run-0123456789abcdef", "run-9876543210abcdef"]
     answer = {

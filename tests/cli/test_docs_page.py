@@ -1,4 +1,4 @@
-"""docs/cli.md, the packaging, and what the command line may import."""
+"""docs/cli.md, the packaging, and the permitted imports of the command line."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def test_every_command_is_complete(name: str) -> None:
 
 
 def test_every_kind_of_notice_is_offered() -> None:
-    """The help of `notify add --on` names each kind that there is, but the test that is asked for by hand."""
+    """The help of `notify add --on` names every kind except the test, which is requested by hand."""
     option = next(param for param in COMMANDS["notify add"].params if param.name == "on")
     assert set(re.findall(r"[a-z]+", option.help.partition(".")[0])) - {"or"} == set(NoticeKind) - {NoticeKind.TEST}
 
 
 def test_every_command_lies_where_it_is_looked_for() -> None:
-    """A command imports the one module that the list of commands names for it, so it must be that module's."""
+    """Each command is in the module that the list of commands names, because only that module is imported."""
     found = {each.name: each.callback.__module__ for each in commands.load().registered_commands if each.callback}
     assert found == {name: f"cli.commands.{module}" for name, (module, _) in command_list.COMMANDS.items()}
     grouped = {
@@ -58,7 +58,7 @@ def test_every_command_lies_where_it_is_looked_for() -> None:
 
 
 def test_a_command_imports_its_own_family_alone() -> None:
-    """Neither the other families nor the keyring are imported for it, which would take as long as all the rest."""
+    """A command imports neither the other families nor the keyring, which would double its start time."""
     code = "import sys; from cli import commands; commands.load(['clusters']); print(*sys.modules)"
     said = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, encoding="utf-8", check=True)
     modules = set(said.stdout.split())
@@ -67,7 +67,7 @@ def test_a_command_imports_its_own_family_alone() -> None:
 
 
 def imported(path: Path) -> set[str]:
-    """The packages that a file imports when it is imported itself: those inside functions do not count."""
+    """The packages that a file imports at its own import; imports inside functions do not count."""
     tree = ast.parse(path.read_text("utf-8"))
     nodes = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
     names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
@@ -76,14 +76,14 @@ def imported(path: Path) -> set[str]:
 
 
 def test_its_dependencies_are_light() -> None:
-    """At import it needs only what pyproject.toml asks for; everything else is an extra, imported on use."""
+    """At import the command line needs only the packages of pyproject.toml; the rest are extras, imported on use."""
     found = set().union(*(imported(path) for path in (ROOT / "cli").rglob("*.py")))
     needed = {re.match(r"[\w-]+", line)[0].replace("pyyaml", "yaml") for line in PROJECT["project"]["dependencies"]}  # type: ignore[index]
     assert found == needed
 
 
 def test_every_module_is_installed() -> None:
-    """The packages in pyproject.toml are all that cli/ has, under their installed name."""
+    """The packages in pyproject.toml are all packages of cli/, under their installed names."""
     packages = {p.parent.relative_to(ROOT).as_posix() for p in (ROOT / "cli").rglob("__init__.py")}
     installed = {
         name.replace("trainyard_cli", "cli").replace(".", "/") for name in PROJECT["tool"]["setuptools"]["packages"]
@@ -92,6 +92,6 @@ def test_every_module_is_installed() -> None:
 
 
 def test_every_command_says_what_it_prints() -> None:
-    """schemas/cli.json has each command: one that declares nothing has no schema."""
+    """schemas/cli.json has each command; a command that declares nothing has no schema."""
     schemas = json.loads((ROOT / "schemas" / "cli.json").read_text("utf-8"))["$defs"]
     assert {name.replace(" ", "-") for name in COMMANDS} <= schemas.keys()

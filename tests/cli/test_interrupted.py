@@ -30,7 +30,7 @@ PROGRAMS = [
 
 @pytest.mark.parametrize(("module", "words"), PROGRAMS)
 def test_ctrl_c_during_an_import_is_no_traceback(module: str, words: list[str]) -> None:
-    """It ends with 130 and says nothing."""
+    """The program ends with 130 and prints nothing."""
     argv = [sys.executable, "-c", PROGRAM.format(module=module, words=[*words, "--help"])]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (130, "")
@@ -53,7 +53,7 @@ sys.exit(__main__.main())
 
 
 def test_ctrl_c_during_an_upload_does_not_wait_for_it() -> None:
-    """Its threads, which would go on for ever here, end with the program."""
+    """The upload's threads, which never finish in this test, end with the program."""
     done = subprocess.run([sys.executable, "-c", UPLOAD], cwd=ROOT, capture_output=True, text=True, timeout=30)
     assert (done.returncode, done.stderr) == (130, "")
 
@@ -75,7 +75,7 @@ runpy.run_module("local", run_name="__main__")
 
 
 def test_ctrl_c_during_an_import_in_c_ends_the_demo_in_order(tmp_path: Path) -> None:
-    """Such an import raises ImportError; the demo says what it says of every Ctrl-C."""
+    """An interrupted import in C raises ImportError; the demo prints its usual message for Ctrl-C."""
     argv = [sys.executable, "-c", IN_C.format(home=str(tmp_path / "cloud"))]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert (done.returncode, "what the demo started is gone" in done.stdout) == (130, True), done.stderr

@@ -13,7 +13,7 @@ LOG = [f"step {n} loss 0.5" for n in range(40)] + ["KeyError: 'label'", *[f"afte
 
 
 class Reader:
-    """A log in two pieces, whose second ends it."""
+    """A log in two pieces; the second ends it."""
 
     def __init__(self, lines: list[str]) -> None:
         text = "\n".join(lines)
@@ -43,7 +43,7 @@ def shown(number: int, text: str, lines: list[str] = LOG) -> list[str]:
 
 @pytest.mark.parametrize("number", [41, 0, 7])
 def test_the_line_is_found_by_its_number_or_else_by_its_text(number: int) -> None:
-    """A log that was cut has no numbers, and a number may be that of another part."""
+    """A truncated log has no line numbers, and a number may belong to another part."""
     lines = shown(number, "KeyError: 'label'")
     assert lines[0] == "It failed."
     assert lines[13] == ">     41 KeyError: 'label'"
@@ -51,13 +51,13 @@ def test_the_line_is_found_by_its_number_or_else_by_its_text(number: int) -> Non
 
 
 def test_a_line_that_the_log_no_longer_has_is_quoted_alone() -> None:
-    """And nothing in a log speaks to the terminal."""
+    """No text of a log controls the terminal."""
     assert shown(3, "gone") == ["It failed.", "> gone"]
     assert "\x1b" not in "".join(shown(1, "red", ["\x1b[31mred\x1b[2J"]))
 
 
 def test_a_run_without_a_diagnosis_says_so() -> None:
-    """A rank that is asked for decides between quotes."""
+    """A run without a diagnosis gives an error. With several quotes, the requested rank selects one."""
     quotes = [{"rank": rank, "number": rank, "text": f"line {rank}"} for rank in (1, 2)]
     some: Any = Session({"summary": "It failed.", "evidence": quotes})
     none: Any = Session(None)

@@ -1,4 +1,4 @@
-"""The command mcp: messages on standard streams reach the API, and its answers come back, one on each line."""
+"""The command mcp: messages on standard input reach the API, and each answer is one line of standard output."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def api() -> Iterator[Api]:
 
 
 def test_each_line_is_answered(api: Api) -> None:
-    """Requests are passed on with their headers; bad lines and refusals are errors, and notifications are silent."""
+    """Requests are forwarded with their headers; bad lines and refusals give errors, and notifications give no
+    answer."""
     lines = [
         json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": META}}).encode(),
         b"\n",
@@ -70,7 +71,7 @@ def test_each_line_is_answered(api: Api) -> None:
 
 
 def test_headers_repeat_the_message() -> None:
-    """A tool's name that no header can have is encoded; an older message has no such headers."""
+    """A tool name that is invalid in a header is encoded; messages of older versions have no such headers."""
     message = {"method": "tools/call", "params": {"_meta": META, "name": "wait"}}
     assert headers_of(message) == {"MCP-Protocol-Version": NEWEST, "Mcp-Method": "tools/call", "Mcp-Name": "wait"}
     message["params"]["name"] = "wärt\n"  # type: ignore[index]

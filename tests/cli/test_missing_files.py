@@ -1,4 +1,4 @@
-"""Files that a command names and that are not there."""
+"""Missing files on the command line."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ import pytest
 def test_a_missing_file_exits_3(
     server: Any, run: Callable[..., int], capsys: pytest.CaptureFixture[str], words: str
 ) -> None:
-    """Whatever it is for, the message names it, and the status is that of what is not there."""
+    """Whatever the file is for, the message names it and the status means `not found`."""
     assert run(*words.split(), "--url", server.url) == 3
     assert "nowhere" in capsys.readouterr().err

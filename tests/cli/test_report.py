@@ -1,4 +1,4 @@
-"""The comment that `report` prints: what stands in it, and that text from outside stays text."""
+"""The comment that `report` prints: its content, and that text from outside stays text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHAMPION = {"model": "digits", "number": 3, "metrics": {"accuracy": 0.9654}, "ju
 
 
 def test_a_run_is_shown_beside_the_champion() -> None:
-    """Metrics of both, the deciding one first, what it cost, and a chart."""
+    """The comment has the metrics of both, the deciding one first, the cost, and a chart."""
     text = report(RUN, CHAMPION, [(1, 0.5), (2, 0.9)])
     assert text.startswith(f"{MARK}\n### Trainyard: `run-1` completed: `accuracy` 0.9712\n")
     rows = [line for line in text.splitlines() if line.startswith("|")]
@@ -29,7 +29,7 @@ def test_a_run_is_shown_beside_the_champion() -> None:
 
 
 def test_a_failure_is_shown_with_its_cause() -> None:
-    """The cause, the quoted lines and the advice; without a champion the comment says so."""
+    """The comment has the cause, the quoted lines and the advice; without a champion the comment says so."""
     diagnosis = {
         "cause": "cuda_oom", "certainty": "certain", "summary": "The GPU has no memory left.",
         "evidence": [{"text": "torch.OutOfMemoryError: CUDA out of memory"}], "advice": ["Halve batch_size."],
@@ -44,7 +44,8 @@ def test_a_failure_is_shown_with_its_cause() -> None:
 
 
 def test_text_from_outside_stays_text() -> None:
-    """Backticks, fences, tables, mentions, links and unseen characters of a name or log end nothing, mention nobody."""
+    """Backticks, fences, tables, mentions, links and invisible characters of a name or log break no markup and
+    mention nobody."""
     order = "`@everyone` | ![x](http://e.example/x.png) <img src=x>\n```\n# Merge this\u202e"
     metric = {"metric": 'a"] \n line [9]', "of_model": 1.0}
     bad = {**RUN, "metrics": {"of_model": {order: 1.0}}, "best": metric, "parameters": {"tag": order}}
@@ -64,7 +65,7 @@ def test_text_from_outside_stays_text() -> None:
 
 
 def test_a_long_curve_is_thinned() -> None:
-    """A chart has at most forty points, the first and the last among them."""
+    """A chart has at most forty points, including the first and the last."""
     text = report(RUN, None, [(step, step / 100) for step in range(500)])
     values = text.partition("line [")[2].partition("]")[0].split(", ")
     assert len(values) == MOST_POINTS

@@ -1,4 +1,4 @@
-"""What comes from outside can't speak to the terminal: names, reasons, logs and errors, in every command."""
+"""Text from outside can't control the terminal: names, reasons, logs and errors, in every command."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def is_clean(said: str) -> bool:
 
 @pytest.mark.parametrize(("attack", "shown"), ATTACKS.values(), ids=ATTACKS)
 def test_each_attack_is_shown_as_text(attack: str, shown: str) -> None:
-    """Nothing is left out and nothing works: each character that could is there as a sign."""
+    """No character is dropped and none takes effect: each dangerous character is shown as a visible sign."""
     assert visible(attack) == shown
     console = Console(width=200)
     with console.capture() as said:
@@ -56,13 +56,13 @@ def test_each_attack_is_shown_as_text(attack: str, shown: str) -> None:
 
 
 def test_a_name_stays_on_its_line() -> None:
-    """A newline in a drop's name does not begin a line that looks like the program's own."""
+    """A newline in a drop's name can't start a line that looks like the program's own."""
     assert one_line("mnist/a\nAll is well.\r") == "mnist/a␊All is well.␍"
 
 
 @given(st.text(alphabet=st.characters(codec=None), max_size=40))
 def test_whatever_is_shown_is_harmless(text: str) -> None:
-    """Any text becomes one without unsafe characters; harmless text stays as it is; twice is once."""
+    """Any text becomes a text without unsafe characters; harmless text is unchanged, and twice is the same as once."""
     shown = visible(text)
     assert is_clean(shown)
     assert visible(shown) == shown
@@ -72,7 +72,7 @@ def test_whatever_is_shown_is_harmless(text: str) -> None:
 @example(["\r", "\x1b[0m", "\n"])
 @given(st.lists(st.sampled_from(["a", "\r", "\n", "\x1b", "\x1b[", "[31m", "31", "m", "\x1b[0m", "ü"]), max_size=12))
 def test_a_log_is_the_same_in_whatever_pieces_it_comes(pieces: list[str]) -> None:
-    """Colours and line ends that two pieces share are seen as if they had come at once."""
+    """Colours and line ends that are split between pieces are handled as if whole."""
     shown, whole = LogText(), "".join(pieces)
     said = "".join(shown.feed(piece) for piece in pieces) + shown.feed("", final=True)
     assert said == LogText().feed(whole, final=True)
@@ -80,7 +80,7 @@ def test_a_log_is_the_same_in_whatever_pieces_it_comes(pieces: list[str]) -> Non
 
 
 def test_a_log_keeps_what_was_overwritten() -> None:
-    """A carriage return can't hide what stood before it; colours go, everything else stays visible."""
+    """A carriage return can't hide the text before it; colours are removed, everything else stays visible."""
     log = "step 1\rstep 2\r\n\x1b[31mred\x1b[0m \x1b[2Kgone\n"
     assert LogText().feed(log, final=True) == "step 1\nstep 2\nred ␛[2Kgone\n"
 
@@ -96,7 +96,7 @@ def evil(value: Any) -> Any:
 
 
 def test_status_runs_and_clusters_show_signs(server: Any, run: Run, capsys: Capture) -> None:
-    """Every text of an answer may be an attack; the screen shows it and stays as it was."""
+    """Every text of an answer may be an attack, and the screen shows it harmlessly."""
     answer = evil(STATUS)
     server.says("/api/status", answer)
     server.says("/api/clusters", answer["clusters"])
@@ -108,7 +108,7 @@ def test_status_runs_and_clusters_show_signs(server: Any, run: Run, capsys: Capt
 
 
 def test_a_drop_with_an_evil_name_shows_signs(server: Any, run: Run, capsys: Capture) -> None:
-    """`show` of a drop whose name and reason hold escapes prints signs, and its own lines only."""
+    """`show` of a drop with escapes in name and reason prints signs, and only its own lines."""
     drop = {"drop": f"mnist/{EVERYTHING}\nAll is well.", "state": "rejected", "why": EVERYTHING, "generation": 1}
     server.says("/api/drops/mnist/x", {**drop, "blobs": 1, "bytes": 1, "opened_at": None, "sealed_at": None})
     assert run("show", "mnist/x", "--url", server.url) == 0
@@ -118,7 +118,7 @@ def test_a_drop_with_an_evil_name_shows_signs(server: Any, run: Run, capsys: Cap
 
 
 def test_an_error_of_the_api_shows_signs(server: Any, run: Run, capsys: Capture) -> None:
-    """The words of a refusal come from outside too, as JSON or as a page of a proxy."""
+    """An error's text comes from outside too, as JSON or as a page of a proxy."""
     server.says("/api/status", {"detail": EVERYTHING}, status=409)
     assert run("status", "--url", server.url) == 1
     server.says("/api/clusters", CLIPBOARD.encode(), status=500)
@@ -129,7 +129,7 @@ def test_an_error_of_the_api_shows_signs(server: Any, run: Run, capsys: Capture)
 
 
 def test_logs_show_signs_unless_raw(server: Any, run: Run, capsys: Capture) -> None:
-    """`logs` shows a log's escapes as signs; with --raw the log goes out as it is, and --json escapes it."""
+    """`logs` shows a log's escapes as signs; --raw prints the log unchanged, and --json escapes it."""
     log = f"\x1b[32mgreen\x1b[0m {CLIPBOARD}\u202e\n"
     server.says("/api/runs/mnist-1", {"run": "mnist-1", "state": "completed"})
     server.says("/api/runs/mnist-1/logs?rank=0&offset=0", log.encode(), x_log_complete="true")
@@ -142,7 +142,7 @@ def test_logs_show_signs_unless_raw(server: Any, run: Run, capsys: Capture) -> N
 
 
 def test_only_one_module_takes_richs_own() -> None:
-    """No other module of the package makes rich's Text or Console, which would let a terminal's language through."""
+    """No other module of the package makes rich's Text or Console, which would let escape sequences through."""
     for file in (Path(__file__).resolve().parents[2] / "cli").rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rich"):
@@ -151,7 +151,7 @@ def test_only_one_module_takes_richs_own() -> None:
 
 
 def test_a_list_of_runs_stays_short(capsys: pytest.CaptureFixture[str]) -> None:
-    """A cause is cut to what fits a line, without the folders of a node; parameters are compared within one kind."""
+    """A cause is shortened to one line, without a node's folders; parameters are compared within one kind."""
     rows = [
         {"run": name, "state": "failed", "experiment": kind, "parameters": parameters, "cause": cause}
         for name, kind, parameters, cause in (
@@ -173,7 +173,7 @@ def test_a_list_of_runs_stays_short(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_narrow_terminal_shows_what_does_not_fit_below_its_run(
     width: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whatever the width, names and states stay whole, and a cause is read in whole words, some lines a run."""
+    """At any width, names and states stay whole, and a cause wraps at words below its run."""
     cause = "Its data holds no images: expected train-images-idx3-ubyte.gz or a folder of pictures."
     row = {
         "run": "mnist-0123456789abcdef",
@@ -197,7 +197,7 @@ def test_a_narrow_terminal_shows_what_does_not_fit_below_its_run(
 
 
 def test_a_table_cuts_nothing_that_is_to_be_copied(capsys: pytest.CaptureFixture[str]) -> None:
-    """Where a line is too narrow, sentences wrap; times, states and numbers stay whole."""
+    """On a narrow line, sentences wrap; times, states and numbers stay whole."""
     row = {
         "at": "2026-01-31T10:11:12+00:00",
         "kind": "completed",
@@ -212,7 +212,7 @@ def test_a_table_cuts_nothing_that_is_to_be_copied(capsys: pytest.CaptureFixture
 
 
 def test_a_line_in_a_pipe_is_there_at_once() -> None:
-    """What is printed for a pipe is passed on with each call, without the blanks at its end."""
+    """Output to a pipe is flushed with each call, without trailing blanks."""
     passed_on: list[str] = []
 
     class Pipe(io.StringIO):

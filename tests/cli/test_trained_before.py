@@ -1,4 +1,4 @@
-"""When `drop` says that content was trained before."""
+"""When `drop` reports that content was trained before."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ OTHER, OWN = {"number": 1, "run": "r1"}, {"number": 2, "run": "r2"}
 def test_a_run_of_this_upload_is_no_earlier_one(
     before: dict[str, Any], drop: dict[str, Any], rows: list[dict[str, Any]], old: bool
 ) -> None:
-    """A late event of an upload makes the verdict on its own generation `unchanged`; only a generation from before the
-    upload had the content before."""
+    """A late event of an upload makes the verdict on its own generation `unchanged`; only a generation from before
+    the upload counts as trained before."""
     session = SimpleNamespace(api=SimpleNamespace(get=lambda *_: rows))
     upload = _Upload(cast(Any, session), None, Path("folder"), "mnist", "a", None, True)
     upload.before = before

@@ -1,4 +1,4 @@
-"""Options that can't be right are refused with the name of the option, its value and the rule."""
+"""Invalid options are refused with the name of the option, its value and the rule."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Typed = Callable[..., int]
     ],
 )
 def test_a_sweep_names_the_option_that_is_missing(given: dict[str, Any], why: str) -> None:
-    """Only what is missing is asked for."""
+    """The error asks only for the missing option."""
     with pytest.raises(typer.BadParameter, match=why):
         sweep(given)
 
 
 def test_a_brace_that_is_never_closed_is_refused() -> None:
-    """Before anything is sent. Braces of the shell and of awk are no names."""
+    """The refusal comes before any upload. Braces of the shell and of awk are no names."""
     with pytest.raises(typer.BadParameter, match=r"--command has '\{x' without a closing brace; write \{x\}"):
         job_of("python {x", {}, False, "")
     for command in ("awk '{print $1}' f", "echo ${HOME}", "touch {a,b}", "echo '{'", "python {x}"):
@@ -40,7 +40,7 @@ def test_a_brace_that_is_never_closed_is_refused() -> None:
 
 
 def test_a_tag_with_another_name_is_refused() -> None:
-    """The name is quoted, and the rule is said."""
+    """The error quotes the name and gives the rule."""
     with pytest.raises(typer.BadParameter, match=r"can't be 'a b'; use up to 100 letters, digits, dots"):
         pairs(["a b=c"])
 
@@ -75,7 +75,7 @@ def test_the_apis_rule_names_the_option(
     detail: str,
     shown: str,
 ) -> None:
-    """The API speaks of the fields of a request; whoever typed a command knows only its options."""
+    """The API names the fields of a request, but a person at the command line knows only its options."""
     server.says(f"/api{path}", {"detail": detail}, 400)
     assert run(*command, "--url", server.url) == 1
     err = capsys.readouterr().err
@@ -84,14 +84,14 @@ def test_the_apis_rule_names_the_option(
 
 
 def test_an_empty_note_is_refused(server: Server, run: Typed, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is asked of the API."""
+    """No request is sent to the API."""
     assert run("note", "mnist-0123456789abcdef", " ", "--url", server.url) == 2
     assert "the note is empty" in capsys.readouterr().err
     assert not server.asked
 
 
 def test_metrics_of_another_name_are_named(server: Server, run: Typed, capsys: pytest.CaptureFixture[str]) -> None:
-    """A name that no metric has is answered with the names that there are."""
+    """An unknown metric name is refused with the known names."""
     name = "mnist-0123456789abcdef"
     server.says(f"/api/runs/{name}", {"run": name, "state": "completed", "archived_at": "now"})
     server.says(f"/api/runs/{name}/metrics?name=acc", {"series": {}})

@@ -1,4 +1,4 @@
-"""A local cloud with the smallest app there is."""
+"""A local cloud with the smallest possible app."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The supervisor: parts start in order, are restarted when they die, and are gone at the end."""
+"""The supervisor starts the parts in order, restarts dead parts, and ends all of them at the end."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def ping(api: str) -> str:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether this process runs. One that ended and was not waited for yet counts as gone."""
+    """Whether this process runs. A process that ended but was not waited for counts as gone."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -48,7 +48,7 @@ def upload(connection_string: str, name: str) -> None:
 
 
 def test_an_upload_becomes_a_message(running: cloud.Cloud) -> None:
-    """A blob written to drops is announced in the queue drop-events; one elsewhere is not."""
+    """A blob written to drops is announced in the queue drop-events; a blob elsewhere is not."""
     with BlobClient.from_connection_string(running.connection_string, "output", "other") as blob:
         blob.upload_blob(b"x")
     upload(running.connection_string, "mnist/a/b")
@@ -59,7 +59,7 @@ def test_an_upload_becomes_a_message(running: cloud.Cloud) -> None:
 
 @pytest.mark.parametrize(("kind", "call"), [("BlobRenamed", "RenameFile"), ("BlobCreated", "SftpCommit")])
 def test_events_that_azurite_has_no_call_for(running: cloud.Cloud, kind: str, call: str) -> None:
-    """A rename, and a file that came by SFTP, published to the storage topic, reach the app as in Azure."""
+    """A rename and a file uploaded by SFTP, published to the storage topic, reach the app as in Azure."""
     subject = "/blobServices/default/containers/drops/blobs/mnist/a/renamed"
     event = {
         "id": uuid.uuid4().hex,
@@ -81,12 +81,12 @@ def test_events_that_azurite_has_no_call_for(running: cloud.Cloud, kind: str, ca
 
 
 def test_the_lines_that_up_shows_drop_a_folder(running: cloud.Cloud, tmp_path: Path) -> None:
-    """The Python lines of up's banner, pasted as they are, upload the files of my-folder and then the marker."""
+    """The Python lines of up's banner, run unchanged, upload the files of my-folder and then the marker."""
     (tmp_path / "my-folder" / "deep").mkdir(parents=True)
     (tmp_path / "my-folder" / "a.txt").write_bytes(b"a")
     (tmp_path / "my-folder" / "deep" / "b.txt").write_bytes(b"b")
     shown = up.banner(running.record, running.home, 1.0)
-    assert f"TRAINYARD_CLOUD={running.home} " in shown  # the other commands look elsewhere
+    assert f"TRAINYARD_CLOUD={running.home} " in shown  # other commands use another folder by default
     assert "TRAINYARD_CLOUD" not in up.banner(running.record, record.HOME, 1.0)
     lines = [line for line in shown.splitlines() if line.startswith("    ") and "trainyard.py" not in line]
     program = textwrap.dedent("\n".join(lines))
@@ -97,7 +97,7 @@ def test_the_lines_that_up_shows_drop_a_folder(running: cloud.Cloud, tmp_path: P
 
 
 def test_every_queue_and_container_is_there(running: cloud.Cloud) -> None:
-    """What infra/ declares exists before the app starts: queues, containers and tables."""
+    """The queues, containers and tables that infra/ declares exist before the app starts."""
     wanted = Declaration(record.REPOSITORY / "infra").storage
     with QueueServiceClient.from_connection_string(running.connection_string) as queues:
         assert {queue.name for queue in queues.list_queues()} >= set(wanted.queues)
@@ -108,7 +108,7 @@ def test_every_queue_and_container_is_there(running: cloud.Cloud) -> None:
 
 
 def test_a_wrong_filter_loses_events_here_too(app: Path, tmp_path: Path) -> None:
-    """The filter is the one in infra/: with a mistake in it an upload is announced to nobody."""
+    """The local cloud uses the filter of infra/, so a mistake in the filter loses the event of an upload."""
     infra = shutil.copytree(record.REPOSITORY / "infra", tmp_path / "infra")
     file = infra / "modules" / "subscriptions.bicep"
     file.write_text(file.read_text().replace("/containers/drops/", "/containers/dropz/"))
@@ -122,7 +122,8 @@ def test_a_wrong_filter_loses_events_here_too(app: Path, tmp_path: Path) -> None
 
 
 def test_a_missing_role_is_found_here_too(app: Path, tmp_path: Path) -> None:
-    """Without the role to deliver, Azure would refuse the subscription; the local cloud doesn't start, and says why."""
+    """Without the role to deliver, Azure would refuse the subscription; the local cloud doesn't start, and prints
+    the reason."""
     infra = shutil.copytree(record.REPOSITORY / "infra", tmp_path / "infra")
     file = infra / "modules" / "roles.bicep"
     file.write_text(file.read_text().replace("    roleId: queueSender", "    roleId: tableContributor"))
@@ -134,7 +135,7 @@ def test_a_missing_role_is_found_here_too(app: Path, tmp_path: Path) -> None:
 
 
 def test_the_app_has_the_declared_roles_in_the_workspace(running: cloud.Cloud) -> None:
-    """With the identity that the app gets, the workspace's jobs can be read, and its cluster not be deleted."""
+    """The app's identity can read the workspace's jobs, but can't delete its cluster."""
     context = ssl.create_default_context(cafile=str(running.certs))
     place = f"{running.azureml}{running.record.workspace_id}"
 
@@ -151,7 +152,7 @@ def test_the_app_has_the_declared_roles_in_the_workspace(running: cloud.Cloud) -
 
 
 def test_the_record_says_where_everything_is(running: cloud.Cloud) -> None:
-    """Another process reads from cloud.json what the supervisor itself knows."""
+    """Another process reads the same addresses from cloud.json as the supervisor has."""
     found = record.read(running.home)
     assert found is not None
     assert ping(found.api) == "pong"
@@ -160,7 +161,7 @@ def test_the_record_says_where_everything_is(running: cloud.Cloud) -> None:
 
 
 def test_a_second_cloud_on_the_folder_is_refused(running: cloud.Cloud) -> None:
-    """Two supervisors never share a folder; the second is told where the first one's cloud is."""
+    """A second supervisor for the same folder is refused, with the address of the first one's cloud."""
     with pytest.raises(cloud.AlreadyRunning) as refused:
         cloud.Cloud.start(running.home)
     assert refused.value.record is not None
@@ -169,7 +170,7 @@ def test_a_second_cloud_on_the_folder_is_refused(running: cloud.Cloud) -> None:
 
 @pytest.mark.parametrize("part", ["host", "eventgrid", "azureml", "storage"])
 def test_a_dead_part_comes_back_at_its_address(running: cloud.Cloud, part: str) -> None:
-    """A part that is killed is started again where it was, and the cloud works as before."""
+    """A killed part is restarted at its address, and the cloud works as before."""
     before = running.record
     os.kill(before.parts[part], 9)
     assert wait_for(running.heal, 60, f"the restart of {part}") == [part]
@@ -183,7 +184,7 @@ def test_a_dead_part_comes_back_at_its_address(running: cloud.Cloud, part: str) 
 
 
 def test_a_part_that_keeps_dying_ends_the_patience(running: cloud.Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After the allowed number of restarts the supervisor gives up, naming the part and its log."""
+    """After the allowed number of restarts the supervisor gives up, and names the part and its log."""
     monkeypatch.setattr(cloud, "RESTARTS", 0)
     os.kill(running.record.parts["host"], 9)
     with pytest.raises(PartFailed, match="host has ended"):
@@ -193,12 +194,12 @@ def test_a_part_that_keeps_dying_ends_the_patience(running: cloud.Cloud, monkeyp
 
 
 def test_a_stop_leaves_nothing_and_the_state_survives(app: Path, tmp_path: Path) -> None:
-    """After a stop no process and no cloud.json is left; the next start finds the blobs of the last one,
-    and its API is where it was."""
+    """After a stop no process and no cloud.json is left. The next start finds the earlier blobs, and its API has
+    the same address."""
     with cloud.Cloud.start(tmp_path, cloud.Options(app=app)) as first:
         upload(first.connection_string, "mnist/a/b")
         api = first.api
-        os.kill(first.record.parts["azureml"], 9)  # one that died by itself doesn't disturb the stop
+        os.kill(first.record.parts["azureml"], 9)  # a part that died by itself doesn't disturb the stop
         pids = first.record.parts.values()
     assert not any(map(is_alive, pids))
     assert not (tmp_path / "cloud.json").exists()
@@ -212,7 +213,7 @@ def test_a_stop_leaves_nothing_and_the_state_survives(app: Path, tmp_path: Path)
 
 
 def test_a_port_that_another_program_has_is_said(tmp_path: Path) -> None:
-    """The host comes back at its port; where another program has it meanwhile, `up` says that the address is new."""
+    """The host restarts at its port; if another program has taken the port, `up` prints that the address is new."""
     said: list[str] = []
     assert cloud.port_before(tmp_path, said.append) == 0  # the first start
     with socket.socket() as other:
@@ -226,7 +227,7 @@ def test_a_port_that_another_program_has_is_said(tmp_path: Path) -> None:
 
 
 def test_a_part_that_cannot_start_takes_the_others_with_it(app: Path, tmp_path: Path) -> None:
-    """If the app is refused, the error holds the end of its log, and nothing is left running or locked."""
+    """If the app can't start, the error includes the end of its log, and nothing is left running or locked."""
     (broken := tmp_path / "app").mkdir()
     (broken / "function_app.py").write_text("raise ValueError('no such app')")
     (broken / "host.json").write_text('{"version": "2.0"}')
@@ -238,7 +239,7 @@ def test_a_part_that_cannot_start_takes_the_others_with_it(app: Path, tmp_path: 
 
 
 def test_a_stale_record_counts_as_none(tmp_path: Path) -> None:
-    """A cloud.json whose supervisor is gone is not believed, whoever has its process id now."""
+    """A cloud.json whose supervisor is gone is ignored, even if another process has its process id now."""
     record.Record(os.getpid(), "http://x/api", "", "", "", "", "", "", "").write(tmp_path)
     assert json.loads((tmp_path / "cloud.json").read_text())["pid"] == os.getpid()
     assert record.read(tmp_path) is None

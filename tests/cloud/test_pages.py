@@ -1,4 +1,4 @@
-"""What a web page, or another user of the machine, can do to a running local cloud: nothing."""
+"""A web page or another user of the machine can do nothing to a running local cloud."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from local.cloud import Cloud
 from local.declaration import Declaration
 
 EVIL = "https://evil.example"
-# What a browser sends with a POST that needs no preflight: no header of the page's own, and text/plain.
+# The headers of a browser's POST without a preflight: none of the page's own, and text/plain.
 PLAIN = {"Content-Type": "text/plain", "Accept": "application/json"}
 SIMPLE = {**PLAIN, "Origin": EVIL, "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
 OTHER_PORT = {**SIMPLE, "Origin": "http://127.0.0.1:1", "Sec-Fetch-Site": "same-site"}
-REBOUND = {**PLAIN, "Host": "evil.example"}  # a page of its own origin, as far as it knows
+REBOUND = {**PLAIN, "Host": "evil.example"}  # DNS rebinding: the page takes the port for its own origin
 PAGES = [SIMPLE, {**SIMPLE, "Content-Type": "application/json"}, OTHER_PORT, REBOUND]
 EVENT = {"id": "1", "subject": "s", "eventType": "t", "eventTime": "2026-01-01T00:00:00Z", "data": {}}
 
@@ -59,12 +59,12 @@ def status(cloud: Cloud, url: str, headers: dict[str, str], method: str = "POST"
 
 
 def endpoints(cloud: Cloud) -> dict[str, str]:
-    """The addresses of blobs, queues and tables by their names in a connection string."""
+    """The addresses of blobs, queues and tables, by their names in a connection string."""
     return dict(part.split("=", 1) for part in cloud.connection_string.split(";") if part)
 
 
 def storage_requests(cloud: Cloud, key: str) -> list[tuple[str, str, bytes]]:
-    """Method, address and body of what a page would like to write: a row, a message, a blob."""
+    """Method, address and body of the writes that a page might try: a row, a message, a blob."""
     signed, store = signature(key), endpoints(cloud)
     row = json.dumps({"PartitionKey": "run", "RowKey": "evil", "command": "touch /tmp/evil"}).encode()
     message = b"<QueueMessage><MessageText>evil</MessageText></QueueMessage>"
@@ -76,7 +76,7 @@ def storage_requests(cloud: Cloud, key: str) -> list[tuple[str, str, bytes]]:
 
 
 def stored(cloud: Cloud) -> tuple[int, int, int]:
-    """How many rows, messages and blobs there are where the page wants to write."""
+    """The numbers of rows, messages and blobs where the page tries to write."""
     text = cloud.connection_string
     with (
         TableClient.from_connection_string(text, "pages") as table,
@@ -96,7 +96,7 @@ def cloud(running: Cloud) -> Cloud:
 
 @pytest.mark.parametrize("headers", PAGES, ids=["page", "another type", "other port", "bent name"])
 def test_a_page_cannot_write_even_with_a_signature(cloud: Cloud, headers: dict[str, str]) -> None:
-    """Storage refuses what a page sends, though its signature is right: no row, message or blob comes of it."""
+    """Storage refuses a page's requests despite a valid signature: no row, message or blob is written."""
     extra = {**headers, "x-ms-blob-type": "BlockBlob"}
     before = stored(cloud)
     for method, url, body in storage_requests(cloud, cloud.storage_key):
@@ -106,7 +106,7 @@ def test_a_page_cannot_write_even_with_a_signature(cloud: Cloud, headers: dict[s
 
 
 def test_the_same_requests_of_a_program_succeed(cloud: Cloud) -> None:
-    """It is the origin that is refused: without it the same three requests write."""
+    """Storage refuses the origin: without an origin the same three requests write."""
     kinds = ("application/json", "text/plain", "text/plain")  # Azurite reads a row of its own type only
     for kind, (method, url, body) in zip(kinds, storage_requests(cloud, cloud.storage_key), strict=True):
         plain = {**PLAIN, "Content-Type": kind, "x-ms-blob-type": "BlockBlob"}
@@ -114,7 +114,7 @@ def test_the_same_requests_of_a_program_succeed(cloud: Cloud) -> None:
 
 
 def test_the_published_key_opens_nothing(cloud: Cloud) -> None:
-    """The key that every Azurite is known to have is not this one's, whose own lies beside its data."""
+    """The well-known key of Azurite does not work here: this account has its own key, stored beside its data."""
     plain = {**PLAIN, "x-ms-blob-type": "BlockBlob"}
     for method, url, body in storage_requests(cloud, azurite.KEY):
         assert status(cloud, url, plain, method, body) == 403
@@ -140,7 +140,8 @@ def test_a_page_cannot_call_the_other_ports(cloud: Cloud, headers: dict[str, str
 
 
 def test_the_apps_own_page_needs_a_signature(cloud: Cloud) -> None:
-    """The page that the app serves may write a blob by a signed address, as its browser is told; none without."""
+    """The app's own page may write a blob with a signed address, as the browser's preflight allows, and no blob
+    without."""
     origin = cloud.api.removesuffix("/api")
     own = {"Origin": origin, "Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors", "x-ms-blob-type": "BlockBlob"}
     url = f"{endpoints(cloud)['BlobEndpoint']}/drops/mnist/own"
@@ -157,7 +158,7 @@ def test_the_apps_own_page_needs_a_signature(cloud: Cloud) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows keeps rights in lists")
 def test_nobody_else_can_read_the_state(cloud: Cloud) -> None:
-    """Folders are 0700 and files 0600: configurations hold keys, the access log holds signed addresses."""
+    """Folders are 0700 and files 0600, because configurations contain keys and the access log signed addresses."""
     open_to_others = [
         path
         for path in [cloud.home.parent, cloud.home, *cloud.home.rglob("*")]
@@ -170,7 +171,8 @@ def test_nobody_else_can_read_the_state(cloud: Cloud) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="Windows keeps rights in lists")
 @pytest.mark.parametrize("level", range(4))
 def test_a_record_that_others_could_write_is_not_believed(tmp_path: Path, level: int) -> None:
-    """cloud.json counts only if it and the folders up to the repository are closed to others; the error says which."""
+    """cloud.json is used only if others can write neither it nor the folders up to the repository; the error names
+    the offending path."""
     home = tmp_path / "repository" / ".trainyard" / "cloud"
     lock = record.Lock.acquire(home)
     assert lock is not None
@@ -205,7 +207,7 @@ print("done")
     not neighbours.TABLES[0].exists() or os.getuid() != 0, reason="needs Linux, and root to be another user"
 )
 def test_another_user_gets_no_answer(cloud: Cloud) -> None:
-    """Every port closes the connections of the machine's other users, before it has read a word."""
+    """Every port closes connections of the machine's other users before it has read anything."""
     urls = [cloud.api, cloud.azureml, cloud.eventgrid]
     urls += [url for name, url in endpoints(cloud).items() if name.endswith("Endpoint")]
     ports = [str(urlsplit(url).port) for url in urls]

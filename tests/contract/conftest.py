@@ -1,4 +1,4 @@
-"""Each port on each side: the fake of tests.fakes.py, and the adapter on Azurite, on the emulators' own queues and
+"""Each port on each side: the fake of tests.fakes.py, and the adapter on Azurite, on our own emulated queues and
 tables, or on a real local Azure ML."""
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def clients(account: azurite.Azurite) -> Iterator[StorageClients]:
 
 
 class _Identity(BaseHTTPRequestHandler):
-    """Gives tokens as App Service does: what stands between the app and Entra ID in Azure."""
+    """Gives tokens as App Service does in Azure, where App Service stands between the app and Entra ID."""
 
     def do_GET(self) -> None:
         resource = parse_qs(urlsplit(self.path).query)["resource"][0]
@@ -76,7 +76,7 @@ def _by_token(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Storag
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(
                 "IDENTITY_ENDPOINT", env["IDENTITY_ENDPOINT"]
-            )  # the credential looks where it is, now and later
+            )  # the credential reads this address now and later
             patch.setenv("IDENTITY_HEADER", env["IDENTITY_HEADER"])
             found = storage_clients(Storage(running.blob_url, running.queue_url, running.table_url))
         with closing(found.blob), closing(found.queue), closing(found.table):
@@ -86,7 +86,7 @@ def _by_token(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Storag
 
 @pytest.fixture
 def token_clients(_by_token: tuple[StorageClients, dict[str, str]], monkeypatch: pytest.MonkeyPatch) -> StorageClients:
-    """The clients as in Azure: by the services' addresses, over HTTPS, with tokens of the app's identity."""
+    """The clients as in Azure: they use the services' addresses, HTTPS, and tokens of the app's identity."""
     found, env = _by_token
     for name, value in env.items():
         monkeypatch.setenv(name, value)
@@ -95,7 +95,7 @@ def token_clients(_by_token: tuple[StorageClients, dict[str, str]], monkeypatch:
 
 @pytest.fixture
 def token_tables(token_clients: StorageClients) -> StorageClients:
-    """The same without tables."""
+    """The token clients, without tables."""
     return without_tables(token_clients)
 
 
@@ -113,7 +113,7 @@ def without_tables(clients: StorageClients) -> StorageClients:
 
 @pytest.fixture(scope="session")
 def own_connection_string(account: azurite.Azurite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The same account with the emulators' own queues and tables."""
+    """The same account, served by the emulators' own queues and tables."""
     with services.start(tmp_path_factory.mktemp("storage")) as running:
         yield running.connection_string.replace(running.blob_url, account.blob_url)
 
@@ -127,20 +127,20 @@ def own_clients(own_connection_string: str) -> Iterator[StorageClients]:
 
 @pytest.fixture
 def own_tables(own_clients: StorageClients) -> StorageClients:
-    """The same without tables."""
+    """The emulators' own account, without tables."""
     return without_tables(own_clients)
 
 
 @pytest.fixture(scope="module")
 def azureml(account: azurite.Azurite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAzureML]:
-    """A local Azure ML in the environment of this process, for one module: the SDK keeps one cloud a process."""
+    """A local Azure ML in this process's environment, one per module because the SDK keeps one cloud per process."""
     home = tmp_path_factory.mktemp("azureml")
     argv = [sys.executable, "-m", "emulators.azureml", "--config", str(azureml_config(home, account.connection_string))]
     part = process.start("azureml", argv, log=home / "azureml.log")
     before = dict(os.environ)
     os.environ.update(part.info["env"])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the SDK's own, when it is imported
+        warnings.simplefilter("ignore")  # warnings of the SDK at its import
         importlib.import_module("azure.ai.ml")
     yield LocalAzureML(part, Settings.from_env({**os.environ, "AzureWebJobsStorage": "x"}).workspace)
     os.environ.clear()
@@ -159,7 +159,7 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
 @pytest.fixture
 def at() -> Callable[[float], datetime]:
-    """A time so many seconds after a fixed moment."""
+    """The time `seconds` after a fixed moment."""
     return lambda seconds: NOW + timedelta(seconds=seconds)
 
 

@@ -1,4 +1,4 @@
-"""Azure ML's side of the job tests: what makes jobs run and end, for the fake and for the real one."""
+"""Azure ML's side of the job tests: makes jobs run and end, for the fake and for the real service."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ sys.exit(code)
 
 
 class Side(Protocol):
-    """Azure ML's side of a test: what makes jobs run and end."""
+    """Azure ML's side of a test: makes jobs run and end."""
 
     @property
     def jobs(self) -> Jobs: ...
@@ -45,7 +45,7 @@ class Side(Protocol):
 
 
 def pipeline_of(name: str) -> JobSpec:
-    """A step, and a pipeline after it of which one step fails and another needs it."""
+    """A step followed by a nested pipeline, in which one step fails and another depends on the failed one."""
 
     def step(command: str, needs: str = "") -> dict[str, Any]:
         said = {"type": "command", "command": command, "environment": "azureml:AzureML-local:1"}
@@ -78,7 +78,7 @@ def job_of(name: str, command: str) -> dict[str, Any]:
 
 
 def with_keys(job: JobSpec, **keys: Any) -> JobSpec:
-    """The job with other values of keys of Azure ML's schema."""
+    """The job with some keys of Azure ML's schema replaced."""
     return read_job({**document(job), **keys})
 
 

@@ -1,4 +1,4 @@
-"""Runs for the tests of whatever keeps runs."""
+"""Runs for the tests of stores of runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run(name: str = "mnist-0", seconds: float = 0.0, **fields: Any) -> Run:
 
 
 def pages(runs: Runs, run_filter: RunFilter, limit: int) -> list[list[Run]]:
-    """All pages, by their tokens."""
+    """All pages, followed by their tokens."""
     found, token = [], ""
     while True:
         page = runs.page(run_filter, limit, token)

@@ -1,4 +1,4 @@
-"""What shared.jobs.ports.Jobs promises, of the fake and of MLClient on a real local Azure ML."""
+"""The contract of shared.jobs.ports.Jobs, tested on the fake and on MLClient with a real local Azure ML."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def side(request: pytest.FixtureRequest) -> Side:
 
 
 def test_a_job_goes_its_way(side: Side, unique: Callable[[], str]) -> None:
-    """A submitted job is queued or running, then completed, and carries the name that it was given."""
+    """A submitted job is queued or running, then completed, and keeps the name that it was submitted with."""
     name = unique()
     assert side.jobs.status(name) is None
     sent = side.jobs.submit(side.job(name))
@@ -50,7 +50,7 @@ def test_a_job_goes_its_way(side: Side, unique: Callable[[], str]) -> None:
 
 
 def test_live_jobs_come_page_by_page(side: Side, unique: Callable[[], str]) -> None:
-    """A page names the jobs that have not ended; its token leads to older ones, and a wrong one is refused."""
+    """A page lists jobs that have not ended. Its token leads to older jobs, and an invalid token is refused."""
     names = [unique(), unique()]
     for name in names:
         side.jobs.submit(side.job(name))
@@ -66,7 +66,7 @@ def test_live_jobs_come_page_by_page(side: Side, unique: Callable[[], str]) -> N
 
 
 def test_a_job_has_its_times(side: Side, unique: Callable[[], str]) -> None:
-    """`times` tells when the job got its nodes, and when it ended; nothing of a job that isn't there."""
+    """`times` returns when the job got its nodes and when it ended, and nothing for an unknown job."""
     name = unique()
     assert side.jobs.times(name) == JobTimes()
     side.jobs.submit(side.job(name))
@@ -83,7 +83,8 @@ def test_a_job_has_its_times(side: Side, unique: Callable[[], str]) -> None:
 
 
 def test_a_name_is_one_job(side: Side, unique: Callable[[], str]) -> None:
-    """A second submission, even of another job and after the end, leaves the first as it is and gives its status."""
+    """A second submission under a used name, even of another job or after the end, changes nothing and returns the
+    first job's status."""
     name = unique()
     side.jobs.submit(side.job(name))
     side.run(name)
@@ -95,7 +96,7 @@ def test_a_name_is_one_job(side: Side, unique: Callable[[], str]) -> None:
 
 
 def test_a_failed_job_says_why(side: Side, unique: Callable[[], str]) -> None:
-    """The status of a failed job has Azure ML's account of it, with the exit status."""
+    """The status of a failed job contains Azure ML's error, with the exit status."""
     name = unique()
     side.jobs.submit(side.job(name))
     side.run(name)
@@ -106,8 +107,8 @@ def test_a_failed_job_says_why(side: Side, unique: Callable[[], str]) -> None:
 
 
 def test_a_pipeline_tells_its_steps_and_those_within_them(side: Side, unique: Callable[[], str]) -> None:
-    """Each step that has begun has its state, its times and a job of its own; one within another has both names. A
-    name is one pipeline, and `logs` of a step's job is where its log lies."""
+    """Each step that has begun has a state, times and a job of its own; a nested step has both names. A second
+    submission of a name makes no second pipeline, and `logs` of a step's job finds the step's log."""
     name = unique()
     assert side.jobs.problems(pipeline_of(name)) == []
     assert side.jobs.submit(pipeline_of(name)).name == name
@@ -127,7 +128,7 @@ def test_a_pipeline_tells_its_steps_and_those_within_them(side: Side, unique: Ca
 
 
 def test_a_job_that_can_never_run_is_refused(side: Side, unique: Callable[[], str]) -> None:
-    """`submit` raises BadInput in Azure ML's words, and there is no job then."""
+    """`submit` raises BadInput with Azure ML's message, and no job exists afterwards."""
     name = unique()
     with pytest.raises(BadInput, match="nowhere"):
         side.jobs.submit(replace(side.job(name), cluster="nowhere"))
@@ -135,7 +136,7 @@ def test_a_job_that_can_never_run_is_refused(side: Side, unique: Callable[[], st
 
 
 def test_what_can_not_be_had_is_told_before_submission(side: Side, unique: Callable[[], str]) -> None:
-    """`lacks` names what the workspace can't give a job, and nothing for one that can run; it makes no job."""
+    """`lacks` names what the workspace can't give a job, and nothing for a job that can run. It creates no job."""
     name = unique()
     job = replace(side.job(name), code="")
     assert side.jobs.lacks(job) == []
@@ -145,14 +146,14 @@ def test_what_can_not_be_had_is_told_before_submission(side: Side, unique: Calla
 
 
 def test_a_download_out_of_reach_is_told(side: Side) -> None:
-    """`unreachable` says in a sentence that the nodes don't find a server."""
+    """`unreachable` returns a sentence that says that nodes can't resolve a server."""
     if isinstance(side.jobs, FakeJobs):
         side.jobs.offline = True
     assert side.jobs.unreachable("https://models.invalid/", "").startswith("The nodes can't reach it: ")
 
 
 def test_what_a_pipeline_names_and_is_not_there_is_told(side: Side, unique: Callable[[], str]) -> None:
-    """A registered component, with the step that names it, and data of the pipeline itself."""
+    """A missing registered component is reported with the step that names it, and missing data with the pipeline."""
     pipeline = pipeline_of(unique())
     assert side.jobs.lacks(pipeline) == []
     named = {"one": {"component": "azureml:none:3"}, "two": {"component": "azureml:none@latest"}}
@@ -166,7 +167,7 @@ def test_what_a_pipeline_names_and_is_not_there_is_told(side: Side, unique: Call
 
 
 def test_canceling_ends_a_job_and_harms_nothing_else(side: Side, unique: Callable[[], str]) -> None:
-    """`cancel` of a running job ends it; again, after its end, or of no job, it does nothing."""
+    """`cancel` ends a running job. It does nothing when repeated, after the job's end, or for an unknown job."""
     name, done = unique(), unique()
     for one in (name, done):
         side.jobs.submit(side.job(one))
@@ -183,7 +184,7 @@ def test_canceling_ends_a_job_and_harms_nothing_else(side: Side, unique: Callabl
 
 
 def test_active_names_the_unfinished_jobs_and_their_clusters(side: Side, unique: Callable[[], str]) -> None:
-    """A job is active, on its cluster, from its submission to its end; later ones come first."""
+    """A job is active, on its cluster, from submission to end. Later jobs come first."""
     first, second = unique(), unique()
     for name in (first, second):
         side.jobs.submit(side.job(name))
@@ -199,7 +200,8 @@ def test_active_names_the_unfinished_jobs_and_their_clusters(side: Side, unique:
 
 
 def test_places_of_outputs_are_containers_and_prefixes(side: Side) -> None:
-    """A datastore path, short or long, names container and folder; an unknown datastore raises NotFound naming it."""
+    """A short or long datastore path resolves to container and folder; an unknown datastore raises NotFound with
+    its name."""
     long = "azureml://subscriptions/S/resourcegroups/R/workspaces/W/datastores/drops/paths/mnist/a/"
     assert side.jobs.place(Location("drops", "mnist/a/")) == Place("drops", "mnist/a/")
     assert side.jobs.place(Location("drops", "mnist/a")) == Place("drops", "mnist/a/")
@@ -212,7 +214,7 @@ def test_places_of_outputs_are_containers_and_prefixes(side: Side) -> None:
 
 
 def test_the_schemas_problems_come_all_at_once(side: Side, unique: Callable[[], str]) -> None:
-    """`problems` names the path of each fault, and finds none in a good job, resolved or not."""
+    """`problems` lists the path of every fault, and finds none in a valid job, resolved or not."""
     good = side.job(unique())
     assert side.jobs.problems(good) == []
     assert side.jobs.problems(replace(good, code="..", environment=Asset("trainyard@latest"))) == []
@@ -223,7 +225,7 @@ def test_the_schemas_problems_come_all_at_once(side: Side, unique: Callable[[], 
 
 
 def test_assets_are_registered_once_a_content(side: Side, tmp_path: Path) -> None:
-    """The same digest gives the same id, another one another id."""
+    """Equal digests get the same id, different digests get different ids."""
     folder, file = snapshot(tmp_path), environment(tmp_path)
     ids: list[Asset] = [side.jobs.register_code(folder, digest * 32) for digest in ("a1", "a1", "a2")]
     ids += [side.jobs.register_environment(str(file), digest * 32) for digest in ("a1", "a1", "a2")]
@@ -236,7 +238,7 @@ def test_assets_are_registered_once_a_content(side: Side, tmp_path: Path) -> Non
 
 
 def test_the_vm_size_of_a_cluster_is_known(side: Side) -> None:
-    """A cluster's size is told each time; one that is not there has none."""
+    """The VM size of a cluster is returned on every call; an unknown cluster has none."""
     assert [side.jobs.vm_size("cpu-cluster") for _ in range(2)] == ["Standard_D2s_v5", "Standard_D2s_v5"]
     assert side.jobs.vm_size("nobody") == ""
 
@@ -247,20 +249,20 @@ def test_check_is_silent_while_the_workspace_answers(side: Side) -> None:
 
 
 def test_a_workspace_on_another_account_is_a_bad_setting(azureml: LocalAzureML, clients: StorageClients) -> None:
-    """Archives are copied inside one account, so `check` says so when the workspace's data lie in another one."""
+    """Archives are copied within one account, so `check` reports a workspace whose data are in another account."""
     files = StorageBlobs(clients.blob)
     AzureMLJobs(azureml.workspace, FakeAssets(), files, "devstoreaccount1").check()
     with pytest.raises(BadSetting, match="keeps its data in storage account 'devstoreaccount1', the app in 'other'"):
         AzureMLJobs(azureml.workspace, FakeAssets(), files, "other").check()
 
 
-# --- the real one alone ----------------------------------------------------------------------------------------------
+# --- the real service only -------------------------------------------------------------------------------------------
 
 
 def test_a_warm_submission_is_one_request(
     azureml: LocalAzureML, real: RealSide, unique: Callable[[], str], tmp_path: Path
 ) -> None:
-    """Once code and environment are registered, a run costs Azure ML a single request."""
+    """Once code and environment are registered, a submission takes a single request to Azure ML."""
 
     def submit(name: str) -> None:
         code = real.jobs.register_code(snapshot(tmp_path), "b" * 64)
@@ -277,7 +279,8 @@ def test_a_warm_submission_is_one_request(
 def test_a_job_runs_in_its_registered_code(
     real: RealSide, clients: StorageClients, unique: Callable[[], str], tmp_path: Path
 ) -> None:
-    """The snapshot's files, without caches and hidden ones, are the job's working directory, and `logs` is its log."""
+    """The job's working directory holds the snapshot's files without caches and hidden files, and `logs` returns
+    its log."""
     name = unique()
     code = real.jobs.register_code(snapshot(tmp_path), "c" * 64)
     command = "python train.py && find . -type f | sort"
@@ -297,7 +300,8 @@ def test_a_job_runs_in_its_registered_code(
 def test_registered_code_lies_in_a_container_of_its_own(
     real: RealSide, clients: StorageClients, tmp_path: Path
 ) -> None:
-    """The files lie in `code` under their digest, where nodes may only read, and nothing else makes a container."""
+    """Registered files are stored under their digest in the container `code`, which nodes may only read; nothing
+    else creates a container."""
     before = {found.name for found in clients.blob.list_containers()}
     real.jobs.register_code(snapshot(tmp_path), "9" * 64)
     names = [blob.name for blob in StorageBlobs(clients.blob).list(Place("code", f"{'9' * 64}/"))]
@@ -306,7 +310,7 @@ def test_registered_code_lies_in_a_container_of_its_own(
 
 
 def test_short_code_ids_work_too(real: RealSide, unique: Callable[[], str], tmp_path: Path) -> None:
-    """A job file may name its code azureml:<name>:<version>, as Azure ML's documentation does."""
+    """A job file may name its code azureml:<name>:<version>, as in Azure ML's documentation."""
     name = unique()
     real.jobs.register_code(snapshot(tmp_path), "d" * 64)
     real.jobs.submit(
@@ -318,7 +322,7 @@ def test_short_code_ids_work_too(real: RealSide, unique: Callable[[], str], tmp_
 def test_registering_at_the_same_time_does_no_harm(
     azureml: LocalAzureML, clients: StorageClients, tmp_path: Path
 ) -> None:
-    """Eight processes that don't know of each other get the same id for the same content."""
+    """Eight independent processes get the same id for the same content."""
     folder, file = snapshot(tmp_path), environment(tmp_path)
     start = threading.Barrier(8)
 
@@ -334,7 +338,8 @@ def test_registering_at_the_same_time_does_no_harm(
 def test_a_workspace_that_is_gone_is_unavailable(
     azureml: LocalAzureML, real: RealSide, unique: Callable[[], str]
 ) -> None:
-    """Without an answer every call raises Unavailable within seconds. (The last test: it stops the workspace.)"""
+    """If the workspace does not answer, every call raises Unavailable within seconds. (This test is last because it
+    stops the workspace.)"""
     job, azureml_stopped = real.job(unique()), azureml.part.stop()
     assert azureml_stopped == 0
     calls: list[Callable[[], Any]] = [

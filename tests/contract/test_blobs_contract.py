@@ -1,4 +1,4 @@
-"""What shared.kernel.storage.Blobs promises, of the fake and of Azure Blob Storage."""
+"""The contract of shared.kernel.storage.Blobs, tested on the fake and on Azure Blob Storage."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def put(blobs: Blobs, container: str, *names: str, data: bytes = b"data") -> lis
 
 
 def test_what_is_written_is_listed_and_read(blobs: Blobs, unique: Names) -> None:
-    """`write` makes the container, and its answer is the blob as a listing then shows it, with its MD5."""
+    """`write` creates the container and returns the blob as a listing shows it, with its MD5."""
     container = unique()
     written = blobs.write(container, "a b/ü#?%25.txt", b"hello", "text/plain")
     assert (written.size, written.md5) == (5, hashlib.md5(b"hello").hexdigest())
@@ -41,7 +41,7 @@ def test_what_is_written_is_listed_and_read(blobs: Blobs, unique: Names) -> None
 
 
 def test_every_write_has_an_etag_of_its_own(blobs: Blobs, unique: Names) -> None:
-    """Writing the same bytes again gives another etag, without quotes, and one blob."""
+    """Writing the same bytes again gives a new etag, without quotes, and still one blob."""
     container = unique()
     first, second = put(blobs, container, "a", "a")
     assert first.etag != second.etag
@@ -50,7 +50,7 @@ def test_every_write_has_an_etag_of_its_own(blobs: Blobs, unique: Names) -> None
 
 
 def test_a_listing_is_by_name_and_below_its_prefix(blobs: Blobs, unique: Names) -> None:
-    """`list` gives exactly the blobs whose names begin with the prefix, sorted."""
+    """`list` returns exactly the blobs whose names begin with the prefix, sorted."""
     container = unique()
     put(blobs, container, "x/b", "x/a/1", "x/a", "x", "xy/1", "x/é")
     assert [blob.name for blob in blobs.list(Place(container, "x/"))] == ["x/a", "x/a/1", "x/b", "x/é"]
@@ -58,7 +58,7 @@ def test_a_listing_is_by_name_and_below_its_prefix(blobs: Blobs, unique: Names) 
 
 
 def test_a_listing_goes_on_from_the_token_of_a_page(blobs: Blobs, unique: Names) -> None:
-    """`paged` gives the same blobs; from a token it begins with that page, and lists nothing before it."""
+    """`paged` returns the same blobs; with a page's token it starts at that page and lists nothing before it."""
     container = unique()
     put(blobs, container, *(f"x/{number}" for number in range(5)), "y")
     place = Place(container, "x/")
@@ -72,7 +72,7 @@ def test_a_listing_goes_on_from_the_token_of_a_page(blobs: Blobs, unique: Names)
 
 
 def test_the_first_blob_is_the_listings_first(blobs: Blobs, unique: Names) -> None:
-    """`first` gives what a listing begins with, or None where there is nothing."""
+    """`first` returns the first blob of a listing, or None if the listing is empty."""
     container = unique()
     put(blobs, container, "x/b", "x/a/1", "xa")
     assert blobs.first(Place(container, "x")) == next(blobs.list(Place(container, "x")))
@@ -81,7 +81,7 @@ def test_the_first_blob_is_the_listings_first(blobs: Blobs, unique: Names) -> No
 
 
 def test_an_address_names_the_very_blob(blobs: Blobs, unique: Names) -> None:
-    """`read_url` leads to the blob of this name, escaped as an address must be, whether or not it is there."""
+    """`read_url` returns the escaped URL of the blob, whether or not the blob exists."""
     container, name = unique(), "run-0/a b/ü#?%41.pt"
     path, _, query = blobs.read_url(container, name, 60).partition("?")
     assert unquote(path).endswith(f"/{container}/{name}")
@@ -89,7 +89,7 @@ def test_an_address_names_the_very_blob(blobs: Blobs, unique: Names) -> None:
 
 
 def test_a_container_that_is_not_there_is_empty(blobs: Blobs, unique: Names) -> None:
-    """Reads of an unknown container find nothing; only `read` itself says NotFound."""
+    """Reads of an unknown container find nothing; only `read` raises NotFound."""
     missing = unique()
     assert list(blobs.list(Place(missing, ""))) == []
     assert blobs.folders(Place(missing, "")) == FolderPage([], "")
@@ -100,7 +100,7 @@ def test_a_container_that_is_not_there_is_empty(blobs: Blobs, unique: Names) -> 
 
 
 def test_folders_are_names_one_level_down(blobs: Blobs, unique: Names) -> None:
-    """`folders` gives each folder and single blob right under the place once, by its bare name."""
+    """`folders` returns the bare name of each folder and blob directly under the prefix, once."""
     container = unique()
     put(blobs, container, "r/a/1", "r/a/2", "r/a/b/3", "r/a", "r/a-b", "r/c.zip", "other/x")
     assert blobs.folders(Place(container, "r/")) == FolderPage(["a", "a-b", "c.zip"], "")
@@ -108,7 +108,7 @@ def test_folders_are_names_one_level_down(blobs: Blobs, unique: Names) -> None:
 
 
 def test_folders_come_in_pages(blobs: Blobs, unique: Names) -> None:
-    """A page holds at most so many names, and its token leads to the next; together they are all."""
+    """A page holds at most `limit` names and its token leads to the next page; together the pages hold every name."""
     container = unique()
     put(blobs, container, *(f"r/{i:02}/x" for i in range(7)))
     page, found = FolderPage([], ""), list[str]()
@@ -122,7 +122,8 @@ def test_folders_come_in_pages(blobs: Blobs, unique: Names) -> None:
 
 
 def test_read_refuses_what_is_too_long(blobs: Blobs, unique: Names) -> None:
-    """A blob beyond the limit raises BadInput with both sizes, one at the limit is read, none is NotFound."""
+    """A blob above the limit raises BadInput with both sizes, a blob at the limit is read, and a missing blob
+    raises NotFound."""
     container = unique()
     put(blobs, container, "a", data=b"12345")
     put(blobs, container, "empty", data=b"")
@@ -147,14 +148,14 @@ def test_read_refuses_what_is_too_long(blobs: Blobs, unique: Names) -> None:
     ],
 )
 def test_lines_end_at_newlines_only(blobs: Blobs, unique: Names, data: bytes, lines: list[str]) -> None:
-    """Lines end at LF or CR LF, the last one with or without; bytes that are no UTF-8 are replaced."""
+    """Lines end at LF or CR LF, and the last line may have neither. Bytes that are not UTF-8 are replaced."""
     container = unique()
     put(blobs, container, "log", data=data)
     assert list(blobs.lines(container, "log")) == lines
 
 
 def test_tail_is_the_end_of_the_blob(blobs: Blobs, unique: Names) -> None:
-    """`tail` gives the last bytes as text, all of a short blob, and '' for an empty one or none."""
+    """`tail` returns the last bytes as text: the whole of a short blob, and '' for an empty or missing blob."""
     container = unique()
     put(blobs, container, "log", data=b"0123456789")
     put(blobs, container, "empty", data=b"")
@@ -163,7 +164,7 @@ def test_tail_is_the_end_of_the_blob(blobs: Blobs, unique: Names) -> None:
 
 
 def test_read_from_follows_a_growing_blob(blobs: Blobs, unique: Names) -> None:
-    """`read_from` gives what is there from the offset on, up to the limit, and nothing beyond the end."""
+    """`read_from` returns the bytes from the offset on, up to the limit, and nothing beyond the end."""
     container = unique()
     put(blobs, container, "log", data=b"0123456789")
     put(blobs, container, "empty", data=b"")
@@ -174,7 +175,7 @@ def test_read_from_follows_a_growing_blob(blobs: Blobs, unique: Names) -> None:
 
 
 def test_grown_says_when_the_blob_was_written(blobs: Blobs, unique: Names) -> None:
-    """`grown` gives what is new, with the blob's size and time; None where there is nothing to read."""
+    """`grown` returns the new bytes with the blob's size and time, and None if there is nothing to read."""
     container = unique()
     (log,) = put(blobs, container, "log", data=b"0123456789")
     for offset, data in ((0, b"0123"), (7, b"789"), (10, b"")):
@@ -188,7 +189,8 @@ def test_grown_says_when_the_blob_was_written(blobs: Blobs, unique: Names) -> No
 
 
 def test_a_copy_is_the_source_with_its_etag(blobs: Blobs, unique: Names) -> None:
-    """A copy has the source's bytes and MD5, and its etag as metadata; what `copy` gives is what a listing shows."""
+    """A copy has the source's bytes and MD5, and the source's etag as metadata. `copy` returns what a listing
+    shows."""
     source, target = unique(), unique()
     originals = put(blobs, source, "a/1", "a b/ü#%25", data=b"hello")
     made = list(blobs.copy(Copy(blob, source, target, f"run/{blob.name}") for blob in originals))
@@ -200,7 +202,7 @@ def test_a_copy_is_the_source_with_its_etag(blobs: Blobs, unique: Names) -> None
 
 
 def test_a_copy_that_is_there_is_not_made_again(blobs: Blobs, unique: Names) -> None:
-    """Copying again makes only what is missing or of another etag, and gives all of them."""
+    """Copying again copies only missing blobs and blobs with another etag, and returns all of them."""
     source, target = unique(), unique()
     copies = [Copy(blob, source, target, blob.name) for blob in put(blobs, source, "a", "b", "c")]
     first = {blob.name: blob.etag for blob in blobs.copy(copies[:2])}
@@ -213,7 +215,7 @@ def test_a_copy_that_is_there_is_not_made_again(blobs: Blobs, unique: Names) -> 
 
 
 def test_a_copy_of_what_is_gone_or_changed_raises(blobs: Blobs, unique: Names) -> None:
-    """A source that isn't there raises NotFound, one that was written since raises Changed; nothing is copied then."""
+    """A missing source raises NotFound and a source written since raises Changed; neither is copied."""
     source, target = unique(), unique()
     (old,) = put(blobs, source, "a")
     put(blobs, source, "a", data=b"new")
@@ -227,7 +229,7 @@ def test_a_copy_of_what_is_gone_or_changed_raises(blobs: Blobs, unique: Names) -
 
 
 def test_copies_are_drawn_as_they_are_made(blobs: Blobs, unique: Names) -> None:
-    """No copy is made before it is asked for, and none of an empty iterator."""
+    """`copy` is lazy: no copy is made before its result is requested, and none for an empty iterator."""
     source, target = unique(), unique()
     originals = put(blobs, source, "a")
 
@@ -246,7 +248,7 @@ def test_check_is_silent_while_the_account_answers(blobs: Blobs) -> None:
 
 
 def test_write_once_leaves_what_is_there(blobs: Blobs, unique: Names) -> None:
-    """The first writer wins, also where the container was missing; later ones change nothing and raise nothing."""
+    """The first writer wins, also if the container was missing; later writers change nothing and raise nothing."""
     container = unique()
     for data in (b"first", b"second"):
         blobs.write_once(container, "a", data, "text/plain")
@@ -254,7 +256,7 @@ def test_write_once_leaves_what_is_there(blobs: Blobs, unique: Names) -> None:
 
 
 def test_what_was_written_since_it_was_listed_stays(blobs: Blobs, unique: Names) -> None:
-    """`remove_listed` deletes the blobs that are as they were listed, and no other; twice is fine."""
+    """`remove_listed` deletes only blobs unchanged since the listing, and may be repeated."""
     container = unique()
     put(blobs, container, "a", "b")
     listed = list(blobs.list(Place(container, "")))
@@ -265,7 +267,7 @@ def test_what_was_written_since_it_was_listed_stays(blobs: Blobs, unique: Names)
 
 
 def test_what_is_removed_is_gone_and_twice_is_fine(blobs: Blobs, unique: Names) -> None:
-    """`remove` deletes these blobs and no other; one that isn't there, or a missing container, is no error."""
+    """`remove` deletes the given blobs and no other; a missing blob or container is no error."""
     container = unique()
     put(blobs, container, "a", "a b/ü#?%25.txt", "c")
     blobs.remove(container, ["a", "a b/ü#?%25.txt", "nothing"])

@@ -1,4 +1,4 @@
-"""What shared.money.ports.Books promises, of the fake and of Azure Table Storage."""
+"""The contract of shared.money.ports.Books, tested on the fake and on Azure Table Storage."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def books(request: pytest.FixtureRequest) -> Books:
 
 
 def test_an_account_is_written_under_its_etag(books: Books) -> None:
-    """Of two who opened or read the same account one writes; the other is told, and nothing is lost."""
+    """Of two writers that opened or read the same account, one succeeds; the other gets Changed, and nothing is
+    lost."""
     assert books.account("vision") is None
     account = Account("vision", "202601", 1.5, {"run-a": Reserved(2.5, NOW, 0.5, NOW + timedelta(hours=1))}, NOW)
     books.open_account(account)
@@ -46,21 +47,21 @@ def test_an_account_is_written_under_its_etag(books: Books) -> None:
 
 
 def test_a_closed_day_is_kept(books: Books) -> None:
-    """A day is None until it is closed; then it is what was kept, also if no cluster had a node."""
+    """A day is None until it is closed. Then it is the stored day, also if no cluster had a node."""
     rows = (Row("training", "run-a", "ann", "vision", 7200.5, 1.25), Row("unexplained", "", "", "", 60.0, None))
     day = Day("gpu-1", "20260131", rows, 3, 0.5, 7300.0)
     assert books.day("20260131") is None
     books.close_day("20260131", [day, Day("Ä", "20260131")])
     books.close_day("20260131", [day, Day("Ä", "20260131")])
     assert books.day("20260131") == [day, Day("Ä", "20260131")]
-    books.close_day("20260131", [day])  # closed again, with what is known now
+    books.close_day("20260131", [day])  # closed again, with the present figures
     assert books.day("20260131") == [day]
     books.close_day("20260201", [])
     assert books.day("20260201") == []
 
 
 def test_a_newer_price_replaces_the_older_one(books: Books) -> None:
-    """Of one size, tier and region the price that was kept last is known, whatever the case of its letters."""
+    """The last stored price of a size, tier and region is returned, and case does not matter."""
     assert books.prices() == []
     price = Price("Standard_D2s_v5", "low_priority", "eastus", 0.02, RETAIL, NOW, NOW)
     books.keep_prices([price, replace(price, tier="dedicated", dollars=0.1)])

@@ -1,4 +1,4 @@
-"""What shared.clusters.ports.Clusters promises, of the fake and of a real local Azure ML."""
+"""The contract of shared.clusters.ports.Clusters, tested on the fake and on a real local Azure ML."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def set_minimum(azureml: LocalAzureML, name: str, count: int) -> None:
 
 
 def test_clusters_are_listed_as_they_are(clusters: Clusters) -> None:
-    """Every cluster comes with its limits, idle time, tier and nodes."""
+    """Every cluster is listed with its limits, idle time, tier and nodes."""
     assert known_now(clusters) == [COLD, WARM]
 
 
@@ -58,18 +58,18 @@ def test_the_workspace_counts_nodes_itself(clusters: Clusters) -> None:
 
 
 def known_now(clusters: Clusters) -> list[Cluster]:
-    """The clusters by name, without Azure ML's own word for their allocation, and since when."""
+    """The clusters by name, without Azure ML's allocation state and its time."""
     computes = [cluster for cluster in clusters.list() if cluster.kind != INSTANCE]
     found = [replace(cluster, allocation="", allocation_since=None) for cluster in computes]
     return sorted(found, key=lambda cluster: cluster.name)
 
 
 def test_scale_changes_the_minimum_alone(clusters: Clusters) -> None:
-    """`scale` sets min_nodes and leaves the rest; again, or so already, it does nothing."""
+    """`scale` sets min_nodes and leaves everything else; it does nothing if the minimum is already set."""
     clusters.scale("warm", min_nodes=0)
     clusters.scale("warm", min_nodes=0)
     clusters.scale("cpu-cluster", min_nodes=0)
-    gone: Any = dict.fromkeys(("nodes", "target_nodes", "idle_nodes", "leaving_nodes"), 0)  # at once or later
+    gone: Any = dict.fromkeys(("nodes", "target_nodes", "idle_nodes", "leaving_nodes"), 0)  # zero at once or later
     found = {c.name: replace(c, **gone) for c in known_now(clusters)}
     assert found == {"cpu-cluster": COLD, "warm": replace(WARM, min_nodes=0, **gone)}
 
@@ -81,7 +81,7 @@ def test_a_cluster_that_is_not_there_is_named(clusters: Clusters) -> None:
 
 
 def test_scale_keeps_what_this_code_does_not_know(azureml: LocalAzureML) -> None:
-    """Properties of the compute that the app never looks at are the same before and after."""
+    """`scale` preserves properties of the compute that the app never reads."""
     arm = connect(azureml.workspace).arm
     body: dict[str, Any] = {
         "location": "local",
@@ -108,7 +108,8 @@ def test_scale_keeps_what_this_code_does_not_know(azureml: LocalAzureML) -> None
 
 
 def test_another_change_is_never_written_over(azureml: LocalAzureML, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who changes the cluster between this code's read and its write wins; `scale` raises Changed."""
+    """If someone changes the cluster between the app's read and write, their change stays and `scale` raises
+    Changed."""
     set_minimum(azureml, "warm", 1)
     clusters = AzureMLClusters(azureml.workspace)
     arm = connect(azureml.workspace).arm
@@ -128,10 +129,11 @@ def test_another_change_is_never_written_over(azureml: LocalAzureML, monkeypatch
 
 
 def test_azure_mls_words_for_a_quota_come_through(azureml: LocalAzureML) -> None:
-    """A cluster that can't have its nodes says why in `errors`, wants more than it has, and heals with the quota."""
+    """A cluster that can't get its nodes reports the quota in `errors`, wants more nodes than it has, and recovers
+    with the quota."""
     real, path = AzureMLClusters(azureml.workspace), "/control/faults"
     (warm,) = [c for c in real.list() if c.name == "warm"]
-    there = warm.nodes - warm.leaving_nodes  # 1, or 2 while one of another test is idle
+    there = warm.nodes - warm.leaving_nodes  # 1, or 2 while a node of another test is idle
     try:
         azureml.put(path, {"quotas": {"standardDSv5Family": 2 * there}})
         set_minimum(azureml, "warm", 3)
@@ -145,7 +147,7 @@ def test_azure_mls_words_for_a_quota_come_through(azureml: LocalAzureML) -> None
 
 
 def test_a_compute_instance_is_a_cluster_of_one_node_until_it_is_stopped(azureml: LocalAzureML) -> None:
-    """Instances are listed beside the clusters; `stop` stops one, and does nothing to one that is stopped."""
+    """Instances are listed with the clusters. `stop` stops an instance, and does nothing to a stopped instance."""
     arm, real = connect(azureml.workspace).arm, AzureMLClusters(azureml.workspace)
     inner = {"computeType": "ComputeInstance", "properties": {"vmSize": "Standard_DS3_v2"}}
     arm.put("computes/desk", {"location": "local", "tags": {"trainyard.pin": "booth"}, "properties": inner})
@@ -157,7 +159,7 @@ def test_a_compute_instance_is_a_cluster_of_one_node_until_it_is_stopped(azureml
 
 
 def known(compute: dict[str, Any]) -> dict[str, Any]:
-    """The compute without what the service itself keeps changing."""
+    """The compute without the fields that the service itself keeps changing."""
     inner = compute["properties"]["properties"]
     for key in (
         "nodeStateCounts",
@@ -174,7 +176,7 @@ def known(compute: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_registry_says_what_it_has(azureml: LocalAzureML) -> None:
-    """The app finds a registry through the service that MLClient asks, and then its assets."""
+    """The app finds a registry through the service that MLClient asks, and then the registry's assets."""
     arm = connect(azureml.workspace).arm
     assert arm.find_in_registry("azureml", "environments/sklearn-1.5") is not None
     assert arm.find_in_registry("azureml", "components/no-such-component/versions/1") is None

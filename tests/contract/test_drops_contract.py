@@ -1,4 +1,4 @@
-"""What shared.drops.ports.Drops promises, of the fake and of Azure Table Storage."""
+"""The contract of shared.drops.ports.Drops, tested on the fake and on Azure Table Storage."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def open_names(drops: Drops) -> set[str]:
 
 
 def test_a_record_comes_back_as_it_was_written(drops: Drops) -> None:
-    """Every field survives, with its microseconds and numbers beyond 32 bits."""
+    """Every field survives, including microseconds and numbers beyond 32 bits."""
     full = replace(
         drop(state=DropState.SEALED),
         generation=3,
@@ -66,14 +66,14 @@ def test_a_record_comes_back_as_it_was_written(drops: Drops) -> None:
 
 
 def test_a_drop_that_was_never_written_is_none(drops: Drops) -> None:
-    """`get` of an unknown drop is None, before the first write and after."""
+    """`get` of an unknown drop returns None, before the first write and after."""
     assert drops.get(DropKey("mnist", "two")) is None
     drops.insert(drop("one"))
     assert drops.get(DropKey("mnist", "two")) is None
 
 
 def test_a_second_insert_changes_nothing(drops: Drops) -> None:
-    """`insert` raises Changed if there is a record, and leaves it."""
+    """`insert` raises Changed if a record exists, and leaves that record."""
     first = drops.insert(drop())
     with pytest.raises(Changed):
         drops.insert(replace(drop(), token="other"))
@@ -81,7 +81,8 @@ def test_a_second_insert_changes_nothing(drops: Drops) -> None:
 
 
 def test_a_drop_is_new_until_it_was_asked_for_or_added(drops: Drops) -> None:
-    """A drop that nobody met is new; it may have a record, and then an insert says so."""
+    """A drop that this process has not read or inserted counts as new. If it has a record after all, `insert`
+    raises Changed."""
     assert drops.is_new(drop("one").key)
     drops.insert(drop("one"))
     assert not drops.is_new(drop("one").key)
@@ -90,7 +91,8 @@ def test_a_drop_is_new_until_it_was_asked_for_or_added(drops: Drops) -> None:
 
 
 def test_of_many_inserts_at_once_one_is_made(own_tables: StorageClients) -> None:
-    """Threads that insert the same drop at the same moment: one has it, the others are told of it; later ones too."""
+    """Of many threads that insert the same drop at once, one succeeds. The others get AlreadyAdded with the stored
+    record, or Changed, as do later inserts."""
     drops, together = TableDrops(own_tables.table), threading.Barrier(6)
 
     def insert(token: str) -> str:
@@ -116,7 +118,7 @@ def test_of_many_inserts_at_once_one_is_made(own_tables: StorageClients) -> None
 
 
 def test_replace_needs_the_latest_etag(drops: Drops) -> None:
-    """Of two writers that read the same record the second raises Changed."""
+    """Of two writers that read the same record, the second raises Changed."""
     first = drops.insert(drop())
     second = drops.replace(replace(first.value, token="a"), first)
     with pytest.raises(Changed):
@@ -129,7 +131,7 @@ def test_replace_needs_the_latest_etag(drops: Drops) -> None:
 
 @pytest.mark.parametrize("state", list(DropState))
 def test_replace_of_a_record_that_is_gone_raises_changed(drops: Drops, state: DropState) -> None:
-    """`replace` never makes a record."""
+    """`replace` never creates a record."""
     first = drops.insert(drop())
     drops.delete(first)
     with pytest.raises(Changed):
@@ -139,7 +141,7 @@ def test_replace_of_a_record_that_is_gone_raises_changed(drops: Drops, state: Dr
 
 
 def test_delete_needs_the_latest_etag_and_twice_is_once(drops: Drops) -> None:
-    """`delete` with an old etag raises Changed; of a record that is gone it does nothing."""
+    """`delete` with an old etag raises Changed; `delete` of a missing record does nothing."""
     first = drops.insert(drop())
     second = drops.replace(replace(first.value, token="a"), first)
     with pytest.raises(Changed):
@@ -151,7 +153,7 @@ def test_delete_needs_the_latest_etag_and_twice_is_once(drops: Drops) -> None:
 
 
 def test_open_finds_exactly_the_unfinished_drops(drops: Drops) -> None:
-    """A drop is in `open` while it is open or sealing, through any change of state and back."""
+    """A drop is in `open` exactly while it is open or sealing, through any changes of state."""
     stored = drops.insert(drop())
     drops.insert(drop("rejected", state=DropState.REJECTED))
     for state in (*DropState, *reversed(DropState)):
@@ -161,7 +163,7 @@ def test_open_finds_exactly_the_unfinished_drops(drops: Drops) -> None:
 
 
 def test_listed_gives_a_routes_drops_by_name(drops: Drops) -> None:
-    """`listed` sorts by route and name, and a route is not taken for another one that begins like it."""
+    """`listed` sorts by route and name, and a route's drops exclude those of a route with a longer name."""
     names = [("b", "1"), ("a", "z"), ("a", "B"), ("a", "a-b"), ("a", "a.b"), ("a", "a b"), ("a", "é"), ("a-", "1")]
     names += [("a", "a"), ("a", "a0"), ("ab", "1"), ("a", "_"), ("a", "~"), ("a", "{"), ("a", "🚂"), ("a", "ｱ")]
     for route, name in names:
@@ -173,7 +175,7 @@ def test_listed_gives_a_routes_drops_by_name(drops: Drops) -> None:
 
 @pytest.mark.parametrize("name", ODD_NAMES)
 def test_any_text_can_be_a_drop(drops: Drops, name: str) -> None:
-    """A drop of any name is stored, found, listed and deleted."""
+    """A drop with any name is stored, found, listed and deleted."""
     stored = drops.insert(drop(name, route=name))
     assert drops.get(DropKey(name, name)) == stored
     assert [d.key for d in drops.listed(name)] == [DropKey(name, name)]
@@ -182,7 +184,7 @@ def test_any_text_can_be_a_drop(drops: Drops, name: str) -> None:
 
 
 def test_a_long_request_is_kept_whole(tables: StorageClients) -> None:
-    """A job of 300,000 characters of JSON comes back; a shorter one after it leaves nothing of it behind."""
+    """A job of 300,000 characters of JSON comes back whole; a shorter job that replaces it leaves no remains."""
     drops = TableDrops(tables.table)
     first = drops.insert(replace(drop(), request=JobSpec(command=read_command("🚂x" * 24_000))))
     assert drops.get(first.value.key) == first
@@ -191,7 +193,7 @@ def test_a_long_request_is_kept_whole(tables: StorageClients) -> None:
 
 
 def test_a_request_beyond_the_rows_limit_is_refused_in_words(tables: StorageClients) -> None:
-    """What can't be stored raises BadInput naming field and limit, and nothing is written."""
+    """A request that is too long to store raises BadInput with field and limit, and nothing is written."""
     drops = TableDrops(tables.table)
     with pytest.raises(BadInput, match=r"request takes \d+ characters as JSON; the record has room for 320000"):
         drops.insert(replace(drop(), request=JobSpec(command=read_command("x" * 400_000))))
@@ -203,7 +205,7 @@ def test_a_request_beyond_the_rows_limit_is_refused_in_words(tables: StorageClie
 def test_no_crash_parts_a_drop_from_the_open_ones(
     account: Azurite, tables: StorageClients, at: int, sent: bool
 ) -> None:
-    """Wherever a write dies, `open` shows the drop exactly if its record says that it is unfinished."""
+    """Wherever a write crashes, `open` includes the drop exactly if its record is unfinished."""
     drops = TableDrops(tables.table)
     sealed = drops.insert(drop("sealed", state=DropState.SEALED))
     rejected = drops.insert(drop("rejected", state=DropState.REJECTED))
@@ -223,7 +225,7 @@ def test_no_crash_parts_a_drop_from_the_open_ones(
 
 
 def test_a_sealing_keeps_its_generation(drops: Drops) -> None:
-    """Whatever write makes a drop sealing keeps that generation, by drop, newest first; other writes keep none."""
+    """Any write that makes a drop sealing keeps that generation, newest first per drop; other writes keep none."""
     before = drops.insert(drop("g"))
     for number in (1, 2, 11):
         sealing = replace(drop("g", state=DropState.SEALING), generation=number, run=f"run-{number}", blobs=number)
@@ -238,7 +240,8 @@ def test_a_sealing_keeps_its_generation(drops: Drops) -> None:
 
 
 def test_a_forgotten_drop_leaves_nothing(drops: Drops) -> None:
-    """`forget` takes the record and all its generations, more than one transaction holds; a later drop begins anew."""
+    """`forget` deletes the record and all its generations, even more than fit one transaction; a later drop of the
+    same name starts empty."""
     before = drops.insert(drop("f"))
     for number in range(1, 104):
         sealing = replace(drop("f", state=DropState.SEALING), generation=number)
@@ -259,7 +262,7 @@ def test_a_forgotten_drop_leaves_nothing(drops: Drops) -> None:
 def test_a_drop_that_was_half_forgotten_is_forgotten(
     account: Azurite, tables: StorageClients, at: int, sent: bool
 ) -> None:
-    """Wherever forgetting dies, the record is there until its generations are gone: whoever repeats it finishes."""
+    """Wherever `forget` crashes, the record stays until its generations are deleted, so a retry finishes."""
     drops = TableDrops(tables.table)
     before = drops.insert(drop("f"))
     before = drops.replace(replace(drop("f", state=DropState.SEALING), generation=1), before)
@@ -273,7 +276,7 @@ def test_a_drop_that_was_half_forgotten_is_forgotten(
 
 
 def sealed(drops: Drops, key: str, files: int, at: datetime) -> Drop:
-    """A drop that closed with so many files at this time, again if it is there."""
+    """A drop that closed with this number of files at this time; again, if the drop exists."""
     route, _, name = key.partition("/")
     there = drops.get(DropKey(route, name)) or drops.insert(drop(name, route))
     opened = drops.replace(replace(there.value, state=DropState.OPEN), there)
@@ -283,7 +286,8 @@ def sealed(drops: Drops, key: str, files: int, at: datetime) -> Drop:
 
 
 def test_the_files_that_closings_brought_are_added_up(drops: Drops) -> None:
-    """Of one route and a time, without its end: what a later closing has less is taken off, and odd names count."""
+    """`added` sums the files that closings brought to a route in a period without its end. A later closing with
+    fewer files subtracts the difference, and any name counts."""
     for second, (key, files) in enumerate((("mnist/a", 3), ("mnist/übung 数据", 4), ("other/a", 9), ("mnist/a", 1))):
         sealed(drops, key, files, NOW + timedelta(seconds=second))
     sealed(drops, "mnist!x/b", 20, NOW)
@@ -294,7 +298,7 @@ def test_the_files_that_closings_brought_are_added_up(drops: Drops) -> None:
 
 
 def test_loose_files_that_became_runs_are_counted(drops: Drops) -> None:
-    """Of one route, at most as many as are asked for; one that is forgotten counts no more."""
+    """A route's loose files are counted up to the requested limit; a forgotten file no longer counts."""
     assert drops.single_files("mnist", 10) == 0
     for name in ("z.csv", "a.csv", "a.zip", "é.csv"):
         sealed(drops, f"mnist/{name}", 1, NOW)
@@ -310,7 +314,7 @@ def test_loose_files_that_became_runs_are_counted(drops: Drops) -> None:
 
 
 def test_of_loose_files_at_once_no_more_than_the_limit_are_counted(drops: Drops) -> None:
-    """Ten at once share three places; whoever has one keeps it, and one that is given back is free again."""
+    """Ten files compete for three places. A file that has a place keeps it, and a returned place is free again."""
     names = [DropKey("mnist", f"{number}.csv") for number in range(10)]
 
     def take(key: DropKey) -> bool:
@@ -326,7 +330,7 @@ def test_of_loose_files_at_once_no_more_than_the_limit_are_counted(drops: Drops)
 
 
 def test_loose_files_from_before_their_rows_are_found(tables: StorageClients) -> None:
-    """The first question walks over the route once, and writes what was missing; later ones cost one request."""
+    """The first count walks over the route once and writes missing rows; later counts take one request."""
     drops = TableDrops(tables.table)
     for name in ("a.csv", "b.csv"):
         sealed(drops, f"mnist/{name}", 1, NOW)

@@ -1,4 +1,5 @@
-"""What shared.events.ports.Events promises, of the fake and of Event Grid's client on a real local topic."""
+"""The contract of shared.events.ports.Events, tested on the fake and on Event Grid's client with a real local
+topic."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ RESOURCE = "/subscriptions/s/resourceGroups/r/providers/Microsoft.EventGrid/topi
 
 
 class Wire(Protocol):
-    """The port, and what a subscriber got."""
+    """The port, and the events that a subscriber received."""
 
     @property
     def events(self) -> Events: ...
@@ -66,7 +67,7 @@ class RealWire:
 
 @pytest.fixture(scope="module")
 def grid(account: Azurite, clients: StorageClients, tmp_path_factory: pytest.TempPathFactory) -> Iterator[process.Part]:
-    """An Event Grid topic with one subscription, into a storage queue."""
+    """An Event Grid topic with one subscription into a storage queue."""
     clients.queue.create_queue("lifecycle")
     home = tmp_path_factory.mktemp("eventgrid")
     config = {
@@ -113,7 +114,7 @@ def wire(request: pytest.FixtureRequest) -> Wire:
 
 
 def test_an_event_arrives_as_it_was_published(wire: Wire) -> None:
-    """A subscriber gets kind, subject, data, id and time, whatever text they hold."""
+    """A subscriber receives kind, subject, data, id and time, whatever text they contain."""
     data = {"run": "mnist-0", "drop": "mnist/übung 数据 🚂", "nodes": 2}
     wire.events.publish("RunSubmitted", "runs/mnist-0", data, "mnist-0/submitted", AT)
     (event,) = wire.received()
@@ -123,14 +124,14 @@ def test_an_event_arrives_as_it_was_published(wire: Wire) -> None:
 
 
 def test_a_repeated_event_is_known_by_its_id(wire: Wire) -> None:
-    """An event that is published twice, after a crash, has the same id both times."""
+    """An event published again after a crash has the same id."""
     for _ in range(2):
         wire.events.publish("DropSealed", "drops/mnist/a", {}, "a/1", AT)
     assert {event["id"] for event in wire.received()} == {"a/1"}
 
 
 def test_events_are_cloud_events(real: RealWire) -> None:
-    """What leaves the app is CloudEvents 1.0 from the source /trainyard."""
+    """The app publishes CloudEvents 1.0 with the source /trainyard."""
     real.events.publish("DropSealed", "drops/mnist/a", {}, "a/2", AT)
     (event,) = real.received()
     assert event["specversion"] == "1.0"
@@ -138,7 +139,7 @@ def test_events_are_cloud_events(real: RealWire) -> None:
 
 
 def test_a_topic_that_is_ill_is_tried_twice(caplog: pytest.LogCaptureFixture) -> None:
-    """What a topic answers with 503 is Unavailable after one more try, since it is queued then."""
+    """A topic's 503 raises Unavailable after a single retry, because the event is queued then."""
     tries = []
 
     class Ill(BaseHTTPRequestHandler):
@@ -160,7 +161,7 @@ def test_a_topic_that_is_ill_is_tried_twice(caplog: pytest.LogCaptureFixture) ->
 
 
 def test_a_topic_that_refuses_or_is_gone_is_unavailable(grid: process.Part, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wrong key, or no topic at all, raises Unavailable, naming the event and not the key."""
+    """A wrong key or a missing topic raises Unavailable; the error names the event but not the key."""
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", grid.info["bundle"])
     for endpoint in (f"{grid.info['url']}/topics/trainyard/api/events", "https://127.0.0.1:9/api/events"):
         with closing(TopicEvents(EventTopic(endpoint, "c2VjcmV0"))) as events:

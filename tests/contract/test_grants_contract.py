@@ -1,4 +1,4 @@
-"""What shared.grants.ports.Grants promises, of the fake and of Azure Table Storage."""
+"""The contract of shared.grants.ports.Grants, tested on the fake and on Azure Table Storage."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def grants(request: pytest.FixtureRequest) -> Grants:
 
 
 def test_a_grant_comes_back_and_has_one_writer_at_a_time(grants: Grants) -> None:
-    """Every field survives, the second of two writers is told, and any text may be asked for."""
+    """Every field survives, the second of two writers gets an error, and a request may contain any text."""
     grants.add(FULL)
     with pytest.raises(Changed):
         grants.add(FULL)

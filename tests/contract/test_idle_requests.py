@@ -1,4 +1,4 @@
-"""What the timers ask of storage while nobody uses the system."""
+"""The storage requests of the timers while the system is unused."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ from tests.contract.wire import Recording
 from tests.fakes.world import PERIOD, ROUTE, World, trainers_folder
 
 MOST = 25
-ROUTES = ("bert", "cifar", "data", "detection", "mnist", "transfer")  # as many as routes.yaml has
-DECLARED = [*QUEUES, *(f"{queue}-poison" for queue in QUEUES)]  # as infra/ makes them
+ROUTES = ("bert", "cifar", "data", "detection", "mnist", "transfer")  # as many routes as routes.yaml has
+DECLARED = [*QUEUES, *(f"{queue}-poison" for queue in QUEUES)]  # the queues that infra/ creates
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ class Timers:
     recording: Recording
 
     def requests(self) -> list[str]:
-        """What both ask, once, five minutes later."""
+        """The requests of both timers, run once, five minutes later."""
         self.recording.requests.clear()
         self.world.clock.advance(PERIOD)
         set_idle_times(self.system)
@@ -104,19 +104,19 @@ def timers(recording: Recording, account: azurite.Azurite, tmp_path: Path) -> It
 
 
 def test_a_pair_of_timers_asks_little_while_nothing_happens(timers: Timers, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With telemetry and a drop in each route it is at most 25 requests, whichever routes and queues it asks this
-    time."""
+    """With telemetry and a drop in each route, a pair of timers makes at most 25 requests, whichever routes and
+    queues are checked this time."""
     monkeypatch.setattr(telemetry, "on", lambda: True)
     asked = [timers.requests() for _ in range(15)]
-    # the last twelve are an hour, in which each turn of the routes meets each of the queues
-    *usual, hourly = sorted(asked[3:], key=len)  # one pair an hour charges anew
+    # the last twelve cover an hour, in which each turn of the routes is combined with each of the queues
+    *usual, hourly = sorted(asked[3:], key=len)  # one pair per hour charges the cluster anew
     assert len(usual[-1]) <= MOST, usual[-1]
     assert len(hourly) <= MOST + 10
 
 
 def test_a_pair_of_timers_asks_little_after_a_run(timers: Timers, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For a quarter of an hour after a cluster had nodes, and then once an hour, it is charged anew, which reads each
-    day of its samples once. Otherwise only the check of the run's hour comes on top."""
+    """For a quarter of an hour after a cluster had nodes, and then once an hour, the cluster is charged anew, which
+    reads each day of its samples once. Otherwise only the check of the run's hour is added."""
     monkeypatch.setattr(telemetry, "on", lambda: True)
     timers.world.clock.advance(timedelta(days=5, hours=12).total_seconds())
     began, ended = timers.world.clock() - timedelta(hours=1, minutes=5), timers.world.clock() - timedelta(minutes=5)

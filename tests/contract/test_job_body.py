@@ -1,4 +1,4 @@
-"""The bodies that we write ourselves are those that azure-ai-ml sends."""
+"""The job bodies that the app writes itself equal those that azure-ai-ml sends."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ CODE = (
     "azureml:/subscriptions/0/resourceGroups/r/providers/Microsoft.MachineLearningServices/workspaces/w"
     "/codes/c/versions/1"
 )
-GIT = ("mlflow.source.git", "azureml.git")  # what the SDK adds of the folder in which the app runs
+GIT = ("mlflow.source.git", "azureml.git")  # properties that the SDK adds about the app's folder
 
 
 def sent_by_the_sdk(azureml: LocalAzureML, job: dict[str, Any]) -> Any:
-    """The body of the PUT that azure-ai-ml makes of the job, without the git commit of this folder."""
+    """The body of the PUT that azure-ai-ml makes from the job, without the git commit of this folder."""
     connection = connect(azureml.workspace)
-    with contextlib.suppress(Exception):  # the local workspace lacks what some jobs name; the body is what counts
+    with contextlib.suppress(Exception):  # the local workspace lacks assets of some jobs; only the body counts
         connection.ml.jobs.create_or_update(sdk_job.load(job, connection.arm.workspace_id))
     body = _sent(azureml, "PUT", f"jobs/{job['name']}")
     properties = body["properties"]["properties"]
@@ -65,7 +65,8 @@ ROUTES = load(ROOT / "routes.yaml", TRAINERS).routes
 
 @pytest.mark.parametrize("route", sorted(name for name, route in ROUTES.items() if route.trains))
 def test_the_jobs_of_our_routes_are_written_as_the_sdk_writes_them(azureml: LocalAzureML, route: str) -> None:
-    """The job of every route of the routes file needs no azure-ai-ml, and is the one that it would send."""
+    """The job of every route of the routes file is written without azure-ai-ml, and equals what azure-ai-ml would
+    send."""
     found = ROUTES[route]
     data = Data(Location("drops", f"{route}/a/"), single_file=False)
     order = JobOrder(f"r-{route}", "t", found.template, found.limits, found.defaults, data=data, tags={"a": "b"})
@@ -114,9 +115,9 @@ CHANGES = st.fixed_dictionaries(
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(CHANGES)
 def test_a_body_of_ours_is_the_sdks(azureml: LocalAzureML, change: dict[str, Any]) -> None:
-    """Whatever job we write a body for, azure-ai-ml sends the same one."""
+    """Each job body that the app writes equals the body that azure-ai-ml sends for the same job."""
     job = {**job_of(f"j{uuid.uuid4().hex}", "echo"), **change}
-    if job["resources"] == {"instance_count": 9}:  # as if nobody had said it
+    if job["resources"] == {"instance_count": 9}:  # as if it were not set
         del job["resources"]
     body = ours(azureml, job)
     if body is not None:
@@ -138,7 +139,7 @@ def test_a_body_of_ours_is_the_sdks(azureml: LocalAzureML, change: dict[str, Any
     ],
 )
 def test_what_is_unusual_is_left_to_the_sdk(change: dict[str, Any]) -> None:
-    """A job with a part that we do not write gets no body of ours."""
+    """A job with a part that the app does not write is left to azure-ai-ml."""
     assert job_body(job_of("a", "echo"), "/w") is not None
     assert job_body({**job_of("a", "echo"), **change}, "/w") is None
 
@@ -146,7 +147,7 @@ def test_what_is_unusual_is_left_to_the_sdk(change: dict[str, Any]) -> None:
 def test_the_trainers_environment_is_written_as_the_sdk_writes_it(
     azureml: LocalAzureML, clients: StorageClients
 ) -> None:
-    """The body that registers the environment of the nodes is the one that azure-ai-ml sends."""
+    """The body that registers the nodes' environment equals what azure-ai-ml sends."""
     file = TRAINERS / "environment.yaml"
     ml = connect(azureml.workspace).ml
     ml.environments.create_or_update(sdk().load_environment(str(file), params_override=[{"version": "by-the-sdk"}]))
@@ -155,7 +156,7 @@ def test_the_trainers_environment_is_written_as_the_sdk_writes_it(
 
 
 def test_an_environment_of_other_parts_is_left_to_the_sdk(tmp_path: Path) -> None:
-    """One that is built, or has no conda file, gets no body of ours."""
+    """An environment that is built, or that has no conda file, is left to azure-ai-ml."""
     file = tmp_path / "environment.yaml"
     file.write_text("name: e\nbuild: {path: .}\n")
     assert environment_body(file) is None

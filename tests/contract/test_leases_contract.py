@@ -1,4 +1,4 @@
-"""What shared.clusters.ports.Leases promises, of the fake and of Azure Table Storage."""
+"""The contract of shared.clusters.ports.Leases, tested on the fake and on Azure Table Storage."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def lease(minutes: float, what: str = "x") -> Lease:
 
 
 def test_a_lease_is_added_once_and_changed_by_who_read_it(leases: Leases) -> None:
-    """`insert` of a known id changes nothing, closed or not; `replace` needs the etag that was read."""
+    """`insert` of a known id changes nothing, whether the lease is closed or not; `replace` needs the etag that was
+    read."""
     made = lease(0)
     assert leases.insert(made)
     assert not leases.insert(replace(made, nodes=9))
@@ -56,7 +57,7 @@ def test_a_lease_that_is_not_there_is_named(leases: Leases) -> None:
 
 
 def test_leases_are_found_by_when_they_were_made(leases: Leases) -> None:
-    """`made_between` gives those of a period, open or closed, oldest first."""
+    """`made_between` returns the leases made in a period, open or closed, oldest first."""
     made = [lease(minutes) for minutes in (0, 30, 90)]
     for one in reversed(made):
         leases.insert(one)

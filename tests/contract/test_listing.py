@@ -1,4 +1,4 @@
-"""Listings as they come over the wire, in whatever pieces."""
+"""Blob listings as they arrive over the wire, cut into any pieces."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ODD = (
 
 @given(st.lists(st.integers(0, len(ODD)), max_size=6))
 def test_pieces_make_no_difference(cuts: list[int]) -> None:
-    """Wherever the answer is cut, its blobs are the same: decoded names, bare etags, metadata."""
+    """Wherever the answer is cut, the parsed blobs are the same, with decoded names, bare etags and metadata."""
     answer, edges = _ListedPage(), [0, *sorted(cuts), len(ODD)]
     pieces = [ODD[begin:end] for begin, end in itertools.pairwise(edges)]
     (blob,) = [blob for piece in pieces for blob in answer.read(piece)]
@@ -31,7 +31,7 @@ def test_pieces_make_no_difference(cuts: list[int]) -> None:
 
 
 def test_the_last_page_has_no_marker() -> None:
-    """A page gives all its blobs with MD5 in hexadecimal, and '' as marker if it is the last one."""
+    """A page yields all its blobs with MD5 in hexadecimal, and '' as the marker of the last page."""
     answer = _ListedPage()
     blobs = list(answer.read(page(0, 3, more=False).encode()))
     assert [blob.size for blob in blobs] == [0, 1, 2]

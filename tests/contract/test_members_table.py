@@ -14,7 +14,7 @@ from tests.fakes.parts import changed
 
 
 def test_members_come_back_as_they_were_written(tables: StorageClients) -> None:
-    """What a member waits for, the run's sizes and its deadline are read as they were."""
+    """A member's reason for waiting, and the run's sizes and deadline, survive the table."""
     runs = TableRuns(tables.table)
     members = (Member(0, 2, RunState.RUNNING, NOW, "The node was preempted."), Member(1, 1, RunState.QUEUED, NOW))
     sizes = (Size(NOW, 1), Size(NOW + timedelta(seconds=1), 2))
@@ -24,7 +24,7 @@ def test_members_come_back_as_they_were_written(tables: StorageClients) -> None:
 
 
 def test_a_run_too_long_for_copies_is_found(tables: StorageClients) -> None:
-    """What a hundred members say does not fit fifteen times into one write; it is found all the same."""
+    """The records of a hundred members don't fit fifteen times into one write, and the run is still found."""
     runs = TableRuns(tables.table)
     runs.insert(run(kind="elastic", tags={f"t{i}": "x" for i in range(15)}))
     members = tuple(Member(i, 3, RunState.FAILED, NOW, "w" * 900) for i in range(100))

@@ -1,8 +1,8 @@
-"""Every call of every adapter, while the service hangs, resets the connection or throttles: the error is temporary.
+"""Every call of every adapter while the service hangs, resets the connection or throttles: each error is temporary.
 
-Each call is first made undisturbed, which counts its requests. Then it is made again for each of its requests, with
-that request failing as `requests` reports it, however often it is tried: the first request in every way, the others in
-turns. Whatever follows is answered, as after some seconds of an outage.
+Each call is first made undisturbed, to count its requests. Then the call is repeated for each of its requests, with
+that request failing as `requests` reports it, on every retry. The first request fails in every way, the others in
+turns. All other requests are answered, as after some seconds of an outage.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*(marshmallow|context. paramete
 
 HANG, RESET, THROTTLE, BUSY = "hangs", "resets", "throttles", "is busy"
 FAULTS = (HANG, RESET, THROTTLE, BUSY)
-MOST_REQUESTS = 12  # of one call that are disturbed
+MOST_REQUESTS = 12  # disturbed requests per call
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 KIND = "text/plain"
 Call = Callable[[], object]
@@ -70,7 +70,7 @@ PUBLIC = {
 
 @dataclass
 class Wire:
-    """Counts the requests, and spoils number `since`, and each repeat of it, with the fault."""
+    """Counts the requests, and injects the fault into request number `since` and each retry of that request."""
 
     fault: str = ""
     since: int = 0
@@ -99,7 +99,7 @@ class Wire:
 
 @pytest.fixture
 def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
-    """The HTTP of all SDKs. Their pauses between tries take no time, and no circuit opens."""
+    """The HTTP layer of all SDKs, without pauses between retries and without open circuits."""
     made, send = Wire(), HTTPAdapter.send
     monkeypatch.setattr(HTTPAdapter, "send", lambda self, request, **options: made.send(send, self, request, **options))
     monkeypatch.setattr(HttpTransport, "sleep", lambda _self, _seconds: None, raising=False)
@@ -187,14 +187,14 @@ def model_calls(azureml: LocalAzureML, names: Iterator[str]) -> dict[str, Call]:
 
 
 class Token:
-    """What Entra ID gives the app."""
+    """A token as Entra ID gives it to the app."""
 
     def get_token(self, *_: str, **__: object) -> AccessToken:
         return AccessToken("token", int(AT.timestamp()) + 10**9)
 
 
 def vault_or_topic(_adapter: HTTPAdapter, request: Any, **_: Any) -> Any:
-    """Answer as Key Vault and Event Grid do, without a network: the app reaches both over HTTPS alone.
+    """Answer as Key Vault and Event Grid do, without a network, because the app reaches both over HTTPS alone.
 
     https://learn.microsoft.com/rest/api/keyvault/keys/get-key/get-key and sign/sign; Event Grid answers 200.
     """
@@ -227,7 +227,7 @@ def outside_calls(names: Iterator[str]) -> dict[str, Call]:
 
 
 def faulty(wire: Wire, call: Call) -> list[str]:
-    """What went wrong when the call's requests failed: errors that are not temporary."""
+    """The errors of the call that are not temporary, one per failed request."""
     wire.spoil("", 0)
     call()
     wrong = []
@@ -247,7 +247,7 @@ def faulty(wire: Wire, call: Call) -> list[str]:
 
 
 def test_the_storage_account_misbehaves(wire: Wire, tables: StorageClients, unique: Callable[[], str]) -> None:
-    """Blobs, queues and tables: whatever request of a call gets no answer, the call may be made again."""
+    """Whichever request of a blob, queue or table call fails, the call can be retried."""
     names = (f"{unique()}" for _ in itertools.count())
     wrong = {name: faulty(wire, call) for name, call in storage_calls(tables, names).items()}
     assert {name: each for name, each in wrong.items() if each} == {}
@@ -256,7 +256,7 @@ def test_the_storage_account_misbehaves(wire: Wire, tables: StorageClients, uniq
 def test_azure_ml_misbehaves(
     wire: Wire, azureml: LocalAzureML, tables: StorageClients, tmp_path: Path, unique: Callable[[], str]
 ) -> None:
-    """Jobs, clusters and assets: whatever request of a call gets no answer, the call may be made again."""
+    """Whichever request of a call on jobs, clusters or assets fails, the call can be retried."""
     StorageBlobs(tables.blob).write("drops", "a/1", b"data", KIND)
     names = (unique() for _ in itertools.count())
     wrong = {name: faulty(wire, call) for name, call in azureml_calls(azureml, tables, tmp_path, names).items()}
@@ -264,7 +264,7 @@ def test_azure_ml_misbehaves(
 
 
 def test_the_registry_of_models_misbehaves(wire: Wire, azureml: LocalAzureML, unique: Callable[[], str]) -> None:
-    """Whatever request of a registration gets no answer, the registration may be made again."""
+    """Whichever request of a registration fails, the registration can be retried."""
     names = (unique() for _ in itertools.count())
     wrong = {name: faulty(wire, call) for name, call in model_calls(azureml, names).items()}
     assert {name: each for name, each in wrong.items() if each} == {}
@@ -273,7 +273,7 @@ def test_the_registry_of_models_misbehaves(wire: Wire, azureml: LocalAzureML, un
 def test_event_grid_and_key_vault_misbehave(
     wire: Wire, unique: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever request of an event or a signature gets no answer, the call may be made again."""
+    """Whichever request of an event or a signature fails, the call can be retried."""
     send = lambda self, request, **options: wire.send(vault_or_topic, self, request, **options)  # noqa: E731
     monkeypatch.setattr(HTTPAdapter, "send", send)
     names = (unique() for _ in itertools.count())
@@ -292,7 +292,7 @@ RETAIL_FAULTS: dict[str, Exception] = {
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("page", [1, 2])
 def test_the_retail_prices_misbehave(monkeypatch: pytest.MonkeyPatch, fault: str, page: int) -> None:
-    """Whichever page gets no answer, the prices may be asked for again. They come through urllib, without an SDK."""
+    """Whichever page of prices fails, the call can be retried. Prices are read with urllib, without an SDK."""
     asked = itertools.count(1)
 
     def answer(_url: str, **_: object) -> io.BytesIO:

@@ -1,4 +1,4 @@
-"""The adapter that reads what a run logged, on a real local Azure ML with MLflow's own server and client."""
+"""The adapter that reads a run's logged metrics, on a real local Azure ML with MLflow's own server and client."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shared.adapters.azureml.arm import Arm
 from shared.adapters.azureml.circuit import Circuit
 from tests.contract.wire import LocalAzureML
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # of MLflow's own
+pytestmark = pytest.mark.filterwarnings("ignore")  # MLflow's own warnings
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def run(azureml: LocalAzureML, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_the_client_reads_what_was_logged(azureml: LocalAzureML, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The adapter reads each metric's points over REST, page by page, and nothing of a run that is none."""
+    """The adapter reads each metric's points over REST, page by page, and nothing for an unknown run."""
     from azure.identity import DefaultAzureCredential
 
     monkeypatch.setattr(adapter, "PAGE", 2)

@@ -1,4 +1,4 @@
-"""What shared.models.ports.Models promises, of the fake and of Azure Table Storage."""
+"""The contract of shared.models.ports.Models, tested on the fake and on Azure Table Storage."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def version(number: int, model: str = "churn") -> Version:
 
 
 def made(models: Models, number: int, alias: str = "") -> None:
-    """Write the next version, and move the alias to it."""
+    """Write the next version and move the alias to it."""
     stored = models.get("churn")
     model, changes = with_version(stored.value if stored else Model("churn"), number, ASKED)
     if alias:
@@ -47,7 +47,7 @@ def made(models: Models, number: int, alias: str = "") -> None:
 
 
 def test_what_is_written_is_read_again(models: Models) -> None:
-    """A model with its aliases, its versions and its history, each the newest first."""
+    """A model comes back with its aliases, versions and history, newest first."""
     assert (models.get("churn"), models.all(), models.versions("churn"), models.history("churn")) == (None, [], [], [])
     for number in range(1, 13):
         made(models, number, "production")
@@ -63,7 +63,7 @@ def test_what_is_written_is_read_again(models: Models) -> None:
 
 
 def test_a_version_that_was_let_go_is_kept_no_more(models: Models) -> None:
-    """It is in no list, but still there by its number; an asset's id is added to a version alone."""
+    """A version that was let go is in no list but still found by its number. `set_asset` writes the version alone."""
     made(models, 1)
     made(models, 2)
     stored = models.get("churn")
@@ -78,7 +78,7 @@ def test_a_version_that_was_let_go_is_kept_no_more(models: Models) -> None:
 
 
 def test_of_two_writes_at_once_one_wins(models: Models) -> None:
-    """Four writers at once: every number is given once, and no line of the history is lost or doubled."""
+    """With four writers at once, every number is assigned once, and no line of the history is lost or doubled."""
     barrier, lost = threading.Barrier(4), []
 
     def promote(writer: int) -> None:
@@ -113,7 +113,7 @@ def test_of_two_writes_at_once_one_wins(models: Models) -> None:
 
 
 def test_a_key_is_recorded_in_place_of_itself(models: Models) -> None:
-    """Each key once, with the newest of what is known of it."""
+    """Each key is recorded once, with its newest values."""
     first = SigningKey("a" * 64, "PEM", NOW)
     ended = replace(first, until=NOW, withdrawn_at=NOW, by="ann", why="lost")
     for key in (first, SigningKey("b" * 64, "PEM 2", NOW), ended):

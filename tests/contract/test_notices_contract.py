@@ -1,4 +1,4 @@
-"""What shared.notices.ports.Notices promises, of the fake and of Azure Table Storage."""
+"""The contract of shared.notices.ports.Notices, tested on the fake and on Azure Table Storage."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def delivery(event: str, at: datetime = NOW) -> Delivery:
 
 
 def test_a_subscription_comes_back_until_it_is_removed(notices: Notices) -> None:
-    """Every field survives; it is listed by id, which is not given twice; removing it says whether it was there."""
+    """Every field survives. Subscriptions are listed by id, no id is used twice, and removing one returns whether
+    it existed."""
     made = Subscription(
         "n-1", (NoticeKind.FAILED, NoticeKind.IDLE), Channel.TEAMS, "https://x/y?z=ü", NOW, "ada", "mnist", "e", "s"
     )
@@ -44,7 +45,8 @@ def test_a_subscription_comes_back_until_it_is_removed(notices: Notices) -> None
 
 
 def test_an_event_has_one_delivery(notices: Notices) -> None:
-    """A second insert of the same event changes nothing, whatever its time; another subscription has its own."""
+    """A second insert of the same event changes nothing, whatever its time; another subscription gets its own
+    delivery."""
     assert notices.insert(delivery("RunArchived:a/b#c"))
     assert not notices.insert(delivery("RunArchived:a/b#c", NOW + timedelta(hours=1)))
     assert notices.insert(replace(delivery("RunArchived:a/b#c"), subscription="n-2"))
@@ -55,7 +57,7 @@ def test_an_event_has_one_delivery(notices: Notices) -> None:
 
 
 def test_of_two_writers_the_second_is_told(notices: Notices) -> None:
-    """An update needs the delivery as it was read."""
+    """An update needs the etag of the delivery that was read."""
     notices.insert(delivery("e"))
     stored = notices.delivery("n-1", "e")
     assert stored is not None
@@ -68,7 +70,7 @@ def test_of_two_writers_the_second_is_told(notices: Notices) -> None:
 
 
 def test_a_delivery_is_pending_until_it_ends(notices: TableNotices | FakeNotices) -> None:
-    """`pending` says when the event was, and None of a delivery that has ended or that nobody made."""
+    """`pending` returns the time of the event, and None for an ended or unknown delivery."""
     notices.insert(delivery("e"))
     stored = notices.delivery("n-1", "e")
     assert stored is not None
@@ -78,7 +80,7 @@ def test_a_delivery_is_pending_until_it_ends(notices: TableNotices | FakeNotices
 
 
 def test_the_newest_event_comes_first(notices: Notices) -> None:
-    """Deliveries of a subscription are given by the time of their events, up to a number."""
+    """A subscription's deliveries are returned by the time of their events, newest first, up to a limit."""
     for number in range(3):
         notices.insert(delivery(f"e{number}", NOW + timedelta(seconds=number)))
     assert [each.notice.id for each in notices.newest("n-1", 2)] == ["e2", "e1"]
@@ -86,7 +88,7 @@ def test_the_newest_event_comes_first(notices: Notices) -> None:
 
 
 def test_old_deliveries_are_forgotten(notices: Notices) -> None:
-    """Those of events from before a moment go, of every subscription and the oldest too; the others stay, each once."""
+    """Deliveries of events before a given time are deleted for every subscription; each later delivery stays once."""
     for number in range(5):
         notices.insert(delivery(f"e{number}", NOW + timedelta(days=number)))
     notices.insert(replace(delivery("e0"), subscription="gone"))
@@ -98,7 +100,7 @@ def test_old_deliveries_are_forgotten(notices: Notices) -> None:
 
 
 def test_that_nobody_listens_is_believed_until_someone_subscribes(tables: StorageClients) -> None:
-    """`anyone` asks the table once in a while; whom this process adds counts at once."""
+    """`anyone` reads the table only now and then; a subscription added by this process counts at once."""
     notices = TableNotices(tables.table)
     assert not notices.anyone()
     TableNotices(tables.table).add(Subscription("n-1", (NoticeKind.FAILED,), Channel.TEAMS, "https://x/y", NOW, "ada"))
@@ -108,7 +110,7 @@ def test_that_nobody_listens_is_believed_until_someone_subscribes(tables: Storag
 
 
 def test_a_delivery_that_can_not_be_read_is_forgotten_too(tables: StorageClients) -> None:
-    """A broken row stops no list, is taken away with the other old ones, and keeps none of them."""
+    """An unreadable row stops no list, is deleted with the other old rows, and keeps no other row from deletion."""
     notices = TableNotices(tables.table)
     for number in range(3):
         notices.insert(delivery(f"e{number}"))

@@ -30,7 +30,7 @@ def a_plan(name: str, caller: str, made_at: datetime = NOON) -> SubmissionPlan:
 
 
 def test_only_its_maker_reads_a_plan(plans: SubmissionPlans) -> None:
-    """A plan comes back as it was stored; another caller, or another id, finds none."""
+    """A plan comes back as it was stored; another caller or another id finds no plan."""
     maker, other = f"keys {uuid.uuid4().hex}/#?", f"entra {uuid.uuid4().hex}"
     made = a_plan("plan-1", maker)
     assert plans.get(maker, "plan-1") is None
@@ -44,7 +44,7 @@ def test_only_its_maker_reads_a_plan(plans: SubmissionPlans) -> None:
 
 
 def test_a_new_plan_removes_old_ones(plans: SubmissionPlans) -> None:
-    """What is older than a day goes when the caller makes the next plan; what others planned stays."""
+    """A caller's plans older than a day are deleted with the caller's next plan; other callers' plans stay."""
     maker, other = f"keys {uuid.uuid4().hex}", f"keys {uuid.uuid4().hex}"
     for caller in (maker, other):
         plans.put(a_plan("plan-old", caller))

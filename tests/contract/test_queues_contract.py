@@ -1,4 +1,4 @@
-"""What shared.kernel.storage.Queues promises, of the fake and of Azure Queue Storage."""
+"""The contract of shared.kernel.storage.Queues, tested on the fake and on Azure Queue Storage."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ def note(queue: str, i: object) -> Message:
 
 
 def test_a_message_is_json_text(queues: Queues, unique: Callable[[], str]) -> None:
-    """What was sent is read back as JSON, not base64, whatever characters it holds; the queue makes itself."""
+    """A sent message is read back as JSON, not base64, whatever characters it holds; sending creates the queue."""
     name, content = unique(), "übung/<a&b> 数据 🚂\n\x01"
     queues.send(note(name, content))
     assert [json.loads(text) for text in queues.peek(name)] == [{"message": "Note", "i": content}]
 
 
 def test_a_text_is_put_as_it_is(queues: Queues, unique: Callable[[], str]) -> None:
-    """What another service wrote, or what comes from a poison queue, is not changed."""
+    """A text from another service or from a poison queue is not changed."""
     name = unique()
     queues.put(name, "bm8gSlNPTg==")
     assert queues.peek(name) == ["bm8gSlNPTg=="]
 
 
 def test_peek_leaves_the_messages(queues: Queues, unique: Callable[[], str]) -> None:
-    """Peeking shows at most `limit` messages (32 at most) and takes none away."""
+    """Peeking returns at most `limit` messages (at most 32) and removes none."""
     name = unique()
     for i in range(40):
         queues.send(note(name, i))
@@ -62,7 +62,7 @@ def test_peek_leaves_the_messages(queues: Queues, unique: Callable[[], str]) -> 
 
 
 def test_a_delayed_message_is_counted_and_not_yet_seen(queues: Queues, unique: Callable[[], str]) -> None:
-    """A message with a delay is there, but invisible; a delay beyond 7 days is cut, a negative one is none."""
+    """A delayed message exists but is invisible. A delay above 7 days is cut, and a negative delay means none."""
     name = unique()
     queues.send(note(name, 0), delay=3600.5)
     queues.send(note(name, 1), delay=1e9)
@@ -73,7 +73,7 @@ def test_a_delayed_message_is_counted_and_not_yet_seen(queues: Queues, unique: C
 
 
 def test_the_first_message_has_an_age(queues: Queues, unique: Callable[[], str]) -> None:
-    """Seconds since it came; nothing for a queue without messages that may be taken, or that is not there."""
+    """The age is in seconds; a queue without visible messages, or a missing queue, has no age."""
     waiting, later, nowhere = unique(), unique(), unique()
     queues.send(note(waiting, 0))
     queues.send(note(later, 0), delay=3600)
@@ -83,7 +83,7 @@ def test_the_first_message_has_an_age(queues: Queues, unique: Callable[[], str])
 
 
 def test_messages_are_given_back_as_they_are(queues: Queues, unique: Callable[[], str]) -> None:
-    """`give_back` moves the texts that are there, at most so many, to the other queue, unchanged; the rest stay."""
+    """`give_back` moves up to `limit` of the given texts to the other queue, unchanged; the rest stay."""
     source, target = unique(), unique()
     queues.send(note(target, "before"))
     for i in range(40):
@@ -97,7 +97,7 @@ def test_messages_are_given_back_as_they_are(queues: Queues, unique: Callable[[]
 
 
 def test_what_is_done_is_cleared_and_the_rest_stays(queues: Queues, unique: Callable[[], str]) -> None:
-    """Of up to so many messages those go whose text is done; the others are there at once, unchanged."""
+    """Of up to `limit` messages, those whose text is done are deleted; the others are visible at once, unchanged."""
     name = unique()
     for i in range(40):
         queues.send(note(name, i))
@@ -109,7 +109,8 @@ def test_what_is_done_is_cleared_and_the_rest_stays(queues: Queues, unique: Call
 
 
 def test_a_queue_that_is_not_there_is_empty(queues: Queues, unique: Callable[[], str]) -> None:
-    """Counting or peeking at an unknown queue gives nothing, beside others that are there."""
+    """Counting or peeking at an unknown queue returns nothing, and does not disturb the existing queues of the same
+    call."""
     name, missing = unique(), unique()
     queues.put(name, "{}")
     assert queues.counts([name, missing]) == {name: 1, missing: 0}
@@ -117,14 +118,14 @@ def test_a_queue_that_is_not_there_is_empty(queues: Queues, unique: Callable[[],
 
 
 def test_a_message_that_is_too_long_is_refused(clients: StorageClients, unique: Callable[[], str]) -> None:
-    """Beyond the service's 64 KiB the sender gets BadInput, naming the queue."""
+    """A message beyond the service's 64 KiB raises BadInput with the queue's name."""
     name = unique()
     with pytest.raises(BadInput, match=name):
         StorageQueues(clients.queue).put(name, "x" * 70_000)
 
 
 def test_a_message_never_expires(clients: StorageClients, unique: Callable[[], str]) -> None:
-    """The service's own limit of 7 days would lose what nobody could handle in a week."""
+    """The service's default of 7 days would lose messages that could not be handled in a week."""
     name = unique()
     StorageQueues(clients.queue).put(name, "{}")
     (message,) = clients.queue.get_queue_client(name).peek_messages()
@@ -133,7 +134,7 @@ def test_a_message_never_expires(clients: StorageClients, unique: Callable[[], s
 
 
 def test_the_fakes_host_takes_only_what_is_visible() -> None:
-    """`take` removes one visible message; one with a delay becomes visible as the clock moves on."""
+    """`take` removes one visible message; a delayed message becomes visible as the clock advances."""
     clock = Clock()
     queues = FakeQueues(clock)
     queues.send(note("q", 0), delay=10)
@@ -146,7 +147,7 @@ def test_the_fakes_host_takes_only_what_is_visible() -> None:
 
 
 def test_a_message_can_be_taken_back(queues: Queues, unique: Callable[[], str]) -> None:
-    """It is gone, hidden or not, and others stay; twice is once."""
+    """A withdrawn message is gone, hidden or not, and the others stay; withdrawing twice is fine."""
     name = unique()
     hidden, seen = queues.send(note(name, 0), delay=60), queues.send(note(name, 1))
     queues.send(note(name, 2))
@@ -157,7 +158,7 @@ def test_a_message_can_be_taken_back(queues: Queues, unique: Callable[[], str]) 
 
 
 def test_messages_can_be_given_back_to_their_own_queue(queues: Queues, unique: Callable[[], str]) -> None:
-    """So they begin anew: all are still there, once each."""
+    """Messages moved to their own queue start again: each is still there, once."""
     name = unique()
     for i in range(3):
         queues.send(note(name, i))
@@ -166,8 +167,8 @@ def test_messages_can_be_given_back_to_their_own_queue(queues: Queues, unique: C
 
 
 def test_poison_that_the_host_put_there_stays(clients: StorageClients, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The daily timer puts each message anew, as it is: Azure's host lets them live for a week. Two days running lose
-    none and double none, and a queue without any is not made."""
+    """The daily timer puts each message back unchanged, because messages that Azure's host puts expire after a
+    week. On two consecutive days no message is lost or doubled, and a missing queue is not created."""
     monkeypatch.setattr(poison, "QUEUES", ("kept", "none"))
     queue = clients.queue.create_queue("kept-poison")
     texts = [f"not JSON {number}" for number in range(40)]

@@ -1,4 +1,4 @@
-"""Jobs that are refused before they are sent: local files, faults against the schema, and unknown references."""
+"""Jobs that are refused before submission: local files, faults against the schema, and unknown references."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*(marshmallow|context. paramete
 
 
 def test_very_many_unknown_keys_are_refused_before_each_is_explained() -> None:
-    """20,000 of them are one problem; as many variables are nobody's business."""
+    """20,000 unknown keys are one problem, in a job, in parameters and in a Batch AI document."""
     many = {f"k{number}": "1" for number in range(20_000)}
     job = {**job_of("crowded", "true"), "resources": {"instance_count": 1, **many}}
     [problem] = sdk_job.problems(job)
@@ -56,7 +56,7 @@ def test_no_file_of_this_machine_gets_into_a_job(
     with pytest.raises(BadInput, match=path):
         real.jobs.submit(with_keys(real.job(unique()), **change))
     assert len(azureml.requests()) == before
-    if path != "code":  # a folder to register is no fault of a job that isn't resolved yet
+    if path != "code":  # a job that isn't resolved yet may name a folder
         assert [problem.path for problem in real.jobs.problems(with_keys(real.job("x"), **change))] == [path]
 
 
@@ -73,7 +73,7 @@ ODD_JOBS: list[tuple[str, dict[str, Any]]] = [
 def test_the_schema_finds_faults_without_the_service(
     azureml: LocalAzureML, real: RealSide, path: str, change: dict[str, Any]
 ) -> None:
-    """Whatever the schema makes of a value, `problems` gives its path and some words, and sends no request."""
+    """For every fault against the schema, `problems` returns its path and a message, without a request."""
     before = len(azureml.requests())
     problems = real.jobs.problems(with_keys(real.job("x"), **change))
     assert path in [problem.path for problem in problems]
@@ -82,7 +82,7 @@ def test_the_schema_finds_faults_without_the_service(
 
 
 def test_a_reference_to_no_input_is_refused_in_words(real: RealSide, unique: Callable[[], str]) -> None:
-    """What the SDK alone finds wrong at submission is BadInput with its sentence, without its colours."""
+    """A fault that only the SDK finds at submission raises BadInput with the SDK's sentence, without its colours."""
     name = unique()
     with pytest.raises(BadInput, match=r"^Azure ML refused the job: Inputs to job does not contain 'nope'"):
         real.jobs.submit(replace(real.job(name), command=read_command("python ${{inputs.nope}}")))

@@ -1,4 +1,4 @@
-"""What shared.removals.ports.Removals promises, of the fake and of Azure Table Storage."""
+"""The contract of shared.removals.ports.Removals, tested on the fake and on Azure Table Storage."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def removals(request: pytest.FixtureRequest) -> Removals:
 
 
 def test_a_record_is_written_over_and_found(removals: Removals) -> None:
-    """The same thing and time is one record; the newest comes first."""
+    """Two writes of the same thing and time are one record; the newest record comes first."""
     asked = Removal(RemovalKind.DROP, "mnist/a b", NOW, "ada", "Asked for.")
     removals.put(asked)
     done = replace(asked, files=3, bytes=5 * 2**40, done_at=NOW)

@@ -1,6 +1,6 @@
-"""Rows of runs that the version before wrote, and what that version finds in rows of this one.
+"""Compatibility of run rows with the previous version, in both directions.
 
-That version's own `to_row` wrote rows_of_the_version_before.json.
+The previous version's own `to_row` wrote rows_of_the_version_before.json.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.contract.some_runs import NOW
 from tests.fakes.parts import changed
 
 ROWS: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("rows_of_the_version_before.json").read_text())
-OLD = {name for each in one_columns(Run) for name in each.fields}  # that are one column each now
+OLD = {name for each in one_columns(Run) for name in each.fields}  # now one column per group
 EMPTY = ("", 0, 0.0, False, "[]", "{}", [0, "Edm.Int64"])
 
 
@@ -38,7 +38,7 @@ def read(name: str) -> Run:
 
 
 def test_a_date_of_before_is_read() -> None:
-    """The columns of a run with a date become its part, and its dedicated members know their cluster."""
+    """The old columns of a run with a deadline become its part, and its dedicated members know their cluster."""
     run = read("mnist-dated")
     date = run.feature(Date)
     assert date
@@ -53,20 +53,20 @@ def test_a_date_of_before_is_read() -> None:
 
 
 def test_where_the_jobs_of_before_were_is_read() -> None:
-    """A run of one job is where its last place is, and goes where it was told to."""
+    """An old run of one job keeps its last place and its target cluster."""
     run = read("mnist-moved")
     assert (run.on_cluster, run.moves.to) == ("sure", "cpu-cluster")
 
 
 def test_a_sweep_and_its_trial_of_before_are_read() -> None:
-    """A sweep's columns become its part, and a trial names its sweep."""
+    """An old sweep's columns become its part, and a trial names its sweep."""
     standing = read("mnist-sweep").feature(SweepSummary)
     assert standing == SweepSummary(7, 5, "mnist-sweep-t3", 0.91, 1.25, 0.25, "Its budget is spent.", 12)
     assert read("mnist-sweep-t3").features == {TrialOf: TrialOf("mnist-sweep")}
 
 
 def test_the_steps_of_before_are_read() -> None:
-    """A pipeline's column of steps becomes its part."""
+    """An old pipeline's column of steps becomes its part."""
     (part,) = read("mnist-pipe").features.values()
     assert [(step.name, step.state, step.job) for step in part.steps] == [
         ("prepare", StepState.COMPLETED, "job-1"),
@@ -75,8 +75,8 @@ def test_the_steps_of_before_are_read() -> None:
 
 
 def test_the_groups_of_columns_of_before_are_read() -> None:
-    """What the version before wrote as several columns becomes one value each: the check of the data, the moves, money,
-    the attempts to archive, what was measured, the cancel and the removal."""
+    """Several old columns become one value each: the check of the data, the moves, money, the attempts to archive,
+    the measurements, the cancel and the removal."""
     run = read("mnist-whole")
     assert run.data == CheckedData("other", "Drop mnist/a held other data.")
     places = (Placed(NOW, "cpu-cluster"), Placed(NOW + timedelta(minutes=9), "sure"))
@@ -95,13 +95,13 @@ def test_the_groups_of_columns_of_before_are_read() -> None:
 
 
 def test_a_run_without_features_has_none() -> None:
-    """The empty columns of before are no part of a run."""
+    """Empty old columns add no part to a run."""
     assert read("mnist-plain").features == {}
 
 
 @pytest.mark.parametrize("name", ROWS)
 def test_the_version_before_finds_its_columns(name: str) -> None:
-    """What this version writes of the same run has every cell of a feature that the row of before has."""
+    """This version writes every cell of a feature that the old row of the same run has."""
     row = {column: list(cell) if isinstance(cell, tuple) else cell for column, cell in _row(read(name)).items()}
     columns = {"kind"}.union(OLD, *(part.old_columns() for part in index.PARTS))
     said = {column: cell for column, cell in ROWS[name].items() if column in columns and cell not in EMPTY}
@@ -109,7 +109,8 @@ def test_the_version_before_finds_its_columns(name: str) -> None:
 
 
 def test_a_look_of_the_version_before_counts() -> None:
-    """Where both columns are there, those of before are read: that version may have written them last."""
+    """If a row has both the old and the new columns, the old columns win, because the previous version may have
+    written last."""
     row = _row(read("mnist-dated")) | {"done_share": 0.75, "holds": "low_priority"}
     date = _read({column: cell[0] if isinstance(cell, tuple) else cell for column, cell in row.items()}).feature(Date)
     assert date
@@ -117,7 +118,7 @@ def test_a_look_of_the_version_before_counts() -> None:
 
 
 def test_a_write_of_the_version_before_counts() -> None:
-    """That version writes only its own columns, which are read although the one column says something else."""
+    """The previous version writes only its own columns, which win over a different value in the new column."""
     row = _row(read("mnist-whole")) | {"project": "speech", "cleared": '["copies"]', "archive_error": ""}
     run = _read({column: cell[0] if isinstance(cell, tuple) else cell for column, cell in row.items()})
     assert (run.money.project, run.removed.cleared, run.archiving.error) == ("speech", ("copies",), "")
@@ -125,7 +126,7 @@ def test_a_write_of_the_version_before_counts() -> None:
 
 @pytest.mark.parametrize("name", ROWS)
 def test_a_part_is_read_from_its_column_alone(name: str) -> None:
-    """Without the columns of before the part is what its own column says."""
+    """Without the old columns, the part is read from its own column."""
     run = read(name)
     old = OLD.union(*(part.old_columns() for part in index.PARTS))
     row = {column: cell for column, cell in _row(run).items() if re.sub(r"_\d+$", "", column) not in old}
@@ -133,7 +134,8 @@ def test_a_part_is_read_from_its_column_alone(name: str) -> None:
 
 
 def test_only_the_part_that_changed_is_written() -> None:
-    """A step of a run with a date writes none of its date's columns, and a look at the date none of the run's."""
+    """A step of a run with a deadline writes no column of the deadline, and a check of the deadline writes no
+    column of the run."""
     run = read("mnist-dated")
     date = run.feature(Date)
     assert date

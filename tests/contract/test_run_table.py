@@ -1,4 +1,4 @@
-"""The table of runs: what a request costs, what a crash leaves, and rows that are long, old or broken."""
+"""The table of runs: the cost of a request, the result of a crash, and rows that are long, old or broken."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.fakes.ports import Crash
 @pytest.mark.parametrize("sent", [False, True])
 @pytest.mark.parametrize("at", [0, 1, 2])
 def test_an_insert_that_dies_is_whole_or_nothing(account: Azurite, tables: StorageClients, at: int, sent: bool) -> None:
-    """Wherever an insert dies, the next one finds all of the run or nothing of it."""
+    """Wherever an insert crashes, the next one finds either the whole run or nothing."""
     connection, transport = account.connection_string, Dying(at, sent)
     with TableServiceClient.from_connection_string(connection, transport=transport) as service, suppress(Crash):
         TableRuns(service).insert(run())
@@ -38,7 +38,7 @@ def test_an_insert_that_dies_is_whole_or_nothing(account: Azurite, tables: Stora
 
 
 def test_newest_takes_one_request_in_a_table_of_any_size(account: Azurite, tables: StorageClients) -> None:
-    """The first page of 3 costs one request among 10 runs and among 60."""
+    """The first page of 3 takes one request among 10 runs and among 60."""
     transport = Recording()
     with TableServiceClient.from_connection_string(account.connection_string, transport=transport) as service:
         runs, made = TableRuns(service), 0
@@ -52,7 +52,7 @@ def test_newest_takes_one_request_in_a_table_of_any_size(account: Azurite, table
 
 
 def test_a_page_costs_a_constant_number_of_requests(account: Azurite, tables: StorageClients) -> None:
-    """A page is one request, also of a filter by any field, of several, and of a condition among 4,000 runs."""
+    """A page takes one request among 4,000 runs, with one filter, several filters, or a condition."""
     transport = Recording()
     with TableServiceClient.from_connection_string(account.connection_string, transport=transport) as service:
         runs = TableRuns(service)
@@ -69,7 +69,7 @@ def test_a_page_costs_a_constant_number_of_requests(account: Azurite, tables: St
 
 @pytest.mark.parametrize("age", ["no index", "names alone"])
 def test_runs_of_older_versions_are_found(tables: StorageClients, age: str) -> None:
-    """A run whose index has no copies, or none at all, is listed as it is, and its next step is written."""
+    """A run whose index has no copies, or that has no index, is listed correctly, and its next step is written."""
     runs, table = TableRuns(tables.table), Table(tables.table, "runs")
     for i in range(7):
         runs.insert(run(f"mnist-{i}", i, owner="ann"))
@@ -91,7 +91,8 @@ def test_runs_of_older_versions_are_found(tables: StorageClients, age: str) -> N
 def test_a_service_that_gives_up_early_is_asked_again(
     account: Azurite, tables: StorageClients, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Answers that hold one row each, as after seconds of search, end the page with what there is and a token."""
+    """Answers of one row each, as the service gives after seconds of search, end the page with the rows so far and
+    a token."""
     runs = TableRuns(tables.table)
     for i in range(9):
         runs.insert(run(f"mnist-{i}", i))
@@ -104,7 +105,7 @@ def test_a_service_that_gives_up_early_is_asked_again(
 
 
 def test_a_row_that_can_not_be_read_stops_no_list(tables: StorageClients) -> None:
-    """It is shown as broken, with the column; the others go on. `get` of it says the same."""
+    """An unreadable run is listed as broken, with the column; the other runs are listed. `get` reports the same."""
     runs = TableRuns(tables.table)
     for i in range(3):
         runs.insert(run(f"mnist-{i}", i))
@@ -123,7 +124,7 @@ def test_a_row_that_can_not_be_read_stops_no_list(tables: StorageClients) -> Non
 
 
 def test_a_long_history_is_kept(tables: StorageClients) -> None:
-    """A history of many columns' length comes back whole."""
+    """A history as long as many columns comes back whole."""
     runs = TableRuns(tables.table)
     moments = tuple(Moment(RunState.QUEUED, NOW + timedelta(seconds=i), f"{i} " + "w" * 900) for i in range(100))
     runs.insert(run(history=moments))

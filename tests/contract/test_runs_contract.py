@@ -1,4 +1,4 @@
-"""What shared.runs.ports.Runs promises, of the fake and of Azure Table Storage."""
+"""The contract of shared.runs.ports.Runs, tested on the fake and on Azure Table Storage."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def runs(request: pytest.FixtureRequest) -> Runs:
 
 
 def test_a_run_comes_back_as_it_was_written(runs: Runs) -> None:
-    """Every field survives the way to the table and back."""
+    """Every field survives the round trip through the table."""
     full = run(
         request=JobSpec(command=read_command("träin"), inputs={"data": DataInput(Location("drops", "mnist/a/"))}),
         state=RunState.FAILED,
@@ -55,7 +55,7 @@ def test_a_run_comes_back_as_it_was_written(runs: Runs) -> None:
 
 
 def test_a_new_row_has_no_column_at_its_default(own_tables: StorageClients) -> None:
-    """A cell takes as long to read as its value is long or short, so an empty one is left out; queries need one."""
+    """Empty columns are left out, because every cell costs reading time, except those that queries need."""
     TableRuns(own_tables.table).insert(new := run())
     rows = own_tables.table.get_table_client("runs").query_entities("RowKey ge 't!' and RowKey lt 't~'")
     (cells,) = (dict(row) for row in rows)
@@ -65,7 +65,7 @@ def test_a_new_row_has_no_column_at_its_default(own_tables: StorageClients) -> N
 
 
 def test_a_name_is_inserted_once(runs: Runs) -> None:
-    """A second insert of a name, even of another content or time, returns False and changes nothing."""
+    """A second insert of a name, even with another content or time, returns False and changes nothing."""
     assert runs.insert(run())
     before = runs.get("mnist-0")
     assert not runs.insert(run(seconds=5, reason="other"))
@@ -74,7 +74,7 @@ def test_a_name_is_inserted_once(runs: Runs) -> None:
 
 
 def test_a_second_insert_does_not_bring_an_hour_back(runs: Runs) -> None:
-    """A run is inserted once; the hour that was taken off stays so."""
+    """A second insert of a run does not restore an hour that was removed from the list of hours."""
     runs.insert(run())
     assert runs.claim_hour(HOUR, NOW, 20)
     assert runs.drop_hour(HOUR)
@@ -84,7 +84,7 @@ def test_a_second_insert_does_not_bring_an_hour_back(runs: Runs) -> None:
 
 @pytest.mark.parametrize("name", ["nobody", "a/../b", "x#?%", "ü", "", "n" * 2000])
 def test_an_unknown_run_is_named(runs: Runs, name: str) -> None:
-    """`get` of a name that is no run's raises NotFound, whatever the text."""
+    """`get` of an unknown name raises NotFound, whatever text the name is."""
     runs.insert(run())
     with pytest.raises(NotFound, match="no run"):
         runs.get(name)
@@ -109,7 +109,7 @@ def test_update_merges_only_its_fields(runs: Runs) -> None:
 
 
 def test_update_needs_the_latest_etag(runs: Runs) -> None:
-    """Of two writers that read the same row the second raises Changed, and its fields are not written."""
+    """Of two writers that read the same row, the second raises Changed, and its fields are not written."""
     runs.insert(run())
     read = runs.get("mnist-0")
     runs.update(read, changed(read.value, job="a"))
@@ -119,14 +119,14 @@ def test_update_needs_the_latest_etag(runs: Runs) -> None:
 
 
 def test_update_refuses_unknown_fields(runs: Runs) -> None:
-    """A name that is no field of Run raises TypeError."""
+    """An update of a field that Run lacks raises TypeError."""
     runs.insert(run())
     with pytest.raises(TypeError):
         runs.update(old := runs.get("mnist-0"), changed(old.value, colour="blue"))
 
 
 def test_newest_comes_first_and_pages_are_complete(runs: Runs) -> None:
-    """`newest` and `before` walk through all runs once, newest first, however many were made in one millisecond."""
+    """`newest` and `before` visit every run once, newest first, even if many were created in one millisecond."""
     seconds = [3, 1, 2, 2, 2, 0, 86400, 0.0004, 0.0006]
     for i, s in enumerate(seconds):
         runs.insert(run(f"mnist-{i}", s))
@@ -141,14 +141,14 @@ def test_newest_comes_first_and_pages_are_complete(runs: Runs) -> None:
 
 
 def test_a_name_that_begins_another_is_not_skipped(runs: Runs) -> None:
-    """`before` goes on exactly after the run given, also when the next name begins with its name."""
+    """`before` continues exactly after the given run, also if the next run's name begins with that run's name."""
     for name in ("mnist-a", "mnist-aa", "mnist-ab", "mnist-b"):
         runs.insert(run(name))
     assert [r.name for r in runs.newest(before=run("mnist-a"))] == ["mnist-aa", "mnist-ab", "mnist-b"]
 
 
 def test_pages_hold_all_that_is_wanted_once(runs: Runs) -> None:
-    """The pages of a filter hold exactly the runs with its values, newest first, without their requests."""
+    """The pages of a filter hold exactly the matching runs, newest first, without their requests."""
     for i in range(60):
         experiment, cluster = "ab"[i % 2], "xyz"[i % 3]
         state = RunState.FAILED if i < 30 else RunState.QUEUED
@@ -170,7 +170,7 @@ def test_pages_hold_all_that_is_wanted_once(runs: Runs) -> None:
 
 
 def test_a_page_after_new_runs_goes_on_where_it_ended(runs: Runs) -> None:
-    """Runs that are made between two pages neither come twice nor push others out."""
+    """Runs created between two pages are not repeated and push no other run out."""
     for i in range(6):
         runs.insert(run(f"mnist-{i}", i))
     first = runs.page(RunFilter(), 3)
@@ -182,7 +182,7 @@ def test_a_page_after_new_runs_goes_on_where_it_ended(runs: Runs) -> None:
 @pytest.mark.parametrize("fields", RunFields)
 @pytest.mark.parametrize("run_filter", [RunFilter(), RunFilter(state="running"), RunFilter(tag="team=blue")])
 def test_a_page_has_the_fields_that_the_caller_needs(runs: Runs, fields: RunFields, run_filter: RunFilter) -> None:
-    """Each field of the run is as written if the page reads its column, and has its default otherwise."""
+    """A run's field has its stored value if the page reads its column, and its default otherwise."""
     cost = Cost(1.0, 0.5, 0.25, 60.0, NOW)
     written = changed(
         run(parameters={"epochs": 3}, project="vision", kind="new"),
@@ -203,7 +203,8 @@ def test_a_page_has_the_fields_that_the_caller_needs(runs: Runs, fields: RunFiel
 
 
 def test_what_changed_since_a_page_is_told(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """New runs and those written again come, older ones than the page's do not, those that fit no longer are gone."""
+    """Changes since a page include new and rewritten runs, exclude runs older than the page, and report runs that
+    no longer match."""
     monkeypatch.setattr("shared.adapters.tables.run_table._OVERLAP", timedelta(milliseconds=-1))
     for i in range(5):
         runs.insert(run(f"mnist-{i}", i, state=RunState.QUEUED))
@@ -227,7 +228,7 @@ def test_what_changed_since_a_page_is_told(runs: Runs, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("token", ["x", "bm9uZQ", "eyJhIjogMX0", "WyJuIWEiLCAiMjAyNi0wMS0wMVQwMDowMDowMCswMDowMCJd"])
 def test_what_is_no_token_is_refused(runs: Runs, token: str) -> None:
-    """A token that came with no page raises Impossible."""
+    """A token that no page returned raises Impossible."""
     runs.insert(run())
     with pytest.raises(Impossible, match="token"):
         runs.page(RunFilter(), 3, token)
@@ -236,7 +237,7 @@ def test_what_is_no_token_is_refused(runs: Runs, token: str) -> None:
 
 
 def test_the_unsettled_runs_of_an_hour(runs: Runs) -> None:
-    """`unsettled` gives an hour's runs that are not archived, newest first, page by page, with etags that count."""
+    """`unsettled` returns an hour's runs that are not archived, newest first, page by page, with valid etags."""
     for name, seconds in (("mnist-1", 0), ("mnist-2", 1), ("mnist-3", 2), ("mnist-4", 3600), ("mnist-5", -3600)):
         runs.insert(run(name, seconds))
     runs.update(old := runs.get("mnist-2"), changed(old.value, archived_at=NOW))
@@ -251,7 +252,7 @@ def test_the_unsettled_runs_of_an_hour(runs: Runs) -> None:
 
 
 def test_an_hour_is_claimed_by_one_and_dropped_unless_a_run_came(runs: Runs) -> None:
-    """Of two looks at once one gets the hour; and an hour to which a run was added since is not taken off."""
+    """Of two concurrent checks, one claims the hour. An hour that gained a run since is not removed."""
     assert not runs.claim_hour(HOUR, NOW, 20)
     runs.insert(run())
     assert runs.claim_hour(HOUR, NOW, 20)
@@ -265,7 +266,7 @@ def test_an_hour_is_claimed_by_one_and_dropped_unless_a_run_came(runs: Runs) -> 
 
 
 def test_runs_are_found_by_owner_tag_and_state(runs: Runs) -> None:
-    """Every field of a filter narrows the list, alone and together; a run moves with its state."""
+    """Every field of a filter narrows the list, alone and combined; a run's state in the filter follows the run."""
     runs.insert(run("mnist-1", 1, owner="ann", tags={"a": "x y", "b": "1"}))
     runs.insert(run("mnist-2", 2, owner="ann", owner_id="0a1b"))
     runs.insert(run("mnist-3", 3, owner="bob", tags={"a": "x y"}))
@@ -283,7 +284,7 @@ def test_runs_are_found_by_owner_tag_and_state(runs: Runs) -> None:
 
 
 def test_runs_that_have_not_ended_are_found_at_once(runs: Runs) -> None:
-    """Whatever their states are, with these; those that have ended are not among them."""
+    """One query finds the runs in any of the states that have not ended, and no ended run."""
     for state in (state for state in RunState if state is not RunState.BROKEN):
         runs.insert(run(f"mnist-{state}"))
         runs.update(old := runs.get(f"mnist-{state}"), changed(old.value, state=state))
@@ -291,7 +292,7 @@ def test_runs_that_have_not_ended_are_found_at_once(runs: Runs) -> None:
 
 
 def test_the_rows_that_find_a_run_follow_it(runs: Runs) -> None:
-    """Whatever is written of a run is shown by every filter, and values that it has no more find it no more."""
+    """Every filter finds a run by its current values, and not by its former values."""
     runs.insert(run("mnist-1", owner="ann", tags={"a": "1"}))
     stored = runs.update(
         old := runs.get("mnist-1"), changed(old.value, best_metrics={"accuracy": 0.5}, cluster="gpu-cluster")
@@ -303,7 +304,7 @@ def test_the_rows_that_find_a_run_follow_it(runs: Runs) -> None:
 
 
 def test_a_condition_finds_runs_over_all_pages(runs: Runs) -> None:
-    """What a condition wants is found whatever lies between, in pages of the wanted length, each run once."""
+    """A condition finds every matching run once, wherever it lies, in pages of the requested length."""
     for i in range(30):
         runs.insert(run(f"mnist-{i}", i, best_metrics={"accuracy": i / 30}, owner="ann" if i % 2 else "bob"))
     seventh = RunFilter(holds=lambda one: one.measured.best["accuracy"] * 30 % 7 < 0.5)
@@ -317,7 +318,7 @@ def test_a_condition_finds_runs_over_all_pages(runs: Runs) -> None:
 
 
 def test_an_empty_table_has_no_runs(runs: Runs) -> None:
-    """Before the first insert there is nothing, and no error."""
+    """Before the first insert, lists are empty and nothing raises."""
     assert runs.newest() == []
     assert runs.page(RunFilter(), 9) == RunPage([], "")
     with pytest.raises(NotFound):
@@ -325,7 +326,7 @@ def test_an_empty_table_has_no_runs(runs: Runs) -> None:
 
 
 def test_a_half_done_insert_is_completed() -> None:
-    """Where a fake's insert died between its writes, the next one completes it at the first one's time."""
+    """If a fake's insert crashes between its writes, the next insert completes it with the first one's time."""
     runs = FakeRuns()
     runs.half_insert(run())
     assert runs.hours() == [HOUR]
@@ -334,7 +335,7 @@ def test_a_half_done_insert_is_completed() -> None:
 
 
 def test_runs_are_found_by_the_beginning_of_their_names(runs: Runs) -> None:
-    """The names that begin with a text come in order, as many as asked for; a text that no name has gives none."""
+    """Names with a given prefix are returned in order, up to the limit; an unknown prefix gives none."""
     for name in ("mnist-10", "mnist-11", "mnist-2", "cifar-1"):
         runs.insert(run(name))
     assert runs.beginning_with("mnist-1", 9) == ["mnist-10", "mnist-11"]
@@ -344,7 +345,8 @@ def test_runs_are_found_by_the_beginning_of_their_names(runs: Runs) -> None:
 
 
 def test_the_run_of_a_moment_ago_may_be_written_under_its_etag(runs: Runs) -> None:
-    """`recent` gives what was inserted, read or written here, whole; a write under its etag succeeds like any other."""
+    """`recent` returns the whole run that this process just inserted, read or wrote; a write under its etag
+    succeeds."""
     made = run(request=JobSpec(command=read_command("x")), timeout_seconds=60)
     runs.insert(made)
     first = runs.recent("mnist-0")
@@ -358,7 +360,8 @@ def test_the_run_of_a_moment_ago_may_be_written_under_its_etag(runs: Runs) -> No
 
 
 def test_who_remembers_an_older_row_finds_out_by_writing(tables: StorageClients) -> None:
-    """What another process wrote meanwhile makes an update under the remembered etag Changed, and `get` tells it."""
+    """If another process wrote meanwhile, an update under the remembered etag raises Changed, and `get` returns the
+    new row."""
     here, there = TableRuns(tables.table), TableRuns(tables.table)
     here.insert(run())
     there.update(old := there.get("mnist-0"), changed(old.value, job="mnist-0"))
@@ -368,7 +371,7 @@ def test_who_remembers_an_older_row_finds_out_by_writing(tables: StorageClients)
 
 
 def test_a_row_is_remembered_for_seconds() -> None:
-    """What is older is forgotten, and so is a row that a write found to be another one."""
+    """A remembered row is dropped after seconds, or when a write finds that the row has changed."""
     now = [0.0]
     rows = RecentRows(lambda: now[0])
     rows.keep("a", {"tries": (3, "Edm.Int64")}, "1")

@@ -1,4 +1,4 @@
-"""What shared.clusters.ports.Samples promises, of the fake and of Azure Table Storage."""
+"""The contract of shared.clusters.ports.Samples, tested on the fake and on Azure Table Storage."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def sample(minutes: float, cluster: str = "cpu-cluster", running: int = 1) -> Sa
 
 
 def test_a_period_is_read_across_midnight(samples: Samples) -> None:
-    """`between` gives the cluster's samples from `since` on and before `until`, oldest first, over days and months."""
+    """`between` returns the cluster's samples in `since <= time < until`, oldest first, across days and months."""
     kept = [sample(minutes) for minutes in (0, 5, 15, 20, 1500)]
     for one in [*reversed(kept), sample(10, "cpu-cluster-2")]:
         samples.record(one)
@@ -39,7 +39,7 @@ def test_a_period_is_read_across_midnight(samples: Samples) -> None:
 
 
 def test_the_first_day_is_that_of_the_oldest_sample(samples: Samples) -> None:
-    """`first_day` is the midnight, by UTC, before a cluster's oldest sample; of another cluster it says nothing."""
+    """`first_day` returns the UTC midnight before a cluster's oldest sample, whatever other clusters have."""
     for one in (sample(0), sample(1500), sample(-3000, "cpu-cluster-2"), sample(-3000, "cpu")):
         samples.record(one)
     assert samples.first_day("cpu-cluster") == datetime(2026, 1, 31, tzinfo=UTC)
@@ -47,7 +47,7 @@ def test_the_first_day_is_that_of_the_oldest_sample(samples: Samples) -> None:
 
 
 def test_a_second_sample_of_the_same_moment_replaces_the_first(samples: Samples) -> None:
-    """Recording twice is recording once; the last one holds."""
+    """Of two samples of the same moment, the last one is kept."""
     samples.record(sample(0, running=1))
     samples.record(sample(0, running=4))
     (found,) = samples.between("cpu-cluster", NOW, NOW + timedelta(seconds=1))
@@ -55,7 +55,7 @@ def test_a_second_sample_of_the_same_moment_replaces_the_first(samples: Samples)
 
 
 def test_clusters_that_have_samples_are_known(samples: Samples) -> None:
-    """`clusters` names each one that was ever sampled, however odd its name, and none before."""
+    """`clusters` lists each cluster that has ever been sampled, whatever its name, and none before."""
     assert samples.clusters() == []
     for name in ("b", "a", "a", "clusters", "Ä/?"):
         samples.record(sample(0, name))

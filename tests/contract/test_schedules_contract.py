@@ -1,4 +1,4 @@
-"""What shared.schedules.ports.Schedules promises, of the fake and of Azure Table Storage."""
+"""The contract of shared.schedules.ports.Schedules, tested on the fake and on Azure Table Storage."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def schedules(request: pytest.FixtureRequest) -> Schedules:
 
 
 def test_a_schedule_comes_back_until_it_is_removed(schedules: Schedules) -> None:
-    """Every field survives, the second of two writers is told, and what is gone can't be written."""
+    """Every field survives, the second of two writers gets an error, and a removed schedule can't be written."""
     schedules.add(FULL)
     with pytest.raises(Changed):
         schedules.add(FULL)
@@ -50,7 +50,8 @@ def test_a_schedule_comes_back_until_it_is_removed(schedules: Schedules) -> None
 
 
 def test_an_instant_is_claimed_once(schedules: Schedules) -> None:
-    """The second claim of an instant gives what the first wrote; finish writes over it; the newest comes first."""
+    """A second claim of a firing returns the first claim's record. `finish` overwrites the record; the newest
+    firing comes first."""
     assert schedules.claim(FIRING) == FIRING
     assert schedules.claim(replace(FIRING, outcome=Outcome.SKIPPED, why="late")) == FIRING
     failed = replace(FIRING, outcome=Outcome.FAILED, run="", why="no data")

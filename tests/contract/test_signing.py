@@ -1,4 +1,4 @@
-"""Signed addresses: what they open, with the account's key and with a user delegation key."""
+"""What signed URLs allow, signed with the account's key and with a user delegation key."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ROLES = {APP: "Storage Blob Data Contributor", READER: "Storage Blob Data Reader
 
 @dataclass(frozen=True)
 class Identity:
-    """What Entra ID gives the app, or another: a token for storage."""
+    """An identity of the app or of someone else: a token for storage."""
 
     principal: str
 
@@ -43,7 +43,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Secure:
-    """An account that takes the tokens of an identity with a role, which clients send over HTTPS only."""
+    """An account that accepts tokens of an identity with a role; clients use HTTPS only."""
 
     address: str
     bundle: str
@@ -75,7 +75,7 @@ NAME = "run-0/a b/ü#?%41.pt"
 
 
 def test_a_key_signs_for_this_blob_alone(clients: StorageClients, unique: Names) -> None:
-    """With a connection string the address reads this very blob, as a file to save, and can do nothing else."""
+    """With a connection string the URL reads exactly this blob, as a file to save, and allows nothing else."""
     container, blobs = unique(), StorageBlobs(clients.blob)
     blobs.write(container, NAME, b"weights", "text/html")
     blobs.write(container, "other", b"secret", "text/plain")
@@ -90,7 +90,8 @@ def test_a_key_signs_for_this_blob_alone(clients: StorageClients, unique: Names)
 
 
 def test_an_address_makes_this_blob_alone(clients: StorageClients, unique: Names) -> None:
-    """It writes one blob of one name, reads nothing, and what is there it can't change unless it was made for that."""
+    """The URL writes one blob of one name and reads nothing. It overwrites an existing blob only if signed for
+    that."""
     container, blobs = unique(), StorageBlobs(clients.blob)
     blobs.write(container, "other", b"there", "text/plain")
     url = blobs.create_url(container, NAME, 60)
@@ -106,7 +107,7 @@ def test_an_address_makes_this_blob_alone(clients: StorageClients, unique: Names
 
 
 def test_an_address_ends(clients: StorageClients, unique: Names) -> None:
-    """After its time an address opens nothing."""
+    """A URL allows nothing after its expiry."""
     container, blobs = unique(), StorageBlobs(clients.blob)
     blobs.write(container, "a", b"x", "text/plain")
     assert requests.get(blobs.read_url(container, "a", 60), timeout=10).status_code == 200
@@ -114,7 +115,7 @@ def test_an_address_ends(clients: StorageClients, unique: Names) -> None:
 
 
 def test_an_identity_signs_too(secure: Secure) -> None:
-    """Without a key the address is signed with a user delegation key, works without a credential, over HTTPS only."""
+    """Without a key the URL is signed with a user delegation key, and works without a credential, over HTTPS only."""
     with secure.service(Recording()) as service:
         StorageBlobs(service).write("output", NAME, b"weights", "text/plain")
         url = StorageBlobs(service).read_url("output", NAME, 60)
@@ -125,7 +126,7 @@ def test_an_identity_signs_too(secure: Secure) -> None:
 
 
 def test_nobody_signs_away_more_than_they_may(secure: Secure) -> None:
-    """An address for writing that a reader signed writes nothing; one for reading reads."""
+    """A URL for writing fails if a reader signed it; a reader's URL for reading works."""
     with secure.service(Recording()) as service:
         StorageBlobs(service).write("output", "read", b"there", "text/plain")
     with secure.service(Recording(), READER) as service:
@@ -137,7 +138,7 @@ def test_nobody_signs_away_more_than_they_may(secure: Secure) -> None:
 
 
 def test_a_delegation_key_is_asked_for_once_until_it_nears_its_end(secure: Secure) -> None:
-    """Many addresses cost one request; an address that would outlive the key gets a new one."""
+    """Many URLs take one request for a key; a URL that would outlive the key gets a new key."""
     transport = Recording()
     with secure.service(transport) as service:
         signer = AddressSigner(service)

@@ -1,4 +1,4 @@
-"""What the storage adapters promise beyond their ports: requests, memory, pending copies, a dead account, settings."""
+"""Promises of the storage adapters beyond their ports: requests, memory, pending copies, a dead account, settings."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def sources(blobs: StorageBlobs, container: str, count: int) -> list[Copy]:
 def test_a_copy_costs_one_request_and_a_resumed_one_none(
     account: Azurite, clients: StorageClients, unique: Names
 ) -> None:
-    """50 copies take one listing and 50 requests (and the container); all of them again take the listing alone."""
+    """50 copies take one listing and 50 requests, plus the container; repeating them takes the listing alone."""
     copies = sources(StorageBlobs(clients.blob), unique(), 50)
     with watched(account) as (blobs, transport):
         assert len(list(blobs.copy(copies))) == 50
@@ -61,7 +61,7 @@ def test_a_copy_costs_one_request_and_a_resumed_one_none(
 
 
 def test_copies_go_on_where_an_earlier_attempt_died(account: Azurite, clients: StorageClients, unique: Names) -> None:
-    """After a caller that went away in the middle, only what it left is copied, in batches of any size."""
+    """After a caller died midway, only the missing blobs are copied, in batches of any size."""
     copies = sources(StorageBlobs(clients.blob), unique(), 30)
     blobs = StorageBlobs(clients.blob)
     started = blobs.copy(copies)
@@ -76,10 +76,10 @@ def test_copies_go_on_where_an_earlier_attempt_died(account: Azurite, clients: S
 
 
 def test_attempts_at_the_same_time_make_one_copy(clients: StorageClients, unique: Names) -> None:
-    """Four attempts at once tell the same etag of each copy, and it is the one that the copy then has."""
+    """Four concurrent attempts return the same etag for each copy, and the copy has that etag."""
     blobs, container = StorageBlobs(clients.blob), unique()
     copies = sources(blobs, container, 20)
-    blobs.write(f"{container}-to", "other", b"", "text/plain")  # the container is there
+    blobs.write(f"{container}-to", "other", b"", "text/plain")  # creates the container
     with ThreadPoolExecutor(4) as pool:
         told = list(pool.map(lambda _: {blob.name: blob.etag for blob in blobs.copy(copies)}, range(4)))
     now = {blob.name: blob.etag for blob in blobs.list(Place(f"{container}-to", "e/"))}
@@ -87,7 +87,7 @@ def test_attempts_at_the_same_time_make_one_copy(clients: StorageClients, unique
 
 
 def test_copies_are_held_in_batches(clients: StorageClients, unique: Names, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a long iterator no more than one batch is drawn ahead of what was given."""
+    """At most one batch of a long iterator is read ahead of the returned results."""
     monkeypatch.setattr(copying, "BATCH", 10)
     copies, drawn = sources(StorageBlobs(clients.blob), unique(), 35), 0
 
@@ -103,7 +103,7 @@ def test_copies_are_held_in_batches(clients: StorageClients, unique: Names, monk
 
 
 def test_no_more_copies_run_at_once_than_asked(account: Azurite, clients: StorageClients, unique: Names) -> None:
-    """`concurrency` bounds the requests under way."""
+    """`concurrency` limits the requests under way."""
     copies = sources(StorageBlobs(clients.blob), unique(), 30)
     lock, now, most = threading.Lock(), 0, 0
 
@@ -125,7 +125,7 @@ def test_no_more_copies_run_at_once_than_asked(account: Azurite, clients: Storag
 
 
 class PendingCopies:
-    """Makes Azurite's copies, which are done at once, look `pending` for the first looks at them."""
+    """Makes Azurite's copies, which finish at once, look `pending` in the first checks."""
 
     def __init__(self, looks: int, end: str = "success") -> None:
         self.left, self.end = looks, end
@@ -139,7 +139,7 @@ class PendingCopies:
 
 
 def listed_as(status: str) -> Callable[[Any, Any], None]:
-    """Makes listings give finished copies this status."""
+    """Makes listings report finished copies with this status."""
 
     def change(request: Any, response: Any) -> None:
         if request.method == "GET":
@@ -151,7 +151,7 @@ def listed_as(status: str) -> Callable[[Any, Any], None]:
 
 
 def test_a_pending_copy_is_awaited(account: Azurite, clients: StorageClients, unique: Names) -> None:
-    """A copy that isn't done when it was started is looked at until it is."""
+    """A copy that is not finished at its start is polled until it is."""
     copies = sources(StorageBlobs(clients.blob), unique(), 1)
     with watched(account, PendingCopies(looks=2)) as (blobs, transport):
         (made,) = blobs.copy(copies)
@@ -163,7 +163,7 @@ def test_a_pending_copy_is_awaited(account: Azurite, clients: StorageClients, un
 def test_a_pending_copy_of_an_earlier_attempt_is_not_started_again(
     account: Azurite, clients: StorageClients, unique: Names
 ) -> None:
-    """What the listing shows as pending is awaited, without another copy."""
+    """A copy that the listing shows as pending is awaited, without a second copy."""
     copies = sources(StorageBlobs(clients.blob), unique(), 1)
     list(StorageBlobs(clients.blob).copy(copies))
 
@@ -176,7 +176,7 @@ def test_a_pending_copy_of_an_earlier_attempt_is_not_started_again(
 def test_a_copy_that_takes_too_long_is_unavailable(
     account: Azurite, clients: StorageClients, unique: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Past the patience the caller gets Unavailable, and may come back."""
+    """After the timeout the caller gets Unavailable, and may retry."""
     monkeypatch.setattr(copying, "PATIENCE", 0.0)
     copies = sources(StorageBlobs(clients.blob), unique(), 1)
     with watched(account, PendingCopies(looks=10**6)) as (blobs, _), pytest.raises(Unavailable, match=r"continues"):
@@ -187,7 +187,7 @@ def test_a_copy_that_takes_too_long_is_unavailable(
 def test_a_failed_copy_is_repeated_by_the_next_call(
     account: Azurite, clients: StorageClients, unique: Names, end: str
 ) -> None:
-    """A copy that ends otherwise raises Unavailable; where the listing shows such a one it is made again."""
+    """A copy that fails raises Unavailable; a copy that the listing shows as failed is made again."""
     copies = sources(StorageBlobs(clients.blob), unique(), 1)
     with watched(account, PendingCopies(1, end)) as (blobs, _), pytest.raises(Unavailable, match=end):
         list(blobs.copy(copies))
@@ -198,7 +198,7 @@ def test_a_failed_copy_is_repeated_by_the_next_call(
 
 
 def test_a_growing_log_can_be_copied_and_copied_again(clients: StorageClients, unique: Names) -> None:
-    """An append blob is copied as it is now, and copied over once it grew."""
+    """An append blob is copied as it is now, and copied again after it has grown."""
     container = unique()
     blobs, target = StorageBlobs(clients.blob), f"{container}-to"
     clients.blob.create_container(container)
@@ -212,7 +212,7 @@ def test_a_growing_log_can_be_copied_and_copied_again(clients: StorageClients, u
 
 
 def test_long_blobs_are_read_in_pieces(clients: StorageClients, unique: Names) -> None:
-    """Lines that lie across the borders of the 4 MiB pieces, inside a character too, come whole."""
+    """Lines across the boundaries of the 4 MiB pieces come whole, also if a boundary splits a character."""
     container, line = unique(), "é" * 1_000_003
     StorageBlobs(clients.blob).write(container, "log", f"{line}\n".encode() * 5, "text/plain")
     assert all(found == line for found in StorageBlobs(clients.blob).lines(container, "log"))
@@ -222,7 +222,7 @@ def test_long_blobs_are_read_in_pieces(clients: StorageClients, unique: Names) -
 
 @pytest.fixture(scope="module")
 def dead(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StorageClients]:
-    """The clients of an account where nothing listens (port 9 is `discard`, which nobody serves)."""
+    """The clients of an account where nothing listens (port 9 is `discard`, which no service uses)."""
     place = "http://127.0.0.1:9/devstoreaccount1"
     endpoints = "".join(f"{service}Endpoint={place};" for service in ("Blob", "Queue", "Table"))
     made = account.clients(Storage(connection_string=f"AccountName=devstoreaccount1;AccountKey=a2V5;{endpoints}"))
@@ -231,7 +231,7 @@ def dead(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StorageClients]:
 
 
 def test_a_dead_account_is_unavailable_within_seconds(dead: StorageClients) -> None:
-    """Every adapter raises Unavailable, soon enough for a health endpoint, and says what it tried."""
+    """Every adapter raises Unavailable, soon enough for a health endpoint, and the error names what it tried."""
     calls: list[Callable[[], Any]] = [
         lambda: StorageBlobs(dead.blob).check(),
         lambda: list(StorageBlobs(dead.blob).list(Place("drops", "a/"))),
@@ -252,7 +252,7 @@ def test_a_dead_account_is_unavailable_within_seconds(dead: StorageClients) -> N
 
 
 def test_an_account_is_reached_by_its_name_with_the_apps_identity() -> None:
-    """With an account name the endpoints are Azure's, and no request is made before the first call."""
+    """With an account name the endpoints are Azure's, and nothing is requested before the first call."""
     made = account.clients(Storage.of_account("acme"))
     with made.blob, made.queue, made.table:
         assert made.blob.url == "https://acme.blob.core.windows.net/"
@@ -287,5 +287,5 @@ print(json.dumps(sorted(sys.modules)))
     ],
 )
 def test_messages_hold_no_secrets(text: str) -> None:
-    """Signatures, keys and tokens are taken out of whatever a service says."""
+    """Signatures, keys and tokens are removed from the service's messages."""
     assert "SECRET" not in without_secrets(text)

@@ -1,6 +1,6 @@
-"""The journal of sweeps' studies, in memory and in tables: Optuna's own tests of storages, and what ours adds.
+"""The journal of sweeps' studies, in memory and in tables: Optuna's own storage tests, and our additions.
 
-Optuna writes and reads the same format, so studies of a version that used Optuna go on.
+Optuna writes and reads the same format, so studies of a version that used Optuna continue.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SWEEP = Sweep({"lr": Parameter("loguniform", (), -7.0, -1.0), "size": Parameter(
 
 @pytest.fixture(params=["memory", "table"])
 def journal(request: pytest.FixtureRequest) -> Callable[[str], MemoryJournal | TableJournal]:
-    """Gives the journal of a name; each call another reader of it."""
+    """Returns the journal of a name, each time with another reader."""
     if request.param == "memory":
         kept: dict[str, MemoryJournal] = {}
         return lambda name: kept.setdefault(name, MemoryJournal())
@@ -43,7 +43,7 @@ def journal(request: pytest.FixtureRequest) -> Callable[[str], MemoryJournal | T
 
 
 class TestOptunasOwn(StorageTestCase):
-    """What Optuna asks of every storage."""
+    """Optuna's own requirements of every storage."""
 
     @pytest.fixture
     def storage(self, journal: Callable[[str], MemoryJournal | TableJournal]) -> JournalStorage:
@@ -51,7 +51,7 @@ class TestOptunasOwn(StorageTestCase):
 
 
 def test_a_log_is_written_under_its_number_or_not_at_all(journal: Callable[[str], Journal]) -> None:
-    """Of two that write behind the same log the second writes nothing, not even what would fit."""
+    """Of two writers behind the same log, the second writes nothing, not even entries that would fit."""
     one, other = journal("a"), journal("a")
     one.append_at(0, [{"n": 0}, {"n": 1, "long": "x" * 100_000}])
     with pytest.raises(Changed):
@@ -63,7 +63,8 @@ def test_a_log_is_written_under_its_number_or_not_at_all(journal: Callable[[str]
 
 
 def test_changes_come_together_and_only_on_what_was_read(journal: Callable[[str], Journal]) -> None:
-    """Of two looks at a study that decide at once, one is written, whole; the other is not, and can look again."""
+    """If two readers of a study decide at once, one decision is written whole; the other is not written, and its
+    reader can try again."""
     studies, others = JournalStudies(journal), JournalStudies(journal)
     study = studies.open("run-1", SWEEP)
     assert [study.add({"lr": 0.01, "size": 32}), study.add({"lr": 0.1, "size": 64})] == [0, 1]
@@ -86,7 +87,8 @@ def test_changes_come_together_and_only_on_what_was_read(journal: Callable[[str]
 
 
 def test_anyone_opens_a_sweeps_study(journal: Callable[[str], MemoryJournal | TableJournal]) -> None:
-    """optuna.load_study reads the trials that a sweep wrote; the sweep sees who asks and tells, but not as its own."""
+    """optuna.load_study reads the trials that a sweep wrote; the sweep sees trials of other writers, but not as its
+    own."""
     studies = JournalStudies(journal)
     study = studies.open("run-1", SWEEP)
     study.add({"lr": 0.01, "size": 32})
@@ -103,8 +105,8 @@ def test_anyone_opens_a_sweeps_study(journal: Callable[[str], MemoryJournal | Ta
 
 
 def test_a_study_that_optuna_wrote_goes_on(journal: Callable[[str], MemoryJournal | TableJournal]) -> None:
-    """Trials of every state and kind of parameter are read as Optuna reads them, beside another study's; then more
-    trials are added, which Optuna reads."""
+    """Trials of every state and kind of parameter are read as Optuna reads them, beside another study's trials.
+    Then more trials are added, which Optuna reads."""
     kept = journal("run-1")
     storage = _optunas(kept)
     other = optuna.create_study(storage=storage, study_name="other")

@@ -1,4 +1,5 @@
-"""What shared.clusters.ports.SweepLog promises, of the fake and of Azure Table Storage; and the table of assets."""
+"""The contract of shared.clusters.ports.SweepLog, tested on the fake and on Azure Table Storage, and the table of
+assets."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def decision(code: str, minutes: float, cluster: str = "cpu-cluster", action: st
 
 
 def test_nothing_is_known_of_a_cluster_that_was_never_swept(sweeps: DecisionLog) -> None:
-    """`latest` is None and `history` empty, before the first record and for another cluster."""
+    """`latest` is None and `history` is empty, before the first record and for another cluster."""
     assert sweeps.latest("cpu-cluster") is None
     assert sweeps.history("cpu-cluster") == []
     sweeps.record(decision("busy", 0), None)
@@ -47,7 +48,7 @@ def test_nothing_is_known_of_a_cluster_that_was_never_swept(sweeps: DecisionLog)
 
 
 def test_latest_is_the_last_one_and_history_holds_what_changed(sweeps: DecisionLog) -> None:
-    """Every decision becomes the latest; one with the action and code of the last one isn't added to the history."""
+    """Every decision becomes the latest; a decision with the previous action and code is not added to the history."""
     decisions = [decision("busy", 0), decision("busy", 5), decision("idle", 10), decision("idle", 15)]
     for one in decisions:
         sweeps.record(one, sweeps.latest("cpu-cluster"))
@@ -60,7 +61,7 @@ def test_latest_is_the_last_one_and_history_holds_what_changed(sweeps: DecisionL
 
 
 def test_clusters_have_logs_of_their_own(sweeps: DecisionLog) -> None:
-    """A decision about one cluster is not in another's log, also when one name begins the other."""
+    """A decision about one cluster is not in another's log, also if one name is a prefix of the other."""
     sweeps.record(decision("busy", 0, "cpu"), None)
     sweeps.record(decision("idle", 0, "cpu-2"), None)
     assert [d.code for d in sweeps.history("cpu")] == ["busy"]
@@ -68,7 +69,7 @@ def test_clusters_have_logs_of_their_own(sweeps: DecisionLog) -> None:
 
 
 def test_an_asset_is_found_by_kind_and_digest(assets: TableAssets | FakeAssets) -> None:
-    """`get` gives what `put` wrote last, for this kind and digest only; putting twice is putting once."""
+    """`get` returns the last value that `put` wrote for this kind and digest only; putting twice is putting once."""
     assert assets.get("code", "0" * 64) is None
     assets.put("code", "0" * 64, "azureml:trainyard-0:1")
     assets.put("code", "0" * 64, "azureml:trainyard-0:1")
@@ -77,7 +78,7 @@ def test_an_asset_is_found_by_kind_and_digest(assets: TableAssets | FakeAssets) 
 
 
 def test_a_decision_comes_back_whole(sweeps: DecisionLog) -> None:
-    """Findings, the minimum to be, the one that it replaces and the mark of a dry run are kept; so is their absence."""
+    """Findings, the new and the old minimum, and the mark of a dry run are kept, also if absent."""
     full = replace(
         decision("idle", 0, action="to-zero"), min_nodes=0, replaces=2, findings=("a", 'b "c"'), dry_run=True
     )
@@ -87,7 +88,8 @@ def test_a_decision_comes_back_whole(sweeps: DecisionLog) -> None:
 
 
 def test_one_look_is_claimed_at_a_time(sweeps: DecisionLog) -> None:
-    """A look is claimed once within its seconds, for each cluster by itself; other reads see nothing of that."""
+    """A check of a cluster is claimed once within its seconds, independent of other clusters; the claim does not
+    show in other reads."""
     assert sweeps.claim_check("cpu-cluster", NOW, 5)
     assert not sweeps.claim_check("cpu-cluster", NOW + timedelta(seconds=4.9), 5)
     assert sweeps.claim_check("gpu", NOW, 5)

@@ -1,4 +1,4 @@
-"""The keys of table rows: valid, distinct and in order, for any text."""
+"""The keys of table rows are valid, distinct and ordered, for any text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VALID = re.compile(r"[^/\\#?\x00-\x1f\x7f-\x9f]{0,512}")  # Microsoft: Understan
 
 @given(st.builds(DropKey, texts | long_texts, texts | long_texts))
 def test_a_drops_key_is_valid(key: DropKey) -> None:
-    """Any names make a key of at most 512 ASCII characters (1 KiB), without those that tables refuse."""
+    """Any names make a key of at most 512 ASCII characters (1 KiB), without characters that tables refuse."""
     encoded = keys.drop_key(key)
     assert encoded.isascii()
     assert VALID.fullmatch(encoded)
@@ -27,21 +27,21 @@ def test_a_drops_key_is_valid(key: DropKey) -> None:
 
 @given(drop_keys, drop_keys)
 def test_keys_sort_as_the_drops(one: DropKey, other: DropKey) -> None:
-    """Different drops have different keys, in the order of route and name."""
+    """Different drops have different keys, sorted by route and name."""
     assert (keys.drop_key(one) < keys.drop_key(other)) == (one < other)
     assert (keys.drop_key(one) == keys.drop_key(other)) == (one == other)
 
 
 @given(long_texts, long_texts)
 def test_long_names_do_not_meet(one: str, other: str) -> None:
-    """Names that are cut stay distinct."""
+    """Truncated names stay distinct."""
     assert (keys.token(one) == keys.token(other)) == (one == other)
     assert keys.token(one) != keys.token(one + "x")
 
 
 @given(drop_keys, texts | long_texts)
 def test_a_range_holds_its_routes_drops_and_no_others(key: DropKey, route: str) -> None:
-    """A drop's key is in the range of its route, and in no other's."""
+    """A drop's key is in the range of its own route and of no other."""
     low, high = keys.route_range(route)
     assert (low <= keys.drop_key(key) < high) == (key.route == route)
     assert low <= keys.drop_key(DropKey(route, key.name)) < high
@@ -57,5 +57,5 @@ def test_later_times_come_first(at: datetime, milliseconds: int, name: str) -> N
 
 @given(st.text() | st.from_regex(r"[0-9]{1,40}", fullmatch=True))
 def test_any_text_means_a_time(text: str) -> None:
-    """What is no such key, or more digits than a time has, means the epoch."""
+    """A text that is not such a key, or has more digits than a time, means the epoch."""
     assert keys.EPOCH <= keys.time_of(text) <= keys.LAST

@@ -1,4 +1,4 @@
-"""Rows that can't be read, in every table that timers and lists go through."""
+"""Unreadable rows in every table that timers and lists read."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def decisions(tables: StorageClients) -> tuple[str, Read]:
 def test_a_row_that_can_not_be_read_stops_nobody(
     tables: StorageClients, made: Callable[[StorageClients], tuple[str, Read]], name: str, whole: int
 ) -> None:
-    """Lists leave it out and give all others: a sweep, the books and what people ask for go on."""
+    """Lists skip an unreadable row and return all others: a sweep, the books and people's queries continue."""
     column, read = made(tables)
     assert read() == whole
     table = tables.table.get_table_client(name)
@@ -82,7 +82,7 @@ def test_a_row_that_can_not_be_read_stops_nobody(
 
 
 def test_a_closed_day_that_can_not_be_read_is_there_with_its_problem(tables: StorageClients) -> None:
-    """Money is never left out in silence: the cluster's day stays, without charges, and says what is wrong."""
+    """Money is never dropped silently: the cluster's day stays, without charges, and reports its problem."""
     kept = TableBooks(tables.table)
     kept.close_day("20260131", [Day("gpu", "20260131", (Row("idle", "", "", "", 60.0, 1.0),)), Day("cpu", "20260131")])
     row = {"PartitionKey": "day!20260131", "RowKey": "gpu", "rows": "[["}

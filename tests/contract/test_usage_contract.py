@@ -1,4 +1,5 @@
-"""What shared.usage.ports.NodeMetrics promises, of the fake and of Azure Monitor of a real local workspace."""
+"""The contract of shared.usage.ports.NodeMetrics, tested on the fake and on Azure Monitor of a real local
+workspace."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ BEGIN = timedelta(minutes=10)
 
 @dataclass
 class Measured:
-    """A job with two GPUs and one without, both of which were measured just now."""
+    """A job with two GPUs and a job without, both measured just now."""
 
     metrics: NodeMetrics
     now: datetime
@@ -71,7 +72,7 @@ def measured(request: pytest.FixtureRequest) -> Measured:
 
 
 def test_nodes_are_measured_by_job(measured: Measured) -> None:
-    """Each job has its own node; values have their units; GPUs are asked for separately."""
+    """Each job has its own node; values have their units; GPUs are queried separately."""
     found = measured.nodes("usage-a", "usage-b", "usage-c")
     assert found.keys() == {"usage-a", "usage-b"}
     usage = found["usage-a"]
@@ -85,7 +86,7 @@ def test_nodes_are_measured_by_job(measured: Measured) -> None:
 
 
 def test_gpus_are_measured_by_device(measured: Measured) -> None:
-    """Levels as they are, and energy as an amount; a job without GPUs is missing."""
+    """Levels are returned unchanged and energy as an amount; a job without GPUs is missing."""
     found = measured.gpus("usage-a", "usage-b")
     assert found.keys() == {"usage-a"}
     usage = found["usage-a"]

@@ -1,4 +1,5 @@
-"""What the contract suites use to look at requests, to end the process in the middle of one, and to run Azure ML."""
+"""Helpers of the contract suites that inspect requests, end the process in the middle of a request, and run Azure
+ML."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from tests.fakes.ports import Crash
 
 
 class Recording(RequestsTransport):  # type: ignore[misc] # the SDK hides its type behind __getattr__
-    """Keeps method and URL of every request in `requests`. `change` may alter an answer before the SDK sees it."""
+    """Records method and URL of every request in `requests`. `change` may alter an answer before the SDK sees it."""
 
     def __init__(self, change: Callable[[Any, Any], None] | None = None) -> None:
         super().__init__()
@@ -34,7 +35,7 @@ class Recording(RequestsTransport):  # type: ignore[misc] # the SDK hides its ty
 
 
 class Dying(RequestsTransport):  # type: ignore[misc]
-    """Raises Crash in request number `at` (from 0): before it is sent, or when its answer is lost."""
+    """Raises Crash in request number `at` (from 0), either before the request is sent or when its answer is lost."""
 
     def __init__(self, at: int, sent: bool) -> None:
         super().__init__()
@@ -51,24 +52,24 @@ class Dying(RequestsTransport):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class LocalAzureML:
-    """A running local Azure ML, and the workspace as the app's settings name it."""
+    """A running local Azure ML, and its workspace as the app's settings name it."""
 
     part: Part
     workspace: Workspace
 
     def requests(self) -> list[dict[str, Any]]:
-        """Every request that it got from the SDK so far."""
+        """Every request from the SDK so far."""
         answer = requests.get(f"{self.part.info['url']}/control/requests", timeout=10)
         found: list[dict[str, Any]] = answer.json()
         return found
 
     def put(self, path: str, body: dict[str, Any]) -> None:
-        """Tell it something over its control routes."""
+        """Set something over the control routes."""
         requests.put(f"{self.part.info['url']}{path}", json=body, timeout=10).raise_for_status()
 
 
 def azureml_config(home: Path, connection_string: str) -> Path:
-    """A configuration with a cluster at zero, and a dedicated one that is kept warm."""
+    """A configuration with a cluster at zero and a dedicated cluster that is kept warm."""
     config = {
         "certs": str(home / "certs"),
         "state": str(home / "state"),

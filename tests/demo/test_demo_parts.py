@@ -24,7 +24,7 @@ MNIST = Path(__file__).resolve().parents[3] / "shared" / "data" / "mnist"
 
 
 def test_without_a_folder_the_digits_are_written(tmp_path: Path) -> None:
-    """The default data needs no download: all 1,797 digits, as the four files that --data would take."""
+    """The default data needs no download: all 1,797 digits, in the same four files that --data accepts."""
     files = data.files(None, tmp_path)
     assert files == data.find(tmp_path)
     counts = [int.from_bytes(gzip.decompress(file.read_bytes())[4:8], "big") for file in files]
@@ -44,7 +44,7 @@ def test_files_may_be_compressed(tmp_path: Path) -> None:
 
 
 def test_missing_files_are_named(tmp_path: Path) -> None:
-    """A folder without the four files is refused, with the names of those that are missing."""
+    """A folder without the four files is refused, with the names of the missing files."""
     (tmp_path / data.NAMES[0]).write_bytes(b"x")
     with pytest.raises(data.NoData) as refused:
         data.find(tmp_path)
@@ -54,7 +54,7 @@ def test_missing_files_are_named(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not MNIST.is_dir(), reason="needs ../shared/data/mnist, which is no part of this repository")
 def test_mnist_itself_is_found() -> None:
-    """MNIST's own four files, as they are published, are taken."""
+    """MNIST's own four files are accepted as published."""
     assert len(data.find(MNIST)) == 4
 
 
@@ -62,7 +62,7 @@ def test_mnist_itself_is_found() -> None:
 
 
 def test_a_demo_says_what_it_left(tmp_path: Path) -> None:
-    """A failed demo names its logs, and how to be rid of a cloud of its own; ended well, it removes that one alone."""
+    """A failed demo names its logs, and how to remove its own cloud; a successful demo removes only its own cloud."""
     made = Demo(parse(["--home", str(tmp_path / "cloud")]), Console())
     (tmp_path / "cloud").mkdir()
     made.forget()
@@ -90,12 +90,12 @@ def test_a_demo_says_what_it_left(tmp_path: Path) -> None:
     ],
 )
 def test_share_done(line: str, share: float) -> None:
-    """A line's epoch, and its step within it, say how much is done; any other line says nothing."""
+    """A line's epoch, and its step within the epoch, give the share done; any other line gives none."""
     assert share_done(line) == share
 
 
 def test_a_line_in_pieces_counts_once() -> None:
-    """A log that arrives cut anywhere gives the same lines, and the share never goes back."""
+    """A log that arrives cut anywhere gives the same lines, and the share never decreases."""
     text = "start\nepoch 1/2 loss 1\nepoch 2/2 loss 0\nepoch 1/2 again\n"
     log = Log()
     for character in text:
@@ -108,7 +108,7 @@ def test_a_line_in_pieces_counts_once() -> None:
 
 
 def good() -> dict[str, Any]:
-    """Everything that the demo looks at after a run in which all went well."""
+    """Everything that the demo checks, after a successful run."""
     run = {
         "run": "mnist-1",
         "state": "completed",
@@ -137,7 +137,7 @@ def failed(there: dict[str, Any]) -> list[str]:
 
 
 def test_a_good_run_keeps_every_promise() -> None:
-    """With everything in its place, no claim fails."""
+    """After a successful run, no claim fails."""
     assert failed(good()) == []
 
 
@@ -161,14 +161,15 @@ def test_a_good_run_keeps_every_promise() -> None:
     ],
 )
 def test_each_broken_promise_is_found(spoil: Any, claim: str) -> None:
-    """Whatever is missing or different makes the claim about it fail."""
+    """Each missing or different part makes its claim fail."""
     there = good()
     spoil(there)
     assert any(claim in text for text in failed(there))
 
 
 def test_a_cluster_that_others_need_may_stay_up() -> None:
-    """Where somebody else's run needs the cluster, the demo promises no zero nodes, and waits for nothing."""
+    """If another person's run needs the cluster, the demo does not promise zero nodes, and does not wait for the
+    cluster."""
     there = good()
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     seen = Seen(moment, run=there["run"], cluster={"nodes": 2}, kept_for="run x")
@@ -182,13 +183,13 @@ def test_a_cluster_that_others_need_may_stay_up() -> None:
 
 
 def test_a_relative_folder_is_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """--data is taken relative to where the user called, not to the repository."""
+    """--data is relative to the user's current folder, not to the repository."""
     monkeypatch.setenv("TRAINYARD_CWD", str(tmp_path))
     assert parse(["--data", "here"]).data == tmp_path / "here"
 
 
 def test_only_the_default_must_reach_an_accuracy() -> None:
-    """The bound holds for the digits and the trainer's own epochs."""
+    """The minimum accuracy applies to the digits with the trainer's own number of epochs."""
     assert parse([]).least_accuracy == claims.DIGITS_ACCURACY
     assert parse(["--epochs", "1"]).least_accuracy == 0.0
 

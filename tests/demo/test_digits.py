@@ -10,14 +10,14 @@ from local import digits
 
 
 def test_the_digits_are_always_the_same_bytes(tmp_path: Path) -> None:
-    """The same four files come out of every call, so that the same digits are never trained twice."""
+    """Every call writes the same four files, so the same digits are never trained twice."""
     one, two = digits.write(tmp_path / "one"), digits.write(tmp_path / "two")
     assert [path.name for path in one] == [path.name for path in two]
     assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
 
 
 def test_enlarged_digits_keep_their_shape() -> None:
-    """A digit of 8 x 8 becomes 28 x 28 with an empty border of 2, its brightness in the same places."""
+    """A digit of 8 x 8 becomes 28 x 28 with an empty border of 2, and its brightness stays in the same places."""
     small = np.zeros((1, 8, 8))
     small[0, 2, 5] = 16
     large = digits.enlarge(small)[0]

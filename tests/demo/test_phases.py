@@ -1,4 +1,4 @@
-"""The phases of the demo, from what the API told."""
+"""The phases of the demo, computed from the API's answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def by_key(rows: list[Phase]) -> dict[str, Phase]:
 
 
 def test_each_phase_takes_the_time_between_two_moments() -> None:
-    """A finished run gives every phase its seconds, and none runs on."""
+    """A finished run gives every phase its seconds, and no phase is still running."""
     told = run(("received", 4), ("submitted", 6), ("running", 9), ("completed", 20), archived=22)
     rows = phases(seen(run=told, at_zero=at(25)), at(99))
     assert [row.seconds for row in rows] == [2, 1, 1, 2, 3, 11, 2, 3]
@@ -38,7 +38,7 @@ def test_each_phase_takes_the_time_between_two_moments() -> None:
 
 
 def test_the_first_unfinished_phase_runs_and_the_rest_wait() -> None:
-    """While the job waits for nodes, allocation runs on with the clock, and later phases have no time yet."""
+    """While the job waits for nodes, allocation's time grows with the clock, and later phases have no time yet."""
     rows = by_key(phases(seen(run=run(("received", 4), ("submitted", 6))), at(10)))
     assert (rows[ALLOCATE].active, rows[ALLOCATE].seconds) == (True, 4)
     assert rows[TRAIN].seconds is None
@@ -46,7 +46,7 @@ def test_the_first_unfinished_phase_runs_and_the_rest_wait() -> None:
 
 
 def test_a_state_that_was_skipped_takes_no_time() -> None:
-    """If the job was first seen completed, its training took no time, and its allocation all."""
+    """If the job was first seen completed, training took no time, and allocation all of it."""
     told = run(("received", 4), ("submitted", 6), ("completed", 20))
     rows = by_key(phases(seen(run=told), at(21)))
     assert (rows[ALLOCATE].seconds, rows[TRAIN].seconds) == (14, 0)
@@ -54,14 +54,14 @@ def test_a_state_that_was_skipped_takes_no_time() -> None:
 
 
 def test_no_phase_is_negative_when_clocks_differ() -> None:
-    """A sealing that the app dates before the demo's own end of the upload takes zero seconds."""
+    """If the app dates the sealing before the demo's own end of the upload, sealing takes zero seconds."""
     told = run(("received", 2.9), ("submitted", 6))
     rows = by_key(phases(seen(run=told), at(7)))
     assert rows[SEAL].seconds == 0
 
 
 def test_before_the_cloud_is_up_nothing_else_runs() -> None:
-    """At the very beginning only the first phase has a time."""
+    """At the start only the first phase has a time."""
     rows = by_key(phases(Seen(began=START), at(1)))
     assert rows[UPLOAD].seconds is None
     assert rows[TRAIN].seconds is None

@@ -1,4 +1,4 @@
-"""What a person sees of the demo."""
+"""The demo's output."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_the_picture_has_phases_nodes_and_log(screen: Screen) -> None:
 
 
 def test_the_bar_follows_the_log(screen: Screen) -> None:
-    """While it trains, the share of the epochs done stands beside the phase."""
+    """During training, the share of completed epochs is shown beside the phase."""
     screen.seen.run["state"], screen.seen.run["history"] = "running", screen.seen.run["history"][:3]
     screen.seen.run["archived_at"] = None
     screen.log.add("epoch 1/4 test\n")
@@ -88,7 +88,7 @@ def test_the_view_fits_the_place(screen: Screen) -> None:
 
 
 def test_the_summary_tells_everything(screen: Screen) -> None:
-    """Claims with what was found, accuracy, places and the history stand in the table; the object has its keys."""
+    """The table has claims with their findings, accuracy, places and history; the JSON object has its keys."""
     screen.seen.at_zero = at(25)
     archive = Archive("mnist/mnist-1", {"models/m.pt": 9, "manifest.json": 1}, {}, [{"test_accuracy": 0.9876}])
     shown = text_of(

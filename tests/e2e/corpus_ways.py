@@ -1,4 +1,5 @@
-"""The three ways of a job file: submitted as the command line does, dropped, and sent by Microsoft's own client."""
+"""The three ways to send a job file: submitted as the command line does, dropped, and sent by Microsoft's own
+client."""
 
 from __future__ import annotations
 
@@ -34,9 +35,10 @@ CLUSTER = "cpu-cluster"
 
 @dataclass(frozen=True)
 class Ended:
-    """What became of a job. `words` say why it was refused, waits, or failed; `files` are its results, by sizes."""
+    """The outcome of a job. `words` give the reason for a refusal, a wait or a failure; `files` are its results
+    with their sizes."""
 
-    state: str  # refused, queued for ever, failed or completed
+    state: str  # refused, queued forever, failed or completed
     job: str = ""
     words: str = ""
     log: str = ""
@@ -44,19 +46,19 @@ class Ended:
 
 
 class Way(Protocol):
-    """A way to send the job files of a folder. What is sent first may be waited for last."""
+    """A way to send the job files of a folder. Jobs may be awaited in any order."""
 
     def send(self, file: Path) -> None: ...
 
     def ended(self, name: str) -> Ended:
-        """Wait for the end of the file's job, and of what becomes of its results."""
+        """Wait until the file's job has ended and its results are stored."""
 
     def metric(self, job: str, name: str) -> float:
-        """The last value that a job logged."""
+        """The last value of a metric that a job logged."""
 
 
 class _Runs:
-    """What both ways to a run share: its archive, and a manifest that tells the truth."""
+    """The common part of both ways that make a run: its archive, with a manifest whose entries are checked."""
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
@@ -88,7 +90,7 @@ class _Runs:
 
 
 class Submitted(_Runs):
-    """Over HTTP, as the command line does, with a cluster and nothing else."""
+    """Sent over HTTP, as the command line does, with only a cluster added."""
 
     def __init__(self, lab: Lab) -> None:
         super().__init__(lab)
@@ -109,7 +111,7 @@ class Submitted(_Runs):
 
 
 class Dropped(_Runs):
-    """In a drop: a file of data, whatever the job file names beside it, and the job file last."""
+    """Sent as a drop: a data file, the files that the job file names, and the job file last."""
 
     def send(self, file: Path) -> None:
         named = {path.relative_to(file.parent).as_posix(): path.read_bytes() for path in _named_files(file)}
@@ -120,7 +122,7 @@ class Dropped(_Runs):
             try:
                 drop = self.lab.get(f"drops/own/{name}")
             except urllib.error.HTTPError as exc:
-                if exc.code == HTTPStatus.NOT_FOUND:  # no event of it has arrived
+                if exc.code == HTTPStatus.NOT_FOUND:  # no event of the drop has arrived
                     return None
                 raise
             return drop if drop["state"] in ("sealed", "rejected") else None
@@ -130,7 +132,8 @@ class Dropped(_Runs):
 
 
 def _named_files(file: Path) -> Iterator[Path]:
-    """The files beside a job file that it names: its code, inputs, conda file, environment file or build context."""
+    """The files beside a job file that the job file names: code, inputs, conda file, environment file or build
+    context."""
     for path in re.findall(
         r"(?:code|path|conda_file|environment): (?:file:)?(?:\./)?([\w./-]+)[\s,}]", file.read_text()
     ):
@@ -149,7 +152,7 @@ def _below(folder: Path) -> Iterator[Path]:
 
 
 class ByMLClient:
-    """By the unmodified MLClient, which uploads and registers by itself; nothing but the compute is changed."""
+    """Sent by the unmodified MLClient, which uploads and registers by itself; only the compute is changed."""
 
     def __init__(self, ml: Any, lab: Lab) -> None:
         self._ml, self._lab = ml, lab
@@ -183,7 +186,7 @@ class ByMLClient:
         return Ended(found["status"].lower(), job, json.dumps(found["error"]), log, results)
 
     def _settled(self, job: str) -> Any:
-        """What the run history says of a job that has ended, or that its cluster can never run."""
+        """The run history's result of a job that has ended, or that its cluster can never run."""
         cloud = self._lab.cloud
         found = asked(cloud, f"{cloud.azureml}/history/v1.0{cloud.record.workspace_id}/runs/{job}/details")
         never = [warning for warning in found["warnings"] if "the cluster may have" in warning["message"]]
@@ -195,7 +198,7 @@ class ByMLClient:
 
 
 def asked(cloud: Cloud, url: str) -> Any:
-    """What the workspace answers to a GET."""
+    """The workspace's answer to a GET."""
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token(cloud.azureml)}"})
     context = ssl.create_default_context(cafile=str(cloud.certs))
     with urllib.request.urlopen(request, timeout=30, context=context) as response:
@@ -204,7 +207,7 @@ def asked(cloud: Cloud, url: str) -> Any:
 
 @contextmanager
 def mlclient(cloud: Cloud) -> Iterator[Any]:
-    """The unmodified MLClient, with the variables that the app has too."""
+    """The unmodified MLClient, with the app's environment variables."""
     before = dict(os.environ)
     os.environ.update(cloud.azureml_env)
     try:

@@ -1,4 +1,4 @@
-"""Someone at a terminal, with a cloud."""
+"""A person at a terminal, with a cloud."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def one_node_each(folder: Path) -> Path:
-    """Trainyard's own routes in a file of this folder, with one node a run: where two would show nothing more."""
+    """Trainyard's own routes in a file of this folder, with one node per run where two would test nothing more."""
     file = folder / "routes.yaml"
     file.write_text((ROOT / "routes.yaml").read_text("utf-8").replace("nodes: 2", "nodes: 1"), "utf-8")
     return file
@@ -45,7 +45,7 @@ class Desk:
         }
 
     def type(self, *argv: str, expect: int = 0) -> subprocess.CompletedProcess[str]:
-        """Run a command; its exit status must be this one."""
+        """Run a command and check its exit status."""
         done = typist.run(argv, self.env)
         assert done.returncode == expect, done.stdout + done.stderr
         return done
@@ -54,7 +54,7 @@ class Desk:
         return json.loads(self.type(*argv, "--json", expect=expect).stdout)
 
     def runs(self) -> list[str]:
-        """The names of all runs, asked of the API itself."""
+        """The names of all runs, from the API itself."""
         return [row["run"] for row in httpx.get(f"{self.cloud.api}/runs", timeout=30).json()["runs"]]
 
     def job(self, name: str, code: str) -> str:

@@ -1,6 +1,6 @@
-"""The fenced blocks of the documentation, and the commands in them.
+"""The fenced blocks of the documentation, and their commands.
 
-A block in `sh` holds commands, which tests run as they stand. One that can't be run says why in a comment before it:
+A block in `sh` has commands, which tests run unchanged. A block that can't be run has a comment with the reason:
 
     <!-- not run: needs Azure -->
     <!-- not run: tests/e2e/test_demo.py does -->
@@ -30,9 +30,9 @@ _INLINE = re.compile(r"`((?:python3 trainyard\.py|trainyard) [^`]+)`")
 class Block:
     page: str
     language: str
-    where: str  # what else its first line says: the file or folder that it is for
+    where: str  # the rest of its first line: the file or folder of the block
     content: str
-    why_not: str  # why its commands are not run
+    why_not: str  # the reason why its commands are not run
 
     @property
     def commands(self) -> list[list[str]]:
@@ -53,7 +53,7 @@ def _head(head: str) -> tuple[str, str]:
 
 
 def inline_commands(page: Path) -> list[list[str]]:
-    """The words of each command of ours that stands in a sentence or a table."""
+    """The words of each Trainyard command in a sentence or a table."""
     text = _BLOCK.sub("", page.read_text("utf-8")).replace("\\|", "|").replace("\\<", "<")
     found = (re.sub(r"\s+", " ", command) for command in _INLINE.findall(text))
     return [shlex.split(command.replace("python3 trainyard.py", "trainyard", 1))[1:] for command in found]

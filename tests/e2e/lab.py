@@ -1,4 +1,4 @@
-"""A cloud and someone who works with it."""
+"""A cloud with a user."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from cli.api.client import Api
 from emulators.process import wait_for
 from local.cloud import Cloud
 
-LOOK_SECONDS = 0.3  # between two looks: the one that looks takes time from those that train
+LOOK_SECONDS = 0.3  # between two polls, which slow the trainings down
 PATIENCE = 120.0  # seconds; a training takes some ten, most of them for importing torch
 
 
 class Lab:
-    """A cloud with the practitioner's hands: upload, ask, wait."""
+    """A cloud with a practitioner's actions: upload, query, wait."""
 
     def __init__(self, cloud: Cloud, data: Path) -> None:
         self.cloud, self.data = cloud, data
-        self.api = Api(cloud.api)  # which asks a busy API again
+        self.api = Api(cloud.api)  # retries a busy API
         weakref.finalize(self, self.api.close)
 
     def upload(self, drop: str, files: dict[str, bytes]) -> None:
@@ -39,7 +39,7 @@ class Lab:
         return self.api.get(*path.split("/"))
 
     def drop(self, name: str) -> Any:
-        """The drop, or one without a state while no event of it has arrived."""
+        """The drop, or a drop without a state if no event of the drop has arrived."""
         found = (drop for drop in self.get("drops") if drop["drop"] == name)
         return next(found, {"state": "", "run": ""})
 
@@ -66,7 +66,7 @@ class Lab:
             return {b.name.removeprefix(f"{prefix}/"): b.size for b in output.list_blobs(f"{prefix}/")}
 
     def control(self, url: str, body: dict[str, Any] | None = None, method: str | None = None) -> Any:
-        """Ask a part of the cloud, or tell it something."""
+        """Query or control a part of the cloud."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
         context = ssl.create_default_context(cafile=str(self.cloud.certs))

@@ -1,4 +1,4 @@
-"""Runs the notebook of examples/ on an archive folder: no cloud, no command line, no service in reach of it."""
+"""Runs the notebook of examples/ on an archive folder, without a cloud, the command line or any service."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ NOTEBOOK = ROOT / "examples" / "look_at_model.ipynb"
 
 
 def cells() -> list[str]:
-    """The code of the notebook; the second cell of all, the first with code, has its parameters."""
+    """The code of the notebook. The second cell, which is the first with code, has its parameters."""
     found = json.loads(NOTEBOOK.read_text("utf-8"))["cells"]
     return ["".join(cell["source"]) for cell in found if cell["cell_type"] == "code"]
 
 
 def look(archive: Path, files: list[Path]) -> str:
-    """What the notebook prints of this archive, in a process of its own that knows of no Trainyard."""
+    """The notebook's output for this archive, from a process that has no access to Trainyard."""
     parameters = f"ARCHIVE = {str(archive)!r}\nFILES = {[str(file) for file in files]!r}"
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("TRAINYARD", "AZURE", "AML"))}
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Agents on a local cloud: a pull request that trains under a grant, and gets one comment."""
+"""Agents on a local cloud: a pull request trains under a grant and gets one comment."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ def pull_request(desk: Desk, options: str) -> tuple[int, str, list[str]]:
 
 @pytest.mark.timeout(600)
 def test_a_pull_request_trains_and_gets_one_comment(desk: Desk) -> None:
-    """Its code trains under a grant of its own; the comment has metrics, cost and a picture, or why it failed."""
+    """The pull request's code trains under its own grant. The comment has metrics, cost and a picture, or the
+    reason for the failure."""
     status, comment, calls = pull_request(desk, "")
     assert status == 0
     assert "completed: `accuracy` 0.9" in comment

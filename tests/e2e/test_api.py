@@ -38,7 +38,7 @@ from local.cloud import Cloud, Options
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 90.0  # seconds; a training takes some ten, most of them for importing torch
 
-# Writes every byte by itself, so that the log is seen with half a character at its end.
+# Writes every byte separately, so that the log sometimes ends with half a character.
 SPEAKER = """
 import sys, time
 for i in range(60):
@@ -48,7 +48,7 @@ for i in range(60):
 sys.stdout.buffer.write("das Ende 数".encode())
 """
 SLEEPER = "import time; print('here', flush=True); time.sleep(600)"
-# What a training may try with its node's identity: asks for a token, and writes rows and jobs.
+# Uses the node's identity as a training could: requests a token, and tries to write rows and jobs.
 TRIES = """
 import json, os, ssl, urllib.error, urllib.request
 trust = ssl.create_default_context(cafile=os.environ["REQUESTS_CA_BUNDLE"])
@@ -94,7 +94,7 @@ class Lab:
 
     def __init__(self, cloud: Cloud) -> None:
         self.cloud = cloud
-        self.api = Api(cloud.api)  # which asks a busy API again
+        self.api = Api(cloud.api)  # retries a busy API
         weakref.finalize(self, self.api.close)
         limits = httpx.Limits(max_connections=200)
         self.http = httpx.Client(base_url=cloud.api, timeout=PATIENCE, limits=limits)
@@ -122,7 +122,8 @@ class Lab:
         return httpx.get(answer.headers["location"]).raise_for_status().content
 
     def jobs_made(self) -> Counter[str]:
-        """How often each job was made at Azure ML. One that is there, put again after a lost answer, is not."""
+        """How often each job was created at Azure ML. A repeated PUT of an existing job after a lost answer does
+        not count."""
         context = ssl.create_default_context(cafile=str(self.cloud.certs))
         with urllib.request.urlopen(f"{self.cloud.azureml}/control/requests", context=context) as response:
             paths = [
@@ -132,7 +133,7 @@ class Lab:
 
 
 def follow(url: str, run: str, rank: int = 0) -> Iterator[bytes]:
-    """Each answer's bytes, to the end of the log. A connection that breaks is made again, where the last one ended."""
+    """Each answer's bytes, to the end of the log. After a broken connection the follow resumes at its last offset."""
     offset = 0
     for _ in range(2000):
         try:
@@ -164,7 +165,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 def test_a_run_is_submitted_followed_fetched_and_verified(lab: Lab) -> None:
-    """From a POST to the model on this side: the whole log, the curves, and every file as the manifest says."""
+    """One run from the POST to the fetched model: the whole log, the curves, and every file as in the manifest."""
     body = {"trainer": "mnist", "data": "drops/shelf/digits", "parameters": {"epochs": 2}, "experiment": "over-http"}
     run = lab.submit(body, "one")
     told = b"".join(follow(lab.cloud.api, run))
@@ -189,7 +190,7 @@ def test_a_run_is_submitted_followed_fetched_and_verified(lab: Lab) -> None:
 
 
 class Cutting(socketserver.BaseRequestHandler):
-    """Passes one GET on, and drops the connection somewhere inside two of three answers."""
+    """A proxy that forwards one GET, and drops the connection inside two of three answers."""
 
     upstream: tuple[str, int]
     dice = random.Random(1)
@@ -210,7 +211,7 @@ class Cutting(socketserver.BaseRequestHandler):
 
 @contextmanager
 def bad_line(api: str) -> Iterator[str]:
-    """The API's address by way of a connection that breaks."""
+    """The API's address behind a proxy that breaks connections."""
     url = httpx.URL(api)
     Cutting.upstream = (url.host, url.port or 80)
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Cutting) as proxy:
@@ -220,13 +221,13 @@ def bad_line(api: str) -> Iterator[str]:
 
 
 def test_a_follow_that_is_cut_loses_nothing(lab: Lab) -> None:
-    """Over a connection that breaks again and again, inside characters too, a follower gets every byte once."""
+    """Over a connection that breaks repeatedly, even inside characters, a follower gets every byte once."""
     run = lab.submit({"template": "speak"})
     with bad_line(lab.cloud.api) as url:
         pieces = [piece for piece in follow(url, run) if piece]
     expected = "".join(f"Zeile {i}: größer 数 🚂\n" for i in range(60)) + "das Ende 数"
     assert "".join(piece.decode() for piece in pieces) == expected
-    assert len(pieces) > 1  # on a busy machine many lines come at once
+    assert len(pieces) > 1  # on a busy machine many lines arrive at once
     assert Cutting.cuts > 1
     lab.archived(run)
     assert lab.artifact(run, "logs/std_log.txt").decode() == expected
@@ -235,7 +236,7 @@ def test_a_follow_that_is_cut_loses_nothing(lab: Lab) -> None:
 
 
 def test_a_running_job_is_canceled(lab: Lab) -> None:
-    """A cancel ends a job that runs, its log is kept, and a retry of it is another run."""
+    """A cancel ends a running job and its log is kept; a retry is another run."""
     run = lab.submit({"template": "sleep", "nodes": 1})
     wait_for(lambda: b"here" in lab.http.get(f"runs/{run}/logs", params={"wait": 5}).content, PATIENCE, "its log")
     assert lab.http.delete(f"runs/{run}").status_code == 202
@@ -251,8 +252,8 @@ def test_a_running_job_is_canceled(lab: Lab) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGSTOP")
 def test_a_training_has_its_nodes_rights_and_no_more(lab: Lab) -> None:
-    """With the identity of its node it may write to the rendezvous, and neither to runs nor drops nor the workspace;
-    who does not say which identity it is gets no token."""
+    """With its node's identity a training may write to the rendezvous, but not to runs, drops or the workspace. A
+    caller that does not name the identity gets no token."""
     tables = lab.cloud.table_tls_url
     variables = {"TABLES": tables, "WORKSPACE": f"{lab.cloud.azureml}{lab.cloud.record.workspace_id}"}
     text = yaml.safe_load(job(TRIES))
@@ -272,8 +273,8 @@ SMOKED = (
 
 
 def test_a_deployment_is_registered_and_smoked(lab: Lab) -> None:
-    """`admin register` gives the ids that jobs then have, and `admin smoke` finds nothing wrong: a drop comes to its
-    archive, and jobs on several nodes show what they must."""
+    """`admin register` returns the ids that jobs then have. `admin smoke` finds no problem: a drop reaches its
+    archive, and jobs on several nodes print the expected output."""
     env = {**os.environ, "TRAINYARD_CLOUD": str(lab.cloud.home)}
     cli = [sys.executable, "-m", "cli", "admin"]
     options: dict[str, Any] = {"cwd": ROOT, "env": env, "capture_output": True, "text": True, "timeout": 200}
@@ -299,14 +300,15 @@ def test_a_deployment_is_registered_and_smoked(lab: Lab) -> None:
 
 
 def test_a_workspace_that_hangs_holds_up_nothing_else(lab: Lab) -> None:
-    """With Azure ML stopped, not dead, lists, logs, the description and drops answer as ever, and status says why."""
+    """With Azure ML stopped but not dead, lists, logs, the description and drops answer as usual, and the status
+    gives the reason."""
     run = lab.submit({"template": "speak"}, "one that speaks")
     lab.archived(run)
     lab.http.get(f"runs/{run}/logs").raise_for_status()
     pid = lab.cloud.record.parts["azureml"]
     os.kill(pid, signal.SIGSTOP)
     try:
-        with ThreadPoolExecutor(16) as pool:  # what needs Azure ML, more of it than it has places
+        with ThreadPoolExecutor(16) as pool:  # more requests that need Azure ML than it can serve at once
             asking = [pool.submit(lab.http.get, "clusters") for _ in range(16)]
             began = time.monotonic()
             for path in ("openapi.json", "runs", f"runs/{run}", f"runs/{run}/logs", f"runs/{run}/artifacts", "drops"):
@@ -323,7 +325,8 @@ def test_a_workspace_that_hangs_holds_up_nothing_else(lab: Lab) -> None:
 
 
 def test_200_submissions_at_once_are_neither_lost_nor_doubled(lab: Lab) -> None:
-    """150 requests with 50 keys and 50 without make 100 runs, and each run is one job, made at Azure ML once."""
+    """150 requests with 50 keys and 50 requests without make 100 runs, and each run is one job, created at Azure ML
+    once."""
     before = {row["run"] for row in lab.get("runs", limit=1000)["runs"]}
     keys = [f"key-{i // 3}" for i in range(150)] + [None] * 50
     random.Random(2).shuffle(keys)
@@ -352,8 +355,8 @@ def test_200_submissions_at_once_are_neither_lost_nor_doubled(lab: Lab) -> None:
 
 @pytest.mark.parametrize("part", ["azureml", "storage", "eventgrid"])
 def test_every_route_answers_while_a_part_hangs(lab: Lab, part: str) -> None:
-    """A part that is stopped, not dead, keeps its connections: health and every list answer within five seconds, in
-    which a busy machine may be slow, but waits for nobody."""
+    """A stopped part keeps its connections, yet health and every list answer within five seconds, which allows for
+    a slow machine but not for a wait on that part."""
     routes = ("health", "status", "runs", "drops", "clusters", "costs", "trainers", "schedules", "notices", "page/")
     lab.get("status")
 

@@ -1,7 +1,7 @@
-"""An auditor who has a fetched folder and the public key, and nothing else: the cloud that trained is gone.
+"""An auditor with a fetched folder and the public key, and nothing else: the cloud that trained is gone.
 
-Every kind of run trains on the local cloud. An observer notes beside it what really happened: hashes of the files,
-packages of the nodes' Python, lines of the logs, a commit. Then the script of the auditor is asked.
+Every kind of run trains on the local cloud. Meanwhile an observer notes the real facts: hashes of the files, packages
+of the nodes' Python, lines of the logs, a commit. Then the auditor's script answers.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ pytestmark = pytest.mark.skipif(not CIFAR.is_file(), reason=f"needs {CIFAR.name}
 
 @dataclass
 class Seen:
-    """What the observer noted of a run."""
+    """The observer's notes of a run."""
 
     run: str
     log: str = ""
@@ -80,11 +80,11 @@ class Seen:
 
 @dataclass
 class Office:
-    """What is left when the cloud is gone: a fetched folder of each kind, the keys, and the observer's notes."""
+    """The remains after the cloud is gone: a fetched folder of each kind, the keys, and the observer's notes."""
 
     folder: Path
     seen: dict[str, Seen]
-    data: dict[str, dict[str, str]]  # by the drop: SHA-256 by file
+    data: dict[str, dict[str, str]]  # per drop: SHA-256 by file
     trainers: str
     packages: dict[str, str]
 
@@ -94,7 +94,7 @@ def sha256(path: Path) -> str:
 
 
 def digest_of_trainers() -> str:
-    """As the proof says that it is computed, from the files of this checkout."""
+    """The digest of the trainers, computed from this checkout as the proof describes."""
     content, folder = hashlib.sha256(), ROOT / "trainers"
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
@@ -104,13 +104,13 @@ def digest_of_trainers() -> str:
 
 
 def freeze(log: str) -> dict[str, str]:
-    """The packages of the nodes' Python, as pip listed them in a job of the same environment."""
+    """Return the packages of the nodes' Python, as pip listed them in a job of the same environment."""
     listed = log.rpartition("packages ")[2].partition("]")[0].replace("\n", "")
     return {each["name"].lower(): each["version"] for each in json.loads(f"{listed}]")}
 
 
 def own_folder(desk: Desk) -> str:
-    """A folder of code in a repository of its own. Returns the commit."""
+    """Make a repository with a folder of code. Return the commit."""
     folder = desk.folder / "own"
     folder.mkdir()
     (folder / "train.py").write_text(TRAIN)
@@ -131,7 +131,7 @@ def dropped(desk: Desk, folder: str, name: str, *words: str) -> str:
 
 
 def ended(desk: Desk, run: str) -> dict[str, Any]:
-    """The run once its archive is there; a busy machine takes minutes for some trainings."""
+    """Wait for the run's archive; some trainings take minutes on a busy machine."""
     found: dict[str, Any] = wait_for(
         lambda: (now := desk.ask("show", run))["archived_at"] and now, PATIENCE, f"the archive of {run}", 5
     )
@@ -140,7 +140,7 @@ def ended(desk: Desk, run: str) -> dict[str, Any]:
 
 
 def train_all(desk: Desk) -> dict[str, Seen]:
-    """One run of each kind, all trained to the end."""
+    """Train one run of each kind to its end."""
     commit, train = own_folder(desk), "python train.py {data} {models}"
     elastic = dropped(desk, "cifar", "cifar/small", "-p", "epochs=1", "-p", "width=8", "-p", "batch_size=64")
     drop = dropped(desk, "digits", "mnist/digits-1", "-p", "epochs=1")
@@ -211,7 +211,7 @@ KINDS = ("drop", "request", "own code", "MLflow", "pipeline", "sweep", "trial", 
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_auditor_reads_what_the_observer_saw(office: Office, kind: str) -> None:
-    """Each answer of the script is what the observer noted, or `not known` where docs/models.md says so."""
+    """Each answer of the script equals the observer's note, or is `not known` where docs/models.md says so."""
     seen, (told, _) = office.seen[kind], told_of(office, kind)
     drop = "cifar/small" if kind == "elastic run" else "mnist/digits-1"
     data = {name.removeprefix(f"{drop}/"): digest for name, digest in told["data"].items()}
@@ -239,7 +239,7 @@ def test_the_auditor_reads_what_the_observer_saw(office: Office, kind: str) -> N
 
 
 def test_a_changed_byte_and_another_key_are_refused(office: Office) -> None:
-    """The script is asked of nothing that the key did not sign."""
+    """The script answers nothing about data that the key did not sign."""
     folder = told_of(office, "drop")[1]
     assert audit_model.check(folder, (office.folder / "keys.pem").read_bytes()) == []
     (folder / "provenance.json").write_bytes((folder / "provenance.json").read_bytes() + b" ")

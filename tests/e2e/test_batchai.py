@@ -76,7 +76,7 @@ def post(lab: Lab, path: str, body: dict[str, Any]) -> Any:
 
 
 def test_the_gloo_recipe_trains_on_two_nodes(lab: Lab) -> None:
-    """Dropped as its document prints it, with the script beside it: the ranks meet, and train one model."""
+    """Dropped as its document prints it, with its script, the recipe trains one model with all its ranks."""
     files = {"mnist_trainer.py": TRAINER.read_bytes(), "job.json": json.dumps(gloo()).encode()}
     lab.upload("mnist/gloo", files)
     run = lab.archived("mnist/gloo")
@@ -87,11 +87,12 @@ def test_the_gloo_recipe_trains_on_two_nodes(lab: Lab) -> None:
         text = log(lab, run["run"], rank)
         assert f"Epoch: [10] rank {rank} of 2" in text
         assert "the same weights" in text
-        assert text.count("not run on a local node") == 3  # apt, apt, pip: once on each node
+        assert text.count("not run on a local node") == 3  # apt twice and pip once, on each node
 
 
 def test_the_horovod_job_trains_with_torch_on_eight_processes(lab: Lab) -> None:
-    """Over HTTP, with its cluster.json: mpirun's eight processes are eight of torch.distributed on two nodes."""
+    """Submitted over HTTP with its cluster.json, mpirun's eight processes become eight torch.distributed processes
+    on two nodes."""
     lab.upload("other/shares", {"afs/scripts/train.py": RETINANET.encode()})
     lab.upload("other/shares", {"coco/annotations/instances_train.json": b"{}"})
     mounts = {"batchaicoco": "drops/other/shares/afs", "coco": "drops/other/shares/coco"}
@@ -117,7 +118,7 @@ def test_the_horovod_job_trains_with_torch_on_eight_processes(lab: Lab) -> None:
 
 
 def test_a_projects_folder_runs_and_comes_home(lab: Lab, tmp_path: Path) -> None:
-    """`run` shows the log, fetches this run's model and logs, and lets the cluster go; `pause` ends a lease."""
+    """`run` shows the log, fetches this run's model and logs, and releases the cluster; `pause` ends a lease."""
     lab.upload("other/lake", {"hymenoptera_data/ants.txt": b"ants", "hymenoptera_data/bees.txt": b"bees"})
     described = project(clusterName="cpu-cluster", blobContainerName="lake", experimentName="ants_and_bees")
     (tmp_path / "project.json").write_text(json.dumps(described))
@@ -141,7 +142,8 @@ def test_a_projects_folder_runs_and_comes_home(lab: Lab, tmp_path: Path) -> None
 
 
 def test_a_script_beside_the_job_travels_with_it(lab: Lab, tmp_path: Path) -> None:
-    """`import job.json --follow` needs nothing in storage: the script beside it goes where the old line looks."""
+    """`import job.json --follow` needs nothing in storage: the script beside the job file is put where the old
+    command line expects it."""
     (tmp_path / "mnist_trainer.py").write_text("import sys; print('with', *sys.argv[1:3])")
     (tmp_path / "job.json").write_text(json.dumps(gloo(jobPreparation=None)))
 
@@ -150,7 +152,8 @@ def test_a_script_beside_the_job_travels_with_it(lab: Lab, tmp_path: Path) -> No
 
 
 def test_import_prints_what_it_would_do(lab: Lab, tmp_path: Path) -> None:
-    """--dry-run prints YAML that azure-ai-ml loads and the report; --strict fails on anything lost; nothing is made."""
+    """--dry-run prints YAML that azure-ai-ml loads and the report, and creates nothing; --strict fails if anything
+    is lost."""
     modern = gloo(containerSettings={"imageSourceRegistry": {"image": "pytorch/pytorch:2.1.0-cuda12.1-cudnn8-runtime"}})
     (tmp_path / "job.json").write_text("\ufeff" + json.dumps(modern).replace('"gloo"}', '"gloo",}'))
     (tmp_path / "lossy.json").write_text(json.dumps(gloo(schedulingPriority="high")))
@@ -170,7 +173,7 @@ def test_import_prints_what_it_would_do(lab: Lab, tmp_path: Path) -> None:
 
 
 def test_a_request_that_loses_anything_may_be_refused(lab: Lab) -> None:
-    """`strict` holds over HTTP too, and a mount without files is said before a job fails over it."""
+    """`strict` also applies over HTTP, and a mount without files is reported before a job fails on it."""
     for change, options, code in (
         ({"schedulingPriority": "high"}, {"strict": True}, "lossy"),
         ({}, {}, "no_data"),

@@ -16,7 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
 @pytest.mark.timeout(420)
 def test_kills_cost_time_and_nothing_else() -> None:
-    """No drop is lost, trained twice or stuck, and no manifest lies; what the storage kept became the right model."""
+    """No drop is lost, trained twice or stuck, every manifest is correct, and the stored data became the right
+    model."""
     argv = [sys.executable, "-m", "benchmarks.chaos", "--quick", "--seed", "2", "--json"]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=400)
     assert done.stdout, done.stderr
@@ -37,5 +38,5 @@ def test_kills_cost_time_and_nothing_else() -> None:
     wrong = {kind: told[kind] for kind in never if told.get(kind)}
     assert not wrong, told["findings"]
     assert told["kills"] >= 8
-    # A node that can't reach the storage for too long fails, saying so (any other failure is counted above).
+    # A node that can't reach the storage for too long fails with that reason (other failures are counted above).
     assert told["right"] + told.get("failed for the storage", 0) >= told["drops"], told["findings"]

@@ -1,4 +1,4 @@
-"""The command line as a person uses it, against one local cloud: drop, follow, fetch, look, and all that goes wrong."""
+"""The command line as a person uses it, on one local cloud: drop, follow, fetch, show, and every failure."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def run(desk: Desk) -> dict[str, Any]:
 
 
 def manifest(desk: Desk, run: dict[str, Any]) -> dict[str, Any]:
-    """The files of the run's archive, by name, read past the API."""
+    """The files of the run's archive by name, read without the API."""
     _, _, folder = run["output"].partition("/")
     with ContainerClient.from_connection_string(desk.cloud.connection_string, "output") as output:
         told = json.loads(output.download_blob(f"{folder}/manifest.json").readall())
@@ -62,13 +62,13 @@ def manifest(desk: Desk, run: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_drop_is_followed_to_its_model(run: dict[str, Any]) -> None:
-    """drop --follow uploads a folder, waits for the run that it makes, and tells how it ended."""
+    """drop --follow uploads a folder, waits for its run, and prints how the run ended."""
     assert (run["state"], run["drop"]) == ("completed", "mnist/d1")
     assert run["metrics"]["last"]["test_accuracy"] > 0.9
 
 
 def test_a_drop_once_uploaded_is_not_uploaded_again(desk: Desk, run: dict[str, Any]) -> None:
-    """The same drop again sends nothing and makes no run."""
+    """The same drop again uploads nothing and makes no run."""
     again = desk.ask("drop", "digits", "mnist/d1")
 
     assert (again["files"], again["kept"], again["closed"]) == (0, 5, False)
@@ -76,7 +76,7 @@ def test_a_drop_once_uploaded_is_not_uploaded_again(desk: Desk, run: dict[str, A
 
 
 def test_what_is_fetched_is_what_the_manifest_says(desk: Desk, run: dict[str, Any]) -> None:
-    """fetch brings the manifest and every file with its size and MD5; a second one mends what is damaged, no more."""
+    """fetch downloads the manifest and every file with its size and MD5; a second fetch repairs damaged files only."""
     first = desk.ask("fetch", run["run"])
     folder, wanted = Path(first["folder"]), manifest(desk, run)
 
@@ -87,14 +87,14 @@ def test_what_is_fetched_is_what_the_manifest_says(desk: Desk, run: dict[str, An
     for name, file in wanted.items():
         content = (folder / name).read_bytes()
         assert len(content) == file["size"]
-        assert file["md5"] in ("", hashlib.md5(content).hexdigest())  # Azurite knows none of an append blob
+        assert file["md5"] in ("", hashlib.md5(content).hexdigest())  # Azurite has no MD5 of an append blob
     (folder / "models" / "model.safetensors").write_bytes(b"damaged")
     assert desk.ask("fetch", run["run"])["new"] == 1
     assert (folder / "models" / "model.safetensors").stat().st_size == wanted["models/model.safetensors"]["size"]
 
 
 def test_curves_are_drawn(desk: Desk, run: dict[str, Any]) -> None:
-    """metrics --png writes a picture where the user is."""
+    """metrics --png writes a picture into the current folder."""
     told = desk.ask("metrics", run["run"], "--png", "curves.png")
 
     assert told["png"] == str(desk.folder / "curves.png")
@@ -102,7 +102,7 @@ def test_curves_are_drawn(desk: Desk, run: dict[str, Any]) -> None:
 
 
 def test_the_notebook_runs(desk: Desk, run: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a kernel, on the folder that `fetch` made, the notebook draws the curves and what the model sees."""
+    """In a kernel, on a folder from `fetch`, the notebook draws the curves and the model's predictions."""
     Image.new("L", (28, 28)).save(desk.folder / "digit.png")
     archive = desk.ask("fetch", run["run"], "--to", "whole")["folder"]
     monkeypatch.delenv("TRAINYARD_CLOUD", raising=False)
@@ -121,9 +121,9 @@ def test_the_notebook_runs(desk: Desk, run: dict[str, Any], monkeypatch: pytest.
 
 
 class BadLine:
-    """A proxy before the API that cuts each connection after some bytes of answers, wherever that is."""
+    """A proxy before the API that cuts each connection after some bytes of the answer, at any position."""
 
-    LIMITS = (300, 500, 1000, 2000, 10_000)  # bytes, of one connection after the other, over and over
+    LIMITS = (300, 500, 1000, 2000, 10_000)  # bytes for successive connections, repeated
 
     def __init__(self, api: str) -> None:
         target = urlsplit(api)
@@ -161,7 +161,7 @@ class BadLine:
 
 
 def test_a_follow_over_a_bad_line_loses_nothing(desk: Desk) -> None:
-    """Connections are cut in the midst of answers; the followed log has every line once, and no broken character."""
+    """Although connections are cut inside answers, the followed log has every line once and no broken character."""
     with BadLine(desk.cloud.api) as line:
         done = desk.type("submit", "--job", desk.job("talk.json", TALK), "--follow", "--url", line.url)
     said = [line for line in done.stdout.splitlines() if "модель" in line]
@@ -171,7 +171,8 @@ def test_a_follow_over_a_bad_line_loses_nothing(desk: Desk) -> None:
 
 
 def test_a_log_goes_on_at_its_offset(desk: Desk) -> None:
-    """logs tells the offset that it came to; another one goes on there, and both together are the whole log."""
+    """logs prints the offset that it reached; a second call continues at that offset, and both together are the
+    whole log."""
     (run, *_) = desk.ask("runs", "--experiment", "talk", "--state", "completed")
     whole = desk.type("logs", run["run"]).stdout
     begin = len(whole[: len(whole) // 2].encode())
@@ -182,7 +183,7 @@ def test_a_log_goes_on_at_its_offset(desk: Desk) -> None:
 
 
 def test_a_failed_run_gives_no_model(desk: Desk) -> None:
-    """A run that fails ends its follow with status 4 and the reason; fetch brings its logs alone, and status 4 too."""
+    """Following a failed run ends with status 4 and the reason; fetch downloads only its logs, also with status 4."""
     job = desk.job("fail.json", "raise SystemExit('no luck')")
     run = desk.ask("submit", "--job", job, "--follow", expect=4)
     assert "no luck" in run["reason"]
@@ -194,7 +195,7 @@ def test_a_failed_run_gives_no_model(desk: Desk) -> None:
 
 
 def interrupted_follow(desk: Desk, run: str) -> tuple[str, str]:
-    """Follow a run's log and press Ctrl-C after its first line. Returns what was told, and where it says to go on."""
+    """Follow a run's log and press Ctrl-C after its first line. Return the output and the offset to resume at."""
     argv = [sys.executable, "-m", "cli", "logs", "-f", run]
     with subprocess.Popen(argv, cwd=ROOT, env=desk.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
         assert p.stdout is not None
@@ -207,7 +208,8 @@ def interrupted_follow(desk: Desk, run: str) -> tuple[str, str]:
 
 
 def test_the_same_key_is_the_same_run(desk: Desk) -> None:
-    """A key used twice makes one run. Ctrl-C leaves it, and says where to go on. cancel ends it. It has one retry."""
+    """A key used twice makes one run. Ctrl-C leaves the run and prints where to resume. cancel ends the run, which
+    has one retry."""
     job, key = desk.job("long.json", LONG), ("--key", "one")
     name = desk.type("submit", "--job", job, *key).stdout.strip()
     assert desk.type("submit", "--job", job, *key).stdout.strip() == name
@@ -224,7 +226,7 @@ def test_the_same_key_is_the_same_run(desk: Desk) -> None:
 
 
 def test_a_dry_run_shows_the_job(desk: Desk, run: dict[str, Any]) -> None:
-    """--dry-run prints the exact job and what is in its way, and makes no run."""
+    """--dry-run prints the exact job and its obstacles, and makes no run."""
     before = desk.runs()
     asked = ("submit", "mnist", "-p", "epochs=3", "--dry-run")
     plan = desk.ask(*asked, "--data", "drops/mnist/nothing-there", expect=1)
@@ -237,7 +239,7 @@ def test_a_dry_run_shows_the_job(desk: Desk, run: dict[str, Any]) -> None:
 
 
 def test_a_rejected_drop_says_why(desk: Desk) -> None:
-    """What was uploaded past the command line to a route that is not there is rejected, and show says why."""
+    """A drop uploaded without the command line, to an unknown route, is rejected, and show gives the reason."""
     with ContainerClient.from_connection_string(desk.cloud.connection_string, "drops") as drops:
         drops.upload_blob("minst/d1/_SUCCESS", b"")
     rejected = wait_for(lambda: _rejected(desk), 60, "the drop to be rejected")
@@ -252,13 +254,14 @@ def _rejected(desk: Desk) -> Any:
 
 
 def test_a_run_that_is_not_there(desk: Desk) -> None:
-    """Looking at a run that is not there, and fetching it, end with status 3 and its name."""
+    """show and fetch of an unknown run end with status 3 and the run's name."""
     for command in ("show", "fetch"):
         assert "no-such-run" in desk.type(command, "no-such-run", expect=3).stderr
 
 
 def test_the_rest_of_the_system(desk: Desk, run: dict[str, Any]) -> None:
-    """doctor finds nothing wrong with a cloud that is up; login stores it, and its name leads to its runs."""
+    """doctor finds no problem with a running cloud. login stores the cloud, and the stored name then reaches its
+    runs."""
     assert {finding["verdict"] for finding in desk.ask("doctor")} == {"good"}
     desk.type("login", desk.cloud.api, "--name", "mine")
     assert run["run"] in desk.type("show", run["run"], "--profile", "mine").stdout
@@ -308,8 +311,9 @@ jobs:
 
 
 def test_a_pipeline_runs_its_graph(desk: Desk) -> None:
-    """submit sends a published pipeline with its components' files; its steps run one after the other, and the archive
-    has what its outputs declare, and each step's log. One that fails names the step, and ends what needs it."""
+    """submit sends a published pipeline with its components' files. The steps run in order, and the archive has the
+    declared outputs and each step's log. A pipeline that fails names the failed step, and skips the steps that
+    depend on it."""
     for name, text in {
         "steps/prepare.yml": PREPARE,
         "src/prepare.sh": "expr $(cat $1/n) '*' $2 > $3/n",
@@ -338,7 +342,7 @@ def test_a_pipeline_runs_its_graph(desk: Desk) -> None:
 
 
 def test_a_sweep_gives_the_best_of_its_trials(desk: Desk) -> None:
-    """submit of a folder with ranges runs trials as runs; what is fetched of the sweep is what its best trial left."""
+    """submit of a folder with ranges runs trials as runs; fetch of the sweep downloads the best trial's results."""
     (desk.folder / "swept").mkdir()
     (desk.folder / "swept" / "swept.py").write_text(SWEPT)
     command = ("--command", "python swept.py {lr} {metrics} {models}", "--env", "azureml:trainyard@latest")
@@ -367,7 +371,7 @@ pathlib.Path(sys.argv[1], os.environ["RANK"] + ".txt").write_text(" ".join(told.
 
 
 def test_a_folders_processes_know_each_other(desk: Desk) -> None:
-    """--distribution and --processes start the command so often on each node, and tell each process of the others.
+    """--distribution and --processes start the command several times on each node, and each process knows the others.
 
     torchrun on several nodes without a distribution is refused, and no run is made.
     """

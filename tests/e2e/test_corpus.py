@@ -1,9 +1,10 @@
 """Command jobs in every form that Azure ML documents, as others publish them: each submitted, dropped, and sent by
 MLClient.
 
-Each file of corpus/ says in its first lines what is expected: a line of the `log`, a `file` of the archive, an `asset`
-of the workspace, a `metric` with its last value, the words with which it `failed`, was `refused`, or stays `queued`. A
-line such as `# dropped refused: words` is for one way; where a way has lines of its own, the others are not for it.
+The first lines of each file of corpus/ state the expectation: a line of the `log`, a `file` of the archive, an `asset`
+of the workspace, a `metric` with its last value, or the words with which the job `failed`, was `refused`, or stays
+`queued`. A line such as `# dropped refused: words` applies to one way; a way that has lines of its own ignores the
+other lines.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from tests.e2e.lab import Lab
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = Path(__file__).parent / "corpus"
 NAMES = sorted(file.stem for file in CORPUS.glob("*.yml") if file.stem not in ("conda", "environment"))
-LATER = [name for name in NAMES if name.startswith("later-")]  # they read what these wrote, which go first
+LATER = [name for name in NAMES if name.startswith("later-")]  # they read what the other jobs wrote
 EARLY = ["output-folder", "output-model"]
-LONG = ["mlflow", "spread-ray"]  # some seconds each, so they hold up nobody
+LONG = ["mlflow", "spread-ray"]  # some seconds each, so they run last
 WAYS = ("submitted", "dropped", "mlclient")
 # The gate submits all, and leaves these out of the other two ways: another file has the same form. (Ray's launcher
 # takes ten seconds of both cores; `spread-ray-without` goes each way.) TRAINYARD_CORPUS=all leaves out nothing.
@@ -66,7 +67,7 @@ pytestmark = [
 
 
 class Corpus:
-    """A cloud that was given all jobs of the corpus in each of the three ways."""
+    """A cloud that received all jobs of the corpus in each of the three ways."""
 
     def __init__(self, cloud: Cloud, home: Path, ml: Any) -> None:
         self.cloud, self.home = cloud, home
@@ -78,7 +79,7 @@ class Corpus:
         }
 
     def file(self, way: str, name: str) -> Path:
-        """The way's own copy of the file: assets that it makes have names of its own."""
+        """The way's own copy of the file, in which created assets have unique names."""
         if not (folder := self.home / way).exists():
             shutil.copytree(CORPUS, folder)
             for file in folder.glob("*.yml"):
@@ -93,7 +94,7 @@ class Corpus:
             self.ways[way].send(file)
 
     def expected(self, way: str, name: str) -> list[tuple[str, str]]:
-        """What the file's first lines say of this way."""
+        """The expectations for this way in the file's first lines."""
         said = re.findall(
             rf"^# (?:({'|'.join(WAYS)}) )?(log|file|asset|metric|failed|queued|refused): (.*)$",
             self.file(way, name).read_text(),
@@ -104,7 +105,7 @@ class Corpus:
 
 
 def prepare(cloud: Cloud, ml: Any) -> None:
-    """What jobs of the corpus find in the workspace: data, a model and an environment."""
+    """Create the data, model and environment that jobs of the corpus expect in the workspace."""
     from azure.ai.ml import load_environment
     from azure.ai.ml.entities import Data, Model
 
@@ -138,7 +139,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
 
 @pytest.mark.parametrize(("way", "name"), CHOSEN)
 def test_a_published_job_does_what_its_file_says(corpus: Corpus, way: str, name: str) -> None:
-    """With a cluster and nothing else it runs, with its log, its results and assets; or says why not."""
+    """With only a cluster added, the job runs with its log, results and assets, or gives the expected reason."""
     wanted = corpus.expected(way, name)
     assert wanted, "the file must say what is expected"
     found = corpus.ways[way].ended(name)
@@ -156,7 +157,7 @@ def test_a_published_job_does_what_its_file_says(corpus: Corpus, way: str, name:
 
 
 def test_a_folder_of_code_runs_by_its_command(corpus: Corpus, tmp_path: Path) -> None:
-    """`submit FOLDER --command` needs no more than data, parameters and packages; the saved job file repeats it."""
+    """`submit FOLDER --command` needs only data, parameters and packages; the saved job file repeats the run."""
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "train.py").write_bytes((CORPUS / "src" / "show.py").read_bytes())
     command = "python train.py in={data} lr={lr} out={models} module=msgspec"

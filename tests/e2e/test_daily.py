@@ -1,4 +1,4 @@
-"""What a practitioner does with runs day by day, on the local cloud: with which parameters, which is better, go on."""
+"""A practitioner's daily work with runs on the local cloud: set parameters, compare, continue."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def first(desk: Desk) -> dict[str, Any]:
 
 
 def test_a_drop_takes_parameters(first: dict[str, Any], desk: Desk) -> None:
-    """drop -p sets what submit -p sets; the run keeps and shows all parameters, those at their defaults too."""
+    """drop -p sets the same parameters as submit -p; the run stores and shows all parameters, including defaults."""
     assert first["state"] == "completed"
     assert first["parameters"] == {
         "epochs": 1, "batch_size": 64, "lr": 0.05, "momentum": 0.9, "weight_decay": 0.0001, "seed": 1, "device": "auto",
@@ -64,14 +64,14 @@ def test_a_drop_takes_parameters(first: dict[str, Any], desk: Desk) -> None:
     ],
 )
 def test_what_is_wrong_is_said_before_the_upload(desk: Desk, words: tuple[str, ...], why: str) -> None:
-    """A wrong parameter or route is refused before a byte is uploaded, with what was meant."""
+    """A wrong parameter or route is refused before any upload, with a suggestion."""
     refused = desk.type("drop", "digits", *words, expect=3 if words[0].startswith("minst") else 1)
     assert why in refused.stderr
     desk.type("show", words[0], expect=3)
 
 
 def test_a_trainers_help_shows_its_parameters(desk: Desk) -> None:
-    """submit TRAINER --help shows each parameter with its default, its meaning and which values it takes."""
+    """submit TRAINER --help shows each parameter with its default, meaning and allowed values."""
     told = desk.type("submit", "transfer", "--help").stdout
     assert "-p epochs=25" in told
     assert "passes over the training set; 0 only tests the model it begins with; integer from 0" in told
@@ -79,7 +79,7 @@ def test_a_trainers_help_shows_its_parameters(desk: Desk) -> None:
 
 
 def test_a_run_goes_on_with_more_epochs(first: dict[str, Any], desk: Desk) -> None:
-    """continue begins where the run's checkpoint was made: the curve of both epochs, and a better model."""
+    """continue starts from the run's checkpoint: the curve has both epochs, and the model is better."""
     refused = desk.type("continue", first["run"], expect=1).stderr
     run = desk.ask("continue", first["run"], "-p", "epochs=2", "--follow")
     curve = desk.ask("metrics", run["run"])["series"]["test_accuracy"]
@@ -91,8 +91,8 @@ def test_a_run_goes_on_with_more_epochs(first: dict[str, Any], desk: Desk) -> No
 
 
 def test_a_run_begins_with_a_model(first: dict[str, Any], desk: Desk) -> None:
-    """submit --from begins with the weights of a completed run, also where only its archive has them yet; retry -p
-    repeats it with another parameter."""
+    """submit --from starts with the weights of a completed run, even if only its archive has them; retry -p repeats
+    the run with another parameter."""
     with BlobServiceClient.from_connection_string(desk.cloud.record.connection_string) as storage:
         places = [storage.get_container_client(one) for one in storage.list_containers("azureml-blobstore")]
         wrote = [
@@ -113,7 +113,7 @@ def test_a_run_begins_with_a_model(first: dict[str, Any], desk: Desk) -> None:
 
 
 def test_runs_are_compared(first: dict[str, Any], desk: Desk) -> None:
-    """compare shows what is different, the best of each metric and the curves; runs filters, sorts and names."""
+    """compare shows differences, the best value of each metric and the curves; runs filters, sorts and names."""
     slow = desk.ask("retry", first["run"], "-p", "lr=0.001", "--follow")
     said = desk.type("compare", first["run"], slow["run"], "--plot").stdout
     listed = desk.ask("runs", "--where", "lr<=0.05 and epochs=1", "--sort", "accuracy")
@@ -131,7 +131,7 @@ def test_runs_are_compared(first: dict[str, Any], desk: Desk) -> None:
 
 
 def test_everybody_finds_their_own(first: dict[str, Any], desk: Desk) -> None:
-    """A run carries who asked for it, one of a drop who uploaded it; --mine and --owner find them."""
+    """A run's owner is its requester, or the uploader of its drop; --mine and --owner find the run."""
     mine = [run["run"] for run in desk.ask("runs", "--mine")]
     assert first["run"] in mine
     assert [run["run"] for run in desk.ask("runs", "--owner", first["owner"])] == mine
@@ -151,7 +151,7 @@ def test_everybody_finds_their_own(first: dict[str, Any], desk: Desk) -> None:
     ],
 )
 def test_what_cannot_be_is_said_at_once(first: dict[str, Any], desk: Desk, words: tuple[str, ...], why: str) -> None:
-    """What can never run, and what is not there, is refused with what would do; nothing is made."""
+    """An impossible or unknown request is refused with the valid choices, and nothing is created."""
     before = desk.runs()
     said = typist.run(words, desk.env)
     assert said.returncode in (1, 2, 3)
@@ -160,12 +160,12 @@ def test_what_cannot_be_is_said_at_once(first: dict[str, Any], desk: Desk, words
 
 
 def test_a_model_is_used(first: dict[str, Any], desk: Desk) -> None:
-    """predict fetches the run's model and shows what it makes of an image, with the trainer's own preprocessing."""
+    """predict fetches the run's model and shows its prediction for an image, with the trainer's own preprocessing."""
     images, labels = (
         gzip.decompress((desk.folder / "digits" / f"t10k-{kind}-ubyte.gz").read_bytes()) for kind in KINDS
     )
     for number in range(3):
-        pixels = images[16 + 784 * number : 16 + 784 * (number + 1)]  # behind IDX's header
+        pixels = images[16 + 784 * number : 16 + 784 * (number + 1)]  # after IDX's header
         Image.frombytes("L", (28, 28), pixels).save(desk.folder / f"digit-{number}.png")
     told = desk.ask("predict", first["run"], *(f"digit-{number}.png" for number in range(3)), "--picture", "seen.png")
 
@@ -179,7 +179,7 @@ def test_a_model_is_used(first: dict[str, Any], desk: Desk) -> None:
 
 
 def test_a_demo_beside_others_waits_for_none(first: dict[str, Any], desk: Desk) -> None:
-    """A demo sees that a cloud is busy, and does not wait for the cluster that a run of somebody else keeps up."""
+    """A demo notices a busy cloud, and does not wait for a cluster that another person's run keeps up."""
     other = desk.ask("submit", desk.job("long.json", "import time; print('here', flush=True); time.sleep(600)"))["run"]
     wait_for(lambda: desk.ask("show", other)["state"] == "running", 60, "the other run to have its node", 0.3)
     screen = Screen("demo", Seen(datetime.now(UTC)))
@@ -191,7 +191,8 @@ def test_a_demo_beside_others_waits_for_none(first: dict[str, Any], desk: Desk) 
 
 
 def _read_across_an_absence(desk: Desk, run: str) -> None:
-    """While the app is away, whoever reads a log is told so once, and once that it is back; then the log goes on."""
+    """Kill the app while a log is followed, and check that the reader gets one notice of its absence and one of its
+    return."""
     command = [sys.executable, "-m", "cli", "logs", "-f", run]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=ROOT, env=desk.env, stdout=pipe, stderr=pipe, text=True) as reading:
@@ -210,7 +211,8 @@ def _read_across_an_absence(desk: Desk, run: str) -> None:
 
 
 def test_a_model_is_promoted_proved_and_trained_again(first: dict[str, Any], desk: Desk) -> None:
-    """What promote signs, verify and OpenSSF's own program confirm; why holds; a reproduction has the same bytes."""
+    """verify and OpenSSF's own program confirm the signature that promote makes; why agrees; a reproduction has the
+    same bytes."""
     made = desk.ask("promote", first["run"], "digits", "--as", "production", "--why", "the first")
     assert (made["number"], made["aliases"], made["asset"]) == (1, ["production"], "azureml:digits:1")
     assert desk.ask("fetch", "digits@production", "--to", "proved")["new"] >= 6

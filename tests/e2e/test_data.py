@@ -1,4 +1,4 @@
-"""A folder that changes, dropped again and again, on one local cloud: its versions, their runs, and what is refused."""
+"""A changing folder, dropped repeatedly on one local cloud: its versions, their runs, and refusals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     digits.write(folder / "digits")
     shutil.copytree(folder / "digits", folder / "trained")
     (folder / "trained" / "job.yaml").write_text("inputs:\n  epochs: 1\n")
-    (folder / "digits" / "job.yaml").write_text("command: echo done\n")  # whose versions matter, and no model
+    (folder / "digits" / "job.yaml").write_text("command: echo done\n")  # the test needs versions and no model
     options = Options(node_start_seconds=0.2, routes=one_node_each(folder))
     with Cloud.start(folder / "cloud", options) as cloud:
         yield Desk(cloud, folder)
@@ -32,19 +32,19 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
 
 @pytest.fixture(scope="module")
 def first(desk: Desk) -> dict[str, Any]:
-    """What `drop` says of a new folder."""
+    """The output of `drop` for a new folder."""
     told: dict[str, Any] = desk.ask("drop", "digits", "mnist/v")
     return told
 
 
 def test_a_route_that_is_not_there_is_told_before_the_upload(desk: Desk) -> None:
-    """A typo in the route names the route that was meant, and nothing is uploaded."""
+    """A typo in the route gives a suggestion, and nothing is uploaded."""
     assert "Did you mean 'mnist'?" in desk.type("drop", "digits", "mnits/v", expect=3).stderr
     assert desk.type("show", "mnits/v", expect=3).returncode == 3
 
 
 def test_data_is_checked_before_the_upload(desk: Desk) -> None:
-    """`drop --check` shows the card of a folder; data that would be refused is not uploaded, and names the file."""
+    """`drop --check` shows the card of a folder; invalid data is not uploaded, and the error names the file."""
     folder = desk.folder / "checked"
     shutil.copytree(desk.folder / "digits", folder)
     (folder / "job.yaml").unlink()
@@ -61,7 +61,7 @@ def test_data_is_checked_before_the_upload(desk: Desk) -> None:
 
 
 def test_a_drop_tells_its_run(desk: Desk, first: dict[str, Any]) -> None:
-    """Without --follow too, `drop` waits for the run's name; the same content again says which run it made."""
+    """Without --follow too, `drop` waits for the run's name; dropping the same content again names the earlier run."""
     assert first["run"] in desk.runs()
     assert (len(first["added"]), first["changed"], first["gone"], first["generation"]) == (5, [], [], 1)
     again = desk.ask("drop", "digits", "mnist/v")
@@ -70,7 +70,7 @@ def test_a_drop_tells_its_run(desk: Desk, first: dict[str, Any]) -> None:
 
 
 def test_two_folders_do_not_become_one_unasked(desk: Desk, first: dict[str, Any]) -> None:
-    """A folder that lacks what the drop holds is refused where nobody can answer; --new or --delete decides."""
+    """Without a terminal, a folder that lacks files of the drop is refused; --new or --delete decides."""
     other = desk.folder / "other"
     shutil.copytree(desk.folder / "digits", other)
     (other / "job.yaml").unlink()
@@ -87,7 +87,7 @@ def test_two_folders_do_not_become_one_unasked(desk: Desk, first: dict[str, Any]
 
 
 def test_versions_are_listed_and_compared(desk: Desk, first: dict[str, Any]) -> None:
-    """`data log` has each generation with its run, `data diff` what changed between two, `show` a run's generation."""
+    """`data log` lists each generation with its run, `data diff` compares two, and `show` names a run's generation."""
     log = desk.ask("data", "log", "mnist/v")
     assert [row["number"] for row in log] == [2, 1]
     assert log[1]["run"] == first["run"]
@@ -99,7 +99,7 @@ def test_versions_are_listed_and_compared(desk: Desk, first: dict[str, Any]) -> 
 
 
 def test_the_same_content_is_trained_again_when_asked(desk: Desk, first: dict[str, Any]) -> None:
-    """Going back to the first content gives its run; --again makes another one, of the newest generation."""
+    """Returning to the first content gives its run; --again makes another run, of the newest generation."""
     back = desk.ask("drop", "digits", "mnist/v", "--delete")
     assert (back["run"], back["generation"], back["trained_before"]) == (first["run"], 3, True)
     again = desk.ask("drop", "digits", "mnist/v", "--again", "--follow")
@@ -107,7 +107,7 @@ def test_the_same_content_is_trained_again_when_asked(desk: Desk, first: dict[st
 
 
 def test_a_removed_run_frees_its_space(desk: Desk, first: dict[str, Any]) -> None:
-    """`rm` deletes a run and a drop once it is confirmed, and the record of it stays; `du` shrinks."""
+    """`rm` deletes a run and a drop after confirmation, their record stays, and `du` shrinks."""
     run = desk.ask("drop", "trained", "mnist/gone", "--follow")["run"]
     desk.type("drop", "trained", "mnist/gone", "--dry-run")
     before = desk.ask("du")
@@ -128,7 +128,7 @@ def test_a_removed_run_frees_its_space(desk: Desk, first: dict[str, Any]) -> Non
 
 
 def test_a_single_archive_keeps_its_extension(desk: Desk, first: dict[str, Any]) -> None:
-    """An archive dropped under a bare name is an archive there too, and becomes a run."""
+    """An archive dropped under a name without extension keeps its extension in storage, and becomes a run."""
     file = desk.folder / "all.tar.gz"
     with tarfile.open(file, "w:gz") as archive:
         for path in sorted(Path(desk.folder / "digits").iterdir()):
@@ -139,7 +139,7 @@ def test_a_single_archive_keeps_its_extension(desk: Desk, first: dict[str, Any])
 
 
 def test_a_follow_knows_no_older_verdict(desk: Desk, first: dict[str, Any]) -> None:
-    """A drop that was rejected and is mended has its run told; the old rejection is not taken for the new one's."""
+    """After a rejected drop is repaired, the follow reports the new run and not the old rejection."""
     with ContainerClient.from_connection_string(desk.cloud.connection_string, "drops") as drops:
         drops.upload_blob("mnist/m/_SUCCESS", b"")
     wait_for(lambda: _state(desk, "mnist/m") == "rejected", 60, "the empty drop to be rejected", 0.2)

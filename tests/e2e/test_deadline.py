@@ -1,4 +1,4 @@
-"""A run with a date on the local cloud: two clusters of two tiers, nodes that are taken away, and the date kept."""
+"""A run with a deadline on the local cloud: two clusters of two tiers, preempted nodes, and the deadline met."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ prices:
 - {{vm_size: Standard_D2s_v3, tier: dedicated, dollars: {PRICES["sure"]:g}}}
 """
 WINDOW = ("us-west-2a_v100_8", 952, 393)  # nodes for 50 minutes, none for 90, again for 30, none for 10, then again
-TEAM_SECONDS, SPARE_SECONDS = 170, 200  # of work on both nodes, and how much longer the date is away
+TEAM_SECONDS, SPARE_SECONDS = 170, 200  # work on both nodes, and extra time until the deadline
 A_STEP = 16.0  # seconds for ten minutes of the trace
 PICTURE = ROOT / ".trainyard" / "deadline" / "run.png"
 NO_NODES = {"code": "AllocationFailed", "message": "There is no such capacity now."}
-SECONDS = 30  # of work, one a step; each is in the checkpoint before the next begins
+SECONDS = 30  # of work, one per step; each step is in the checkpoint before the next begins
 WORK = """
 import json, pathlib, sys, time
 done, rows = pathlib.Path(sys.argv[1], 'done'), pathlib.Path(sys.argv[2], 'metrics.jsonl')
@@ -58,7 +58,7 @@ for step in range(first, int(sys.argv[3])):
         file.write(json.dumps({'time': time.time(), 'step': step, 'done': (step + 1) / int(sys.argv[3])}) + chr(10))
     done.write_text(str(step + 1))
 """
-# The same by a team: each node takes its share of a second of work, the first one writes it down.
+# The same work by a team: each node does its share of each second, and the first node records it.
 TEAM = """
 import json, os, pathlib, sys, time
 done, rows, last = pathlib.Path(sys.argv[1], 'done'), pathlib.Path(sys.argv[2], 'metrics.jsonl'), int(sys.argv[3])
@@ -110,7 +110,7 @@ def job(folder: Path, seconds: int) -> str:
 
 
 def team_drop(lab: Lab, name: str, seconds: int, **tags: str) -> str:
-    """Drop the data of an elastic run of so many seconds of work, and return the run's name."""
+    """Drop the data of an elastic run with this many seconds of work, and return the run's name."""
     launch = f"python -m elastic.launch --no-python {python(TEAM)}"
     command = f"{launch} ${{{{outputs.checkpoints}}}} ${{{{outputs.metrics}}}} {seconds}"
     lab.upload(
@@ -124,8 +124,8 @@ def team_drop(lab: Lab, name: str, seconds: int, **tags: str) -> str:
 
 @pytest.mark.timeout(900)
 def test_the_date_is_kept_though_every_node_is_taken(desk: Desk, tmp_path: Path) -> None:
-    """Low-priority nodes are taken every few seconds; the run moves to dedicated ones in time, goes on from its
-    checkpoint, is done by its date, and costs what the books say of both clusters."""
+    """Low-priority nodes are preempted every few seconds. The run moves to dedicated nodes in time, resumes from
+    its checkpoint, ends by its deadline, and costs what the books record for both clusters."""
     desk.type("clusters", "apply")
     first = desk.ask("submit", "--job", job(tmp_path, 1))["run"]
     wait_for(lambda: desk.ask("show", first)["archived_at"], PATIENCE, "a run that shows what new nodes take", 1)
@@ -155,7 +155,7 @@ def test_the_date_is_kept_though_every_node_is_taken(desk: Desk, tmp_path: Path)
 
 
 def settled(desk: Desk, name: str) -> dict[str, Any] | None:
-    """What the books say that the run cost, once its record says the same."""
+    """The cost of the run in the books, once the run's record agrees."""
     lines: dict[str, dict[str, Any]] = {line["key"]: line for line in desk.ask("cost", "--by", "run")["lines"]}
     line, cost = lines.get(name), desk.ask("show", name)["cost"]
     same = line and cost and all(abs(line[kind] - cost[kind]) < 0.01 for kind in ("training", "allocation", "idle"))
@@ -169,13 +169,13 @@ def attempt(desk: Desk, *argv: str) -> subprocess.CompletedProcess[str]:
 
 
 def follow(desk: Desk, lab: Lab, name: str) -> dict[str, Any]:
-    """Take each low-priority node of the run as soon as it has one, until the run is archived."""
+    """Preempt each low-priority node of the run as soon as it has one, until the run is archived."""
     cluster = f"{desk.cloud.azureml}/control/clusters/cpu-cluster"
 
     def look() -> dict[str, Any] | None:
         for node in lab.control(cluster)["nodes"]:
             if node["job"] and node["job"].startswith(name):
-                with contextlib.suppress(urllib.error.HTTPError):  # it has gone by itself
+                with contextlib.suppress(urllib.error.HTTPError):  # the node is already gone
                     lab.control(f"{cluster}/preempt", {"node": node["index"]})
         run: dict[str, Any] = lab.get(f"runs/{name}")
         return run if run["archived_at"] else None
@@ -187,8 +187,9 @@ def follow(desk: Desk, lab: Lab, name: str) -> dict[str, Any]:
 @pytest.mark.timeout(1200)
 @pytest.mark.skipif(not TRACES.is_file(), reason=f"needs {TRACES.name} in ../shared, no part of this")
 def test_an_elastic_run_keeps_its_date_on_both_tiers(desk: Desk, tmp_path: Path) -> None:
-    """Members on spot nodes that go and come as a real pool had them, many times as fast: dedicated ones stand in, and
-    go when these are back; the run is done by its date, and the books say what an observer of the nodes counts."""
+    """Spot nodes leave and return as in a real pool, many times as fast. Dedicated nodes stand in for them, and
+    leave when the spot nodes are back. The run ends by its deadline, and the books agree with an observer of the
+    nodes."""
     desk.type("clusters", "apply")
     lab = Lab(desk.cloud, tmp_path)
     usual = team_drop(lab, "usual", 3)
@@ -220,7 +221,7 @@ def test_an_elastic_run_keeps_its_date_on_both_tiers(desk: Desk, tmp_path: Path)
 
 
 def play_trace(lab: Lab, name: str, seconds: float) -> list[Moment]:
-    """Give and take low-priority nodes as the window says, a step in so many seconds, and watch until the run is
+    """Add and preempt low-priority nodes as the trace says, one step per `seconds`, and observe until the run is
     archived and no node is left."""
     pool, start, skipped = WINDOW
     windows = read_windows(TRACES)[1][pool]
@@ -246,15 +247,15 @@ def play_trace(lab: Lab, name: str, seconds: float) -> list[Moment]:
 
 
 def nodes_of(lab: Lab, cluster: str) -> list[dict[str, Any]]:
-    """The nodes that the cluster has, whatever they do."""
+    """The nodes of the cluster, in any state."""
     found: list[dict[str, Any]] = lab.control(f"{lab.cloud.azureml}/control/clusters/{cluster}")["nodes"]
     return found
 
 
 def allow(lab: Lab, there_are: bool) -> None:
-    """Let the pool of low-priority nodes have some, or take all."""
+    """Let the low-priority pool provide nodes, or preempt all of its nodes and provide none."""
     faults = {} if there_are else {"allocations": {"cpu-cluster": NO_NODES}}
     lab.control(f"{lab.cloud.azureml}/control/faults", faults, "PUT")
     for node in [] if there_are else nodes_of(lab, "cpu-cluster"):
-        with contextlib.suppress(urllib.error.HTTPError):  # it has gone by itself
+        with contextlib.suppress(urllib.error.HTTPError):  # the node is already gone
             lab.control(f"{lab.cloud.azureml}/control/clusters/cpu-cluster/preempt", {"node": node["id"]})

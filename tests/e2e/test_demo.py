@@ -22,7 +22,7 @@ def demo(home: Path, *argv: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.timeout(300)
 def test_the_digits_become_a_model(tmp_path: Path) -> None:
-    """The default demo ends well, at 90 % or more on two processes, and prints what README's picture shows."""
+    """The default demo succeeds with at least 90 % on two processes, and its output matches the README's picture."""
     done = demo(tmp_path, "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
@@ -43,7 +43,7 @@ def test_the_digits_become_a_model(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_data_is_refused(tmp_path: Path) -> None:
-    """--data with a folder that lacks the files ends with status 1 and their names, before any cloud starts."""
+    """--data with a folder that lacks the files ends with status 1 and the missing names, before any cloud starts."""
     done = demo(tmp_path / "home", "--data", str(tmp_path))
     assert done.returncode == 1
     assert "train-images-idx3-ubyte" in done.stdout

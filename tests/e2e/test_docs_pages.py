@@ -1,4 +1,4 @@
-"""The commands of the documentation, typed page after page as they stand there, on one local cloud."""
+"""The commands of the documentation, run page by page on one local cloud."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.e2e import typist
 from tests.e2e.desk import Desk, one_node_each
 from tests.e2e.docs_blocks import ROOT, blocks
 
-# The order matters: later pages use the runs of earlier ones, and the last one makes notices of runs that end.
+# The order matters: later pages use the runs of earlier pages, and the last page makes notices of ended runs.
 EXECUTED = (
     "docs/your-data.md",
     "docs/model.md",
@@ -52,7 +52,8 @@ JOB = {"command": "echo done", "environment": "azureml:trainyard@latest", "exper
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    """The folders and files that the pages speak of, and a cloud: one node a run, a mail server that nobody reaches."""
+    """The folders and files that the pages mention, and a cloud with one node per run and a mail server that is
+    unreachable."""
     folder = tmp_path_factory.mktemp("docs")
     digits.write(folder / "digits")
     shutil.copytree(folder / "digits", folder / "my-folder")
@@ -74,7 +75,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("page", EXECUTED)
 def test_the_commands_of_a_page_work(desk: Desk, page: str) -> None:
-    """Every command of the page does what it says, one after the other."""
+    """Every command of the page works, in order."""
     if page in EXECUTED[-2:]:
         wait_for(lambda: _all_over(desk), 120, "the runs of the pages before to end", 0.5)
     todo = [
@@ -88,7 +89,7 @@ def test_the_commands_of_a_page_work(desk: Desk, page: str) -> None:
     for words in ours:
         done = typed(desk, words)
         assert done.returncode == 0, f"{' '.join(words)}\n{done.stdout}{done.stderr}"
-    for words in todo:  # the scripts of a clone, on what the commands brought
+    for words in todo:  # a clone's scripts, on the commands' results
         if words[1] != "trainyard.py":
             script = [sys.executable, str(ROOT / words[1]), *words[2:]]
             done = subprocess.run(script, cwd=desk.folder, capture_output=True, encoding="utf-8", timeout=100)
@@ -96,7 +97,7 @@ def test_the_commands_of_a_page_work(desk: Desk, page: str) -> None:
 
 
 SLEEPER = {**JOB, "command": "sleep 600", "compute": "azureml:cpu-cluster"}
-# Every command with --json, in an order in which each has what it needs; <url> is the cloud's address.
+# Every command with --json, after the commands that it depends on; <url> is the cloud's address.
 AS_JSON = """
 submit mnist --data drops/mnist/digits-1 --dry-run
 drop my-folder mnist/again --follow
@@ -176,13 +177,13 @@ SCHEMA = json.loads((ROOT / "schemas" / "cli.json").read_text("utf-8"))
 
 
 def command_of(words: list[str]) -> str:
-    """The command's name in the schema: its first word, or the two of a group."""
+    """The command's name in the schema: its first word, or both words of a grouped command."""
     return next(name for name in (" ".join(words[:2]), words[0]) if name.replace(" ", "-") in SCHEMA["$defs"])
 
 
 @pytest.mark.timeout(300)
 def test_what_every_command_prints_has_its_schema(desk: Desk) -> None:
-    """With --json each command prints what schemas/cli.json says of it, on real runs."""
+    """With --json, each command's output on real runs matches schemas/cli.json."""
     (desk.folder / "sleeper.yml").write_text(json.dumps(SLEEPER))
     (desk.folder / "batchai.json").write_text(json.dumps(BATCH_AI))
     shutil.copy(ROOT / "clusters.yaml", desk.folder)
@@ -211,7 +212,7 @@ def every_command() -> set[str]:
 
 
 def typed(desk: Desk, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """What a command prints, with the name of something that is there for each made-up one."""
+    """The output of a command, with each made-up name replaced by an existing one."""
     return typist.run([known(desk, word) for word in words], {**desk.env, "BROWSER": "true"})  # it shows nothing
 
 
@@ -224,7 +225,7 @@ NAMED = {  # a made-up name: the command that lists such things, and the field w
 
 
 def known(desk: Desk, word: str) -> str:
-    """The name of a run, lease, schedule or notice that is there, in place of a made-up one."""
+    """The name of an existing run, lease, schedule or notice, in place of a made-up name."""
     if word == "mnist-0123456789abcdef":
         return str(desk.ask("show", "mnist/first")["run"])
     if word in NAMED:

@@ -1,4 +1,4 @@
-"""An elastic run on the local cloud: real members, the real rendezvous in Azurite's tables, and a node that is lost."""
+"""An elastic run on the local cloud with real members, the real rendezvous in Azurite's tables, and a lost node."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 @pytest.mark.timeout(600)
 def test_a_run_goes_on_when_its_first_node_is_lost(lab: Lab) -> None:
-    """Two members train together, each with its own view of the mounts, as in Azure. Azure takes the first one's node,
-    so its job fails; another job takes its place without using a resubmission. The run completes, with each step
+    """Two members train together, each with its own view of the mounts, as in Azure. Azure preempts the first node,
+    so its job fails; another job replaces it without using a resubmission. The run completes, with each step
     counted once."""
     lab.control(f"{lab.cloud.azureml}/control/faults", {"mounts": "own"}, "PUT")
     job = json.dumps({"inputs": INPUTS}).encode()

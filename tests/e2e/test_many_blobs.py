@@ -1,4 +1,4 @@
-"""The promise of one drop, one job, when its events come thrice and in any order."""
+"""A drop becomes one job even if its events arrive three times and out of order."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ environment: azureml:trainyard@latest
 inputs: {data: {type: uri_folder, path: azureml://datastores/drops/paths/x/}}
 """
 
-DIRECT = {"AzureWebJobs.drop_event.Disabled": "false"}  # infra/ switches it off, since events come by queue
+DIRECT = {"AzureWebJobs.drop_event.Disabled": "false"}  # infra/ disables this trigger, because events come by queue
 
 
 def ask(cloud: Cloud, url: str, body: dict[str, Any] | None = None) -> Any:
@@ -40,9 +40,9 @@ def ask(cloud: Cloud, url: str, body: dict[str, Any] | None = None) -> Any:
 
 @contextmanager
 def direct_delivery(cloud: Cloud, home: Path) -> Iterator[str]:
-    """An Event Grid beside the cloud's own that calls the direct trigger. Gives its URL.
+    """An Event Grid beside the cloud's own that calls the direct trigger. Returns its URL.
 
-    Not the queue: tests/e2e/test_paths.py goes through that, and its handler makes the same call.
+    The queue is not used: tests/e2e/test_paths.py covers it, and its handler makes the same call.
     """
     endpoint = f"{cloud.api.removesuffix('/api')}/runtime/webhooks/EventGrid?functionName=drop_event"
     config = {

@@ -1,4 +1,5 @@
-"""Money on the local cloud: what a run may and did cost, a budget that refuses and one that cancels, and the report."""
+"""Money on the local cloud: a run's greatest and actual cost, a budget that refuses, a budget that cancels, and the
+report."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
 
 @pytest.fixture(scope="module")
 def ended(desk: Desk) -> dict[str, Any]:
-    """A run that costs more than one of its project may, as it is after its end and when its nodes are gone."""
+    """A run that exceeds its project's limit per run, after its end and after its nodes are gone."""
     run = desk.ask("submit", "--job", desk.job("talk.json", TALK), "--project", "steady", "--timeout", "10m")["run"]
 
     def look() -> Any:
@@ -51,7 +52,7 @@ def ended(desk: Desk) -> dict[str, Any]:
 
 
 def test_a_submission_says_what_it_may_cost(desk: Desk) -> None:
-    """Before anything starts, a dry run tells the greatest cost in words and as JSON, and whose budget it is."""
+    """Before anything starts, a dry run shows the greatest cost in words and as JSON, and the budget that pays."""
     job = desk.job("talk.json", TALK)
     summary = desk.type("submit", "--job", job, "--project", "small", "--timeout", "1m", "--dry-run", expect=1).stdout
     told = " ".join(summary.split())
@@ -62,7 +63,8 @@ def test_a_submission_says_what_it_may_cost(desk: Desk) -> None:
 
 
 def test_a_budget_refuses(desk: Desk) -> None:
-    """A run whose greatest cost is not left is refused with the reason, one of an unknown project with the choices."""
+    """A run whose greatest cost exceeds the budget is refused with the reason; an unknown project is refused with
+    the known ones."""
     job = desk.job("talk.json", TALK)
     refused = desk.type("submit", "--job", job, "--project", "small", "--timeout", "1m", expect=1)
     assert "The run may cost $372.00. Project small has $50.00 left" in refused.stderr
@@ -73,13 +75,13 @@ def test_a_budget_refuses(desk: Desk) -> None:
 
 
 def test_a_budget_cancels(ended: dict[str, Any]) -> None:
-    """A run that costs what one of its project may is canceled, and says so."""
+    """A run that reaches its project's limit per run is canceled and records that reason."""
     assert "all of its $3.00" in ended["reason"]
     assert ended["greatest_cost"] == pytest.approx((600 + 1800) * 0.2)
 
 
 def test_the_run_s_cost_is_split(desk: Desk, ended: dict[str, Any]) -> None:
-    """Once its nodes are gone a run shows what its training, its start and its idle tail cost; the report agrees."""
+    """After its nodes are gone, a run shows the cost of training, start and idle tail; the report agrees."""
 
     def settled() -> Any:
         lines = {line["key"]: line for line in desk.ask("cost", "--by", "run", "--since", "1d")["lines"]}
@@ -96,9 +98,9 @@ def test_the_run_s_cost_is_split(desk: Desk, ended: dict[str, Any]) -> None:
 
 
 def test_the_report(desk: Desk, ended: dict[str, Any]) -> None:
-    """`cost` adds up by whatever it is asked, draws, writes CSV, and shows the budgets and what stands costing."""
+    """`cost` groups by any key, draws, writes CSV, and shows the budgets and the idle cost."""
     totals = [desk.ask("cost", "--by", by)["total"]["spent"] for by in ("run", "cluster", "project", "owner")]
-    assert max(totals) - min(totals) < 0.4  # a sweep may come in between
+    assert max(totals) - min(totals) < 0.4  # a sweep may run between the calls
     told = desk.type("cost", "--png", "days.png").stdout
     assert "Budget of small: $0.00 of $50.00 this month." in told
     assert "registry: $" in told

@@ -1,4 +1,4 @@
-"""Someone who wants to be told, on one local cloud: real deliveries, and an address that stays unseen."""
+"""A subscriber to notices on one local cloud: real deliveries, and an address that stays secret."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FAILS = "raise SystemExit('no luck')"
 
 
 class Hook(BaseHTTPRequestHandler):
-    """Refuses the first try of each event, and keeps what it then takes."""
+    """Refuses the first attempt of each event, and records the events that it then accepts."""
 
     server: Any
 
@@ -39,7 +39,7 @@ class Hook(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: Any) -> None:
-        """Quiet."""
+        """Log nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def made(desk: Desk, hook: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def schedule(desk: Desk) -> dict[str, Any]:
-    """A schedule of every minute, whose runs end at once."""
+    """A schedule of every minute whose runs end at once."""
     words = ("submit", "--job", desk.job("quick.json", "pass"), "--experiment", "hourly")
     told: dict[str, Any] = desk.ask("schedule", "add", "--cron", "* * * * *", "--overlap", "allow", *words)
     return told
@@ -79,7 +79,7 @@ def schedule(desk: Desk) -> dict[str, Any]:
 def test_a_failed_run_is_told_once_and_signed(
     desk: Desk, hook: Any, made: dict[str, Any], schedule: dict[str, Any]
 ) -> None:
-    """A run fails; the webhook, which refuses at first, gets one signed event with the run and why."""
+    """For a failed run the webhook, which refuses at first, gets one signed event with the run and the reason."""
     run = desk.ask("submit", "--job", desk.job("fail.json", FAILS))["run"]
     wait_for(lambda: hook.got, 60, "the notice to arrive", 0.2)
     wait_for(lambda: desk.ask("notify", "log", made["id"])[0]["state"] == "delivered", 60, "the record of it", 0.3)
@@ -96,7 +96,7 @@ def test_a_failed_run_is_told_once_and_signed(
 
 
 def test_an_address_is_never_shown(desk: Desk, made: dict[str, Any]) -> None:
-    """No answer of the API, no command and no log of the app holds the address or the secret of a subscription."""
+    """No answer of the API, no command and no log of the app contains a subscription's address or secret."""
     said = [desk.type("notify", *words, "--json").stdout for words in (["list"], ["log", made["id"]])]
     said += [path.read_text("utf-8", "replace") for path in Path(desk.cloud.home, "logs").glob("*.log")]
     assert desk.ask("notify", "list")[0]["to"] == "http://127.0.0.1/..."
@@ -104,7 +104,7 @@ def test_an_address_is_never_shown(desk: Desk, made: dict[str, Any]) -> None:
 
 
 def test_what_can_not_be_is_refused(desk: Desk, made: dict[str, Any]) -> None:
-    """An unknown kind is refused with those that there are; a subscription that is removed is not there any more."""
+    """An unknown kind is refused with the known kinds; a removed subscription is no longer found."""
     assert "completed, failed" in desk.type("notify", "add", "--on", "done", "--to", "a@b.org", expect=1).stderr
     mail = desk.ask("notify", "add", "--on", "idle", "--to", "ada@example.org")
     assert (mail["channel"], mail["to"], mail["secret"]) == ("mail", "a...@example.org", "")
@@ -113,7 +113,7 @@ def test_what_can_not_be_is_refused(desk: Desk, made: dict[str, Any]) -> None:
 
 
 def test_a_schedule_makes_its_run_at_its_instant(desk: Desk, schedule: dict[str, Any]) -> None:
-    """The first whole minute has one run, named in the schedule's log; a dry run and `list` show the next instants."""
+    """The first whole minute has one run, named in the schedule's log; a dry run and `list` show the next firings."""
     log = wait_for(lambda: desk.ask("schedule", "log", schedule["id"]), 80, "the first instant", 1.0)
     assert datetime.fromisoformat(log[-1]["at"]) == datetime.fromisoformat(schedule["next_at"])
     assert (log[-1]["outcome"], log[-1]["at"][17:19]) == ("started", "00")
@@ -130,7 +130,7 @@ def test_a_schedule_makes_its_run_at_its_instant(desk: Desk, schedule: dict[str,
 
 
 def test_a_schedule_that_can_not_be_is_refused(desk: Desk) -> None:
-    """A wrong expression, zone or submission is refused with what is right."""
+    """A wrong expression, zone or submission is refused with the correct form."""
     words = ("submit", "mnist", "--data", "drops/mnist/x")
     assert "five fields" in desk.type("schedule", "add", "--cron", "0 6", *words, expect=1).stderr
     assert (

@@ -1,4 +1,4 @@
-"""The app itself under another host than ours: TRAINYARD_FUNCTIONS_HOST."""
+"""The app under another host than ours: TRAINYARD_FUNCTIONS_HOST."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HTTP_ALONE = {"WEBSITE_SKU": "FlexConsumption", "FUNCTIONS_TARGET_GROUP": "http"
 
 @pytest.mark.skipif(not OTHER_HOST, reason="TRAINYARD_FUNCTIONS_HOST names no other host")
 def test_a_drop_becomes_an_archive_under_another_host(tmp_path: Path) -> None:
-    """An upload to Azurite becomes one job, and its end an archive, by the package that is deployed."""
+    """With the deployed package, an upload to Azurite becomes one job, and the job's end an archive."""
     app = package.build(tmp_path / "package").folder
     plan = Plan({"queued_seconds": 0.0, "running_seconds": 1.0}, azurite=True, app_env=HTTP_ALONE)
     with running(tmp_path / "yard", plan) as cloud:

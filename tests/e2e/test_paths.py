@@ -1,4 +1,4 @@
-"""The ways that a drop can go, through host, Azurite, Event Grid and Azure ML, with real training."""
+"""Every path of a drop through host, Azurite, Event Grid and Azure ML, with real training."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ routes:
   patient: {template: patient.yaml, cluster: cpu-cluster, nodes: 2}
   members: {trainer: cifar_elastic, cluster: cpu-cluster, nodes: {min: 1, max: 2}, check: off}
 """
-# The first attempt stays until it is ended; the next one finds what that one wrote, and ends.
+# The first attempt runs until it is stopped; the next attempt finds the first one's file, and ends.
 PATIENT = """
 command: >-
   python -c "import pathlib, sys, time; begun = pathlib.Path(sys.argv[1], 'begun');
@@ -41,7 +41,7 @@ environment: azureml:trainyard@latest
 inputs: {data: {type: uri_folder, path: azureml://datastores/drops/paths/example/}}
 outputs: {models: {type: uri_folder}}
 """
-# Each of two members at work leaves a mark. Whoever is at work beside another one and finds its mark ends.
+# Each of two working members writes a mark. A member that works beside another and finds its mark ends.
 MEMBER = """python -m elastic.launch --no-python sh -c
 '[ $WORLD_SIZE = 2 ] && [ -e $0/$RANK ] && exit 0; [ $WORLD_SIZE = 2 ] && touch $0/$RANK; exec sleep 600'
 ${{outputs.checkpoints}}"""
@@ -57,12 +57,12 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     digits.write(home / "digits")
     with Cloud.start(home / "cloud", Options(routes=home / "routes.yaml", node_start_seconds=0.2)) as cloud:
         with QueueClient.from_connection_string(cloud.connection_string, "drop-events") as queue:
-            queue.send_message("no event at all")  # its five tries take a while: the last test looks
+            queue.send_message("no event at all")  # its five tries take a while, so the last test checks
         yield Lab(cloud, home / "digits")
 
 
 def test_an_unknown_route_is_rejected(lab: Lab) -> None:
-    """A drop into a folder that is no route says so, with the routes that there are."""
+    """A drop into a folder that is no route is rejected, with the names of the routes."""
     lab.upload("minst/a", {"1.bin": b"x"})
 
     assert (
@@ -72,7 +72,7 @@ def test_an_unknown_route_is_rejected(lab: Lab) -> None:
 
 
 def test_a_job_file_that_azure_ml_refuses_is_explained(lab: Lab) -> None:
-    """Azure ML's own schema finds the faults; each is on the drop with its line. A mended file runs."""
+    """Azure ML's own schema finds the faults, and the drop shows each with its line. A corrected file runs."""
     bad = b"inputs:\n  epochs: 1\ndistribution:\n  type: magic\nresources:\n  instance_count: many\n"
     lab.upload("mnist/bad-job", {"1.bin": b"x", "job.yaml": bad})
     why = lab.drop_that_is("mnist/bad-job", "rejected")["why"]
@@ -82,14 +82,15 @@ def test_a_job_file_that_azure_ml_refuses_is_explained(lab: Lab) -> None:
 
 
 def test_a_forbidden_job_file_is_rejected(lab: Lab) -> None:
-    """A route that takes no job files says so."""
+    """A job file on a route without job files is rejected with that reason."""
     lab.upload("strict/a", {"1.bin": b"x", "job.yaml": b"command: rm -rf /\n"})
 
     assert "does not accept job files" in lab.drop_that_is("strict/a", "rejected")["why"]
 
 
 def test_a_failing_trainer_is_explained_on_the_run(lab: Lab) -> None:
-    """A truncated IDX file is refused. Where the route does not check, the run says which file failed it, and why."""
+    """A truncated IDX file is refused. If the route does not check, the run names the file and the reason of its
+    failure."""
     files = lab.digits()
     name = next(n for n in files if n.startswith("train-images"))
     broken = {**files, name: files[name][:5000], "_SUCCESS": b""}
@@ -105,7 +106,7 @@ def test_a_failing_trainer_is_explained_on_the_run(lab: Lab) -> None:
 
 
 def test_lost_events_cost_one_period(lab: Lab) -> None:
-    """Every event of the job is lost; the reconcile timer brings the run to its archive all the same."""
+    """If every event of the job is lost, the reconcile timer still brings the run to its archive."""
     faults = f"{lab.cloud.eventgrid}/control/faults"
     kinds = [f"Microsoft.MachineLearningServices.Run{what}" for what in ("StatusChanged", "Completed")]
     lab.control(faults, {"lose": 1.0, "event_types": kinds})
@@ -122,17 +123,17 @@ def test_lost_events_cost_one_period(lab: Lab) -> None:
 
 @pytest.mark.parametrize("becomes", ["failed", "queued"])
 def test_a_preempted_node_costs_an_attempt(lab: Lab, becomes: str) -> None:
-    """A node is preempted while the job runs. The job fails, as Azure documents it, and another job follows; or the job
-    goes back to its queue. Either way the run continues and completes."""
+    """A node is preempted while the job runs. Either the job fails, as Azure documents, and another job follows, or
+    the job returns to its queue. In both cases the run continues and completes."""
     drop = f"patient/{becomes}"
     lab.upload(drop, {"1.bin": becomes.encode(), "_SUCCESS": b""})
     name = lab.drop_that_is(drop, "sealed")["run"]
     wait_for(lambda: lab.get(f"runs/{name}")["state"] == "running", PATIENCE, "the run to run")
     cluster = f"{lab.cloud.azureml}/control/clusters/cpu-cluster"
     faults = f"{lab.cloud.azureml}/control/faults"
-    lab.control(faults, {"allocations": {"cpu-cluster": AWAY}}, "PUT")  # else it has nodes again before anyone looks
+    lab.control(faults, {"allocations": {"cpu-cluster": AWAY}}, "PUT")  # otherwise it has nodes again before the check
     try:
-        nodes = sorted(lab.control(cluster)["nodes"], key=lambda node: node["job"] == name)  # first those that idle
+        nodes = sorted(lab.control(cluster)["nodes"], key=lambda node: node["job"] == name)  # idle nodes first
         for node in [*(node for node in nodes if node["job"] is None), nodes[-1]]:
             asked = {"node": node["id"]} | ({"job": "queued"} if becomes == "queued" else {})
             lab.control(f"{cluster}/preempt", asked)
@@ -150,8 +151,9 @@ def test_a_preempted_node_costs_an_attempt(lab: Lab, becomes: str) -> None:
 
 
 def test_a_lost_member_of_an_elastic_run_is_replaced(lab: Lab) -> None:
-    """Two members meet in the table of the local cloud. Azure takes the first one's node; the other goes on, another
-    job takes the place without costing a resubmission, and both end. test_elastic.py trains like that, each night."""
+    """Two members meet in the table of the local cloud. Azure preempts the first node; the other member continues,
+    another job replaces the first without using a resubmission, and both end. test_elastic.py trains like this,
+    each night."""
     job = json.dumps({"command": " ".join(MEMBER.split("\n"))}).encode()
     lab.upload("members/two", {"1.bin": b"1", "job.json": job, "_SUCCESS": b""})
     name = lab.drop_that_is("members/two", "sealed")["run"]
@@ -169,7 +171,7 @@ def test_a_lost_member_of_an_elastic_run_is_replaced(lab: Lab) -> None:
 
 @pytest.mark.parametrize("name", ["größe 名前/daten 1#%41.bin", "x/" * 400 + "deep.bin"])
 def test_unusual_names_reach_the_job_as_they_are(lab: Lab, name: str) -> None:
-    """Unicode, spaces, percent signs and very long paths become files of that very name on the node."""
+    """Unicode, spaces, percent signs and very long paths become files with exactly that name on the node."""
     drop = f"list/names-{len(name)}"
     lab.upload(drop, {name: b"x", "_SUCCESS": b""})
     run = lab.archived(drop)
@@ -182,7 +184,7 @@ def test_unusual_names_reach_the_job_as_they_are(lab: Lab, name: str) -> None:
 
 
 def test_a_malformed_message_ends_among_the_poison(lab: Lab) -> None:
-    """What can't be read is tried five times, then set aside, and the status shows it."""
+    """An unreadable message is tried five times, then moved to the poison queue, and the status shows it."""
     poison = wait_for(lambda: lab.get("status")["poison"].get("drop-events"), PATIENCE, "the poison message")
 
     assert poison == ["no event at all"]

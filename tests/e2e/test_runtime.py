@@ -1,4 +1,4 @@
-"""The app itself under Microsoft's azure-functions-runtime, on Python 3.13, against our host: the same results."""
+"""The app under Microsoft's azure-functions-runtime on Python 3.13, compared with our host."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ STORY = [
 
 
 def tell(python: str, backend: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What each call of the story gives, on a storage account of its own, without times."""
+    """The result of each call of the story on its own storage account, without times."""
     with azurite.start(folder / backend) as storage:
         monkeypatch.setenv("AzureWebJobsStorage", storage.connection_string)
         outcomes = run(python, ROOT, backend, STORY, folder)["outcomes"]
@@ -85,7 +85,7 @@ def tell(python: str, backend: str, folder: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def with_text(outcome: dict[str, Any]) -> dict[str, Any]:
-    """The outcome with an HTTP answer's body as text."""
+    """The outcome, with an HTTP answer's body as text."""
     answer = (outcome["returned"] or {}).get("content")
     if isinstance(answer, dict) and isinstance(answer.get("body"), dict):
         answer["body"] = base64.b64decode(answer["body"]["base64"]).decode()
@@ -95,7 +95,8 @@ def with_text(outcome: dict[str, Any]) -> dict[str, Any]:
 def test_the_app_runs_equally_under_microsofts_runtime(
     python313: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Uploads, stale looks, other people's jobs, garbage on every queue and HTTP questions end equally in both."""
+    """Uploads, late checks, other people's jobs, garbage on every queue and HTTP requests have the same results in
+    both."""
     for name in ("AML_SUBSCRIPTION_ID", "AML_RESOURCE_GROUP", "AML_WORKSPACE"):
         monkeypatch.setenv(name, "none")
     ours = tell(sys.executable, "direct", tmp_path, monkeypatch)

@@ -1,4 +1,4 @@
-"""Schemathesis against the app on the real local host: what the OpenAPI document allows, and what it does not."""
+"""Schemathesis against the app on the real local host: requests that the OpenAPI document allows, and others."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ignored_auth.enabled = false
 unsupported_method.enabled = false
 positive_data_acceptance.expected-statuses = ["2xx", "3xx", 404, 409, 416, 422]
 """
-# The host leaves empty query values out, as Azure's does, so that the app never sees them: a space is the nearest.
+# Like Azure's, the host omits empty query values, so the app never sees them; a space is the closest value.
 HOOKS = """
 import schemathesis
 
@@ -72,13 +72,14 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 def test_schemathesis_finds_no_fault(lab: Lab, tmp_path: Path) -> None:
-    """Whatever a client sends, answers fit their schemas, wrong input is refused, right input taken, none is 500."""
+    """For any request, answers fit their schemas, invalid input is refused, valid input is accepted, and none is a
+    500."""
     done = lab.schemathesis(tmp_path, CONFIG, "--max-examples", "6")
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
 
 
 def test_schemathesis_finds_no_fault_with_a_real_run(lab: Lab, tmp_path: Path) -> None:
-    """The same of all that can be asked of an archived run, and of a cluster that is there."""
+    """The same holds for every request about an archived run and an existing cluster."""
     known = f'[parameters]\n"path.run" = "{lab.run}"\n"path.cluster" = "cpu-cluster"\n'
     done = lab.schemathesis(tmp_path, CONFIG + known, "--max-examples", "6", "--include-path-regex", "(run|cluster)}")
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]

@@ -1,4 +1,4 @@
-"""A study of a sweep, opened by a job on the local cloud."""
+"""A sweep's study, opened by a job on the local cloud."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ study.tell(study.ask({"lr": FloatDistribution(0.001, 0.1, log=True)}), 0.75)
 
 
 def test_a_job_asks_and_tells_in_a_study(tmp_path: Path) -> None:
-    """With Optuna, as docs/sweeps.md writes it; the sweep then sees the trial and its value, as none of its own."""
+    """A job uses the study with Optuna, as in docs/sweeps.md; the sweep then sees the trial and its value, but not
+    as its own."""
     with Cloud.start(tmp_path / "cloud", Options(node_start_seconds=0.5)) as cloud:
         desk = Desk(cloud, tmp_path)
         tables = TableServiceClient.from_connection_string(desk.cloud.connection_string)

@@ -1,7 +1,7 @@
-"""Clusters on the local cloud: leases, what nobody explains, what refuses, what hangs, and why a run waits.
+"""Clusters on the local cloud: leases, unexplained nodes, refusals, hanging jobs, and why a run waits.
 
-Sweeps that are to see hours pass are made here, against the same storage and the same Azure ML, with a clock that is
-ahead. The app itself looks at a cluster when a run or a lease on it begins or ends.
+Sweeps that need hours to pass are made here, against the same storage and the same Azure ML, with a clock that is
+ahead. The app itself checks a cluster when a run or a lease on the cluster begins or ends.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ clusters:
 """
 TALK = "import time; time.sleep(600)"
 PATIENCE = 60.0
-LEAP_DAYS = "0 0 0 29 2 *"  # the app makes no sweep by itself
+LEAP_DAYS = "0 0 0 29 2 *"  # the app runs no sweep by itself
 
 
 @dataclass
 class Office(Desk):
-    """An administrator's desk: with hands in the workspace, and a clock that can be ahead."""
+    """An administrator's desk, with access to the workspace and a clock that can be ahead."""
 
     system: System | None = None
 
     def azure(self, method: str, path: str, body: dict[str, Any]) -> None:
-        """Do something in the workspace as its administrator, or to the local Azure ML itself (/control/...)."""
+        """Make a request to the workspace as its administrator, or to the local Azure ML itself (/control/...)."""
         below = path if path.startswith("/") else f"{self.cloud.record.workspace_id}/{path}?api-version=2024-04-01"
         import ssl
 
@@ -51,12 +51,12 @@ class Office(Desk):
         httpx.request(method, f"{self.cloud.azureml}{below}", json=body, headers=headers, verify=context, timeout=30)
 
     def forget(self, cluster: str) -> None:
-        """Leave a cluster at a minimum of 1, as someone does in the studio."""
+        """Leave a cluster at a minimum of 1, as someone might in the studio."""
         scale = {"minNodeCount": 1, "maxNodeCount": 2, "nodeIdleTimeBeforeScaleDown": "PT60S"}
         self.azure("PATCH", f"computes/{cluster}", {"properties": {"properties": {"scaleSettings": scale}}})
 
     def sweep_in(self, minutes: float) -> None:
-        """The sweep as it will be made then."""
+        """Run the sweep as it will be at a later time."""
         assert self.system is not None
         scale_clusters(replace(self.system, clock=OtherClock(SystemClock(), minutes * 60)))
 
@@ -77,7 +77,7 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     options = Options(node_start_seconds=0.5, app_env={"TRAINYARD_SCALING_SCHEDULE": LEAP_DAYS})
     with Cloud.start(folder / "cloud", options) as cloud:
         env = cloud._parts["host"].env
-        os.environ.update(env)  # the credential and the certificates that this process reaches Azure ML with
+        os.environ.update(env)  # the credential and certificates with which this process reaches Azure ML
         yield Office(cloud, folder, wiring.build(Settings.from_env(env)))
     os.environ.clear()
     os.environ.update(before)
@@ -90,7 +90,8 @@ def _applied(office: Office) -> None:
 
 
 def test_the_file_is_made_true_once(office: Office) -> None:
-    """After `apply` the plan is empty; a change in the workspace shows as a difference, and a wrong file is refused."""
+    """After `apply` the plan is empty; a change in the workspace shows as a difference, and an invalid file is
+    refused."""
     assert office.ask("clusters", "plan") == {"steps": [], "not_in_the_file": []}
     office.forget("spare")
     (step,) = office.ask("clusters", "plan")["steps"]
@@ -100,7 +101,7 @@ def test_the_file_is_made_true_once(office: Office) -> None:
 
 
 def test_a_lease_keeps_nodes_and_its_end_takes_them(office: Office) -> None:
-    """A leased node comes without a run and stays, with its owner's reason; once the time is over it goes."""
+    """A leased node starts without a run and stays, with its owner's reason; it is removed when the lease ends."""
     made = office.ask("lease", "cpu-cluster", "--for", "2m", "--why", "tuning lr")
     held = office.until(
         lambda: (c := office.cluster("cpu-cluster"))["nodes"] == 1 and c["decision"] and c, "the leased node"
@@ -116,8 +117,8 @@ def test_a_lease_keeps_nodes_and_its_end_takes_them(office: Office) -> None:
 
 
 def test_a_forgotten_minimum_is_found_and_what_refuses_stops_no_other(office: Office) -> None:
-    """A minimum that nothing explains is told of, and taken away after its idle time; a cluster that answers 403 is
-    recorded as broken with Azure's words, beside others that go to zero; once it answers, it goes too."""
+    """An unexplained minimum is reported, and removed after its idle time. A cluster that answers 403 is recorded
+    as broken with Azure's words while the others scale to zero; once it answers, it scales to zero too."""
     for name in ("spare", "stuck"):
         office.forget(name)
     office.until(lambda: [office.cluster(name)["idle_nodes"] for name in ("spare", "stuck")] == [1, 1], "their nodes")
@@ -140,7 +141,7 @@ def test_a_forgotten_minimum_is_found_and_what_refuses_stops_no_other(office: Of
 
 
 def test_a_run_that_hangs_is_canceled_at_its_limit(office: Office) -> None:
-    """A job that runs on past its limit is canceled by the sweep, which says so on the run."""
+    """The sweep cancels a job that runs past its limit, and the run shows the reason."""
     run = office.ask("submit", "--job", office.job("talk.json", TALK), "--timeout", "10m")["run"]
     office.until(lambda: office.get(f"runs/{run}")["state"] == "running", f"run {run} to run")
     office.sweep_in(14)
@@ -151,7 +152,7 @@ def test_a_run_that_hangs_is_canceled_at_its_limit(office: Office) -> None:
 
 
 def test_a_quota_is_readable_on_the_run(office: Office) -> None:
-    """A run that waits for a quota says which, how much of it is used, and Azure's own words; so does a dry run."""
+    """A run that waits for a quota shows which quota, its usage, and Azure's own words; so does a dry run."""
     office.azure("PUT", "/control/faults", {"quotas": {"lowPriorityCores": 2}})
     submit = ("submit", "--job", office.job("talk.json", TALK), "--nodes", "4")
     run = office.ask(*submit)["run"]

@@ -1,4 +1,4 @@
-"""Telemetry of the local cloud, as a collector gets it over OTLP: a run's way is one trace, linked to its drop's."""
+"""Telemetry of the local cloud, as a collector gets it over OTLP: a run is one trace, linked to its drop's trace."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROUTES = "routes: {tell: {template: tell.yaml, cluster: cpu-cluster}}"
 
 
 class Collector:
-    """What was sent so far: spans, metrics by name, and the texts of logs with the ids of their traces."""
+    """The telemetry received so far: spans, metrics by name, and log texts with the ids of their traces."""
 
     def __init__(self) -> None:
         self.spans: list[Any] = []
@@ -73,9 +73,9 @@ def collector() -> Iterator[tuple[str, Collector]]:
 
 
 def test_a_runs_way_is_one_trace(collector: tuple[str, Collector], tmp_path: Path) -> None:
-    """Submission and events, the last of them with the archive, have one trace and the run's name; the first links to
-    the trace of the drop, which has its uploads. Metrics say what waits and idles, and a log line has the trace of
-    what it is about."""
+    """Submission and events, the last with the archive, have one trace and the run's name. The first span links to
+    the trace of the drop, which has its uploads. Metrics show queued messages and idle nodes, and a log line has
+    the trace of its subject."""
     address, told = collector
     (tmp_path / "tell.yaml").write_text(JOB)
     (tmp_path / "routes.yaml").write_text(ROUTES)

@@ -1,4 +1,5 @@
-"""Every other trainer, from a drop to its archive on the local cloud. mnist is the demo, cifar_elastic has its own."""
+"""Every other trainer, from a drop to its archive on the local cloud. (mnist is the demo; cifar_elastic has its own
+test.)"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ Files = dict[str, bytes]
 
 
 def picture(colour: tuple[int, int, int]) -> bytes:
-    """A JPEG of a grey field with a square of this colour in it."""
+    """A JPEG of a grey field with a square of this colour."""
     image = Image.new("RGB", (SIDE, SIDE), (90, 90, 90))
     image.paste(colour, (16, 16, 48, 48))
     out = io.BytesIO()
@@ -57,7 +58,7 @@ def boxes() -> tuple[Files, dict[str, Any]]:
 
 
 def text() -> tuple[Files, dict[str, Any]]:
-    """Some of this repository's own pages."""
+    """Some pages of this repository."""
     pages = sorted((ROOT / "docs").glob("*.md"))[:4]
     files = {f"{page.stem}.txt": page.read_bytes() for page in pages}
     return files, {"epochs": 1, "vocabulary": 300, "length": 32}
@@ -68,7 +69,7 @@ DATA: dict[str, Callable[[], tuple[Files, dict[str, Any]]]] = {"transfer": class
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """A cloud that was given a drop for each trainer at once."""
+    """A cloud that received a drop for each trainer at once."""
     home = tmp_path_factory.mktemp("trainers")
     (home / "routes.yaml").write_text(json.dumps({"routes": ROUTES}))
     with Cloud.start(home / "cloud", Options(routes=home / "routes.yaml", node_start_seconds=0.2)) as cloud:
@@ -83,7 +84,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("trainer", TRAINERS)
 def test_a_drop_becomes_a_model(lab: Lab, trainer: str) -> None:
-    """The run completes, and its archive has a model that says what it is, metrics and the log's last line."""
+    """The run completes, and its archive has a model with its description, metrics and the log's last line."""
     run = lab.archived(f"{trainer}/small")
     assert run["state"] == "completed", run["reason"]
     files = lab.output(run)
@@ -95,7 +96,8 @@ def test_a_drop_becomes_a_model(lab: Lab, trainer: str) -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("trainer", ["transfer", "bert"])
 def test_the_notebook_shows_the_model(lab: Lab, trainer: str, tmp_path: Path) -> None:
-    """examples/look_at_model.ipynb needs the archive's folder alone, of any trainer: facts, curves, guesses."""
+    """examples/look_at_model.ipynb needs only the archive's folder of any trainer, and shows facts, curves and
+    predictions."""
     archive = notebook.fetched(lab, lab.archived(f"{trainer}/small"), tmp_path / "archive")
     file = tmp_path / ("look.txt" if trainer == "bert" else "look.jpg")
     file.write_bytes(b"the [MASK] is here" if trainer == "bert" else picture((30, 30, 200)))

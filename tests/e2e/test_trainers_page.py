@@ -1,4 +1,4 @@
-"""docs/trainers.md, followed to the letter by someone who has a clone of the repository."""
+"""docs/trainers.md, followed literally in a clone of the repository."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ DEPLOYED = ("function_app.py", "host.json", "routes.yaml", "functions", "shared"
 
 
 def blocks(language: str) -> list[tuple[str, str]]:
-    """(where, content) of each block in this language."""
+    """The (place, content) of each block in this language."""
     return [(where, content) for kind, where, content in BLOCK.findall(PAGE) if kind == language]
 
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The app's part of a clone, with the folder that the page makes: script, job file, requirements. Nothing else."""
+    """The app's part of a clone, plus the folder that the page makes: script, job file, requirements."""
     folder = tmp_path_factory.mktemp("clone")
     for name in DEPLOYED:
         if (ROOT / name).is_dir():
@@ -50,7 +50,7 @@ def lab(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 def follow(step: tuple[str, str], clone: Path, **env: str) -> str:
-    """Type the commands of a block where it says, and return what they print."""
+    """Run the commands of a block in the place that it names, and return their output."""
     where, commands = step
     typed = commands.replace("python3 trainyard.py", "python -m cli")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -61,7 +61,7 @@ def follow(step: tuple[str, str], clone: Path, **env: str) -> str:
 
 
 def test_it_takes_one_folder() -> None:
-    """The page has three steps, and every file that it writes lies in one folder."""
+    """The page has three steps, and every file that it writes is in one folder."""
     assert re.findall(r"^## (\d)\. ", PAGE, re.MULTILINE) == ["1", "2", "3"]
     files = [where for language in ("python", "yaml", "text") for where, _ in blocks(language)]
     assert {Path(where).parent.as_posix() for where in files} == {"trainers/line"}
@@ -70,7 +70,7 @@ def test_it_takes_one_folder() -> None:
 @pytest.mark.skipif(os.name == "nt", reason="the page's commands are for a POSIX shell")
 @pytest.mark.timeout(240)
 def test_the_page_leads_to_an_archived_model(clone: Path, lab: Lab) -> None:
-    """Whoever does what the page says sees the script train alone and in two processes, and a drop become a model."""
+    """After the page's steps the script has trained alone and in two processes, and a drop has become a model."""
     alone, dropping = blocks("sh")
     printed = follow(alone, clone)
     assert printed.count("done: loss") == 3  # one process, then two

@@ -1,4 +1,4 @@
-"""A deployment: the version before and this one work on the same storage, one after the other and back."""
+"""A deployment: the previous and the current version work on the same storage in turn, forwards and back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from local.record import REPOSITORY
 from shared.kernel.message import encode
 from shared.schedules.messages import CheckSchedule
 
-BEFORE = "f61e8b74"  # it counts new files by what all drops hold, and leaves no rows of closings
+BEFORE = "f61e8b74"  # counts new files from the contents of all drops, and writes no rows of closings
 PATIENCE = 90.0
 RUN = {"template": "noop", "data": "drops/noop/a"}
 ENOUGH = 6  # new files make a scheduled run: three drops of one file and a marker
@@ -27,7 +27,7 @@ ENOUGH = 6  # new files make a scheduled run: three drops of one file and a mark
 
 @pytest.fixture(scope="module")
 def old_app(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The app as it was, out of this repository's history."""
+    """The previous version of the app, from this repository's history."""
     made = subprocess.run(["git", "-C", str(REPOSITORY), "archive", BEFORE], capture_output=True)
     if made.returncode:
         pytest.skip(f"this clone has no history back to {BEFORE}: git fetch --unshallow")
@@ -38,7 +38,7 @@ def old_app(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Yard:
-    """A cloud whose host runs one version or the other."""
+    """A cloud whose host runs either version."""
 
     def __init__(self, cloud: ScaleCloud, old: Path) -> None:
         self.cloud, self.old, self.dropped = cloud, old, list[str]()
@@ -50,7 +50,7 @@ class Yard:
         self.cloud.restart_host()
 
     def api(self, method: str, path: str, body: Any = None) -> Any:
-        """As a client calls it, which tries again what is unavailable for a moment."""
+        """Call the API as a client does, with retries while it is briefly unavailable."""
 
         def answered() -> bool:
             self._answer = httpx.request(method, f"{self.cloud.api}/{path}", json=body, timeout=60)
@@ -61,7 +61,7 @@ class Yard:
         return self._answer.json()
 
     def drop(self, name: str) -> None:
-        """A drop of one file, which becomes a run that is archived."""
+        """A drop of one file, which becomes an archived run."""
         with ContainerClient.from_connection_string(self.cloud.connection_string, "drops") as drops:
             drops.upload_blob(f"noop/{name}/1.bin", name.encode())
             drops.upload_blob(f"noop/{name}/_SUCCESS", b"")
@@ -76,7 +76,7 @@ class Yard:
         return found
 
     def look(self, schedule: str) -> None:
-        """The version that is at work looks at the schedule: the old one has a queue for that."""
+        """Make the running version check the schedule; the old version has a queue for that."""
         queues = self.cloud.system().queues
         name = "schedule-looks" if self._is_old else CheckSchedule.queue
         wait_for(lambda: not queues.counts([name])[name], PATIENCE, "the other messages of that queue", 0.3)
@@ -87,7 +87,7 @@ class Yard:
         return next(one for one in self.api("GET", "schedules") if one["id"] == name)
 
     def fired(self, schedules: list[str]) -> list[int]:
-        """How many runs each has made, once it was looked at."""
+        """The number of runs that each schedule has made, after a check."""
         for name in schedules:
             self.look(name)
         told = [self.api("GET", f"schedules/{name}/firings") for name in schedules]
@@ -102,8 +102,9 @@ def yard(old_app: Path, tmp_path: Path) -> Iterator[Yard]:
 
 
 def test_a_schedule_of_new_files_fires_once_whichever_version_counts(yard: Yard) -> None:
-    """Made by either version, files that came under either are counted by both: too few make no run, enough make one;
-    every drop is one run; and a pause that the other version ended names nobody."""
+    """Whichever version made the schedule, both versions count files that arrived under either: too few make no
+    run, enough make one. Every drop is one run, and a schedule that the other version resumed has no
+    `paused_by`."""
     this, before = REPOSITORY, yard.old
     wish = {"run": RUN, "route": "noop", "new_files": ENOUGH}
     yard.is_of(before)
@@ -128,5 +129,5 @@ def test_a_schedule_of_new_files_fires_once_whichever_version_counts(yard: Yard)
     assert yard.fired(made) == [1, 1]
     yard.is_of(this)
     assert yard.fired(made) == [1, 1]
-    scheduled = "noop/a"  # what their runs train on
+    scheduled = "noop/a"  # the drop that their runs train on
     assert sorted(run["drop"] for run in yard.runs()) == sorted([*yard.dropped, scheduled, scheduled])

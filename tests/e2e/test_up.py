@@ -38,7 +38,7 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def up(home: Path) -> Iterator[subprocess.Popen[str]]:
-    """A running `up`, past its banner."""
+    """A running `up` that has printed its banner."""
     argv = [sys.executable, "-m", "local", "up", "--home", str(home)]
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(argv, cwd=ROOT, text=True, preexec_fn=heed_ctrl_c, **pipes) as process:
@@ -49,7 +49,7 @@ def up(home: Path) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="reads /proc to see which processes are left")
 def test_ctrl_c_leaves_nothing_behind(up: subprocess.Popen[str], home: Path) -> None:
-    """up says how to drop data in; Ctrl-C ends it with status 0, and every part is gone; its state is still there."""
+    """up explains how to drop data. Ctrl-C ends it with status 0 and ends every part; its state stays."""
     found = record.read(home)
     assert found is not None
     with urllib.request.urlopen(f"{found.api}/health", timeout=30) as response:
@@ -68,8 +68,8 @@ def test_ctrl_c_leaves_nothing_behind(up: subprocess.Popen[str], home: Path) -> 
 
 
 def test_down_stops_it_and_purge_removes_its_state(up: subprocess.Popen[str], home: Path) -> None:
-    """A second up says where the first one is. down, which finds it as other commands do, ends that one. --purge leaves
-    no folder; of a demo which had a cloud of its own and failed, what is not a cloud's stays."""
+    """A second up prints where the first one is. down, which finds the cloud as other commands do, ends it. --purge
+    leaves no folder; of a failed demo with its own cloud, only files that are not a cloud's stay."""
     beside = record.beside(home)
     beside.mkdir(mode=0o700)
     for name in ("lock", "thesis.txt"):
@@ -90,7 +90,7 @@ def test_down_stops_it_and_purge_removes_its_state(up: subprocess.Popen[str], ho
 
 
 def test_a_wrong_routes_file_is_told_in_a_sentence(tmp_path: Path) -> None:
-    """The error is printed, and neither a log nor a traceback. Nothing is left running."""
+    """The error is printed without a log or a traceback, and nothing is left running."""
     (tmp_path / "routes.yaml").write_text("routes: {m: {trainer: nope, cluster: cpu}}")
     done = command("local", "up", "--home", tmp_path / "cloud", TRAINYARD_ROUTES=str(tmp_path / "routes.yaml"))
     assert done.returncode == 1
@@ -101,7 +101,7 @@ def test_a_wrong_routes_file_is_told_in_a_sentence(tmp_path: Path) -> None:
 
 
 def test_a_purge_that_breaks_off_can_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lock, by which a folder is known as a cloud's, goes last."""
+    """The lock, which marks a folder as a cloud's, is removed last."""
     for name in record.STATE:
         (tmp_path / name).mkdir() if name in ("azureml", "storage") else (tmp_path / name).touch()
     with monkeypatch.context() as broken:
@@ -113,7 +113,7 @@ def test_a_purge_that_breaks_off_can_be_repeated(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
 def test_a_killed_supervisor_takes_its_parts_with_it(up: subprocess.Popen[str], home: Path) -> None:
-    """If the supervisor is killed, every part ends by itself, and the record it left is not believed."""
+    """If the supervisor is killed, every part ends by itself, and the supervisor's stale record is ignored."""
     found = record.read(home)
     assert found is not None
     up.kill()

@@ -1,4 +1,4 @@
-"""Types commands without starting Python for each: a process that has imported the command line forks one for each.
+"""Runs commands without starting Python for each: a process that has imported the command line forks once per command.
 
 A command has the same code, descriptors, environment and exit status as `python -m cli`, without its second of imports.
 """
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(argv: Sequence[str], env: Mapping[str, str], seconds: float = 100) -> subprocess.CompletedProcess[str]:
-    """What `python -m cli ARGV` does in the repository's root. Raises TimeoutExpired."""
+    """Run `python -m cli ARGV` in the repository's root. Raises TimeoutExpired."""
     with tempfile.NamedTemporaryFile() as out, tempfile.NamedTemporaryFile() as err:
         ask = {"argv": list(argv), "env": dict(env), "out": out.name, "err": err.name, "seconds": seconds}
         status = _typist().type(json.dumps(ask))
@@ -44,7 +44,7 @@ class _Typist:
         atexit.register(self.close)
 
     def type(self, line: str) -> int:
-        """The exit status, of a command that a signal ended minus its number."""
+        """The exit status; for a command that a signal ended, minus the signal's number."""
         assert self._process.stdin
         assert self._process.stdout
         with self._lock:
@@ -57,7 +57,7 @@ class _Typist:
 
     def close(self) -> None:
         assert self._process.stdin
-        self._process.communicate()  # the end of its input is its end
+        self._process.communicate()  # the process ends with its input
 
 
 @cache
@@ -69,7 +69,7 @@ def _serve() -> None:
     from cli import commands
 
     commands.load()
-    gc.freeze()  # a fork's collector leaves the pages of what was imported shared
+    gc.freeze()  # the pages of imported modules stay shared with the forks
     for line in sys.stdin:
         ask = json.loads(line)
         child = os.fork()
@@ -81,7 +81,7 @@ def _serve() -> None:
 
 
 def _become(ask: dict[str, Any]) -> NoReturn:
-    """Be the command, which ends by SIGALRM if it takes too long."""
+    """Become the command, which SIGALRM ends if it takes too long."""
     signal.setitimer(signal.ITIMER_REAL, ask["seconds"])
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(os.open(ask["out"], os.O_WRONLY), 1)

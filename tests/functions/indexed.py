@@ -1,4 +1,4 @@
-"""The functions of the app, as Azure indexes them. An app can be asked for them once in a process."""
+"""The app's functions, as Azure indexes them. A process can index an app only once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may call what: every route with every kind of caller."""
+"""Access rules: every route with every kind of caller."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.functions import indexed
 from tests.shared.kernel.test_config import ENV
 from tests.shared.runs.test_comparing import run
 
-# A GET needs a reader, everything else a contributor, but for these.
+# A GET needs a reader and any other method a contributor, with these exceptions.
 EXCEPTIONS = {
     "GET health": "anyone",
     "GET page/{*path}": "anyone",
@@ -51,7 +51,7 @@ OF_FEATURES = {
     "GET grants": "shared.grants",
     "GET grants/{grant}": "shared.grants",
 }
-ALLOWED = {  # who: what happens to nobody, someone without a role, a reader, a contributor, a coder
+ALLOWED = {  # needed role: the result for an anonymous caller, no role, reader, contributor, coder
     "anyone": (True, True, True, True, True),
     "reader": (401, 403, True, True, True),
     "contributor": (401, 403, 403, True, True),
@@ -79,7 +79,7 @@ def endpoints() -> dict[tuple[str, str], Endpoint]:
 
 
 ENDPOINTS = endpoints()
-GRANTED = "granted/{*path}"  # asks for a token, not for a role: tests/shared/grants/test_guests.py
+GRANTED = "granted/{*path}"  # needs a token, not a role: tests/shared/grants/test_guests.py
 ROWS = [
     (method, route, EXCEPTIONS.get(f"{method} {route}", "reader" if method == "GET" else "contributor"))
     for method, route in sorted(ENDPOINTS)
@@ -122,7 +122,8 @@ def test_the_exceptions_are_routes() -> None:
 def test_every_caller_is_treated_by_the_rule(
     method: str, route: str, who: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With Entra ID nobody gets 401, someone without the role 403, and who has it is let in."""
+    """With Entra ID an anonymous caller gets 401, a caller without the role 403, and a caller with the role is
+    admitted."""
     monkeypatch.setenv("TRAINYARD_AUTH", "entra")
     monkeypatch.setenv("WEBSITE_AUTH_ENABLED", "True")
     for headers, expected in zip(CALLERS, ALLOWED[who], strict=True):
@@ -139,13 +140,14 @@ def test_every_caller_is_treated_by_the_rule(
 
 @pytest.mark.parametrize(("method", "route", "who"), ROWS, ids=[f"{m} {r}" for m, r, _ in ROWS])
 def test_keys_are_asked_for_by_default(method: str, route: str, who: str) -> None:
-    """Without Entra ID the host asks for a function key on every route but health, and the app asks nothing more."""
+    """Without Entra ID the host requires a function key on every route but health, and the app requires nothing
+    more."""
     assert ENDPOINTS[method, route].auth_level.lower() == ("anonymous" if who == "anyone" else "function")
     assert call(method, route, {}).status_code not in (401, 403)
 
 
 def test_a_whole_job_is_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A contributor may ask for a trainer, but only a coder for a job of their own, whose command is code."""
+    """A contributor may submit a trainer, but only a coder a whole job, whose command is code."""
     monkeypatch.setenv("TRAINYARD_AUTH", "entra")
     monkeypatch.setenv("WEBSITE_AUTH_ENABLED", "True")
     for role, whole in ((CONTRIBUTOR, 403), (CODER, 422)):
@@ -155,13 +157,13 @@ def test_a_whole_job_is_code(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("job", ["{}", '{"compute": "cpu-cluster"}', '{"compute": "cpu-cluster", "command": "x"}'])
 def test_a_job_without_a_required_field_makes_no_run(job: str, world: World) -> None:
-    """No compute, no command, no environment: each is 422 before there is a run."""
+    """A job without compute, command or environment gets 422 before a run is made."""
     assert call("POST", "runs", {}, f'{{"job": {job}}}'.encode()).status_code == 422
     assert world.runs.rows == {}
 
 
 def test_a_key_that_can_not_be_honoured_is_refused() -> None:
-    """A lease under an Idempotency-Key is refused, with the reason; one key makes one schedule."""
+    """A lease with an Idempotency-Key is refused, with the reason; one key makes one schedule."""
     lease, headers = b'{"seconds": 60, "why": "x"}', {"Idempotency-Key": "k"}
     refused = call("POST", "clusters/{cluster}/leases", headers, lease, "cpu-cluster")
     problem = json.loads(refused.get_body())
@@ -174,7 +176,8 @@ def test_a_key_that_can_not_be_honoured_is_refused() -> None:
 
 
 def test_code_comes_by_no_other_way(monkeypatch: pytest.MonkeyPatch, world: World) -> None:
-    """A schedule of a whole job, a drop's job file and, where drops bring code, each of a drop's files are code too."""
+    """A schedule of a whole job, a drop's job file and, on routes whose drops bring code, each file of a drop count
+    as code too."""
     monkeypatch.setenv("TRAINYARD_AUTH", "entra")
     monkeypatch.setenv("WEBSITE_AUTH_ENABLED", "True")
     contributor, coder = principal(CONTRIBUTOR), principal(CODER)
@@ -201,8 +204,8 @@ def test_code_comes_by_no_other_way(monkeypatch: pytest.MonkeyPatch, world: Worl
     ("site", "expected"), [("", None), ("same-origin", None), ("none", None), ("cross-site", 403), ("same-site", 403)]
 )
 def test_a_page_of_another_site_changes_nothing(site: str, expected: int | None) -> None:
-    """A browser that is signed in here sends its cookie for a foreign page too: such a request is refused, unless it
-    reads, which the page can't see the answer of."""
+    """A signed-in browser also sends its cookie for a foreign page, so a foreign page's request is refused unless
+    it only reads, because the page can't see the answer."""
     headers = principal(CONTRIBUTOR) | ({"Sec-Fetch-Site": site} if site else {})
     access.check(READER, "GET", headers, ON)
     if expected is None:
@@ -215,7 +218,7 @@ def test_a_page_of_another_site_changes_nothing(site: str, expected: int | None)
 
 
 def test_with_entra_the_host_asks_for_no_key() -> None:
-    """App Service was there first, so the host lets everyone through to the app, which looks at roles."""
+    """App Service has authenticated the caller, so the host passes every request to the app, which checks roles."""
     probe = "import functions.access as a; print(a.level().value)"
     for auth, level in (("entra", "anonymous"), ("keys", "function"), ("Entra", "function"), ("", "function")):
         argv, env = [sys.executable, "-c", probe], {"TRAINYARD_AUTH": auth, "PATH": ""}
@@ -232,7 +235,7 @@ def test_with_entra_the_host_asks_for_no_key() -> None:
     ],
 )  # fmt: skip
 def test_a_header_that_names_no_caller_is_nobody(header: str) -> None:
-    """A missing, broken or foreign principal is 401, never an error of the app."""
+    """A missing, broken or foreign principal gets 401, never an error of the app."""
     with pytest.raises(access.Denied) as refused:
         access.check(READER, "GET", {"x-ms-client-principal": header}, ON)
     assert refused.value.status == 401
@@ -240,7 +243,7 @@ def test_a_header_that_names_no_caller_is_nobody(header: str) -> None:
 
 @pytest.mark.parametrize("kind", ["oid", "http://schemas.microsoft.com/identity/claims/objectidentifier"])
 def test_a_run_has_its_owners_name_and_object_id(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """With Entra ID a record has the name that people know and the object id, which stays; with keys it has no id."""
+    """With Entra ID a record has the person's name and the permanent object id; with keys it has no id."""
     claims = [{"typ": kind, "val": "0a1b"}, {"typ": "preferred_username", "val": "ann@example.org"}]
     header = base64.b64encode(json.dumps({"auth_typ": "aad", "claims": claims}).encode()).decode()
     request = func.HttpRequest("GET", "/", headers={"x-ms-client-principal": header, access.CALLER: "eve"}, body=b"")
@@ -252,7 +255,7 @@ def test_a_run_has_its_owners_name_and_object_id(monkeypatch: pytest.MonkeyPatch
 
 def test_all_that_people_do_carries_their_object_id(monkeypatch: pytest.MonkeyPatch, world: World) -> None:
     """A lease, its release, a note, tags, a cancellation, a removal, a subscription, a schedule, its pause and a
-    cluster that is brought to zero have both name and id."""
+    cluster scaled to zero all have name and object id."""
     monkeypatch.setenv("TRAINYARD_AUTH", "entra")
     monkeypatch.setenv("WEBSITE_AUTH_ENABLED", "True")
     claims = [("roles", CODER), ("oid", "0a1b"), ("preferred_username", "ann@example.org")]
@@ -293,7 +296,7 @@ def test_all_that_people_do_carries_their_object_id(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_claim_that_is_no_role_gives_none() -> None:
-    """Only claims of the role type count: a name that looks like a role is none. Both spellings of the type do."""
+    """Only claims of the role type count, in both spellings of the type; a name that looks like a role does not."""
     with pytest.raises(access.Denied) as refused:
         access.check(READER, "GET", principal(), ON)
     assert refused.value.status == 403
@@ -304,13 +307,13 @@ def test_a_claim_that_is_no_role_gives_none() -> None:
 
 @pytest.mark.parametrize("env", [{}, {"WEBSITE_AUTH_ENABLED": "False"}])
 def test_a_forged_header_is_not_believed(env: dict[str, str]) -> None:
-    """While App Service authentication is off, anyone can write the header, so nobody is let in."""
+    """While App Service authentication is off, anyone can write the header, so every caller is refused."""
     with pytest.raises(BadSetting, match="Turn it on"):
         access.check(READER, "GET", principal(CONTRIBUTOR), env)
 
 
 def test_another_kind_of_authentication_is_a_bad_setting() -> None:
-    """TRAINYARD_AUTH takes keys and entra; anything else is refused by name."""
+    """TRAINYARD_AUTH accepts keys and entra; any other value is refused by name."""
     for auth in ("keys", "entra", ""):
         Settings.from_env({**ENV, "TRAINYARD_AUTH": auth})
     with pytest.raises(BadSetting, match=r"'Entra'.*Choose keys or entra"):

@@ -1,4 +1,4 @@
-"""What handlers log is told from which invocation it came, whatever thread wrote it; and what is not logged at all."""
+"""Log records of handlers carry their invocation, whichever thread wrote them; and which records are not logged."""
 
 from __future__ import annotations
 
@@ -29,18 +29,19 @@ LOGGED = [
 
 
 def test_records_of_our_threads_carry_their_invocation(tmp_path: Path) -> None:
-    """By the thread-local storage that Azure's worker documents: a record without an invocation is dropped."""
+    """The invocation comes from the thread-local storage that Azure's worker documents; a record without an
+    invocation is dropped."""
     assert run(sys.executable, APP, "direct", TABLE, tmp_path, [ROOT])["logged"] == LOGGED
 
 
 def test_microsofts_runtime_knows_them_too(python313: str, tmp_path: Path) -> None:
-    """By the variable of azure-functions-runtime, where the worker for Python 3.13 looks."""
+    """The invocation comes from the variable of azure-functions-runtime, which the worker for Python 3.13 reads."""
     assert run(python313, APP, "runtime", TABLE, tmp_path, [ROOT])["logged"] == LOGGED
 
 
 @pytest.mark.parametrize("name", ["azure.core.pipeline.policies.http_logging_policy", "azure.identity"])
 def test_requests_of_sdks_are_not_logged(name: str) -> None:
-    """The worker shows everything from INFO on: two records for each request would be most of what is kept."""
+    """The worker shows everything from INFO on, and two records per request would be most of the log."""
     probe = (
         "import logging, function_app; logging.getLogger().setLevel(logging.INFO)\n"
         f"print(logging.getLogger({name!r}).isEnabledFor(logging.INFO), logging.getLogger('shared').isEnabledFor(20))"
@@ -50,7 +51,7 @@ def test_requests_of_sdks_are_not_logged(name: str) -> None:
 
 
 def test_telemetry_that_cannot_start_is_told_once_and_fails_nothing() -> None:
-    """Without the exporter's package a traced handler runs, and one warning says what is missing."""
+    """Without the exporter's package a traced handler runs, and one warning names the missing package."""
     probe = (
         "import sys; sys.modules['opentelemetry.exporter.otlp.proto.http._log_exporter'] = None\n"
         "from functions import telemetry\n"

@@ -1,4 +1,4 @@
-"""Bodies that Azure's host does not hand on are refused, not taken for empty ones."""
+"""Bodies that Azure's host does not pass on are refused, and not treated as empty."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def status(method: str, headers: dict[str, str], body: bytes = b"") -> tuple[int
 
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
 def test_a_chunked_body_is_411(method: str) -> None:
-    """With Transfer-Encoding alone the body arrives empty: a retry would be made without its parameters."""
+    """With Transfer-Encoding alone the body arrives empty, and a retry would run without its parameters."""
     assert status(method, {"transfer-encoding": "chunked"}) == (411, "length_required")
     assert status(method, {"Transfer-Encoding": "gzip, Chunked"}) == (411, "length_required")
 

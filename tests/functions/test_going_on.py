@@ -1,4 +1,4 @@
-"""Hops: what an upload causes is done in the invocation of its event, and its queues catch what isn't."""
+"""Hops: an upload's consequences are handled in the invocation of its event, and queues take over the rest."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def world(tmp_path: Path) -> World:
 
 
 def test_one_invocation_to_an_accepted_job_and_two_to_an_archive(world: World) -> None:
-    """The marker's event seals the drop and puts its job; the job's last event ends the run and archives it."""
+    """The marker's event seals the drop and submits its job; the job's last event ends the run and archives it."""
     world.upload("mnist/a/1.bin", b"x")
     world.upload("mnist/a/_SUCCESS")
     world.deliver_all()
@@ -44,7 +44,7 @@ def test_one_invocation_to_an_accepted_job_and_two_to_an_archive(world: World) -
 
 @pytest.mark.parametrize("name", ["mnist/a.zip"])
 def test_an_archive_needs_no_second_look(world: World, name: str) -> None:
-    """A drop that is one file is looked at by its own event."""
+    """A drop of a single file is checked by its own event."""
     world.upload(name, b"x")
     world.deliver_all()
     assert world.handle("drop-events")
@@ -52,7 +52,7 @@ def test_an_archive_needs_no_second_look(world: World, name: str) -> None:
 
 
 def test_what_cannot_go_on_comes_by_its_message(world: World) -> None:
-    """While Azure ML doesn't answer, the run waits on its queue, and the drop is sealed all the same."""
+    """While Azure ML doesn't answer, the run waits on its queue, and the drop is sealed anyway."""
     world.jobs.down = True
     world.upload("mnist/a/_SUCCESS")
     world.upload("mnist/a/1.bin", b"x")
@@ -68,8 +68,8 @@ def test_what_cannot_go_on_comes_by_its_message(world: World) -> None:
 
 
 def test_a_closing_event_that_comes_often_checks_its_drop_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Event Grid may deliver the marker's event several times at once. A process lists the drop for one of them; the
-    others find the drop closed."""
+    """Event Grid may deliver the marker's event several times at once. A process lists the drop for one of them;
+    the others find the drop closed."""
     world.upload("mnist/a/1.bin", b"x")
     world.run_until_idle()
     event = json.dumps(world.upload("mnist/a/_SUCCESS")).encode()
@@ -81,7 +81,7 @@ def test_a_closing_event_that_comes_often_checks_its_drop_once(world: World, mon
         listings.append(place)
         if len(listings) > 1:
             another.set()
-        another.wait(0.3)  # so long another thread may begin a listing
+        another.wait(0.3)  # time for another thread to begin a listing
         return paged(place, token)
 
     monkeypatch.setattr(world.blobs, "paged", slow)

@@ -1,4 +1,4 @@
-"""One handler at a time for one run."""
+"""One handler at a time for each run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from functions.keyed_lock import KeyedLock
 
 
 def test_the_same_name_waits_and_another_does_not() -> None:
-    """Of several holders of a name there is one at a time; other names go on, and nothing is kept afterwards."""
+    """Holders of the same name run one at a time; holders of other names are not delayed, and no lock remains
+    afterwards."""
     locks, inside, most = KeyedLock(), [0], [0]
     held, other = Barrier(2), Event()
 
@@ -22,7 +23,7 @@ def test_the_same_name_waits_and_another_does_not() -> None:
     def holder() -> None:
         with locks.of("a"):
             held.wait(10)
-            assert other.wait(10)  # "b" goes on meanwhile
+            assert other.wait(10)  # "b" continues meanwhile
 
     with ThreadPoolExecutor(8) as pool:
         first = pool.submit(holder)

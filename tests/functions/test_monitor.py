@@ -1,4 +1,4 @@
-"""Azure Monitor is set up when there is something to send, and what was logged before is not lost."""
+"""Azure Monitor is set up when there is something to send, and earlier log records are not lost."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def app(code: str, address: str = "http://127.0.0.1:9/") -> str:
 
 
 def test_loading_the_app_sets_nothing_up() -> None:
-    """With telemetry on, the app is loaded without Azure Monitor and OpenTelemetry: no start waits for them."""
+    """With telemetry on, the app loads without Azure Monitor and OpenTelemetry, so no start waits for them."""
     assert app(LOAD) == "[]"
 
 
 def test_the_first_span_sets_it_up() -> None:
-    """A message's span and what was logged, before and within, arrive at Application Insights."""
+    """A message's span and the log records before and within the span arrive at Application Insights."""
     with ingestion() as taken:
         assert app(SEND.format(begin=""), taken.address) == "deque([], maxlen=1000)"
     assert "submit run" in taken.names("RequestData", "name")
@@ -65,7 +65,7 @@ def test_the_first_span_sets_it_up() -> None:
 
 
 def test_after_an_answer_it_is_set_up_beside() -> None:
-    """A call's answer doesn't wait: the set-up begins once, a moment later, and what was logged then is sent."""
+    """An API answer doesn't wait: the set-up starts once, a moment later, and earlier log records are sent."""
     begin = "monitor.LATER_SECONDS = 0; monitor.start_soon(); monitor.start_soon(); assert monitor._done.wait(60)"
     with ingestion() as taken:
         assert app(SEND.format(begin=begin), taken.address) == "deque([], maxlen=1000)"
@@ -73,7 +73,7 @@ def test_after_an_answer_it_is_set_up_beside() -> None:
 
 
 def test_what_cannot_be_set_up_fails_nothing() -> None:
-    """A connection string that is none costs a warning, and handlers go on."""
+    """An invalid connection string costs a warning, and handlers still run."""
     code = (
         "import function_app\nfrom functions import telemetry\nwith telemetry.span('x', run='r'):\n    print('went on')"
     )
@@ -96,16 +96,16 @@ configure_azure_monitor()
 
 @pytest.mark.parametrize("worker", ["", WORKER], ids=["by the app", "by an older worker"])
 def test_each_record_is_exported_once_and_none_of_the_worker(worker: str) -> None:
-    """What the worker logs of itself is not exported, but for warnings; no record is exported a second time."""
+    """The worker's own records are not exported, except warnings; no record is exported twice."""
     with ingestion() as taken:
         app(worker + SEND.format(begin=""), taken.address)
     told = taken.names("MessageData", "message")
-    # Before the app is loaded, the older worker exports what it likes.
+    # Before the app is loaded, the older worker may export anything.
     assert sorted(told) == ["The worker warns", "said before", "said within"]
 
 
 def test_the_app_exports_no_span_of_a_request_and_no_counter() -> None:
-    """A span is a message's or a timer's: requests to Azure have none, and counters of the process are not exported."""
+    """Only messages and timers have spans: requests to Azure have none, and process counters are not exported."""
     with ingestion() as taken:
         request = f"import urllib.request as u; u.urlopen('{taken.address}ask', b'x').read()"
         flush = "from opentelemetry import metrics; metrics.get_meter_provider().force_flush()"

@@ -1,4 +1,4 @@
-"""Every route of the app reaches its own function, by the rule of Azure's host: by name, the first that matches."""
+"""Every route of the app reaches its own function under the rule of Azure's host: the first match by name."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def read() -> list[definitions.Function]:
 
 
 def paths(trigger: HttpTrigger) -> list[str]:
-    """Paths that are meant for this route: a value for each parameter, and for a catch-all several."""
+    """Paths meant for this route: one value for each parameter, and several for a catch-all."""
     path = re.sub(r"\{\w+\}", "a1", trigger.route.text)
     return [re.sub(r"\{\*\w+\}", rest, path) for rest in ("one", "one/two.txt")]
 
 
 @pytest.mark.parametrize("function", [f for f in read() if isinstance(f.trigger, HttpTrigger)], ids=lambda f: f.name)
 def test_no_route_is_hidden_by_one_of_an_earlier_name(function: Any) -> None:
-    """Azure's host sorts functions by name and takes the first that matches, however general its route is."""
+    """Azure's host sorts functions by name and uses the first route that matches, however general it is."""
     router, trigger = router_of(read()), function.trigger
     reached = {
         router.find(method, f"/{path}") and router.find(method, f"/{path}")[0][0].name  # type: ignore[index]

@@ -1,8 +1,8 @@
 """Coverage-guided fuzzing: `python -m tests.fuzz.guided TARGET[,TARGET ...] CORPUS [libFuzzer options]`.
 
-The code is instrumented once; each target then has its own process, and the folder of its name in CORPUS. That ends
-by itself with -runs=N or -max_total_time=SECONDS, and with a file that holds the input on a fault. The exit status is
-the number of targets with a fault.
+The code is instrumented once; then each target has its own process, and the folder of its name in CORPUS. A target ends
+by itself with -runs=N or -max_total_time=SECONDS, and on a fault, with a file that contains the input. The exit status
+is the number of targets with a fault.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Every place where bytes from outside are read. Whatever comes in, the answer is a value of ours or a named error.
+"""Every place where bytes from outside are read. Any input gives a value of ours or a named error.
 
-Each target takes bytes and returns nothing; a fault is any other exception, or an assertion that fails.
+Each target takes bytes and returns nothing; a fault is any other exception, or a failed assertion.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def job_file(data: bytes) -> None:
-    """A job file of a drop, then the job that is built from it, its record, and the answer that shows it."""
+    """A job file of a drop, then the job built from it, its record, and the answer that shows it."""
     with suppress(BadInput):
         file = read_job_file("job.yaml", data)
         drop = data_of(DropKey("mnist", "a"), single_file=False)
@@ -105,7 +105,7 @@ def query(data: bytes) -> None:
 
 
 def principal(data: bytes) -> None:
-    """App Service's header, as it is and as somebody could forge it."""
+    """App Service's header, genuine and forged."""
     for text in (data.decode("latin-1"), base64.b64encode(data).decode()):
         with suppress(access.Denied):
             access.check(READER, "GET", {"X-MS-CLIENT-PRINCIPAL": text}, {"WEBSITE_AUTH_ENABLED": "true"})
@@ -121,7 +121,7 @@ def event(data: bytes) -> None:
 
 
 def message(data: bytes) -> None:
-    """A message on each of the queues, given to what the host calls."""
+    """A message on each of the queues, passed to the function that the host calls."""
     vars(functions_queues)["the_system"] = lambda: _world().system
     for queue in QUEUES:
         with suppress(TrainyardError):
@@ -151,7 +151,7 @@ def metrics(data: bytes) -> None:
 
 
 def log(data: bytes) -> None:
-    """A rank's log, cut anywhere, and the reason of a failure that is read from its end."""
+    """A rank's log, cut anywhere, and the reason of a failure that is read from the log's end."""
     whole = whole_characters(data)
     assert data.startswith(whole)
     assert len(data) - len(whole) <= 3
@@ -162,7 +162,7 @@ def log(data: bytes) -> None:
 
 
 def manifest(data: bytes) -> None:
-    """A manifest in the output container, which others may write to."""
+    """A manifest in the output container, where others may write."""
     blobs = FakeBlobs()
     blobs.put("output", f"e/mnist-0/{MANIFEST}", data)
     with suppress(BadInput):
@@ -171,7 +171,7 @@ def manifest(data: bytes) -> None:
 
 
 def row(data: bytes) -> None:
-    """Rows of older versions, or that somebody wrote by hand: one column of each record at a time holds the text."""
+    """Rows of older versions or edited by hand: the text is in one column of each record at a time."""
     text = data.decode("utf-8", "replace")
     written: list[Any] = [
         Run.of(name="mnist-0", drop="", route="", fingerprint="", experiment="e", cluster="c", nodes=1, created_at=NOW),
@@ -194,8 +194,8 @@ TARGETS: dict[str, Callable[[bytes], None]] = {target.__name__: target for targe
 
 
 def _comes_back(run: Run) -> None:
-    """A record that was written can be read, and shown."""
-    with suppress(BadInput):  # more than a row holds
+    """Check that a written record can be read and shown."""
+    with suppress(BadInput):  # too long for a row
         columns = {name: cell[0] if isinstance(cell, tuple) else cell for name, cell in to_row(run).items()}
         assert from_row(Run, columns) == run
         json.dumps(records.run(run), allow_nan=False)

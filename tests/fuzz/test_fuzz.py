@@ -1,4 +1,4 @@
-"""Whatever bytes come in, the answer is a value or a named error, and what is recorded of them can be read again."""
+"""Any bytes give a value or a named error, and the resulting record can be read again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.fuzz.targets import TARGETS
 
 ROOT = Path(__file__).resolve().parents[2]
-RUNS = 1000  # of each target, in a process that instruments the code
+RUNS = 1000  # runs per target, in a process that instruments the code
 
 WORDS = """
 command compute resources instance_count limits timeout outputs inputs path type tags distribution job trainer template
@@ -51,7 +51,7 @@ inputs = st.one_of(
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.keys())
 def test_any_bytes_get_an_answer(target: Any) -> None:
-    """Random bytes, JSON and texts made of the words that the readers know."""
+    """The inputs are random bytes, JSON and texts made of the words that the readers know."""
 
     @settings(max_examples=100, suppress_health_check=list(HealthCheck))
     @given(inputs)
@@ -63,7 +63,7 @@ def test_any_bytes_get_an_answer(target: Any) -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("atheris") is None, reason="atheris has no wheel here")
 def test_guided_by_coverage(tmp_path: Path) -> None:
-    """Bytes that an instrumented run finds worth following, from a seed that the target reads."""
+    """The inputs are bytes that an instrumented run finds worth following, from a seed that the target can read."""
     for target in TARGETS:
         (tmp_path / target).mkdir()
         for number, seed in enumerate(SEEDS.get(target, [b"{}"])):

@@ -1,4 +1,4 @@
-"""Loads the scripts of .ci, which is no package."""
+"""Loads the scripts of .ci, which is not a package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def load(name: str) -> ModuleType:
-    """The script .ci/<name>.py as a module; it is not run."""
+    """Import the script .ci/<name>.py as a module, without running it."""
     spec = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
     assert spec
     assert spec.loader

@@ -1,4 +1,4 @@
-"""The gate itself, and the habits that are written down in files that nothing else reads."""
+"""The gate itself, and conventions in files that no other test reads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RAN, SKIPPED = "", "<skipped message='no'/>"
 
 
 def report(folder: Path, *results: str) -> Path:
-    """A JUnit report with one conformance test for each result, and a test of another file that was skipped."""
+    """A JUnit report with one conformance test for each result, and a skipped test of another file."""
     name = "emulator_tests.host.test_conformance"
     cases = [f"<testcase classname='{name}' name='t{i}'>{inner}</testcase>" for i, inner in enumerate(results)]
     other = f"<testcase classname='tests.other' name='t'>{SKIPPED}</testcase>"
@@ -41,14 +41,15 @@ def report(folder: Path, *results: str) -> Path:
 def test_a_skipped_conformance_test_is_told(
     tmp_path: Path, results: list[str], python: str | None, strict: bool, fails: bool, words: str
 ) -> None:
-    """Skipped tests against Microsoft's runtime are said; in CI, where there is a Python 3.13, they fail the gate."""
+    """The gate reports skipped tests against Microsoft's runtime; in CI, where there is a Python 3.13, they fail
+    the gate."""
     verdict = check.conformance(report(tmp_path, *results), python, strict)
     assert words in verdict
     assert verdict.startswith(check.OK) is not fails
 
 
 def test_a_shell_that_is_not_there_is_told(tmp_path: Path) -> None:
-    """Where completion was not tried in a shell, the gate says in which one."""
+    """The gate names each shell in which completion was not tested."""
     file = report(tmp_path)
     assert check.said_when_skipped(file, check.SHELLS) == check.OK
     text = file.read_text().replace("tests.other", f"tests.cli.{check.SHELLS}")
@@ -57,7 +58,7 @@ def test_a_shell_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 
 def test_the_guard_watches_a_test_that_exists() -> None:
-    """The tests that the gate looks for by name are there, and what `--quick` leaves out exists."""
+    """The tests that the gate looks for by name exist, and so do those that `--quick` leaves out."""
     assert all(
         [*(ROOT / "tests").rglob(f"{name}.py"), *(ROOT / "emulators").rglob(f"{name}.py")]  # not the environments
         for name in (check.CONFORMANCE, check.SHELLS, check.WORKER)
@@ -69,7 +70,7 @@ def test_the_guard_watches_a_test_that_exists() -> None:
 
 
 def test_hooks_look_at_files_that_are_there() -> None:
-    """Each alternative of a hook's pattern of files matches a file of the repository."""
+    """Each alternative of a hook's file pattern matches a file of the repository."""
     config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))
     files = [str(path.relative_to(ROOT)) for name in ("*.md", "shared/**/*", "cli/*") for path in ROOT.glob(name)]
     patterns = [one for repo in config["repos"] for hook in repo["hooks"] for one in hook.get("files", "").split("|")]
@@ -77,7 +78,7 @@ def test_hooks_look_at_files_that_are_there() -> None:
 
 
 def test_hooks_use_the_versions_of_the_gate() -> None:
-    """A tool that pre-commit installs has the version that requirements-dev.txt pins."""
+    """pre-commit installs each tool in the version that requirements-dev.txt pins."""
     pinned = (ROOT / "requirements-dev.txt").read_text("utf-8").splitlines()
     config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))
     hooks = [hook for repo in config["repos"] for hook in repo["hooks"]]
@@ -93,7 +94,7 @@ def git(folder: Path, *words: str) -> None:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A checkout with emulators and their requirements, whose branch has nothing that origin/main has not."""
+    """A checkout with emulators and their requirements, whose branch has no commit beyond origin/main."""
     (tmp_path / "emulators").mkdir()
     (tmp_path / "emulators" / "a.py").write_text("a = 1\n")
     (tmp_path / "requirements-dev.txt").write_text("pytest\n")
@@ -106,7 +107,7 @@ def checkout(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("file", ["emulators/a.py", "emulators/new.py", "requirements-dev.txt"])
 def test_changed_emulators_are_tested(checkout: Path, file: str) -> None:
-    """A changed or new file of the emulators, or another requirement, lets the gate run the emulators' tests."""
+    """With a changed or new file of the emulators, or another requirement, the gate runs the emulators' tests."""
     mark = checkout / "mark"
     assert "origin/main" in proven.since(checkout, mark)
     (checkout / file).write_text("b = 2\n")
@@ -116,7 +117,7 @@ def test_changed_emulators_are_tested(checkout: Path, file: str) -> None:
 
 
 def test_committed_changes_are_tested_too(checkout: Path) -> None:
-    """A commit that origin/main has not is no proof, and a change beside the emulators needs none."""
+    """A change outside the emulators keeps the proof; a commit of the emulators that origin/main lacks ends it."""
     (checkout / "other.py").write_text("")
     assert proven.since(checkout, checkout / "mark")
     (checkout / "emulators" / "a.py").unlink()
@@ -130,7 +131,7 @@ def test_without_git_nothing_is_proven(tmp_path: Path) -> None:
 
 
 def test_ci_always_tests_the_emulators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The gate leaves the emulators' tests out where they are proven, and nothing else; `.ci/run` never does."""
+    """The gate skips only the emulators' tests, and only if they are proven; `.ci/run` never skips them."""
     options = check.parse([])
     assert "tests" not in check.command("tests", options, tmp_path)
     options.proven = "they passed here"
@@ -150,7 +151,7 @@ def workflow(name: str = "ci") -> dict[str, Any]:
 
 
 def test_the_hosted_workflow_runs_the_gate() -> None:
-    """GitHub runs .ci/run with the oldest Python that is supported and with that of Microsoft's runtime, read-only."""
+    """GitHub runs .ci/run read-only, with the oldest supported Python and with that of Microsoft's runtime."""
     job = workflow()["jobs"]["check"]
     oldest = re.search(r'requires-python = ">=([\d.]+)"', (ROOT / "pyproject.toml").read_text("utf-8"))
     assert oldest
@@ -160,7 +161,7 @@ def test_the_hosted_workflow_runs_the_gate() -> None:
 
 
 def test_each_night_everything_runs() -> None:
-    """What the gate leaves out runs each night, with the whole history, which a test of two versions needs."""
+    """Tests that the gate leaves out run each night, with the whole history, which a test of two versions needs."""
     night = workflow("nightly")
     steps = night["jobs"]["check"]["steps"]
     assert ".ci/run --all" in [step.get("run") for step in steps]
@@ -172,7 +173,7 @@ def test_each_night_everything_runs() -> None:
 
 
 def test_each_night_each_feature_is_deleted_in_a_job_of_its_own() -> None:
-    """What even `--all` skips runs each night, once for each feature."""
+    """The test that even `--all` skips runs each night, once for each feature."""
     job = workflow("nightly")["jobs"]["without"]
     assert job["strategy"]["matrix"]["feature"] == [feature.removeprefix("shared.") for feature in FEATURES]
     assert not job["strategy"]["fail-fast"]
@@ -192,7 +193,8 @@ def test_actions_are_pinned_to_a_major_version() -> None:
 
 
 def test_the_last_line_says_what_was_not_checked(tmp_path: Path) -> None:
-    """Each reason of skipped tests once, what the options leave out, and nothing if all ran."""
+    """The last line has each reason of skipped tests once and what the options leave out, and nothing if all tests
+    ran."""
     file = report(tmp_path, RAN, SKIPPED)
     assert check.not_checked(file, check.parse([])) == "Not checked: no; the walks of the night (--all)."
     ran = file.read_text().replace(SKIPPED, RAN)

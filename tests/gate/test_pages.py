@@ -1,4 +1,4 @@
-"""docs/events.md and docs/administrator.md tell what the code does."""
+"""docs/events.md and docs/administrator.md match the code."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def announcements(function: ast.FunctionDef) -> Iterator[ast.Call]:
 
 
 def assigned(function: ast.FunctionDef, name: str) -> ast.expr | None:
-    """What the function gives to the variable."""
+    """The value that the function assigns to the variable."""
     for node in ast.walk(function):
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
             return node.value
@@ -46,7 +46,7 @@ def assigned(function: ast.FunctionDef, name: str) -> ast.expr | None:
 
 
 def kinds(function: ast.FunctionDef, kind: ast.expr) -> list[str]:
-    """A kind as it is written; `type(fact).__name__` stands for each fact that the function takes."""
+    """The kind as written; `type(fact).__name__` stands for each type of fact that the function accepts."""
     if isinstance(kind, ast.Constant):
         return [str(kind.value)]
     annotation = next(arg.annotation for arg in function.args.args if arg.arg == "fact")
@@ -55,26 +55,26 @@ def kinds(function: ast.FunctionDef, kind: ast.expr) -> list[str]:
 
 
 def parts(subject: str) -> str:
-    """The subject's form: how many parts it has after a first one."""
+    """The subject with each part replaced by `<>`."""
     return re.sub(r"[^/]+", "<>", subject)
 
 
 def told() -> Iterator[tuple[str, str, frozenset[str]]]:
-    """The same from the page's table. A drop's key, `<route>/<name>`, is one value of the code."""
+    """The same triples from the page's table. A drop's key, `<route>/<name>`, is one value of the code."""
     for kind, subject, data in re.findall(r"^\| `Trainyard\.(\w+)` \| (.*?) \| (.*?) \|", PAGE, re.MULTILINE):
         form = subject.strip("`").replace("<route>/<name>", "<drop>")
         yield kind, parts(form), frozenset(re.findall(r"`(\w+)`", data))
 
 
 def test_the_page_has_the_events_that_are_sent() -> None:
-    """Type, form of the subject and names of the data are the same in the page's table and in the code."""
+    """Types, forms of subjects and names of the data are equal in the page's table and in the code."""
     in_code = sorted(sent())
     assert sorted(told()) == in_code
     assert in_code, "no call of announce was found; has it another name?"
 
 
 def test_the_example_is_such_an_event() -> None:
-    """The example is a CloudEvent, with our source, an id of kind and subject, and the data that its type has."""
+    """The example is a CloudEvent with our source, an id of kind and subject, and the data of its type."""
     found = re.search(r"```json\n(.*?)```", PAGE, re.DOTALL)
     assert found
     event: CloudEvent[Any] = CloudEvent.from_dict(json.loads(found[1]))
@@ -85,7 +85,7 @@ def test_the_example_is_such_an_event() -> None:
 
 
 def test_the_administrators_page_has_every_decision_and_limit() -> None:
-    """docs/clusters.md has each code of a decision, docs/administrator.md each limit of the routes file."""
+    """docs/clusters.md has each code of a decision, and docs/administrator.md each limit of the routes file."""
     code = (ROOT / "shared" / "clusters" / "decide.py").read_text("utf-8")
     codes = {*re.findall(r'code="(\w+)"', code), *re.findall(r'return "\w[\w-]*", "(\w+)"', code)}
     page = (ROOT / "docs" / "clusters.md").read_text("utf-8")

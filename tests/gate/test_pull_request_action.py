@@ -1,4 +1,4 @@
-"""The action that trains pull requests: its parts agree with each other, and with the workflow on the page."""
+"""The action that trains pull requests: its parts match each other, and the workflow on the page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ACTION = yaml.safe_load((FOLDER / "action.yml").read_text("utf-8"))
 
 
 def test_the_script_gets_each_of_its_variables() -> None:
-    """The action sets what the script reads, from inputs that the action declares."""
+    """The action sets the variables that the script reads, from inputs that the action declares."""
     (step,) = ACTION["runs"]["steps"]
     read = set(re.findall(r"\$\{?([A-Z_]{2,})", (FOLDER / "run.sh").read_text("utf-8"))) - {"TRAINYARD_TOKEN"}
     assert read <= set(step["env"])
@@ -22,7 +22,7 @@ def test_the_script_gets_each_of_its_variables() -> None:
 
 
 def test_the_workflow_of_the_page_has_ten_lines() -> None:
-    """It gives the required inputs, and no other than the action declares."""
+    """The workflow sets the required inputs, and only inputs that the action declares."""
     page = (ROOT / "docs" / "agents.md").read_text("utf-8")
     found = re.search(r"^```yaml \.github/workflows/train\.yml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     assert found is not None

@@ -1,4 +1,4 @@
-"""The moving picture of README."""
+"""The animated picture of the README."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ recording = load("recording")
 
 
 def test_each_line_appears_when_it_was_printed_and_long_pauses_are_short() -> None:
-    """A picture has all lines, in their order; none waits for more than two seconds after the one before it."""
+    """The picture has all lines in order, and no pause between lines is longer than two seconds."""
     lines = [(0.5, "Trainyard: <drops>"), (60.0, "training 1 s"), (60.0, "| log"), (61.0, "✓ done")]
     picture = recording.drawn(lines)
     assert recording.printed_in(picture) == [line for _, line in lines]
@@ -21,7 +21,7 @@ def test_each_line_appears_when_it_was_printed_and_long_pauses_are_short() -> No
 
 
 def test_the_log_is_shortened() -> None:
-    """The first and the last epoch stay; `...` stands for those between; folders of this machine are left out."""
+    """The first and the last epoch stay, `...` replaces those between, and folders of this machine are removed."""
     log = [f"{recording.LOG}epoch {number}/3 test  Loss 1" for number in (1, 2, 3)]
     printed = [(0.0, line) for line in (*log, f"curves {recording.ROOT}/.trainyard/a.png")]
     kept = [line for _, line in recording.shortened(printed)]

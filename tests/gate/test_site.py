@@ -1,4 +1,4 @@
-"""The website of the documentation: its order, its links, and what its pages load."""
+"""The website of the documentation: its order, its links, and the files that its pages load."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_one_declaration_orders_the_site_and_the_docs_of_the_page() -> None:
 
 
 def test_links_lead_within_the_site_or_to_the_source() -> None:
-    """A page is linked as the site has it, a picture from its folder, a file of the repository from --source."""
+    """Links to pages follow the site's layout, pictures come from their folder, and repository files from --source."""
     where = site.places()
     text = site.page_of("README.md", "https://example.org/main", where)
     assert "(page-run.png)" not in text
@@ -36,7 +36,7 @@ def test_links_lead_within_the_site_or_to_the_source() -> None:
 
 
 def test_a_link_to_nothing_is_refused(tmp_path: Path) -> None:
-    """Before the generator sees the page."""
+    """The dead link is refused before the generator reads the page."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "index.md").write_text("[gone](gone.md)")
     with pytest.raises(site.SiteFault, match=r"docs/index\.md links to docs/gone\.md, which does not exist"):
@@ -44,8 +44,8 @@ def test_a_link_to_nothing_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_site_is_built_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
-    """In strict mode, so without a dead link or anchor; every page is there, can be searched, and loads only files of
-    the site. A version is listed for the selector."""
+    """Strict mode allows no dead link or anchor. Every page is present and searchable, and loads only files of the
+    site. The selector lists the version."""
     try:
         folder = site.build(tmp_path / "out", "", "1.2", ROOT / ".trainyard" / "site")
     except site.NoRegistry as fault:

@@ -1,4 +1,5 @@
-"""Azure ML's spelling of places, names and references ends at the edge; test_schema_keys.py says it of the schema."""
+"""Azure ML's spelling of places, names and references stays at the edge; test_schema_keys.py tests the same for its
+schema."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ CODE = ("shared", "functions", "cli", "local", "trainers", "infra", ".ci", "func
 # its properties (azureml.git.commit).
 SPELLINGS = re.compile(r"""(?<![\w.])azureml:(?![\s\])}]|$)|["']azureml\.|\$\{\{|\$\[\[|\$\\\{\\\{""", re.M)
 
-# Who reads or writes Azure ML's forms.
+# The modules that read or write Azure ML's forms.
 EDGE = {
     "shared/adapters/azureml/": "speaks to Azure ML",
     "shared/jobs/readers/": "reads Azure ML's job files and writes their texts",
@@ -44,12 +45,13 @@ def spellings(text: str) -> list[str]:
 
 @pytest.mark.parametrize("path", [p for p in files() if not name(p).startswith(tuple(EDGE))], ids=name)
 def test_only_the_edge_spells_as_azure_ml(path: Path) -> None:
-    """No module outside the readers, the writer and the adapters has Azure ML's spelling, not even in a sentence."""
+    """No module except the readers, the writer and the adapters contains Azure ML's spelling, not even in a
+    sentence."""
     assert spellings(path.read_text("utf-8")) == []
 
 
 def texts(path: Path) -> Iterator[str]:
-    """Every text of the module that is no docstring."""
+    """Every string of the module, except docstrings."""
     tree = ast.parse(path.read_text("utf-8"))
     docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
@@ -59,12 +61,12 @@ def texts(path: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("path", [p for p in files() if name(p).startswith(("shared/", "functions/"))], ids=name)
 def test_nobody_looks_for_the_launcher_in_a_command(path: Path) -> None:
-    """The launcher's name stands once; everybody else asks the command whether it is elastic."""
+    """The launcher's name is written once; all other code asks the command whether it is elastic."""
     assert name(path) == "shared/jobs/command.py" or not any(LAUNCHER in text for text in texts(path))
 
 
 def test_a_spelling_is_found() -> None:
-    """As an address, a registered name, a reference and a property; a mapping's key or an attribute is none."""
+    """An address, a registered name, a reference and a property are found; a mapping's key or an attribute is not."""
     assert spellings('f"azureml://x"; "azureml:a:1"; "${{inputs.x}}"; "azureml.git.commit"') == [
         "azureml:", "azureml:", "${{", '"azureml.',
     ]  # fmt: skip

@@ -1,4 +1,5 @@
-"""What docs/development.md counts as declared once is named in no other file, so that a change edits few files.
+"""Things that docs/development.md lists as declared once are named in no other file, so that a change edits few
+files.
 
 The tests read the source as text, and import only declarations.
 """
@@ -38,16 +39,17 @@ def naming(pattern: str, folders: tuple[str, ...] = APP) -> set[str]:
 
 @pytest.mark.parametrize("queue", [name for name in QUEUES if name not in (*EVENT_QUEUES, "checks")])
 def test_a_queue_is_named_by_its_messages(queue: str) -> None:
-    """By hand, only messages name a queue. The two other files are generated. (`checks` is also a key of answers.)"""
+    """In files written by hand, only messages name a queue. The two other files are generated. (`checks` is also a
+    key of answers.)"""
     generated = {"shared/messages/declared.py", "infra/modules/storage.bicep"}
     found = naming(rf"[\"']{queue}[\"']") - generated
     assert {path for path in found if not path.endswith(("/messages.py", "kernel/message.py"))} == {
-        "shared/messages/old_queues.py"  # where the messages of the previous version's queues go
+        "shared/messages/old_queues.py"  # the targets of messages in the previous version's queues
     } & found
 
 
 def test_a_new_queue_is_generated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A message that names a queue is all that the generator needs to write the queue for the triggers and Azure."""
+    """From a message that names a queue, the generator writes the queue for the triggers and Azure."""
     queue_names = load("queue_names")
     monkeypatch.setattr(queue_names, "by_queue", lambda: by_queue() | {"forgetting": []})
     python, bicep = queue_names.pages().values()
@@ -74,7 +76,7 @@ def test_an_operation_is_named_where_it_is_declared_and_answered() -> None:
 
 
 def test_a_labeled_field_is_shown_without_being_named() -> None:
-    """Neither the API nor the command line nor the page names such a field; they show its label."""
+    """The API, the command line and the page show such a field by its label, without naming it."""
     labeled = [name for name, each in columns(Run).items() if each.label]
     shown = ("cli/show", "page/views/run", "page/views/runs.jsx", "shared/api/rows.py", "shared/api/records.py")
     assert {name for name in labeled if naming(rf"(?<![\w.])run(\.{name}\b|\[\"{name}\"\])", shown)} == set()
@@ -92,7 +94,7 @@ def test_a_type_of_job_is_declared_in_one_table_of_the_emulator() -> None:
 
 
 def test_one_module_builds_the_adapters_of_azure_ml() -> None:
-    """A second backend is built in the same place. Outside the adapters, nothing else imports Azure ML's."""
+    """A second backend would be built in the same module. Outside the adapters, no other module imports Azure ML's."""
     imports = r"shared\.adapters\.azureml|from shared\.adapters import azureml"
     found = {
         path for path in naming(rf"(?m)^\s*(?:from|import) .*(?:{imports})") if not path.startswith("shared/adapters/")

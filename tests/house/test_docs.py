@@ -1,4 +1,4 @@
-"""The documentation keeps up with the code."""
+"""The documentation matches the code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def anchors(page: Path) -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_resolve(page: Path) -> None:
-    """Every relative link leads to a file that is there, and to a heading in it."""
+    """Every relative link leads to an existing file and, with an anchor, to an existing heading."""
     broken = []
     for link in LINK.findall(FENCED.sub("", page.read_text("utf-8"))):
         if re.match(r"[a-z]+:", link):
@@ -49,7 +49,7 @@ def test_every_page_is_reached() -> None:
 
 
 def test_every_command_is_described() -> None:
-    """Each command of trainyard.py, and of the CLI behind it, stands in the docs as one types it."""
+    """Each command of trainyard.py and of the CLI is in the docs as one types it."""
     names = [
         *trainyard.COMMANDS,
         *(c.name or c.callback.__name__ for c in commands.load().registered_commands if c.callback),
@@ -70,25 +70,25 @@ MADE = load("generate").made()
 
 @pytest.mark.parametrize("path", MADE, ids=lambda p: p.name)
 def test_what_is_made_of_declarations_is_current(path: Path) -> None:
-    """Each file that is made is what the declarations make: after a change, run .ci/generate.py."""
+    """Each generated file equals what the declarations generate: after a change, run .ci/generate.py."""
     assert path.read_text("utf-8") == MADE[path], "run .trainyard/venv/bin/python .ci/generate.py, and commit"
 
 
 @pytest.mark.parametrize("state", [*RunState, *DropState])
 def test_every_state_is_described(state: str) -> None:
-    """docs/api.md says what each state of a run and of a drop means."""
+    """docs/api.md explains each state of a run and of a drop."""
     assert f"| {state} |" in (ROOT / "docs" / "api.md").read_text("utf-8")
 
 
 def test_the_readme_has_the_picture_and_the_commands() -> None:
-    """The README shows the way of the data as a Mermaid picture, and the two commands to begin with."""
+    """The README shows the path of the data as a Mermaid diagram, and the two commands to start with."""
     readme = (ROOT / "README.md").read_text("utf-8")
     assert "```mermaid" in readme
     assert all(f"python3 trainyard.py {command}" in readme for command in ("demo", "up"))
 
 
 def test_the_house_names_every_package() -> None:
-    """docs/architecture.md names each folder under shared/, in its picture, and each package beside it."""
+    """docs/architecture.md names each folder under shared/, in its picture, and each package beside shared/."""
     picture = (
         (ROOT / "docs" / "architecture.md").read_text("utf-8").partition("## The house")[2].partition("## One walk")[0]
     )

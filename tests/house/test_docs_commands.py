@@ -1,4 +1,4 @@
-"""Every command in the documentation is one that the command line takes, and every block is run or says why not."""
+"""Every documented command is valid, and every block of commands is run or gives a reason why not."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tests.e2e.test_docs_pages import EXECUTED
 
 TOP: Any = typer.main.get_command(commands.load())
 ALL = [block for page in PAGES for block in blocks(page)]
-FOLLOWED = {"docs/trainers.md": "tests/e2e/test_trainers_page.py"}  # by a test of its own, to the letter
+FOLLOWED = {"docs/trainers.md": "tests/e2e/test_trainers_page.py"}  # followed literally by its own test
 WHY_NOT = ("needs Azure", "needs a package index")
-OWN = {*trainyard.COMMANDS}  # of trainyard.py itself
+OWN = {*trainyard.COMMANDS}  # commands of trainyard.py itself
 SYNOPSIS = re.compile(r"[A-Z<>.…\[\]|]{2,}|^\.\.\.$")
 
 
 def parse(words: list[str]) -> None:
-    """Read the words as the command line does, without doing anything. Raises click.UsageError."""
+    """Parse the words as the command line does, without running anything. Raises click.UsageError."""
     command, context = TOP, click.Context(TOP)
     while isinstance(command, click.Group):
         name, resolved, words = command.resolve_command(context, words)
@@ -38,7 +38,7 @@ def parse(words: list[str]) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_every_command_is_one(page: Path) -> None:
-    """Commands in sentences, tables and blocks name a command that is there, and options that it takes."""
+    """Commands in sentences, tables and blocks name an existing command and its options."""
     shell = [block for block in blocks(page) if block.language == "sh"]
     fenced = [words[2:] for block in shell for words in block.commands if "trainyard.py" in words[:2]]
     wrong = []
@@ -53,18 +53,18 @@ def test_every_command_is_one(page: Path) -> None:
 
 
 def test_every_block_has_a_language() -> None:
-    """A block says what it is: commands in sh, what is printed in text, a picture, or code."""
+    """A block declares its content: commands as sh, output as text, a picture, or code."""
     assert [(b.page, b.content[:60]) for b in ALL if b.language not in LANGUAGES] == []
 
 
 @pytest.mark.parametrize("block", [b for b in ALL if b.language == "yaml" and not b.where], ids=lambda b: b.page)
 def test_yaml_is_yaml(block: Block) -> None:
-    """What is to be copied into a file can be read."""
+    """YAML to be copied into a file can be parsed."""
     assert isinstance(yaml.safe_load(block.content), dict)
 
 
 def test_every_block_is_run_or_says_why_not() -> None:
-    """A block of commands is on a page that a test types, or has a reason: Azure, an index, its own test."""
+    """A block of commands is on a page that a test runs, or has a reason: Azure, an index, its own test."""
     for block in (b for b in ALL if b.language == "sh"):
         if block.page in FOLLOWED:
             assert (ROOT / FOLLOWED[block.page]).is_file()

@@ -1,4 +1,4 @@
-"""Who may import whom, what decides without I/O, and that no modules import each other in a circle; read with ast."""
+"""The rules of imports, decisions without I/O, and no circular imports; read with ast."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {"functions", "shared", "cli", "emulators", "local", "trainers", "benchmarks", "tests"}
 OURS = PACKAGES | {"function_app", "trainyard"}
 
-# folder: (which of our packages it may import besides itself, which foreign packages it must not import)
+# folder: (our packages that it may import besides itself, foreign packages that it must not import)
 TABLE: dict[str, tuple[set[str], set[str]]] = {
     "function_app.py": ({"functions"}, {"torch", "torchvision"}),
     "functions": ({"shared"}, {"torch", "torchvision", "azure.storage", "azure.data", "azure.ai", "azure.eventgrid"}),
@@ -59,9 +59,9 @@ ORDER = (
         "bootstrap",
     ),
 )
-KNOW_THE_SYSTEM = {"shared.bootstrap", "shared.wiring"}  # beside the triggers; everyone else says which ports it takes
+KNOW_THE_SYSTEM = {"shared.bootstrap", "shared.wiring"}  # besides the triggers; all other modules declare their ports
 
-# Modules that decide, and so must give the same answer to the same question: all of these names, and those that say so.
+# Deciding modules, whose result depends only on their arguments: those of these names, and those that declare it.
 PURE_NAMES = {"model.py", "decide.py"}
 IMPURE_IMPORTS = {
     "asyncio", "http", "logging", "os", "pathlib", "random", "secrets", "shutil", "socket", "subprocess", "sys",
@@ -71,7 +71,7 @@ IMPURE_CALLS = {"open", "print", "input", "datetime.now", "datetime.utcnow", "da
 
 
 def imports(path: Path) -> Iterator[str]:
-    """Yield what the module imports, in functions too."""
+    """Yield the modules that this module imports, in functions too."""
     yield from _imports(path, path.read_text("utf-8"))
 
 
@@ -115,7 +115,7 @@ def test_imports_go_one_way(place: str) -> None:
 
 
 def impurities(path: Path) -> list[str]:
-    """What a module does or could do besides deciding."""
+    """The parts of a module that do I/O or could do I/O."""
     tree = ast.parse(path.read_text("utf-8"), str(path))
     found = [f"imports {name}" for name in imports(path) if within(name, IMPURE_IMPORTS)]
     calls = (ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call))
@@ -129,7 +129,7 @@ def pure_modules() -> list[Path]:
 
 @pytest.mark.parametrize("path", pure_modules(), ids=lambda p: str(p.relative_to(ROOT)))
 def test_decisions_do_no_io(path: Path) -> None:
-    """Models, decisions and what calls itself pure read no clock, no file and no service."""
+    """Models, decisions and modules marked as pure read no clock, no file and no service."""
     assert impurities(path) == []
 
 
@@ -138,7 +138,7 @@ def module(path: Path) -> str:
 
 
 def import_graph(files: list[Path]) -> dict[str, set[str]]:
-    """For each module those that it imports anywhere, in functions too."""
+    """For each module, the modules that it imports anywhere, in functions too."""
     known = {module(path) for path in files}
     graph: dict[str, set[str]] = {}
     for path in files:
@@ -153,7 +153,7 @@ def shared_graph() -> dict[str, set[str]]:
 
 
 def backwards(graph: dict[str, set[str]]) -> list[str]:
-    """The imports that go against ORDER, or come from a place that is not in it."""
+    """The imports that go against ORDER, or come from a folder that is not in ORDER."""
     rank = {place: number for number, place in enumerate(ORDER)}
     pairs = [(name, other) for name, names in graph.items() for other in names if "." in name and "." in other]
     return sorted(
@@ -164,19 +164,19 @@ def backwards(graph: dict[str, set[str]]) -> list[str]:
 
 
 def test_shared_is_an_order() -> None:
-    """No part of shared/ imports one that comes after it, not for a type either."""
+    """No part of shared/ imports a part that comes later, not even for a type."""
     assert backwards(shared_graph()) == []
 
 
 def test_signatures_say_what_they_touch() -> None:
-    """The whole system is known to what joins it and the triggers alone."""
+    """Only the composition root and the triggers use the whole system."""
     knowing = {name for name, names in shared_graph().items() if "shared.system" in names}
     assert knowing == KNOW_THE_SYSTEM
 
 
 @pytest.mark.parametrize("place", ["shared", "functions", "cli", "trainers"])
 def test_no_modules_import_each_other(place: str) -> None:
-    """There is an order in which every module comes after all that it imports."""
+    """There is an order in which every module comes after all modules that it imports."""
     try:
         list(TopologicalSorter(import_graph(sorted((ROOT / place).rglob("*.py")))).static_order())
     except CycleError as exc:
@@ -184,7 +184,7 @@ def test_no_modules_import_each_other(place: str) -> None:
 
 
 def test_no_code_changes_the_class_of_a_thing() -> None:
-    """An object, a module too, stays what it was made as: nothing assigns to `__class__`."""
+    """An object, or a module, keeps its class: nothing assigns to `__class__`."""
     texts = {path: path.read_text("utf-8") for place in TABLE for path in (ROOT / place).rglob("*.py")}
     assert texts
     changed = [
@@ -197,7 +197,7 @@ def test_no_code_changes_the_class_of_a_thing() -> None:
 
 
 def test_the_tables_can_fail(tmp_path: Path) -> None:
-    """An import inside a function, one by `from`, an impure call and a circle are all seen."""
+    """The rules find an import inside a function, an import by `from`, an impure call and a circle."""
     file = tmp_path / "bad.py"
     file.write_text("from azure import functions\ndef f():\n    import torch.nn\n    open('x')\n    datetime.now()\n")
     assert [name for name in imports(file) if within(name, {"torch", "azure.functions"})] == [

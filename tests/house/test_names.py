@@ -16,14 +16,14 @@ ROOT = Path(__file__).resolve().parents[2]
 MAKERS = ("model_of", "defstruct")  # functions that return a class
 FOLDERS = ("shared", "functions", "cli", "local", "trainers", "emulators/src")
 EMULATORS = "emulators/src/emulators"
-PRODUCTS = (  # each is read as a whole, so a class name is defined once in each
+PRODUCTS = (  # a class name is defined once in each product
     "shared",
     "trainers/elastic",
     "trainers/data_checks",
     *(f"{EMULATORS}/{part}" for part in ("arm", "azureml", "eventgrid", "host", "storage", "tracking")),
 )
-OF_EACH_TRAINER = {"Settings", "Training"}  # each trainer extends those of trainers/training.py
-FORBIDDEN = {  # words that no class, function or module has in its name, and the terms for them
+OF_EACH_TRAINER = {"Settings", "Training"}  # each trainer extends the classes of trainers/training.py
+FORBIDDEN = {  # words forbidden in names of classes, functions and modules, and the terms to use
     "aside": "poison",
     "go_on": "continue",
     "goes_on": "continue",
@@ -49,7 +49,7 @@ ALLOWED = {
     "shared/models/file_content.py tell": "the method of a file in Python, which zipfile calls",
     "trainers/data_checks/archive.py tell": "the method of a file in Python, which tarfile calls",
 }
-OLD_PAGE_WORDS = {  # in what people read on the page: the words that are not of this field, and the terms for them
+OLD_PAGE_WORDS = {  # words forbidden in the page's texts, and the terms to use
     r"set aside": "poison",
     r"[Gg]o(?:es)? on": "continue",
     r"[Tt]old": "notified",
@@ -74,7 +74,7 @@ def _makes_a_class(value: ast.expr) -> bool:
 
 
 def repeated(files: dict[str, str]) -> list[str]:
-    """Return the class names with several definitions, each with its places, from the texts of files by path."""
+    """The class names with several definitions, each with its places, in the texts of files by path."""
     places = defaultdict(list)
     for path, text in files.items():
         for line, name in classes(text):
@@ -84,12 +84,12 @@ def repeated(files: dict[str, str]) -> list[str]:
 
 @pytest.mark.parametrize("product", PRODUCTS)
 def test_each_class_of_a_product_has_a_name_of_its_own(product: str) -> None:
-    """A reader who searches for the name of a class finds one class. An API model of a record is `<Record>Answer`."""
+    """A search for a class name finds one class. An API model of a record is `<Record>Answer`."""
     assert repeated(texts((ROOT / product).rglob("*.py"))) == []
 
 
 def test_a_trainer_names_its_classes_once() -> None:
-    """This holds for the modules that the trainers share, together with those of each trainer."""
+    """Class names are unique among the modules that the trainers share, together with those of each trainer."""
     common = texts((ROOT / "trainers").glob("*.py"))
     trainers = [path.parent for path in (ROOT / "trainers").glob("*/job.yaml")]
     found = {folder.name: repeated(common | texts(folder.rglob("*.py"))) for folder in trainers}
@@ -112,7 +112,7 @@ def test_a_repeated_class_name_is_found() -> None:
 
 
 def names(path: Path) -> Iterator[str]:
-    """Yield the name of the module, and those of its classes and functions."""
+    """Yield the name of the module, and the names of its classes and functions."""
     yield path.stem
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -126,7 +126,7 @@ def forbidden(name: str) -> list[str]:
 
 
 def test_names_use_the_terms_of_the_glossary() -> None:
-    """A class, function or module is named with the field's word, which docs/architecture.md defines."""
+    """Classes, functions and modules are named with the field's words, which docs/architecture.md defines."""
     paths = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
     found = {
         f"{path.relative_to(ROOT)} {name}": [f"{word}: say {FORBIDDEN[word]}" for word in words]
@@ -139,21 +139,22 @@ def test_names_use_the_terms_of_the_glossary() -> None:
 
 
 def test_the_page_uses_the_words_of_the_field() -> None:
-    """words.js has all that people read on the page."""
+    """words.js contains all text that people read on the page."""
     text = (ROOT / "page" / "words.js").read_text("utf-8")
     assert {f"{word}: say {term}" for word, term in OLD_PAGE_WORDS.items() if re.search(rf"\b{word}\b", text)} == set()
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "page").rglob("*.js*")), ids=lambda path: path.name)
 def test_names_of_the_page_use_the_terms_of_the_glossary(path: Path) -> None:
-    """Functions, classes, methods and constants of the page's sources; the bundle is built from them."""
+    """The rule covers functions, classes, methods and constants of the page's sources; the bundle is built from
+    them."""
     if path.suffix not in (".js", ".jsx") or {"bundle", "node_modules"} & {*path.parts}:
         return
     assert [name for name in page_names(path.read_text("utf-8")) if forbidden(name)] == []
 
 
 def page_names(text: str) -> list[str]:
-    """Return the names of functions, classes, constants and methods in a JavaScript module."""
+    """The names of functions, classes, constants and methods in a JavaScript module."""
     declared = re.findall(r"\b(?:function|class|const|let)\s+(\w+)", text)
     return declared + re.findall(r"^ +(?:async |get |static )*#?(\w+)\([^;]*\) \{$", text, re.MULTILINE)
 
@@ -163,7 +164,7 @@ def test_an_old_name_of_the_page_is_found() -> None:
 
 
 def test_the_scaling_timer_is_not_called_sweep() -> None:
-    """A sweep is a search over parameters. No module of the clusters or timers has the word in a name."""
+    """A sweep is a search over parameters. No module of the clusters or timers uses the word in a name."""
     paths = [*(ROOT / "shared" / "clusters").rglob("*.py"), *(ROOT / "functions").rglob("*.py")]
     assert [f"{path.name} {name}" for path in paths for name in names(path) if "sweep" in name.lower()] == []
 

@@ -1,4 +1,4 @@
-"""What use cases may take from outside: one interface a noun, and not one a module; read with ast."""
+"""The interfaces that use cases take: one per noun and none per module; read with ast."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OF_ALL_NOUNS = {
 }
 FEW = 2  # nouns
 PARAMETERS = 5
-MOST = 13  # interfaces; a feature needs none of its own where a noun before it has what it takes
+MOST = 13  # interfaces; a feature uses an earlier noun's interface if that has its ports
 
 
 @cache
@@ -35,7 +35,7 @@ def _protocols(path: Path, text: str) -> Iterator[tuple[Path, ast.ClassDef]]:
 
 
 def test_ports_are_by_noun() -> None:
-    """A folder has one interface of what its use cases may touch, in ports.py; a module has none of its own."""
+    """A folder has one interface for its use cases, in ports.py; a module has no interface of its own."""
     interfaces = [(path, node.name) for path, node in protocols() if node.name.endswith("Ports")]
     assert [name for _, name in interfaces if name == "Ports"] == []
     assert [node.name for _, node in protocols() if node.name.startswith("Has")] == []
@@ -45,7 +45,7 @@ def test_ports_are_by_noun() -> None:
 
 
 def test_each_port_is_declared_once() -> None:
-    """What a later interface has of an earlier one it inherits."""
+    """A later interface inherits the ports of an earlier one."""
     declared = Counter(
         function.name
         for _, node in protocols()
@@ -57,7 +57,7 @@ def test_each_port_is_declared_once() -> None:
 
 
 def test_all_ports_are_taken_only_where_many_nouns_are() -> None:
-    """Use cases, handlers of messages and functions of the API take the interface of the few nouns they work with."""
+    """Use cases, message handlers and API functions take the interface of the few nouns that they use."""
     users = {
         path.relative_to(folder).as_posix()
         for folder in (SHARED, SHARED.parent / "functions")
@@ -68,14 +68,14 @@ def test_all_ports_are_taken_only_where_many_nouns_are() -> None:
 
 
 def ports_of_interfaces() -> tuple[set[str], set[str]]:
-    """The names of the interfaces, and of the ports that they have; `happened` is a call and not a port."""
+    """The names of the interfaces, and of their ports; `happened` is a call and not a port."""
     interfaces = [node for _, node in protocols() if node.name.endswith("Ports")]
     functions = [each for node in interfaces for each in node.body if isinstance(each, ast.FunctionDef)]
     return {node.name for node in interfaces}, {each.name for each in functions if each.decorator_list}
 
 
 def values(tree: ast.Module) -> Iterator[str]:
-    """The names that the module uses as values, or in strings like "module:function", and not to call them at once.
+    """The names that the module uses as values, or in strings like "module:function", rather than to call them.
 
     A function with such a name is a handler, a reaction or an API operation, and takes the interface of its table.
     """
@@ -90,7 +90,7 @@ def values(tree: ast.Module) -> Iterator[str]:
 
 
 def used_of(function: ast.FunctionDef, parameter: str) -> set[str] | None:
-    """What the function reads of the parameter; None if it passes the parameter on."""
+    """The attributes of the parameter that the function reads; None if it passes the parameter on."""
     names = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == parameter]
     attributes = [
         node
@@ -101,7 +101,8 @@ def used_of(function: ast.FunctionDef, parameter: str) -> set[str] | None:
 
 
 def test_a_function_of_few_nouns_takes_the_nouns() -> None:
-    """A function that passes its ports to no other and uses one or two takes these: `runs: Runs, clock: Clock`.
+    """A function that uses one or two ports and passes its ports to no other function takes them: `runs: Runs,
+    clock: Clock`.
 
     Functions of a table, and functions that would get more than five parameters, keep an interface.
     """

@@ -1,4 +1,5 @@
-"""docs/retirements.md: what Trainyard uses that will end. It warns 90 days before, and names only what is used."""
+"""docs/retirements.md lists services that will end and that Trainyard uses. It warns 90 days before, and lists only
+what is used."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ USED = re.compile(r"`(?P<file>[^`]+)`: `(?P<text>[^`]+)`")
 
 @dataclass(frozen=True)
 class Retirement:
-    """A row of the first table: when what ends, the file and the text in it that use it, and the source."""
+    """A row of the first table: what ends and when, the file and the text in it that use it, and the source."""
 
     ends: date
     what: str
@@ -28,7 +29,7 @@ class Retirement:
 
 
 def in_use(page: str) -> list[Retirement]:
-    """The rows of the table under `In use`. Raises ValueError for one that can't be read."""
+    """The rows of the table under `In use`. Raises ValueError for a row that can't be read."""
     section = page.partition("## In use\n")[2].partition("\n## ")[0]
     return [_retirement(line) for line in section.splitlines() if re.match(r"\| \d", line)]
 
@@ -51,13 +52,14 @@ ROWS = in_use(PAGE)
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.text)
 def test_a_row_names_what_is_used(row: Retirement) -> None:
-    """The file that a row names has the text that it names, and the row has a source."""
+    """The file of each row contains the text of the row, and the row has a source."""
     assert row.text in (ROOT / row.file).read_text("utf-8")
     assert re.search(r"\]\(https://", row.source)
 
 
 def test_the_warning_begins_ninety_days_before() -> None:
-    """A date 91 days away is silent; from 90 days on, and after the date, there is a sentence with date and thing."""
+    """There is no warning 91 days before the date. From 90 days on, and after the date, a warning names date and
+    thing."""
     row = Retirement(date(2027, 6, 30), "Ubuntu 22.04", "f", "t", "s")
     assert due([row], date(2027, 3, 31)) == []
     expected = ["2027-06-30: Ubuntu 22.04 (docs/retirements.md)"]
@@ -65,14 +67,14 @@ def test_the_warning_begins_ninety_days_before() -> None:
 
 
 def test_a_broken_row_is_told() -> None:
-    """A row without a file and a text is refused, so that no row is skipped in silence."""
+    """A row without a file and a text is refused, so that no row is skipped silently."""
     with pytest.raises(ValueError, match="names no file"):
         in_use("## In use\n| 2027-01-01 | a | b | c | d |\n")
 
 
 @pytest.mark.filterwarnings("default:.*docs/retirements.md")
 def test_what_ends_soon_is_warned_of() -> None:
-    """The gate shows a warning for what ends within 90 days, or has ended, and is still used."""
+    """The gate warns of each thing in use that ends within 90 days or has ended."""
     assert ROWS
     for sentence in due(ROWS, datetime.now(UTC).date()):
         warnings.warn(sentence, stacklevel=1)

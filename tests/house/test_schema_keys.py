@@ -1,4 +1,4 @@
-"""Azure ML's schema ends at the edge: its keys stand in the readers and the writer, and nowhere else in shared/."""
+"""Azure ML's schema stays at the edge: in shared/, only the readers and the writer contain its keys."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
-# Who reads or writes the schema: what turns documents into jobs, and what speaks to Azure ML.
+# The modules that read or write the schema: those that turn documents into jobs, and the client of Azure ML.
 EDGE = ("jobs/readers", "jobs/batchai", "adapters/azureml")
 
 # Keys of azure-ai-ml's schemas of a command job and of what lies in one (the second test holds this list to them), and
@@ -25,7 +25,7 @@ KEYS = {
     "max_total_trials", "sampling_algorithm", "search_space", "trial_timeout",
 }  # fmt: skip
 
-# Those that are also words of ours, of the API's or of everybody's.
+# Keys that are also our own words, the API's or common words.
 ORDINARY = {
     "build", "client_id", "code", "command", "created_at", "created_by", "created_by_type", "creation_context",
     "datastore", "description", "endpoint", "environment", "error_message", "id", "identity", "image", "inputs",
@@ -34,7 +34,7 @@ ORDINARY = {
     "type", "value", "version",
 }  # fmt: skip
 
-# Where such a word means something else: the file, the words, and what they are there.
+# Files where such a word means something else: the file, the words, and their meaning.
 OTHER_MEANINGS = {
     "api/catalogue.py": {"$schema"},  # of JSON Schema
     "notices/render.py": {"$schema"},  # of an Adaptive Card
@@ -49,7 +49,7 @@ OTHER_MEANINGS = {
 
 
 def words(path: Path) -> Iterator[str]:
-    """Every key in a text of the module that is no docstring: the whole text, or a part of a dotted path."""
+    """Every key in the module's strings except docstrings: the whole string, or a part of a dotted path."""
     tree = ast.parse(path.read_text("utf-8"))
     docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
@@ -57,7 +57,7 @@ def words(path: Path) -> Iterator[str]:
             yield from node.value.strip(".").split(".") if " " not in node.value else ()
 
 
-# Of these, what a job's document would be asked for; and where other mappings have such a key.
+# The keys that code would read from a job's document; and the files where other mappings have such a key.
 ASKED = {"code", "command", "environment", "inputs", "limits", "outputs", "properties", "services", "tags"}
 OTHER_MAPPINGS = {
     "agents/reading.py": {"properties"},  # of a JSON Schema
@@ -76,7 +76,7 @@ OTHER_MAPPINGS = {
 
 
 def asked_for(path: Path) -> Iterator[str]:
-    """The texts by which a module asks a mapping."""
+    """The keys that a module reads from a mapping."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         key: ast.expr | None = node.slice if isinstance(node, ast.Subscript) else None
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("get", "pop"):
@@ -91,7 +91,7 @@ def is_edge(path: Path) -> bool:
 
 @pytest.mark.parametrize("path", sorted(p for p in SHARED.rglob("*.py") if not is_edge(p)), ids=lambda p: p.name)
 def test_only_the_edge_knows_the_schema(path: Path) -> None:
-    """No module between the readers and the writer names a key of Azure ML's job schema."""
+    """No module except the readers and the writer names a key of Azure ML's job schema."""
     place = path.relative_to(SHARED).as_posix()
     assert set(words(path)) & KEYS <= OTHER_MEANINGS.get(place, set())
     assert set(asked_for(path)) & ASKED <= OTHER_MAPPINGS.get(place, set())
@@ -106,7 +106,7 @@ def test_the_keys_are_the_schemas() -> None:
 
 
 def keys_of(schema: type) -> set[str]:
-    """The keys of a marshmallow schema and of all that is nested in it."""
+    """The keys of a marshmallow schema and of all nested schemas."""
     import marshmallow
 
     seen: set[type] = set()
@@ -132,7 +132,7 @@ def keys_of(schema: type) -> set[str]:
 
 
 def test_a_key_is_found(tmp_path: Path) -> None:
-    """As a text of its own and in a path, but not in a sentence; and where a mapping is asked for one."""
+    """A key is found as a string, in a path, and where a mapping is read; it is not found in a sentence."""
     file = tmp_path / "module.py"
     file.write_text('"""About inputs."""\na = job["resources"]\nb = f"x.{c}.shm_size"\nd = "its inputs are many"\n')
     assert set(words(file)) & KEYS == {"resources", "shm_size"}

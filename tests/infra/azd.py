@@ -1,12 +1,12 @@
-"""azd as its hooks see it: an environment that it keeps in a file, and nothing else of it.
+"""azd as its hooks see it: an environment in a file, and nothing else.
 
-What a hook's process gets is the caller's environment and that file's values (Azure/azure-dev,
-pkg/ext/hooks_runner.go); the file is read again before and after each hook. It begins with the name, the region and the
-subscription; `azd provision` adds the template's outputs, and `azd down` takes them away again, before postdown runs
-(pkg/infra/provisioning). AZURE_PRINCIPAL_ID and AZURE_TENANT_ID are never in it: azd puts the first into parameters
-alone (bicep_provider.go).
+A hook's process gets the caller's environment and that file's values (Azure/azure-dev, pkg/ext/hooks_runner.go). The
+file is read again before and after each hook. It starts with the name, the region and the subscription; `azd provision`
+adds the template's outputs, and `azd down` removes them before postdown runs (pkg/infra/provisioning).
+AZURE_PRINCIPAL_ID and AZURE_TENANT_ID are never in the file: azd puts the first only into parameters
+(bicep_provider.go).
 
-`az` answers from a script and writes down what it was asked.
+`az` answers from a script and records its calls.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ for part, printed in eval(open(folder + "/answers").read()):
         break
 """
 Answers = list[tuple[str, Any]]
-GONE = (  # as `az rest` prints the answer of Resource Manager
+GONE = (  # Resource Manager's answer as `az rest` prints it
     'ERROR: Not Found({"error":{"code":"ResourceNotFound","message":"The Resource \'x\' under resource group \'y\' was '
     'not found. For more details please go to https://aka.ms/ARMResourceNotFoundFix"}})'
 )
@@ -90,7 +90,7 @@ OUTPUTS = {
 
 
 class Azd:
-    """One environment of azd, and the programs that its hooks may call: az, azd, and docker if it is `installed`."""
+    """One azd environment, and the programs that its hooks may call: az, azd, and docker if `installed`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -113,16 +113,16 @@ class Azd:
         (self._folder / "env").write_text(json.dumps(self.values | values))
 
     def provisioned(self) -> None:
-        """What `azd provision` leaves: the outputs of the template."""
+        """Add the template's outputs, as `azd provision` does."""
         self.set(**OUTPUTS)
 
     def destroyed(self) -> None:
-        """What `azd down` leaves before postdown: everything but the template's outputs."""
+        """Remove the template's outputs, as `azd down` does before postdown."""
         left = {name: value for name, value in self.values.items() if name not in OUTPUTS}
         (self._folder / "env").write_text(json.dumps(left))
 
     def hook(self, name: str, answers: Answers) -> tuple[subprocess.CompletedProcess[str], list[dict[str, Any]]]:
-        """Run a hook; gives the process and the calls that it made."""
+        """Run a hook; return the process and the calls that it made."""
         (self._folder / "answers").write_text(repr([(part, printed(answer)) for part, answer in answers]))
         (self._folder / "calls").write_text("")
         env = {**self.values, "TRAINYARD_PAUSE_SECONDS": "0.01", "PATH": str(self._folder)}
@@ -133,7 +133,7 @@ class Azd:
 
 
 def printed(answer: Any) -> list[str]:
-    """What a program prints for this answer; of several, one at each call."""
+    """The text that a program prints for this answer; a list of answers is printed one per call."""
     each = answer["then"] if isinstance(answer, dict) and "then" in answer else [answer]
     return [one if isinstance(one, str) else json.dumps(one) for one in each]
 

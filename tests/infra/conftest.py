@@ -1,4 +1,4 @@
-"""An environment of azd for tests of its hooks."""
+"""An azd environment for tests of its hooks."""
 
 from __future__ import annotations
 

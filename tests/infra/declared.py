@@ -1,4 +1,5 @@
-"""What infra/ declares, worked out once: as azd would deploy it with nothing set but the name and the region."""
+"""The resources that infra/ declares, evaluated once as azd would deploy them with only the name and the region
+set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The deployed package on a storage account of its own, and invocations of it: one for each kind of trigger."""
+"""The deployed package on its own storage account, and one invocation for each kind of trigger."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def row(function: str, parameter: str, kind: str, content: Any) -> dict[str, Any
     return {"function": function, "inputs": {parameter: {"kind": kind, "content": content}}}
 
 
-# An upload by queue and one by a direct event, both drops as the API then lists them, and a timer.
+# An upload event by queue, another as a direct event, both drops in the API's list, and a timer.
 TABLE = [
     row("drop_events", "message", "string", json.dumps(EVENT)),
     row("drop_event", "event", "json", json.dumps(OTHER)),
@@ -45,7 +45,7 @@ TABLE = [
 
 
 def unpacked(folder: Path) -> Path:
-    """The zip that is deployed, unpacked."""
+    """The deployed zip, unpacked."""
     built = package.build(folder / "package")
     with zipfile.ZipFile(built.archive) as archive:
         archive.extractall(folder / "unpacked")
@@ -54,7 +54,7 @@ def unpacked(folder: Path) -> Path:
 
 @contextmanager
 def settings(folder: Path) -> Iterator[dict[str, str]]:
-    """App settings with a storage account that lives as long."""
+    """App settings with a storage account of the same lifetime."""
     with services.start(folder / "storage") as storage:
         yield {
             "AzureWebJobsStorage": storage.connection_string,

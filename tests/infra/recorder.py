@@ -1,4 +1,4 @@
-"""Three proxies before the storage account that write down each request: what the app and its host ask of it."""
+"""Three proxies before the storage account that record each request of the app and its host."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ HOP_BY_HOP = ("transfer-encoding", "connection", "keep-alive")
 
 
 class Recorder:
-    """Before the account in `home`, whose key it chooses.
+    """Proxies before the account in `home`, whose key the recorder chooses.
 
-    Where the emulators leave their ports is read with the first request: they may start after us.
+    The emulators' port file is read with the first request, because the emulators may start after the recorder.
     """
 
     def __init__(self, home: Path) -> None:
@@ -84,6 +84,6 @@ class Recorder:
             do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = relay
 
             def log_message(self, *_: object) -> None:
-                """Say nothing: tests read `requests`."""
+                """Log nothing: tests read `requests`."""
 
         return Handler

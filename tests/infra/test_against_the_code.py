@@ -1,4 +1,4 @@
-"""infra/ and the code name the same things: queues, containers, datastores, clusters, settings, filters, triggers."""
+"""infra/ and the code name the same queues, containers, datastores, clusters, settings, filters and triggers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OF_THE_HOST = {"app-package", "azureml"}  # containers that the platform and the
 
 
 def triggers(kind: str) -> dict[str, str]:
-    """Function name to what its trigger of this kind listens to."""
+    """Map each function name to the target of its trigger of this kind."""
     found = {}
     for function in indexed.functions():
         trigger = function.get_trigger()
@@ -36,21 +36,22 @@ def triggers(kind: str) -> dict[str, str]:
 
 
 def test_every_queue_has_a_trigger_and_every_trigger_a_queue() -> None:
-    """The declared queues are those that the app's triggers listen to, each with its poison queue."""
+    """The declared queues are exactly the queues of the app's triggers, each with its poison queue."""
     queues = set(declared.storage(main()).queues)
     listened = set(triggers("queueTrigger").values())
     assert queues == {name + end for name in listened for end in ("", POISON)}
 
 
 def test_every_container_is_declared() -> None:
-    """Containers of the app and of Event Grid's dead letters are declared; the workspace's carries its own name."""
+    """The containers of the app and of Event Grid's dead letters are declared; the workspace's container carries
+    its own name."""
     containers = set(declared.storage(main()).containers)
     workspace = next(name for name in containers if name.startswith("azureml-blobstore-"))
     assert containers - OF_THE_HOST - {workspace} == {DROPS_CONTAINER, OUTPUT_CONTAINER, CODE_CONTAINER, "deadletter"}
 
 
 def test_the_datastore_of_drops_is_the_apps_container() -> None:
-    """Trainings read the container that uploads go to; jobs and templates name no other datastore of ours."""
+    """The drops datastore is the container that uploads go to; jobs and templates name no other datastore of ours."""
     stores = declared.datastores(main())
     assert stores == {"drops": DROPS_CONTAINER}
     source = "\n".join(path.read_text() for path in [*ROOT.glob("trainers/*/job.yaml"), *ROOT.glob("shared/**/*.py")])
@@ -59,7 +60,7 @@ def test_the_datastore_of_drops_is_the_apps_container() -> None:
 
 
 def test_every_routes_cluster_is_declared() -> None:
-    """The routes file that is deployed names only clusters that are there."""
+    """The deployed routes file names only declared clusters."""
     routes = yaml.safe_load((ROOT / "routes.yaml").read_text())["routes"]
     clusters = {cluster["name"]: cluster for cluster in declared.clusters(main())}
     assert {route["cluster"] for route in routes.values() if "cluster" in route} <= clusters.keys()
@@ -69,7 +70,8 @@ def test_every_routes_cluster_is_declared() -> None:
 
 @pytest.mark.parametrize("auth", ["keys", "entra"])
 def test_the_declared_settings_start_the_app(auth: str) -> None:
-    """The settings that Azure gives the app are enough for it, and it knows each of its own among them."""
+    """The settings that Azure gives the app are enough to start it, and the app knows each of its own settings
+    among them."""
     given = declared.app_settings(main(auth))
     settings = Settings.from_env(given)
     assert settings.workspace.name == main(auth).outputs["AZURE_WORKSPACE_NAME"]
@@ -81,25 +83,25 @@ def test_the_declared_settings_start_the_app(auth: str) -> None:
 
 
 def test_every_declared_setting_is_described() -> None:
-    """Each setting that infra/ gives the app stands in docs/settings.md with its reason."""
+    """Each setting that infra/ gives the app is in docs/settings.md with its reason."""
     page = (ROOT / "docs" / "settings.md").read_text()
     assert [key for key in declared.app_settings(main()) if f"`{key}`" not in page] == []
 
 
 def test_no_setting_switches_authentication_on_by_hand() -> None:
-    """Only the platform says that its authentication is on: set by hand, forged callers would be believed."""
+    """Only the platform reports that its authentication is on; a setting made by hand would let forged callers in."""
     assert "WEBSITE_AUTH_ENABLED" not in declared.app_settings(main("entra"))
 
 
 def test_direct_event_triggers_are_off() -> None:
-    """Events come by queue, so the twins that Event Grid could call directly are switched off, every one."""
+    """Events arrive by queue, so every trigger that Event Grid could call directly is off."""
     given = declared.app_settings(main())
     off = {key.split(".")[1] for key, value in given.items() if key.endswith(".Disabled") and value == "true"}
     assert off == triggers("eventGridTrigger").keys()
 
 
 def test_what_may_be_always_ready_is_a_function() -> None:
-    """The instance that may wait for submissions is off until somebody asks for it, and then names a real function."""
+    """The always-ready instance for submissions is off by default; when on, it names a real function."""
 
     def ready(count: str) -> list[dict[str, object]]:
         given = parameters(TRAINYARD_SUBMISSIONS_ALWAYS_READY=count)
@@ -114,7 +116,7 @@ def test_what_may_be_always_ready_is_a_function() -> None:
 
 
 def test_the_health_of_the_app_needs_no_login() -> None:
-    """With Entra ID every path asks for a login but those that docs/security.md, tested too, leaves open to anyone."""
+    """With Entra ID every path needs a login, except the paths that docs/security.md leaves open to anyone."""
     page = (ROOT / "docs" / "security.md").read_text()
     (anyone,) = re.findall(r"^\| anyone \| (.+) \|$", page, re.MULTILINE)
     open_to_all = [f"/api/{route}" for route in re.findall(r"`GET ([^`]+)`", anyone)]
@@ -123,7 +125,7 @@ def test_the_health_of_the_app_needs_no_login() -> None:
     assert settings["platform"] == {"enabled": True}
     rules = settings["globalValidation"]
     assert rules["unauthenticatedClientAction"] == "Return401"
-    # Of the page only what says how to sign in. Below granted/ the app checks a token itself.
+    # Only the page that explains how to sign in. Below granted/ the app checks a token itself.
     entrance = {"/api/page/{*path}": ["/api/page", "/api/page/style.css"]}
     found_open = [path for route in open_to_all for path in entrance.get(route, [route])]
     assert rules["excludedPaths"] == [*found_open, "/api/granted/*"]
@@ -131,7 +133,7 @@ def test_the_health_of_the_app_needs_no_login() -> None:
 
 
 def test_the_local_event_grid_takes_what_is_declared() -> None:
-    """The local Event Grid is configured with the declared topics and subscriptions, and accepts every one."""
+    """The local Event Grid accepts every declared topic and subscription."""
     storage = {"connection_string": "x", "access_log": "x"}
     given = configs.eventgrid(Path("home"), storage, Declaration(INFRA), "key", 1.0)
     read = config.read(given)
@@ -156,7 +158,8 @@ def test_the_local_event_grid_takes_what_is_declared() -> None:
     ],
 )
 def test_filters_let_through_what_the_app_wants(name: str, kind: str, subject: str, api: str, passes: bool) -> None:
-    """An upload into drops and a run's end pass; empty files, other containers, deletions and models do not."""
+    """Uploads into drops and ends of runs pass the filters; empty files, other containers, deletions and models do
+    not."""
     declared_filter = next(s["filter"] for s in declared.subscriptions(main()) if s["name"] == name)
     full = f"/blobServices/default/{subject}" if "containers" in subject else subject
     event = schema.Event("/t", "/t", "1", kind, full, "2026-01-01T00:00:00Z", {"api": api})
@@ -164,7 +167,8 @@ def test_filters_let_through_what_the_app_wants(name: str, kind: str, subject: s
 
 
 def test_a_status_that_changes_nothing_of_a_run_raises_no_event() -> None:
-    """Of each state of a run a status passes, and so do statuses that nobody knows yet."""
+    """Each state of a run has a status that raises an event, and unknown statuses raise one; other statuses of the
+    same state raise none."""
     declared_filter = next(s["filter"] for s in declared.subscriptions(main()) if s["name"] == "job-events")
     kind = "Microsoft.MachineLearningServices.RunStatusChanged"
 
@@ -180,7 +184,7 @@ def test_a_status_that_changes_nothing_of_a_run_raises_no_event() -> None:
 
 
 def test_nothing_holds_a_key() -> None:
-    """Keys are off wherever they can be: storage, topics, telemetry, registry, cluster, deployment."""
+    """Keys are off wherever Azure allows it: storage, topics, telemetry, registry, cluster, deployment."""
     found = main()
     account = found.one("Microsoft.Storage/storageAccounts").properties
     assert (account["allowSharedKeyAccess"], account["allowBlobPublicAccess"]) == (False, False)
@@ -193,7 +197,7 @@ def test_nothing_holds_a_key() -> None:
 
 
 def test_no_output_holds_a_secret() -> None:
-    """azd keeps outputs in a file: none comes from a function that reads keys, nor from a connection string."""
+    """No output, which azd keeps in a file, comes from a function that reads keys or from a connection string."""
     for file in INFRA.rglob("*.bicep"):
         text = file.read_text()
         assert not re.search(r"\blist[A-Z]\w*\(|getSecret\(", text), file
@@ -219,7 +223,8 @@ def test_the_workspace_shares_the_apps_account() -> None:
     ],
 )
 def test_every_cloud_has_its_own_addresses(cloud: str, apps: str, login: str) -> None:
-    """Files are open to the page of the app's own address in that cloud alone, and tokens come from its own sign-in."""
+    """In each cloud, files are open only to the page at the app's own address, and tokens come from that cloud's
+    sign-in."""
     deployment = deploy.deploy(INFRA / "main.bicep", parameters(), cloud=cloud)
     site = deployment.one("Microsoft.Web/sites").last_name
     assert [rule["allowedOrigins"] for rule in declared.cors(deployment)] == [[f"https://{site}.{apps}"]]
@@ -229,6 +234,6 @@ def test_every_cloud_has_its_own_addresses(cloud: str, apps: str, login: str) ->
 
 
 def test_the_app_explains_its_own_limit() -> None:
-    """The host's limit of a body, above which it answers an empty 500, is far above the app's, which says why."""
+    """The host's limit for a body, which gives an empty 500, is far above the app's, which gives a reason."""
     limit = int(declared.app_settings(main())["FUNCTIONS_REQUEST_BODY_SIZE_LIMIT"])
     assert limit >= 16 * BODY_LIMIT

@@ -1,4 +1,4 @@
-"""What Microsoft's own engine makes of every resource of infra/ as it once stood."""
+"""How Microsoft's own engine evaluates every resource of infra/, in a snapshot of infra/."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from emulators.arm.deploy import Deployment, deploy
 SPECS = Path(__file__).resolve().parents[3] / "shared" / "specs" / "bicep"
 ABSENT = "../shared is not beside this checkout; it holds what Microsoft's engine works out"
 SUBSCRIPTION, TENANT = "00000000-0000-0000-0000-000000000000", "99999999-9999-9999-9999-999999999999"
-PARAMETERS = {  # as in the .bicepparam files beside the snapshots
+PARAMETERS = {  # the values of the .bicepparam files beside the snapshots
     "main": {
         "environmentName": "trainyard-test",
         "location": "westeurope",
@@ -42,7 +42,8 @@ def deployed(name: str) -> Deployment:
 
 @pytest.mark.parametrize("name", sorted(PARAMETERS))
 def test_every_resource_is_the_engines(name: str) -> None:
-    """Type, version, name, id and every property are the real engine's, wherever it has a value and no expression."""
+    """Type, version, name, id and every property equal the real engine's, wherever the engine has a value instead
+    of an expression."""
     predicted = spec(f"{name}.snapshot.json")["predictedResources"]
     ours = deployed(name).resources
     assert len(ours) == len(predicted)
@@ -60,7 +61,7 @@ def is_expression(value: Any) -> bool:
 
 
 def differences(theirs: Any, ours: Any, place: str) -> list[str]:
-    """Where a value of theirs that is no expression is not ours."""
+    """The paths where the engine's value, if not an expression, differs from ours."""
     if is_expression(theirs):
         return []
     if isinstance(theirs, dict) and isinstance(ours, dict):

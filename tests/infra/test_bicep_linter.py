@@ -1,4 +1,4 @@
-"""Microsoft's own Bicep compiler and linter on infra/, where they are installed: PyPI and npm have neither."""
+"""Microsoft's own Bicep compiler and linter on infra/, where they are installed (neither PyPI nor npm has them)."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def messages(bicep: str, file: Path) -> list[str]:
 
 @pytest.mark.parametrize("name", ["main.bicep", "subscription.bicep"])
 def test_microsofts_linter_finds_nothing(name: str) -> None:
-    """Neither the compiler nor a rule of infra/bicepconfig.json has a complaint."""
+    """Neither the compiler nor any rule of infra/bicepconfig.json reports a problem."""
     if not (bicep := shutil.which("bicep")):
         pytest.skip(ABSENT)
     assert messages(bicep, INFRA / name) == []
 
 
 def test_a_complaint_is_found(tmp_path: Path) -> None:
-    """A warning of either command counts, and so does a program that fails without one."""
+    """A warning of either command counts, and so does a command that fails without one."""
     program = tmp_path / "bicep"
     program.write_text('#!/bin/sh\n[ "$1" = lint ] && echo "a.bicep(3,7) : Warning no-unused: x" >&2\nexit 0\n')
     program.chmod(0o755)

@@ -1,4 +1,4 @@
-"""Who may do what, as infra/ declares it: what each identity can reach, and what it can't."""
+"""Permissions as infra/ declares them: what each identity can and can't reach."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ ACCOUNT = declared.ACCOUNT
 
 
 def test_the_cluster_role_is_the_narrow_one() -> None:
-    """The app changes the size of clusters by a role of ours, which lets it make and delete nothing; it may stop an
-    instance, as Data Scientist."""
+    """The app resizes clusters with a custom role that can create and delete nothing; as Data Scientist it may stop
+    an instance."""
     access, who = grants(), principal("id-app-")
     compute = f"{workspace_id()}/computes/cpu-cluster"
     verbs = ("write", "stop/action", "delete")
@@ -37,7 +37,7 @@ def test_the_cluster_role_is_the_narrow_one() -> None:
     ],
 )
 def test_what_a_training_can_reach(action: str, target: str, may: bool) -> None:
-    """Whatever runs on a node reads drops and writes its outputs, and can't touch runs, archives, code or queues."""
+    """Code on a node reads drops and writes its outputs, and can't access runs, archives, code or queues."""
     assert grants().may(principal("id-nodes-"), f"{ACCOUNT}/{action}", account_id() + target) is may
 
 
@@ -48,20 +48,20 @@ def workspace_container() -> str:
 
 
 def test_nodes_write_the_workspaces_container() -> None:
-    """Outputs of jobs go to the workspace's own container, whose name Azure ML makes; nodes submit nothing."""
+    """Outputs of jobs go to the workspace's own container, whose name Azure ML chooses; nodes submit nothing."""
     who = principal("id-nodes-")
     assert grants().may(who, f"{declared.CONTAINERS}/blobs/write", workspace_container())
     assert not grants().may(who, f"{declared.WORKSPACES}/jobs/write", workspace_id())
 
 
 def test_images_are_pulled_by_azure_mls_own_grant() -> None:
-    """No assignment of ours gives the nodes AcrPull: Azure ML does, and a second one would fail the deployment."""
+    """infra/ does not grant AcrPull to nodes: Azure ML does, and a second grant would fail the deployment."""
     registry = main().one("Microsoft.ContainerRegistry/registries").id
     assert not grants().may(principal("id-nodes-"), "Microsoft.ContainerRegistry/registries/pull/read", registry)
 
 
 def test_whoever_deployed_sees_what_jobs_wrote() -> None:
-    """The studio shows logs and outputs as the person who looks, so that person may read both containers of them."""
+    """The studio shows logs and outputs with the viewer's permissions, so the deployer may read both containers."""
     read, write = (f"{declared.CONTAINERS}/blobs/{verb}" for verb in ("read", "write"))
     logs = f"{account_id()}/blobServices/default/containers/azureml"
     for target in (logs, workspace_container()):
@@ -70,7 +70,7 @@ def test_whoever_deployed_sees_what_jobs_wrote() -> None:
 
 
 def test_events_can_be_delivered() -> None:
-    """Each topic's identity may write to its own queue and keep dead letters, and to no other queue."""
+    """Each topic's identity may write to its own queue and store dead letters, and to no other queue."""
     declared.check_delivery(main(), grants())
     topics = {topic.name: topic for topic in main().of(declared.SYSTEM_TOPICS)}
     for name, topic in topics.items():

@@ -1,4 +1,4 @@
-"""azd's hooks, run as azd runs them: what they ask of Azure, and what they keep."""
+"""azd's hooks, run as azd runs them: their calls of Azure, and the values they keep."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def bodies(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_outputs_are_the_templates() -> None:
-    """The environment that these tests make has after a provision exactly the outputs of main.bicep."""
+    """After a provision, the environment of these tests has exactly the outputs of main.bicep."""
     assert OUTPUTS.keys() | {"AZURE_LOCATION"} == main().outputs.keys()
 
 
 def test_a_whole_life(azd: Azd) -> None:
-    """With nothing but what azd gives: up, down and up again end well, and nothing of ours is left between."""
+    """With only azd's own values, up, down and up again succeed, and down leaves nothing of ours."""
     first, _ = azd.hook("preprovision", READY)
     assert first.returncode == 0, first.stderr
     azd.provisioned()
@@ -48,7 +48,8 @@ def test_a_whole_life(azd: Azd) -> None:
 
 
 def test_role_and_budget_come_before_the_rest(azd: Azd) -> None:
-    """The role and the budget are deployed, in azd's subscription, and the role remembered; no registration is made."""
+    """The role and the budget are deployed in azd's subscription, and the role is remembered; no registration is
+    made."""
     done, calls = azd.hook("preprovision", READY)
     assert done.returncode == 0, done.stderr
     (deployed,) = [line for line in lines(calls) if "deployment sub create" in line]
@@ -63,9 +64,10 @@ def test_role_and_budget_come_before_the_rest(azd: Azd) -> None:
     [("", False), (THIS_MONTH, False), (f"{THIS_MONTH}T00:00:00Z", False), ("2025-03-01T00:00:00Z", True)],
 )
 def test_a_budget_of_another_month_is_made_anew(azd: Azd, began: str, removed: bool) -> None:
-    """Azure takes neither another start for a budget nor one of an earlier month: what began then is removed first.
+    """Azure accepts neither a new start for a budget nor a start in an earlier month, so an old budget is removed
+    first.
 
-    So it is a month later, and after `azd down`, when there is none.
+    The test runs a month later, and after `azd down`, when there is no budget.
     """
     there: Any = {"properties": {"timePeriod": {"startDate": began}}} if began else GONE
     done, calls = azd.hook("preprovision", [("--method delete", {}), ("budgets", there), *READY])
@@ -79,16 +81,17 @@ def test_a_budget_of_another_month_is_made_anew(azd: Azd, began: str, removed: b
 
 
 def test_az_errors_are_passed_on(azd: Azd) -> None:
-    """What the Azure CLI says of its failure is what the caller reads."""
+    """The Azure CLI's error message is passed to the caller."""
     done, _ = azd.hook("preprovision", [("provider list", "ERROR: AuthorizationFailed"), *READY])
     assert (done.returncode, "AuthorizationFailed" in done.stderr) == (1, True)
 
 
 @pytest.mark.parametrize("kind", ["user", "servicePrincipal"])
 def test_entra_makes_a_registration_without_a_secret(azd: Azd, kind: str) -> None:
-    """With TRAINYARD_AUTH=entra: all app roles, assignment required, no credential; whoever is signed in is a coder.
+    """TRAINYARD_AUTH=entra makes all app roles, requires assignment, and adds no credential; the signed-in person
+    becomes a coder.
 
-    azd doesn't tell a hook who that is, so the hook asks.
+    azd doesn't tell a hook who is signed in, so the hook asks.
     """
     azd.set(TRAINYARD_AUTH="entra")
     who: Answers = [
@@ -110,7 +113,7 @@ def test_entra_makes_a_registration_without_a_secret(azd: Azd, kind: str) -> Non
 
 
 def test_a_new_registration_is_waited_for(azd: Azd) -> None:
-    """What was made a moment ago may not be found yet: the hook asks again, and any other refusal ends it."""
+    """A new registration may not be found yet, so the hook asks again; any other refusal ends the hook."""
     azd.set(TRAINYARD_AUTH="entra")
     late: Answers = [("applications(appId=", {"then": ["ERROR: Request_ResourceNotFound", {}]}), *READY]
     done, calls = azd.hook("preprovision", late)
@@ -123,7 +126,7 @@ def test_a_new_registration_is_waited_for(azd: Azd) -> None:
 
 
 def test_a_registration_that_is_there_is_mended_not_repeated(azd: Azd) -> None:
-    """The second time neither app, nor principal, nor grant is made again, and roles keep their ids."""
+    """The second run creates neither app, principal nor grant again, and roles keep their ids."""
     azd.set(TRAINYARD_AUTH="entra")
     _, first = azd.hook("preprovision", READY)
     roles = next(body["appRoles"] for body in bodies(first) if "appRoles" in body)
@@ -148,7 +151,7 @@ def after_provision(azd: Azd, answers: Answers) -> list[dict[str, Any]]:
 
 
 def test_the_image_is_built_once_for_each_content(azd: Azd) -> None:
-    """An image whose tag is there is not built again; either way its full name is remembered."""
+    """An image whose tag exists is not built again; either way its full name is remembered."""
     calls = after_provision(azd, [])
     name = azd.values["TRAINYARD_IMAGE"]
     registry, _, tag = name.partition("/trainyard:")
@@ -162,7 +165,7 @@ def test_the_image_is_built_once_for_each_content(azd: Azd) -> None:
 
 
 def test_the_vm_size_decides_which_image_is_built(azd: Azd) -> None:
-    """A cluster with GPUs gets the image with CUDA's PyTorch; Azure ML builds the other if a job needs it."""
+    """A cluster with GPUs gets the image with CUDA's PyTorch; Azure ML builds the other image if a job needs it."""
     after_provision(azd, [])
     assert azd.values["TRAINYARD_GPU_IMAGE"] == ""
     azd.set(TRAINYARD_CLUSTER_VM_SIZE="Standard_NC4as_T4_v3")
@@ -178,7 +181,7 @@ PAUSED: Answers = [
 
 
 def test_where_acr_tasks_are_paused_docker_builds(azd: Azd) -> None:
-    """Free credits may not build in the registry: the Docker of this machine does, and the image is as good."""
+    """Free credits may not build in the registry, so this machine's Docker builds the image, with the same result."""
     azd.install("docker")
     calls = after_provision(azd, PAUSED)
     name = azd.values["TRAINYARD_IMAGE"]
@@ -189,8 +192,9 @@ def test_where_acr_tasks_are_paused_docker_builds(azd: Azd) -> None:
 
 
 def test_without_docker_azure_ml_builds(azd: Azd) -> None:
-    """With neither, no image is named: the package keeps its conda file, and the workspace builds on its cluster. The
-    nodes get no AcrPush, with which a training could replace the image of all others: the hook prints the command."""
+    """Without registry build and Docker, no image is named: the package keeps its conda file, and the workspace
+    builds on its cluster. The nodes get no AcrPush, which would let a training replace everyone's image, so the
+    hook prints the command."""
     azd.provisioned()
     done, calls = azd.hook("postprovision", [*PAUSED, *READY])
     assert done.returncode == 0, done.stderr
@@ -201,7 +205,7 @@ def test_without_docker_azure_ml_builds(azd: Azd) -> None:
 
 
 def test_another_refusal_of_the_build_ends_it(azd: Azd) -> None:
-    """Only the known refusal leads to another way; any other error of the build is passed on."""
+    """Only the known refusal leads to another way to build; any other build error is passed on."""
     azd.provisioned()
     done, _ = azd.hook("postprovision", [("acr build", "ERROR: the Dockerfile is wrong"), *READY])
     assert (done.returncode, "the Dockerfile is wrong" in done.stderr) == (1, True)
@@ -216,7 +220,7 @@ def test_another_refusal_of_the_build_ends_it(azd: Azd) -> None:
     ],
 )
 def test_nodes_may_pull_whoever_granted_it(azd: Azd, there: list[Any], answer: Any, made: bool) -> None:
-    """AcrPull is granted only where Azure ML has not done it, and both orders end well."""
+    """AcrPull is granted only if Azure ML has not granted it, and both orders succeed."""
     answers: Answers = [("role assignment list", there), ("role assignment create", answer)]
     calls = after_provision(azd, answers)
     grants = [line for line in lines(calls) if line.startswith("role assignment create")]
@@ -225,7 +229,7 @@ def test_nodes_may_pull_whoever_granted_it(azd: Azd, there: list[Any], answer: A
 
 
 def test_browsers_may_sign_in_at_the_apps_address(azd: Azd) -> None:
-    """With Entra ID the registration gets the app's callback and gives id tokens, still without a secret."""
+    """With Entra ID the registration gets the app's callback and issues id tokens, still without a secret."""
     azd.set(TRAINYARD_ENTRA_CLIENT_ID="client-1", TRAINYARD_ENTRA_MADE_HERE="client-1")
     web = next(body["web"] for body in bodies(after_provision(azd, [])) if "web" in body)
     assert web["redirectUris"] == ["https://func-1.azurewebsites.net/.auth/login/aad/callback"]
@@ -233,7 +237,7 @@ def test_browsers_may_sign_in_at_the_apps_address(azd: Azd) -> None:
 
 
 def test_down_deletes_the_workspace_for_good(azd: Azd) -> None:
-    """A workspace that is there is purged, and waited for; one that is gone, or never was, is fine."""
+    """`down` purges an existing workspace and waits for it; a missing workspace is fine."""
     assert azd.hook("predown", [])[1] == []
     azd.provisioned()
     done, calls = azd.hook("predown", [("--method get", GONE)])
@@ -248,7 +252,8 @@ def test_down_deletes_the_workspace_for_good(azd: Azd) -> None:
 
 
 def test_down_removes_budget_and_role(azd: Azd) -> None:
-    """What subscription.bicep made goes too, and its absence is no error; the vault's name is freed."""
+    """`down` also removes the resources of subscription.bicep, whose absence is no error, and frees the vault's
+    name."""
     azd.set(TRAINYARD_CLUSTER_ROLE_ID="role-1")
     answers: Answers = [("deletedVaults", {"then": [{}, {}, GONE]}), ("budgets", GONE), ("roleDefinitions", {})]
     done, calls = azd.hook("postdown", answers)
@@ -259,7 +264,7 @@ def test_down_removes_budget_and_role(azd: Azd) -> None:
 
 
 def test_names_are_those_of_the_template(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The names that hooks work out are those that main.bicep gives."""
+    """The names that hooks compute equal the names in main.bicep."""
     monkeypatch.syspath_prepend(str(INFRA / "hooks"))
     names = importlib.import_module("names")
     found = main()
@@ -273,7 +278,7 @@ def test_names_are_those_of_the_template(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_every_provider_of_the_bicep_is_registered() -> None:
-    """The preflight's list of providers is that of the resources in infra/, and the one that Flex Consumption needs."""
+    """The preflight's providers are those of the resources in infra/, plus the one that Flex Consumption needs."""
     tree = ast.parse((INFRA / "hooks" / "preflight.py").read_text())
     assigned = {n.targets[0].id: n.value for n in tree.body if isinstance(n, ast.Assign)}  # type: ignore[attr-defined]
     listed = ast.literal_eval(assigned["PROVIDERS"])
@@ -289,7 +294,7 @@ def test_no_hook_prints_or_remembers_a_secret() -> None:
 
 
 def test_hooks_need_nothing_installed() -> None:
-    """A hook imports the standard library and the other hooks alone: it runs before anything is installed."""
+    """A hook imports only the standard library and other hooks, because it runs before anything is installed."""
     files = list(INFRA.glob("hooks/*.py"))
     known = sys.stdlib_module_names | {file.stem for file in files}
     for file in files:

@@ -1,4 +1,4 @@
-"""The pages for administrators name what infra/ declares: alerts, roles, settings, what is kept."""
+"""The administrator's pages name what infra/ declares: alerts, roles, settings and retention."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ AZURE, EVIDENCE, OPERATIONS = ((ROOT / "docs" / name).read_text("utf-8") for nam
 
 
 def rows(page: str, heading: str) -> list[list[str]]:
-    """The cells of the first table under a heading, without its head."""
+    """The cells of the first table under a heading, without its header row."""
     section = page.partition(f"\n{heading}\n")[2].partition("\n#")[0]
     lines = [line for line in section.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
 def test_every_alert_is_explained() -> None:
-    """Each alert has a row that says what it means and what to do, and each row but the budget's an alert."""
+    """Each alert has a row with its meaning and the action, and each row except the budget's has an alert."""
     kinds = ("Microsoft.Insights/scheduledQueryRules", "Microsoft.Insights/metricAlerts")
     alerts = {alert.name for kind in kinds for alert in main().of(kind)}
     explained = {row[0].strip("`"): row for row in rows(OPERATIONS, "## Alerts")}
@@ -31,7 +31,7 @@ def test_every_alert_is_explained() -> None:
 
 
 def test_alerts_reach_someone() -> None:
-    """Every alert tells the one group of people, and has a page to read."""
+    """Every alert notifies the one action group, and has a page to read."""
     people = main().one("microsoft.insights/actionGroups").id
     for alert in main().of("Microsoft.Insights/metricAlerts"):
         assert alert.properties["actions"] == [{"actionGroupId": people}]
@@ -41,7 +41,7 @@ def test_alerts_reach_someone() -> None:
 
 
 def test_every_role_is_in_the_table() -> None:
-    """docs/azure-reference.md names each role that infra/ assigns, as Azure names it, and none besides."""
+    """docs/azure-reference.md names exactly the roles that infra/ assigns, as Azure names them."""
     names = {grant.role.name for grant in grants().grants}
     ours = names - {role.name for role in built_in()}
     told = {row[2] for row in rows(AZURE, "## Who may do what")}
@@ -57,10 +57,10 @@ def test_the_sum_is_the_sum() -> None:
 
 
 def test_every_azd_setting_is_described() -> None:
-    """Each setting that a template or a hook reads from the azd environment is documented, or a hook keeps it."""
+    """Each azd environment setting that a template or a hook reads is documented or kept by a hook."""
     readers = [INFRA / "main.parameters.json", *INFRA.glob("hooks/*.py")]
     read = set(re.findall(r"TRAINYARD_[A-Z_]+", "\n".join(file.read_text() for file in readers)))
-    remembered = {  # by the hooks, for themselves
+    remembered = {  # values that the hooks keep for themselves
         "TRAINYARD_CLUSTER_ROLE_ID",
         "TRAINYARD_ENTRA_CLIENT_ID",
         "TRAINYARD_BUDGET_START",
@@ -69,9 +69,9 @@ def test_every_azd_setting_is_described() -> None:
         "TRAINYARD_URL",  # an output of the template
         "TRAINYARD_ENTRA_MADE_HERE",
         "TRAINYARD_STORAGE_TOPIC",
-        "TRAINYARD_PAUSE_SECONDS",  # of tests
+        "TRAINYARD_PAUSE_SECONDS",  # used by tests
         "TRAINYARD_ROLES_SECONDS",
-        *SETTINGS,  # on their own page
+        *SETTINGS,  # documented on their own page
         *EARLIER_NAMES.values(),
     }
     assert {row[0].strip("`") for row in rows(AZURE, "## What azd env set takes") if row[0].startswith("`")} <= read
@@ -79,7 +79,7 @@ def test_every_azd_setting_is_described() -> None:
 
 
 def test_what_is_kept_is_what_is_declared() -> None:
-    """The days in docs/operations.md are those of the lifecycle rules, the retention and the logs."""
+    """The days in docs/operations.md equal those of the lifecycle rules, the retention and the logs."""
     rules = main().one("Microsoft.Storage/storageAccounts/managementPolicies").properties["policy"]["rules"]
     days = {
         rule["definition"]["filters"]["prefixMatch"][0]: next(iter(rule["definition"]["actions"]["baseBlob"].values()))

@@ -1,4 +1,4 @@
-"""The package that is deployed: what is in it, that it stands alone, and that host.json is explained."""
+"""The deployed package: its contents, that it runs without the repository, and that host.json is explained."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import yaml
 from local import package
 from tests.infra.declared import ROOT
 
-MOST_FILES, MOST_BYTES = 770, 3_660_000  # 34 files and 264,000 bytes of them are the docs, which the page shows
+MOST_FILES, MOST_BYTES = 770, 3_660_000  # the docs, which the page shows, are 34 files and 264,000 bytes
 INDEX = """
 import json, pathlib, sys
 from function_app import app
@@ -40,7 +40,8 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_package_holds_the_app_and_nothing_else(unpacked: Path) -> None:
-    """App, routes and trainers are in; tests, emulators, infrastructure, secrets and hidden files are not."""
+    """The package has the app, routes and trainers, but no tests, emulators, infrastructure, secrets or hidden
+    files."""
     names = {file.relative_to(unpacked).as_posix() for file in unpacked.rglob("*") if file.is_file()}
     assert {"function_app.py", "host.json", "requirements.txt", "routes.yaml", "trainers/conda.yaml"} <= names
     tops = {name.partition("/")[0] for name in names if "/" in name}
@@ -48,21 +49,22 @@ def test_the_package_holds_the_app_and_nothing_else(unpacked: Path) -> None:
     assert {name for name in names if name.startswith("docs/")} == {
         f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md")
     }
-    others = [name for name in names if not name.startswith("docs/")]  # those the page shows
+    others = [name for name in names if not name.startswith("docs/")]  # the page shows the docs
     assert not [name for name in others if re.search(r"(^|/)(\.|__pycache__|test)|local\.settings|\.md$|\.pyc$", name)]
     routes = yaml.safe_load((unpacked / "routes.yaml").read_text())["routes"]
     assert {f"trainers/{route['trainer']}/job.yaml" for route in routes.values() if "cluster" in route} <= names
 
 
 def test_the_package_stays_small(unpacked: Path) -> None:
-    """Files and bytes stay within bounds: every instance fetches them at its start."""
+    """The number of files and bytes is bounded, because every instance downloads them at its start."""
     files = [file for file in unpacked.rglob("*") if file.is_file()]
     assert len(files) < MOST_FILES
     assert sum(file.stat().st_size for file in files) < MOST_BYTES
 
 
 def test_the_package_stands_alone(unpacked: Path) -> None:
-    """From its own folder alone the app is indexed with every function, and all of our modules come from there."""
+    """In the package's folder alone, every function of the app is indexed, and all of our modules come from that
+    folder."""
     env = {"PATH": "", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(unpacked)}
     done = subprocess.run(
         [sys.executable, "-P", "-s", "-c", INDEX], cwd="/", env=env, capture_output=True, text=True, timeout=60
@@ -75,13 +77,14 @@ def test_the_package_stands_alone(unpacked: Path) -> None:
 
 
 def test_the_same_files_make_the_same_zip(tmp_path: Path) -> None:
-    """Two builds give the same bytes, so that a hash tells whether anything changed."""
+    """Two builds give the same bytes, so a hash shows whether anything changed."""
     digests = {hashlib.sha256(package.build(tmp_path / n).archive.read_bytes()).hexdigest() for n in ("a", "b")}
     assert len(digests) == 1
 
 
 def test_the_image_goes_into_the_package_alone(tmp_path: Path) -> None:
-    """With an image the packaged environment is that image without a conda file; the repository's stays as it is."""
+    """With an image, the packaged environment is that image without a conda file; the repository's environment
+    stays unchanged."""
     before = (ROOT / package.ENVIRONMENT).read_text()
     built = package.build(tmp_path, "cr1.azurecr.io/trainyard:abc", "cr1.azurecr.io/trainyard-gpu:abc")
     for file, image in ((package.ENVIRONMENT, "trainyard:abc"), (package.GPU_ENVIRONMENT, "trainyard-gpu:abc")):
@@ -92,7 +95,7 @@ def test_the_image_goes_into_the_package_alone(tmp_path: Path) -> None:
 
 
 def test_the_image_is_made_of_the_nodes_pins() -> None:
-    """The Dockerfile builds on the image that both environments name, with a conda file as theirs."""
+    """The Dockerfile uses the base image that both environments name, and an equal conda file."""
     dockerfile = (ROOT / "infra" / "image" / "Dockerfile").read_text()
     for file in (package.ENVIRONMENT, package.GPU_ENVIRONMENT):
         environment = yaml.safe_load((ROOT / file).read_text())
@@ -107,7 +110,7 @@ def keys(value: Any, path: str = "") -> list[str]:
 
 
 def at(settings: dict[str, Any], name: str) -> Any:
-    """The value under a dotted name; a key may contain dots itself, as `Host.Results` does."""
+    """The value under a dotted name; a key itself may contain dots, like `Host.Results`."""
     if name in settings:
         return settings[name]
     key = next(key for key in settings if name.startswith(f"{key}."))
@@ -115,7 +118,7 @@ def at(settings: dict[str, Any], name: str) -> Any:
 
 
 def test_every_setting_of_host_json_has_its_reason() -> None:
-    """host.json can hold no comments, so docs/azure-reference.md has a row for each setting, and no other row."""
+    """host.json can't hold comments, so docs/azure-reference.md has exactly one row for each setting."""
     page = (ROOT / "docs" / "azure-reference.md").read_text()
     section = page.partition("## host.json")[2].partition("\n## ")[0]
     described = re.findall(r"^\| `([^`]+)` = `([^`]+)` \|", section, re.MULTILINE)

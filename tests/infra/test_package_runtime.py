@@ -36,7 +36,7 @@ def names(indexed: list[dict[str, Any]]) -> list[str]:
 
 
 def test_that_is_the_deployed_python(python313: str) -> None:
-    """The version that infra/ deploys is the one on which this runs."""
+    """infra/ deploys the Python version that runs this test."""
     default = syntax.read(INFRA / "main.bicep").parameters["pythonVersion"].default
     assert default is not None
     assert f"python{syntax.literal(default)}" in str(Path(python313).resolve())

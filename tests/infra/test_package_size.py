@@ -1,4 +1,4 @@
-"""The dependencies of the deployed app, compiled: every instance that starts from zero fetches all of them."""
+"""The dependencies of the deployed app, compiled: every instance that starts from zero downloads all of them."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def deployed() -> list[str]:
 def _is_for_others(marker: str) -> bool:
     newer = re.fullmatch(r"python_full_version (<|>=) '3\.(\d+)'", marker)
     if newer is None:
-        return False  # a condition on the interpreter, which CPython meets
+        return False  # a condition on the interpreter, true for CPython
     return (sys.version_info[1] < int(newer[2])) != (newer[1] == "<")
 
 
 def test_the_dependencies_have_at_most_120_mb(tmp_path: Path) -> None:
-    """Their files as installed here, with each module compiled anew, as the platform's build compiles them."""
+    """The limit counts the installed files, with each module compiled anew, as the platform's build compiles them."""
     files = [Path(str(file.locate())) for name in deployed() for file in distribution(name).files or ()]
     kept = [file for file in files if file.suffix != ".pyc" and "/bin/" not in str(file) and file.is_file()]
     modules = "".join(f"{file}\n" for file in kept if file.suffix == ".py")

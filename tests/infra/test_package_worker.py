@@ -21,7 +21,7 @@ ABSENT = (
 
 
 def test_microsofts_worker_runs_the_package(tmp_path: Path) -> None:
-    """The worker indexes and loads every function of the package, and runs one of each kind of trigger."""
+    """The worker indexes and loads every function of the package, and runs one function for each kind of trigger."""
     if not (worker := os.environ.get(WORKER)):
         pytest.skip(ABSENT)
     app = unpacked(tmp_path)

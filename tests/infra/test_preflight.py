@@ -1,4 +1,4 @@
-"""What stands in the way of a deployment is told before anything is made, all of it at once."""
+"""The preflight reports every obstacle to a deployment at once, before anything is created."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.infra.declared import INFRA, ROOT
 
 
 def refused(azd: Azd, *answers: tuple[str, object]) -> str:
-    """What the preflight says; nothing is made."""
+    """The preflight's error message, after checking that nothing was created."""
     done, calls = azd.hook("preflight", [*answers, *READY])
     assert done.returncode == 1, done.stdout
     assert not any("create" in line or "--method put" in line for line in lines(calls))
@@ -19,7 +19,8 @@ def refused(azd: Azd, *answers: tuple[str, object]) -> str:
 
 
 def test_it_answers_every_question(azd: Azd) -> None:
-    """Who is signed in, versions, and the standing cost are said; providers, region, quota and names are asked for."""
+    """The preflight prints the signed-in account, versions and standing cost, and checks providers, region, quota
+    and names."""
     done, calls = azd.hook("preflight", READY)
     assert done.returncode == 0, done.stderr
     assert "Signed in as me@example.org, subscription Pay as you go" in done.stdout
@@ -38,19 +39,19 @@ def test_the_standing_cost_is_the_pages_sum() -> None:
 
 
 def test_who_is_not_signed_in_is_told_how(azd: Azd) -> None:
-    """Without a login, or with one that can't see the subscription, the command that helps is named."""
+    """Without a login, or with a login that can't see the subscription, the error names the command that helps."""
     told = refused(azd, ("account show", "ERROR: Please run 'az login' to setup account."))
     assert "The Azure CLI can't use subscription sub. Run: az login" in told
 
 
 def test_an_old_bicep_is_told(azd: Azd) -> None:
-    """A Bicep that can't compile modules without a name is named with the command that helps."""
+    """For a Bicep that can't compile unnamed modules, the error names the command that helps."""
     told = refused(azd, ("bicep version", "Bicep CLI version 0.30.3 (ce5e2bf0e6)"))
     assert "The Azure CLI's Bicep is 0.30.3; 0.34.1 or newer is needed. Run: az bicep upgrade" in told
 
 
 def test_a_missing_bicep_is_installed(azd: Azd) -> None:
-    """Where the Azure CLI has no Bicep yet, it gets one."""
+    """If the Azure CLI has no Bicep, the preflight installs it."""
     none: Answers = [("bicep version", "ERROR: Bicep CLI not found. Install it now by running 'az bicep install'.")]
     done, calls = azd.hook("preflight", [*none, *READY])
     assert done.returncode == 0, done.stderr
@@ -58,7 +59,7 @@ def test_a_missing_bicep_is_installed(azd: Azd) -> None:
 
 
 def test_what_is_not_registered_is_registered(azd: Azd) -> None:
-    """Every provider but the registered ones is registered, in azd's subscription."""
+    """Every unregistered provider is registered, in azd's subscription."""
     done, calls = azd.hook("preflight", READY)
     assert done.returncode == 0, done.stderr
     told = [line for line in lines(calls) if line.startswith("provider register")]
@@ -69,7 +70,8 @@ def test_what_is_not_registered_is_registered(azd: Azd) -> None:
 
 
 def test_a_short_quota_is_told_with_its_numbers(azd: Azd) -> None:
-    """Of Microsoft's example of usages the region's low-priority quota counts, not a family's, which has no limit."""
+    """In Microsoft's example of usages, the region's low-priority quota decides, not a family's, which has no
+    limit."""
     azd.set(TRAINYARD_CLUSTER_VM_SIZE="Standard_DS4_v2", TRAINYARD_CLUSTER_MAX_NODES="5")
     told = refused(azd)
     assert (
@@ -80,21 +82,21 @@ def test_a_short_quota_is_told_with_its_numbers(azd: Azd) -> None:
 
 
 def test_no_limit_is_enough(azd: Azd) -> None:
-    """A limit of -1 is none."""
+    """A limit of -1 means no limit."""
     none = {"value": [{"name": {"value": "TotalLowPriorityCores"}, "limit": -1, "currentValue": 7}]}
     done, _ = azd.hook("preflight", [("/usages", none), *READY])
     assert done.returncode == 0, done.stderr
 
 
 def test_lists_are_read_to_their_end(azd: Azd) -> None:
-    """The quota on a later page counts too."""
+    """The quota on a later page is found."""
     first = {"value": [], "nextLink": "https://management.azure.com/next?api-version=2024-04-01&$skiptoken=2"}
     second = {"value": [{"name": {"value": "TotalLowPriorityCores"}, "limit": 1, "currentValue": 0}]}
     assert "free are 1 (limit 1" in refused(azd, ("/usages", first), ("management.azure.com/next", second))
 
 
 def test_every_fault_is_told_at_once(azd: Azd) -> None:
-    """A region without Flex Consumption, a size that Azure ML lacks and a taken name are all told."""
+    """A region without Flex Consumption, a size that Azure ML lacks and a taken name are all reported."""
     azd.set(TRAINYARD_CLUSTER_VM_SIZE="Standard_D2s_v5")
     taken = {"nameAvailable": False, "message": "It is taken."}
     told = refused(
@@ -109,7 +111,7 @@ def test_every_fault_is_told_at_once(azd: Azd) -> None:
 
 
 def test_our_own_names_are_not_taken(azd: Azd) -> None:
-    """The second time the names are taken by us; so they are by our own deleted vault, which is purged."""
+    """Names taken by our own first deployment are fine, and our own deleted vault is purged."""
     _, calls = azd.hook("preflight", READY)
     ours = [{"name": call["body"]["name"]} for call in calls if "body" in call]
     taken = {"nameAvailable": False, "message": "It is taken."}
@@ -122,6 +124,6 @@ def test_our_own_names_are_not_taken(azd: Azd) -> None:
 
 @pytest.mark.parametrize("name", ["AZURE_SUBSCRIPTION_ID", "AZURE_LOCATION", "AZURE_ENV_NAME"])
 def test_a_missing_setting_is_told(azd: Azd, name: str) -> None:
-    """What azd has not asked for yet is named, with the command that sets it."""
+    """A setting that azd has not asked for yet is named, with the command that sets it."""
     azd.set(**{name: ""})
     assert f"{name} is not set. azd up asks for it; or set it with azd env set {name} VALUE." in refused(azd)

@@ -1,4 +1,5 @@
-"""What a preview can say: every resource has a name before anything is made, and waits for what it stands on."""
+"""A preview covers everything: every resource has a name before creation, and depends on the resources that it
+uses."""
 
 from __future__ import annotations
 
@@ -19,11 +20,11 @@ from emulators.process import PartFailed
 from local.declaration import Declaration
 from tests.infra.declared import INFRA, main, of_subscription, parameters
 
-MADE_BY_AZURE = "azureml-blobstore-"  # the one name that Azure ML chooses, with the workspace's GUID
+MADE_BY_AZURE = "azureml-blobstore-"  # the only name that Azure ML chooses, with the workspace's GUID
 
 
 def test_azure_would_refuse_nothing() -> None:
-    """No rule of what Azure refuses speaks against infra/, with any of the settings that azd passes on."""
+    """infra/ passes every known rule of Azure, with any of the settings that azd passes on."""
     asked = {"TRAINYARD_SUBMISSIONS_ALWAYS_READY": "1", "TRAINYARD_ALERT_EMAIL": "a@b.c", "AZURE_PRINCIPAL_ID": "me"}
     assert refusals(of_subscription()) == []
     assert refusals(main()) == []
@@ -41,7 +42,7 @@ def test_azure_would_refuse_nothing() -> None:
 def test_the_local_cloud_refuses_what_azure_refuses(
     tmp_path: Path, file: str, before: str, after: str, words: str
 ) -> None:
-    """What Azure would refuse does not start here either, and the sentence says what it is."""
+    """The local cloud does not start with a declaration that Azure would refuse, and the error says why."""
     shutil.copytree(INFRA, tmp_path / "infra")
     wrong = tmp_path / "infra" / file
     wrong.write_text(wrong.read_text("utf-8").replace(before, after), "utf-8")
@@ -50,7 +51,7 @@ def test_the_local_cloud_refuses_what_azure_refuses(
 
 
 def test_names_do_not_depend_on_what_azure_makes() -> None:
-    """Whatever ids Azure gives to identities, each resource has the same name, but for the workspace's container."""
+    """Whatever ids Azure gives to identities, each resource keeps its name, except the workspace's container."""
 
     def other(resource: Resource, path: tuple[str, ...]) -> Any:
         value = value_of(resource, path)
@@ -65,7 +66,8 @@ def test_names_do_not_depend_on_what_azure_makes() -> None:
 
 
 def test_each_module_waits_for_what_it_uses() -> None:
-    """What a module says is there already is made by a module that it depends on, directly or through others."""
+    """A resource that a module declares as existing is created by a module that it depends on, directly or
+    indirectly."""
     file = syntax.read(INFRA / "main.bicep")
     text = (INFRA / "main.bicep").read_text()
     made = {symbol: kinds(module.path, existing=False) for symbol, module in file.modules.items()}
@@ -80,7 +82,7 @@ def test_each_module_waits_for_what_it_uses() -> None:
 
 
 def kinds(path: Path, existing: bool) -> set[str]:
-    """The types that a module makes, or uses; with those of the modules in it."""
+    """The resource types that a module creates, or uses, including those of nested modules."""
     file = syntax.read(path)
     own = {r.kind.lower() for r in file.resources.values() if r.existing is existing}
     return own.union(*(kinds(inner.path, existing) for inner in file.modules.values()))
@@ -97,7 +99,7 @@ def everything_before(symbol: str, before: dict[str, set[str]]) -> set[str]:
 
 
 def test_the_linter_has_its_rules_and_reasons() -> None:
-    """bicepconfig.json sets every rule that is on to error, and says of each that is off why."""
+    """bicepconfig.json sets every active rule to error, and gives a reason for each rule that is off."""
     text = (INFRA / "bicepconfig.json").read_text()
     rules = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))["analyzers"]["core"]["rules"]
     assert rules["what-if-short-circuiting"] == {"level": "error"}
@@ -108,6 +110,6 @@ def test_the_linter_has_its_rules_and_reasons() -> None:
 
 
 def test_one_line_alone_is_excused_from_the_linter() -> None:
-    """The only place where a preview is blind is the container that Azure ML names."""
+    """The only blind spot of a preview is the container that Azure ML names."""
     lines = [line for file in INFRA.rglob("*.bicep") for line in file.read_text().splitlines() if "#disable" in line]
     assert [line.strip() for line in lines] == ["#disable-next-line what-if-short-circuiting"]

@@ -1,7 +1,7 @@
-"""What Azure ML's documents limit, at every door: nothing passes one and fails at the next.
+"""Azure ML's documented limits at every entrance: a value that passes one entrance does not fail at the next.
 
-The doors: routes.yaml, clusters.yaml, a request, a drop's job file, a step of a pipeline, infra/, and the stand-in,
-which is what MLClient and `az ml` meet.
+The entrances are routes.yaml, clusters.yaml, a request, a drop's job file, a step of a pipeline, infra/, and the
+stand-in that MLClient and `az ml` use.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.fakes.world import World, trainers_folder
 from tests.infra.azd import READY, Azd
 from tests.infra.declared import INFRA, ROOT, main, parameters
 
-# https://github.com/aztfmod/terraform-provider-azurecaf/issues/78 has the service's rule: 3 to 24 characters
+# https://github.com/aztfmod/terraform-provider-azurecaf/issues/78 gives the service's rule: 3 to 24 characters
 NAMES = {
     "ab": False,
     "abc": True,
@@ -61,7 +61,7 @@ SIZES = {
 
 
 def taken(door: Callable[[], Any]) -> bool:
-    """Whether a door lets it through."""
+    """Return whether an entrance accepts the value."""
     try:
         return not list(door() or ())
     except (CliError, BadSetting, ArmError):
@@ -76,14 +76,14 @@ def routes(tmp_path: Path, route: str) -> None:
 
 
 def job_faults(**fields: Any) -> list[Any]:
-    """What is wrong with a job that has these fields."""
+    """The faults of a job that has these fields."""
     layer = read_layer({"command": "x", "environment": "azureml:e:1", **fields})
     return [*over_limits(layer, layer.job, Limits()), *over_azures_limits(layer.job)]
 
 
 @pytest.mark.parametrize(("name", "good"), NAMES.items())
 def test_every_door_has_one_rule_for_the_name_of_a_cluster(tmp_path: Path, name: str, good: bool) -> None:
-    """A name that Azure ML would refuse is refused before anything is asked of Azure ML, and no other is."""
+    """A cluster name that Azure ML would refuse is refused before any request to Azure ML, and no other name is."""
     assert bool(COMPUTE_NAME.fullmatch(name)) == good
     assert bool(re.fullmatch(refusals.NAMES[refusals.COMPUTES], name)) == good
     clusters = f"clusters: {{{name}: {{size: Standard_D2s_v3, max: 1}}}}"
@@ -95,7 +95,7 @@ def test_every_door_has_one_rule_for_the_name_of_a_cluster(tmp_path: Path, name:
 
 @pytest.mark.parametrize("name", ["ab", "a" * 25])
 def test_a_drop_can_not_name_such_a_cluster(tmp_path: Path, name: str) -> None:
-    """Nor can a step of a pipeline."""
+    """Neither a drop's job nor a step of a pipeline can name such a cluster."""
     step = f"{{command: x, environment: 'azureml:e:1', compute: 'azureml:{name}'}}"
     for job in (f"compute: azureml:{name}", f"{{type: pipeline, jobs: {{one: {step}}}}}"):
         world = World(trainers_folder(tmp_path))
@@ -107,7 +107,7 @@ def test_a_drop_can_not_name_such_a_cluster(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize(("size", "gone"), SIZES.items())
 def test_every_door_knows_the_retired_sizes(tmp_path: Path, azd: Azd, size: str, gone: bool) -> None:
-    """A size whose machines Azure has switched off is refused wherever a size can be given, in any spelling."""
+    """A retired VM size is refused wherever a size can be given, in any spelling."""
     assert ("has retired" in vm_sizes.refused_size(size, "Dedicated")) == gone
     assert bool(vm_size.why_retired(size)) == gone
     clusters = f"clusters: {{abc: {{size: {size}, max: 1}}}}"
@@ -140,14 +140,15 @@ JUST_RIGHT = {
 
 @pytest.mark.parametrize("fields", TOO_MUCH.values(), ids=TOO_MUCH)
 def test_what_azure_ml_does_not_store_is_refused_by_both(fields: dict[str, Any]) -> None:
-    """By Trainyard before a run is made, and by the stand-in, which MLClient and `az ml` meet, as in Azure."""
+    """Trainyard refuses such values before a run is made, and so does the stand-in that MLClient and `az ml` use,
+    as in Azure."""
     assert job_faults(**fields)
     with pytest.raises(ArmError, match="A field of the entity is over the size limit"):
         check_run(fields)
 
 
 def test_what_trainyard_accepts_fits_with_its_own_entries() -> None:
-    """The most that a job may have, and the most that Trainyard adds, are together what Azure ML takes."""
+    """The most that a job may have plus the most that Trainyard adds is within Azure ML's limit."""
     assert job_faults(**JUST_RIGHT) == []
     for group in ("tags", "properties"):
         ours = {f"trainyard.{n}": "" for n in range(RESERVED)}
@@ -156,8 +157,8 @@ def test_what_trainyard_accepts_fits_with_its_own_entries() -> None:
 
 @pytest.mark.parametrize("spelling", ["LowPriority", "Lowpriority", "lowpriority", "LOWPRIORITY"])
 def test_a_tier_in_any_spelling_is_one_tier(spelling: str) -> None:
-    """Azure/azure-sdk-for-python's own docstring has LowPriority, and the SDK sends `Lowpriority`: the stand-in and the
-    plan of clusters.yaml take the two for one."""
+    """Azure/azure-sdk-for-python's own docstring has LowPriority, and the SDK sends `Lowpriority`: the stand-in and
+    the plan of clusters.yaml treat both as one tier."""
     inner = {
         "vmSize": "STANDARD_D2S_V3",
         "vmPriority": spelling,
@@ -171,5 +172,5 @@ def test_a_tier_in_any_spelling_is_one_tier(spelling: str) -> None:
 
 
 def test_the_template_has_a_cluster_that_azure_takes() -> None:
-    """What infra/ declares as it stands passes every rule of the emulated Resource Manager."""
+    """The declaration of infra/ passes every rule of the emulated Resource Manager."""
     assert refusals.refusals(main()) == []

@@ -1,4 +1,4 @@
-"""What people published about Azure, replayed word for word: their messages, their second `azd up`, their clusters.
+"""Published situations in Azure, replayed word for word: messages, second runs of `azd up`, and clusters.
 
 Each case names its source. The words are the source's, so that no test here depends on how the code was written.
 """
@@ -29,7 +29,7 @@ from tests.infra.test_second_up import location
 TAKEN = "PreemptionError: Nodes of this job got pre-empted. Check if the run has failed or restarted. Reason: Received "
 PREEMPTED = [
     f"AzureMLCompute job failed. {TAKEN}pre-emption warning signal",  # Azure/MachineLearningNotebooks#1242
-    f"AzureMLCompute job failed.\n{TAKEN}pre-emption warning signal",  # a heading of its own: azure-cli-extensions#3574
+    f"AzureMLCompute job failed.\n{TAKEN}pre-emption warning signal",  # with a heading line: azure-cli-extensions#3574
     f"UserError: AzureMLCompute job failed. {TAKEN}pre-emption warning signal.",  # microsoft/MLOpsPython#346
 ]
 OF_THE_SCRIPT = [
@@ -46,7 +46,7 @@ def world(tmp_path: Path) -> World:
 
 
 def ended(world: World, message: str) -> World:
-    """The world after the only job of a drop failed with this message."""
+    """The state after the only job of a drop failed with this message."""
     world.complete("1.bin")
     name = world.only_run().name
     for raw, error in (("Running", ""), ("Failed", message)):
@@ -67,7 +67,7 @@ def test_a_preempted_job_is_followed_by_another(world: World, message: str) -> N
 
 @pytest.mark.parametrize("message", OF_THE_SCRIPT)
 def test_a_script_can_not_ask_for_another_job(world: World, message: str) -> None:
-    """A failure of the script or the image costs one job, also if its output imitates Azure."""
+    """A failure of the script or the image costs one job, even if its output imitates Azure."""
     assert failure_of(message).code is not FailureCode.LOST_NODES
     assert ended(world, message).only_run().progress.state is RunState.FAILED
     assert len(world.jobs.jobs) == 1
@@ -86,8 +86,9 @@ def test_a_quota_is_recognized() -> None:
 
 @pytest.mark.parametrize("trainer", ["mnist", "cifar_elastic", "bert"])
 def test_a_gpu_that_is_not_seen_ends_the_training_before_it_begins(tmp_path: Path, trainer: str) -> None:
-    """rapidsai/deployment#719: a driver that is too old for PyTorch's CUDA hides the GPU without an error. Not even the
-    data is looked for, which is not there; the message has driver, build and the flag that allows the processor."""
+    """rapidsai/deployment#719: a driver that is too old for PyTorch's CUDA hides the GPU without an error. The
+    training ends before it reads the data, which is missing here; the message has the driver, the build and the
+    flag that allows the processor."""
     environ = {**os.environ, "AZUREML_RUN_ID": "r-1", "TRAINYARD_GPUS": "4", "CUDA_VISIBLE_DEVICES": ""}
     environ.pop("TRAINYARD_LOCAL_NODES", None)
     argv = [sys.executable, str(ROOT / "trainers" / trainer / "train.py"), "--data", str(tmp_path / "none")]
@@ -99,7 +100,7 @@ def test_a_gpu_that_is_not_seen_ends_the_training_before_it_begins(tmp_path: Pat
 
 # --- the hooks --------------------------------------------------------------------------------------------------------
 
-# Azure/azure-cli#20170: the CLI's own sentence, without the service's code
+# Azure/azure-cli#20170: the CLI's own message, without the service's code
 NO_DATA_ROLE = (
     "ERROR: \nYou do not have the required permissions needed to perform this operation.\nDepending on your operation, "
     'you may need to be assigned one of the following roles:\n    "Storage Blob Data Owner"\n    "Storage Blob Data '
@@ -110,7 +111,7 @@ NOT_YET = (
     "ERROR: This request is not authorized to perform this operation using this permission.\nRequestId:8ec6ffdc\n"
     "ErrorCode:AuthorizationPermissionMismatch"
 )
-# microsoft/AzureStorageExplorer#4105: a firewall of the account, which no role opens
+# microsoft/AzureStorageExplorer#4105: the account's firewall, which no role opens
 FIREWALL = "ERROR: This request is not authorized to perform this operation.\nErrorCode:AuthorizationFailure"
 # Azure/azure-cli#28009: the sentence of `az ad`, without Graph's code
 NO_SUCH_APP = (
@@ -121,7 +122,8 @@ NO_SUCH_APP = (
 
 @pytest.mark.parametrize(("answer", "asked"), [(NO_DATA_ROLE, 3), (NOT_YET, 3), (FIREWALL, 1)])
 def test_only_a_missing_role_is_waited_for(azd: Azd, answer: str, asked: int) -> None:
-    """Azure/azure-dev#8026: a role takes minutes. A firewall stays, so it is reported at once, and all goes on."""
+    """Azure/azure-dev#8026: a role takes minutes to apply. A firewall does not go away, so it is reported at once,
+    and the deployment continues."""
     azd.provisioned()
     done, calls = azd.hook("postprovision", [("storage blob list", {"then": [answer, answer, []]}), *READY])
     assert done.returncode == 0, done.stderr
@@ -130,7 +132,7 @@ def test_only_a_missing_role_is_waited_for(azd: Azd, answer: str, asked: int) ->
 
 
 def test_a_new_registration_is_found_later(azd: Azd) -> None:
-    """Entra ID does not know at once what it just made, and says so in a sentence without a code."""
+    """Entra ID does not find a new object at once, and reports that in a sentence without a code."""
     azd.set(TRAINYARD_AUTH="entra")
     done, calls = azd.hook("preprovision", [("applications(appId=", {"then": [NO_SUCH_APP, {}]}), *READY])
     assert done.returncode == 0, done.stderr
@@ -160,7 +162,8 @@ def test_a_grant_that_azure_ml_made_first_is_fine(azd: Azd, answer: str) -> None
     ],
 )
 def test_a_budget_that_azure_refuses_ends_nothing(azd: Azd, answer: str) -> None:
-    """Azure/bicep#7149 and Azure/azure-quickstart-templates#7095: the role is deployed, the budget is a warning."""
+    """Azure/bicep#7149 and Azure/azure-quickstart-templates#7095: the role is deployed, and the budget's refusal is
+    a warning."""
     role: Any = {"properties": {"outputs": {"clusterRoleId": {"value": "role-1"}}}}
     done, _ = azd.hook("preprovision", [("monthlyBudget=100", answer), ("monthlyBudget=0", role), *READY])
     assert done.returncode == 0, done.stderr
@@ -168,8 +171,8 @@ def test_a_budget_that_azure_refuses_ends_nothing(azd: Azd, answer: str) -> None
 
 
 def test_the_topic_of_defender_is_found_and_used(azd: Azd) -> None:
-    """microsoft/AzureTRE#4978: the scan made a topic, named after the account and a GUID, before anyone else could.
-    The account of another team has one too."""
+    """microsoft/AzureTRE#4978: the scan made a topic, named after the account and a GUID, before the deployment
+    could. Another team's account has one too."""
     account = main().one(declared.ACCOUNT)
     scan, theirs = f"{account.name}-f34584bb-0c5a-4603-a3d2-0123456789f5", "other-f34584bb"
     topics: Any = {
@@ -188,7 +191,7 @@ def test_the_topic_of_defender_is_found_and_used(azd: Azd) -> None:
 
 
 def test_whatever_was_set_by_hand_is_there_after_a_second_deployment() -> None:
-    """bicep-registry-modules#949 and #3311: a site's settings are one collection, which a deployment replaces."""
+    """bicep-registry-modules#949 and #3311: a deployment replaces all of a site's settings, as one collection."""
     (settings,) = [r for r in main().of("Microsoft.Web/sites/config") if r.last_name == "appsettings"]
     by_hand = {name: f"by hand {name}" for name in ("TRAINYARD_SMTP_URL", "TRAINYARD_MAIL_FROM", "TEAMS_OWN_SETTING")}
     changed = replace(settings, body={**settings.body, "properties": {**settings.properties, **by_hand}})
@@ -200,14 +203,15 @@ def test_whatever_was_set_by_hand_is_there_after_a_second_deployment() -> None:
 
 @pytest.mark.parametrize("size", ["Standard_NC4as_T4_v3", "STANDARD_NC4AS_T4_V3", "standard_d2S_V3"])
 def test_a_cluster_keeps_its_size(size: str) -> None:
-    """azure-rest-api-specs#18889: Azure reports success, and the nodes stay, however one spells the size."""
+    """azure-rest-api-specs#18889: Azure reports success, but the nodes keep their size, however the size is
+    spelled."""
     after = deploy.deploy(INFRA / "main.bicep", parameters(TRAINYARD_CLUSTER_VM_SIZE=size), before=main())
     (cluster,) = after.of("Microsoft.MachineLearningServices/workspaces/computes")
     assert cluster.properties["properties"]["vmSize"] == "Standard_D2s_v3"
 
 
 def test_the_drop_of_a_preempted_run_stays_one_run(world: World) -> None:
-    """However often Azure takes the node, a drop has one run."""
+    """However often Azure preempts the node, a drop has one run."""
     ended(world, PREEMPTED[0])
     world.job_goes(f"{world.only_run().name}-a2", "Completed")
     world.deliver_all()

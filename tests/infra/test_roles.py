@@ -1,4 +1,4 @@
-"""Roles against what is really asked for: the app's requests are recorded on a local cloud, not listed by hand."""
+"""Roles against the app's real requests, which are recorded on a local cloud rather than listed by hand."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tests.infra.recorder import Recorder
 
 PROVIDER = "Microsoft.MachineLearningServices"
 ADMINISTRATOR = "an-administrator"
-SIGNING = "Key Vault Crypto User"  # nothing here stands for Key Vault: tests/shared/adapters/test_signing_keys.py does
-TELEMETRY = "Monitoring Metrics Publisher"  # the host's own telemetry; nothing here stands for Azure Monitor
+SIGNING = "Key Vault Crypto User"  # Key Vault is tested in tests/shared/adapters/test_signing_keys.py
+TELEMETRY = "Monitoring Metrics Publisher"  # the host's own telemetry; no stand-in for Azure Monitor here
 ROUTES = """
 routes:
   mnist: {template: quick.yaml, cluster: cpu-cluster}
 """
-# What a training leaves, without the training: its requests are the nodes', not the app's.
+# A training's results, without the training, whose requests are the nodes' and not the app's.
 QUICK = """
 command: >-
   python -c "import pathlib, sys; pathlib.Path(sys.argv[1], 'model.json').write_text('1');
@@ -46,16 +46,16 @@ outputs:
 
 @dataclass(frozen=True)
 class Asked:
-    """What the app asked for: permissions on the account, and actions on resources of the control plane."""
+    """The app's requests: permissions on the account, and actions on resources of the control plane."""
 
-    storage: list[tuple[str, Need]]  # the request in words, the need
-    workspace: list[tuple[str, str]]  # action, id of the resource
-    published: int  # events that our own topic took
+    storage: list[tuple[str, Need]]  # the request as text, and the need
+    workspace: list[tuple[str, str]]  # action and id of the resource
+    published: int  # events that our own topic received
 
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
-    """One drop to its archive, and every call of the API, with all requests written down."""
+    """All recorded requests of one drop, from upload to archive, and of every call of the API."""
     home = tmp_path_factory.mktemp("roles")
     (home / "routes.yaml").write_text(ROUTES)
     (home / "quick.yaml").write_text(QUICK)
@@ -75,7 +75,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
 
 
 def live(lab: Lab) -> None:
-    """A job from drop to archive, another one that is canceled and removed, and a look at everything."""
+    """A job from drop to archive, another job that is canceled and removed, and a read of everything."""
     lab.upload("mnist/a", {"1.bin": b"1", "job.yaml": b"display_name: one\n"})
     run = lab.archived("mnist/a")
     assert run["state"] == "completed", run["reason"]
@@ -97,7 +97,7 @@ def live(lab: Lab) -> None:
 
 
 def to_zero(lab: Lab) -> bool:
-    """Ask for zero; refused while the node that keep_up asked for is still starting."""
+    """Scale to zero; this fails while the node that keep_up requested is still starting."""
     request = urllib.request.Request(
         f"{lab.cloud.api}/clusters/cpu-cluster/scale-to-zero?force=true", b"", method="POST"
     )
@@ -111,7 +111,7 @@ def to_zero(lab: Lab) -> bool:
 
 
 def keep_up(lab: Lab) -> None:
-    """Give the cluster a node that stays, as an administrator may, so that the app has something to change."""
+    """Give the cluster a permanent node, as an administrator may, so that the app has something to change."""
     record = lab.cloud.record
     url = f"{record.azureml}{record.workspace_id}/computes/cpu-cluster?api-version=2024-04-01"
     body = {"properties": {"properties": {"scaleSettings": {"minNodeCount": 1, "maxNodeCount": 2}}}}
@@ -131,13 +131,13 @@ def post(lab: Lab, path: str) -> Any:
 
 
 def in_azure(resource_id: str) -> str:
-    """The same resource of the declared workspace: the local one has another name."""
+    """The same resource in the declared workspace, whose name differs from the local one."""
     _, _, below = resource_id.partition("/workspaces/")
     return "/".join([workspace_id(), *below.split("/")[1:]])
 
 
 def refused(access: Access, who: str, asked: Asked) -> list[str]:
-    """What this identity may not do of all that was asked for."""
+    """The recorded requests that this identity's roles do not allow."""
     storage = [words for words, need in asked.storage if not allowed(access, who, need)]
     workspace = [action for action, target in asked.workspace if not access.may(who, action, in_azure(target))]
     send = "Microsoft.EventGrid/events/send/action"
@@ -146,7 +146,8 @@ def refused(access: Access, who: str, asked: Asked) -> list[str]:
 
 
 def test_the_recording_is_whole(asked: Asked) -> None:
-    """The recording has what is rare: copies, a code upload, a cluster's change, a cancel, an event, a transaction."""
+    """The recording includes rare requests: copies, a code upload, a cluster's change, a cancel, an event, a
+    transaction."""
     actions = {action.partition(f"{PROVIDER}/workspaces/")[2] for action, _ in asked.workspace}
     assert {
         *("computes/write", "jobs/write", "jobs/cancel/action", "codes/versions/write", "environments/versions/write"),
@@ -158,12 +159,12 @@ def test_the_recording_is_whole(asked: Asked) -> None:
 
 
 def test_the_app_may_do_all_that_it_does(asked: Asked) -> None:
-    """Every recorded request of the app and its host is allowed by the roles that infra/ gives them."""
+    """The roles of infra/ allow every recorded request of the app and its host."""
     assert sorted(set(refused(grants(), principal("id-app-"), asked))) == []
 
 
 def test_the_app_makes_nothing_that_is_declared(asked: Asked) -> None:
-    """Containers, queues and tables of infra/ are there before the app: it asks to make none of them."""
+    """Containers, queues and tables of infra/ exist before the app, so the app never asks to create them."""
     made = {need.target for _, need in asked.storage for some in need.any_of for action in some if making(action)}
     ours = {resource.id for kind in (declared.CONTAINERS, declared.QUEUES) for resource in main().of(kind)}
     assert not {account_id() + target for target in made} & ours
@@ -175,7 +176,7 @@ def making(action: str) -> bool:
 
 
 def test_every_role_of_the_app_is_needed(asked: Asked) -> None:
-    """Without any one of the app's roles, something that it does would be refused."""
+    """Without any one of the app's roles, some request of the app would be refused."""
     access, who = grants(), principal("id-app-")
     everything = access.grants
     for grant in [g for g in everything if g.principal == who and g.role.name not in (TELEMETRY, SIGNING)]:
@@ -184,7 +185,7 @@ def test_every_role_of_the_app_is_needed(asked: Asked) -> None:
 
 
 def test_nodes_reach_their_table_and_no_other(tmp_path: Any) -> None:
-    """All that the elastic client asks of Table Storage is allowed on its table, whose creation is never asked for."""
+    """Every Table Storage request of the elastic client is allowed on its table, and none creates the table."""
     from azure.data.tables import TableServiceClient
 
     from emulators.testing import azurite

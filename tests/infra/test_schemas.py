@@ -1,4 +1,4 @@
-"""azure.yaml, host.json and the Bicep are what Microsoft's schemas say; parameters are those of the templates."""
+"""azure.yaml, host.json and the Bicep conform to Microsoft's schemas; parameters are those of the templates."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_host_json_is_valid() -> None:
 
 
 def test_a_wrong_azure_yaml_is_found() -> None:
-    """The schema has teeth: a hook of no known name is refused."""
+    """The schema rejects a hook with an unknown name."""
     wrong = azure_yaml() | {"hooks": {"preprovisoin": {"shell": "sh", "run": "true"}}}
     assert errors(SCHEMAS / "azure.yaml.json", wrong)
 
@@ -60,21 +60,21 @@ def test_the_bicep_has_no_fault(name: str, tmp_path: Path) -> None:
 
 
 def test_a_fault_in_the_bicep_is_found(tmp_path: Path) -> None:
-    """The checker has teeth, with our own types too."""
+    """The checker finds faults, also in our own types."""
     text = (INFRA / "subscription.bicep").read_text().replace("timeGrain:", "timeGrian:")
     (tmp_path / "wrong.bicep").write_text(text)
     assert "did you mean 'timeGrain'?" in checked(tmp_path / "wrong.bicep", tmp_path)
 
 
 def test_the_parameters_are_those_of_the_template() -> None:
-    """main.parameters.json gives every parameter of main.bicep but those whose default azd has no word for."""
+    """main.parameters.json sets every parameter of main.bicep, except those whose default azd can't express."""
     file = syntax.read(INFRA / "main.bicep")
     assert parameters().keys() <= file.parameters.keys()
     assert file.parameters.keys() - parameters().keys() == {"pythonVersion"}
 
 
 def test_azd_finds_what_it_looks_for() -> None:
-    """The tags and files by which azd finds the resource group, the app and the hooks are there."""
+    """The tags and files by which azd finds the resource group, the app and the hooks exist."""
     text = "\n".join(file.read_text() for file in INFRA.rglob("*.bicep"))
     assert "'azd-env-name': environmentName" in text
     for service in azure_yaml()["services"]:
@@ -85,7 +85,7 @@ def test_azd_finds_what_it_looks_for() -> None:
 
 
 def test_every_pipeline_variable_is_a_parameter() -> None:
-    """What azd hands to the pipeline is read by a template or a hook."""
+    """Each variable that azd hands to the pipeline is read by a template or a hook."""
     readers = [INFRA / "main.parameters.json", *INFRA.glob("hooks/*.py")]
     text = "\n".join(file.read_text() for file in readers)
     assert [name for name in azure_yaml()["pipeline"]["variables"] if name not in text] == []

@@ -1,4 +1,4 @@
-"""A second `azd up` keeps what people set by hand, and says what Azure will not change."""
+"""A second `azd up` keeps manual settings, and reports what Azure will not change."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from tests.infra.declared import INFRA, main, parameters
 
 TOPICS = "Microsoft.EventGrid/systemTopics"
 COMPUTES = "Microsoft.MachineLearningServices/workspaces/computes"
-# The laptop's connection string, the short name of an account in the public cloud alone, and what azd asks for itself.
+# The laptop's connection string, the account's short name in the public cloud only, and what azd asks for itself.
 NOT_CHOSEN = {"AzureWebJobsStorage", "AzureWebJobsStorage__accountName"}
 
 
 def again(before: deploy.Deployment, **environment: str) -> deploy.Deployment:
-    """A further `azd up` over what is there, with this in azd's environment."""
+    """Run another `azd up` over the existing deployment, with these values in azd's environment."""
     return deploy.deploy(INFRA / "main.bicep", parameters(**environment), before=before)
 
 
 def with_settings(deployment: deploy.Deployment, **changes: str) -> deploy.Deployment:
-    """The deployment after somebody has changed settings of the app by hand."""
+    """The deployment after someone changed the app's settings by hand."""
     (settings,) = [r for r in deployment.of("Microsoft.Web/sites/config") if r.last_name == "appsettings"]
     changed = replace(settings, body={**settings.body, "properties": {**settings.properties, **changes}})
     return replace(deployment, resources={**deployment.resources, settings.id.lower(): changed})
 
 
 def test_settings_made_by_hand_survive() -> None:
-    """Resource Manager writes the settings as one collection, and what somebody set in the portal is in it."""
+    """Resource Manager writes the settings as one collection, which includes those set in the portal."""
     by_hand = {
         "TRAINYARD_SMTP_URL": "@Microsoft.KeyVault(SecretUri=x)",
         "TRAINYARD_SCALING_DRY_RUN": "true",
@@ -45,7 +45,7 @@ def test_settings_made_by_hand_survive() -> None:
 
 
 def test_the_azd_environment_wins_over_a_setting_made_by_hand() -> None:
-    """A chosen value replaces the present one, a default of ours replaces none, what we compute replaces any other."""
+    """A chosen value replaces the present one, a default replaces none, and a computed value replaces any."""
     before = with_settings(
         main(),
         TRAINYARD_LEASE_MAX_HOURS="2",
@@ -62,7 +62,7 @@ def test_the_azd_environment_wins_over_a_setting_made_by_hand() -> None:
 
 @pytest.mark.parametrize("name", sorted(SETTINGS.keys() - NOT_CHOSEN))
 def test_every_setting_can_be_set(name: str) -> None:
-    """`azd env set` reaches each setting of docs/settings.md, but for those that infra/ computes."""
+    """`azd env set` reaches each setting of docs/settings.md, except those that infra/ computes."""
     value = "entra" if name == "TRAINYARD_AUTH" else "chosen"
     settings = declared.app_settings(again(main(), **{name: value, "TRAINYARD_ENTRA_CLIENT_ID": "client"}))
     computed = name.startswith(("AzureWebJobsStorage__", "AML_"))
@@ -70,7 +70,7 @@ def test_every_setting_can_be_set(name: str) -> None:
 
 
 def test_a_cluster_keeps_its_size() -> None:
-    """Azure reports success and keeps the size and the priority of the nodes, so the emulation does the same."""
+    """Azure reports success but keeps the nodes' size and priority, and the emulation does the same."""
     after = again(main(), TRAINYARD_CLUSTER_VM_SIZE="Standard_NC4as_T4_v3", TRAINYARD_CLUSTER_MAX_NODES="9")
     inner = after.one(COMPUTES).properties["properties"]
     assert inner["vmSize"] == "Standard_D2s_v3"
@@ -82,7 +82,7 @@ def cluster_of(size: str) -> Answers:
 
 
 def test_another_size_is_refused_with_the_way_to_get_it(azd: Azd) -> None:
-    """The hook compares the size that is asked for with the cluster's, and says how to get one of another size."""
+    """The hook compares the requested size with the cluster's, and explains how to get a cluster of another size."""
     azd.set(TRAINYARD_CLUSTER_VM_SIZE="Standard_DS4_v2", TRAINYARD_CLUSTER_MAX_NODES="1")
     done, _ = azd.hook("preprovision", cluster_of("STANDARD_D2S_V3"))
     assert done.returncode == 1
@@ -92,27 +92,27 @@ def test_another_size_is_refused_with_the_way_to_get_it(azd: Azd) -> None:
 
 
 def test_the_same_size_in_another_spelling_is_the_same(azd: Azd) -> None:
-    """Azure answers in capitals what was asked for in small letters."""
+    """Azure returns in capitals a size that was requested in lower case."""
     done, _ = azd.hook("preprovision", cluster_of("STANDARD_D2S_V3"))
     assert done.returncode == 0, done.stderr
 
 
 def of_defender() -> deploy.Deployment:
-    """What is there where Defender's malware scan made a system topic on the storage account before we could."""
+    """An environment where Defender's malware scan already made a system topic on the storage account."""
     (ours,) = [topic for topic in main().of(TOPICS) if topic.properties["source"] == main().one(declared.ACCOUNT).id]
     scan = Resource(ours.kind, ours.api_version, "scan", ours.id.rpartition("/")[0] + "/scan", dict(ours.body))
     return replace(main(), resources={scan.id.lower(): scan})
 
 
 def test_a_second_topic_of_one_source_is_refused_in_azures_words() -> None:
-    """Azure allows one system topic for each source."""
+    """Azure allows one system topic per source."""
     (refusal,) = refusals(again(of_defender()))
     assert refusal.startswith("InvalidRequest: There is an existing tracked system topic /subscriptions/")
     assert refusal.endswith("Only one system topic is allowed per source.")
 
 
 def test_the_topic_that_is_there_is_used(azd: Azd) -> None:
-    """The hook finds the topic of Defender, remembers it, and the template hangs its subscription on it."""
+    """The hook finds and remembers Defender's topic, and the template adds its subscription to that topic."""
     azd.set(AZURE_ENV_NAME="local", AZURE_LOCATION="local", AZURE_SUBSCRIPTION_ID=main().subscription)
     topic = of_defender().one(TOPICS)
     listed: Any = {"value": [{"name": topic.name, "properties": {"source": topic.properties["source"].upper()}}]}
@@ -148,14 +148,14 @@ def test_a_refused_budget_does_not_end_the_deployment(azd: Azd) -> None:
 
 
 def test_a_refused_role_ends_it(azd: Azd) -> None:
-    """Without the role nothing works, so that refusal is passed on."""
+    """A refused role ends the deployment with the error, because nothing works without the role."""
     done, _ = azd.hook("preprovision", [("deployment sub create", "ERROR: (AuthorizationFailed) no Owner"), *READY])
     assert done.returncode == 1
     assert "AuthorizationFailed" in done.stderr
 
 
 def test_without_a_budget_none_is_declared() -> None:
-    """TRAINYARD_MONTHLY_BUDGET=0 deploys the role alone."""
+    """TRAINYARD_MONTHLY_BUDGET=0 deploys only the role."""
     given = {"environmentName": "local", "budgetStart": "2026-11-01", "monthlyBudget": 0}
     deployed = deploy.deploy(INFRA / "subscription.bicep", given)
     assert deployed.of("Microsoft.Consumption/budgets") == []
@@ -182,12 +182,12 @@ def test_a_registration_from_elsewhere_is_left_alone(azd: Azd) -> None:
 
 NOT_YET = (
     "ERROR: You do not have the required permissions needed to perform this operation. Depending on your operation, "
-    "you may need to be assigned one of the following roles"  # the Azure CLI's words, Azure/azure-cli#20170
+    "you may need to be assigned one of the following roles"  # the Azure CLI's message, Azure/azure-cli#20170
 )
 
 
 def test_the_new_roles_are_waited_for(azd: Azd) -> None:
-    """Until storage knows the roles of the deployment, the upload of the package would end with 403."""
+    """The hook waits until storage honours the new roles; earlier, the upload of the package would fail with 403."""
     azd.provisioned()
     done, calls = azd.hook("postprovision", [("storage blob list", {"then": [NOT_YET, NOT_YET, []]}), *READY])
     assert done.returncode == 0, done.stderr
@@ -205,7 +205,7 @@ def test_a_role_that_is_still_assigned_is_removed_later(azd: Azd) -> None:
 
 
 def test_a_next_page_is_asked_for_by_the_token_that_azure_gave(azd: Azd) -> None:
-    """A nextLink's token comes encoded, and az encodes it again: twice encoded it would be another token."""
+    """A nextLink's token arrives URL-encoded and az encodes it again, so the hook decodes it first."""
     place = "https://management.azure.com/subscriptions/sub/vmSizes"
     first: Any = {"value": [], "nextLink": f"{place}?api-version=1&$skiptoken=a%2Bb%3D"}
     sizes = dict(READY)[next(part for part, _ in READY if part.endswith("/vmSizes"))]
@@ -216,7 +216,7 @@ def test_a_next_page_is_asked_for_by_the_token_that_azure_gave(azd: Azd) -> None
 
 
 def test_nothing_there_yet_is_no_fault(azd: Azd) -> None:
-    """The first `azd up` finds neither a cluster nor a topic."""
+    """The first `azd up` finds neither a cluster nor a topic, and continues."""
     done, _ = azd.hook("preprovision", [("systemTopics", GONE), ("/computes/", GONE), *READY])
     assert done.returncode == 0, done.stderr
     assert azd.values["TRAINYARD_STORAGE_TOPIC"] == ""

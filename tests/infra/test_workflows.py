@@ -1,4 +1,4 @@
-"""The workflows for whoever has Azure: no secret, a federated identity, every variable, every file that they name."""
+"""The deployment workflows: no secret, a federated identity, every variable, and only existing files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def jobs(name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", WORKFLOWS)
 def test_no_workflow_holds_a_secret(name: str) -> None:
-    """Whoever logs in does so with a federated credential, and may ask GitHub for its token."""
+    """A job that logs in uses a federated credential, and may request GitHub's token."""
     text = WORKFLOWS[name].read_text()
     assert "secrets." not in text
     for job in jobs(name).values():
@@ -37,7 +37,7 @@ def test_no_workflow_holds_a_secret(name: str) -> None:
 
 
 def test_the_deployment_gets_every_variable() -> None:
-    """Each variable that azd hands to the pipeline reaches azd again in the workflow."""
+    """The workflow passes each variable that azd hands to the pipeline back to azd."""
     given = jobs("azure-dev")["deploy"]["env"]
     assert [name for name in azure_yaml()["pipeline"]["variables"] if name not in given] == []
     assert all(value in (f"${{{{ vars.{name} }}}}", "ServicePrincipal") for name, value in given.items())
@@ -45,13 +45,14 @@ def test_the_deployment_gets_every_variable() -> None:
 
 @pytest.mark.parametrize("name", WORKFLOWS)
 def test_every_named_file_is_there(name: str) -> None:
-    """The Bicep files that a workflow names are in the repository."""
+    """The Bicep files that a workflow names exist in the repository."""
     named = set(re.findall(r"\binfra/[\w/.]+\.bicep\b", WORKFLOWS[name].read_text()))
     assert [file for file in named if not (ROOT / file).is_file()] == []
 
 
 def test_a_pull_request_is_shown_what_changes(tmp_path: Path) -> None:
-    """Of two real snapshots each resource that comes, goes or changes is a line, with what changes in it."""
+    """The difference of two real snapshots has a line for each added, removed or changed resource, with its
+    changes."""
     if not SNAPSHOT.exists():
         pytest.skip(ABSENT)
     changed = json.loads(SNAPSHOT.read_text("utf-8"))
@@ -70,7 +71,7 @@ def test_a_pull_request_is_shown_what_changes(tmp_path: Path) -> None:
 
 
 def test_nothing_changed_says_so() -> None:
-    """A pull request that changes no resource is told that."""
+    """A pull request that changes no resource gets a comment that says so."""
     if not SNAPSHOT.exists():
         pytest.skip(ABSENT)
     assert infra_changes(SNAPSHOT, SNAPSHOT).endswith("No resource changes.\n")

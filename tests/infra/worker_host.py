@@ -1,9 +1,9 @@
 """A host that speaks gRPC with Microsoft's Python worker: `worker_host.py WORKER.py APP TABLE.json`.
 
-It starts the worker as the Functions host does, lets it index and load every function of the app, and runs the
-invocations of the table, in its order, each row `{"function", "inputs": {name: {"kind", "content"}}}`. What came of it
-is printed as JSON. It was tried with the worker that PyPI has, 1.1.9 of 2021. The protocol's classes are those that the
-worker brings: https://github.com/Azure/azure-functions-language-worker-protobuf
+The host starts the worker as the Functions host does, lets it index and load every function of the app, and runs the
+invocations of the table in order, each row `{"function", "inputs": {name: {"kind", "content"}}}`. It prints the results
+as JSON. Tested with the worker on PyPI, 1.1.9 of 2021. The protocol's classes come with the worker:
+https://github.com/Azure/azure-functions-language-worker-protobuf
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ MESSAGE_BYTES = 128 * 1024 * 1024
 
 
 class WorkerFailed(Exception):
-    """The worker did not do what a step asks for; the message has its words."""
+    """The worker failed at a step; the message has the worker's words."""
 
 
 def protocol(worker: Path) -> tuple[Any, Any]:
-    """The protocol's classes, and the base class of a host, from beside the worker."""
+    """The protocol's classes and the base class of a host, from the worker's folder."""
     sys.path.insert(0, str(worker.parent))
-    for package in ("azure_functions_worker", "proxy_worker"):  # the second from Python 3.13 on
+    for package in ("azure_functions_worker", "proxy_worker"):  # the second package from Python 3.13 on
         try:
             protos = importlib.import_module(f"{package}.protos")
         except ModuleNotFoundError:
@@ -87,7 +87,7 @@ class Host:
             self._from.put(message)
 
     def ask(self, kind: str, answer: str, **content: Any) -> Any:
-        """Send a message, and give the answer of this kind. Raises WorkerFailed if it says that it failed."""
+        """Send a message and return the answer of this kind. Raises WorkerFailed if the answer reports a failure."""
         request = getattr(self.protos, "".join(word.title() for word in kind.split("_")))(**content)
         self._to.put(self.protos.StreamingMessage(request_id="r", **{kind: request}))
         return self.answer(answer)
@@ -107,7 +107,7 @@ class Host:
                 return getattr(message, kind)
 
     def start(self) -> list[Any]:
-        """Bring the worker up and give what it indexed, each loaded."""
+        """Start the worker and return the functions that it indexed, each loaded."""
         ready = self.ask(
             *("worker_init_request", "worker_init_response"),
             host_version="4.1037.0",

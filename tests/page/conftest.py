@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 
-@pytest.fixture(scope="module")  # Playwright keeps an event loop running, which other modules must not see
+@pytest.fixture(scope="module")  # Playwright keeps an event loop running, which must end with the module
 def browser() -> Iterator[Browser]:
     program = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     if program is None:
@@ -30,9 +30,9 @@ def browser() -> Iterator[Browser]:
         started.close()
 
 
-@pytest.fixture(scope="module")  # Playwright keeps an event loop running, which other modules must not see
+@pytest.fixture(scope="module")  # Playwright keeps an event loop running, which must end with the module
 def shared_lab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """One for all tests of a module."""
+    """One lab for all tests of a module."""
     home = tmp_path_factory.mktemp("page")
     (home / "digits").mkdir()
     digits.write(home / "digits")
@@ -43,6 +43,6 @@ def shared_lab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @pytest.fixture
 def lab(shared_lab: Lab) -> Lab:
-    """Every test begins without complaints of the console."""
+    """The shared lab, without faults of earlier tests."""
     shared_lab.faults.clear()
     return shared_lab

@@ -1,4 +1,4 @@
-"""A cloud, a browser, and what a test does with both."""
+"""A cloud, a browser, and a test's actions on both."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SHOTS = Path(__file__).resolve().parents[2] / ".trainyard" / "page"
-PATIENCE = 30_000  # milliseconds for what the page does by itself
+PATIENCE = 30_000  # milliseconds that the page has to update by itself
 TRAINING = 120_000
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -52,7 +52,7 @@ class Lab:
         return self.browser.new_context(viewport={"width": 1280, "height": 900}, **more)
 
     def page(self, view: str = "", context: BrowserContext | None = None, api: str = "", **more: Any) -> Page:
-        """A tab on a view. What its console complains about, and what its policy stops, is in `faults`."""
+        """Open a tab on a view. Console errors and violations of the page's policy are collected in `faults`."""
         page = (context or self.context(**more)).new_page()
         page.set_default_timeout(PATIENCE)
         page.on("pageerror", lambda error: self.faults.append(str(error)))
@@ -62,7 +62,8 @@ class Lab:
 
     @contextmanager
     def other_app(self, settings: dict[str, str], config: dict[str, Any]) -> Iterator[str]:
-        """A second host of the same app on the same storage, with other settings; gives the address of its API."""
+        """Start a second host of the same app on the same storage, with other settings; return the address of its
+        API."""
         file = self.cloud.home / "configs" / "other.json"
         file.write_text(json.dumps({**configs.host(REPOSITORY), **config}))
         argv = [sys.executable, "-m", "emulators.host", "--config", str(file)]
@@ -74,23 +75,23 @@ class Lab:
             part.stop()
 
     def api(self, method: str, path: str, body: Any = None) -> Any:
-        """A call as the command line makes it, beside the browser."""
+        """Call the API as the command line does, without the browser."""
         answer = httpx.request(method, f"{self.cloud.api}/{path}", json=body, timeout=120)
         answer.raise_for_status()
         return answer.json()
 
     def _hear(self, said: ConsoleMessage) -> None:
-        """An answer that isn't 200 is the network's; everything else is a fault of the page."""
+        """Collect errors of the console as faults of the page, except messages about resources that failed to load."""
         if said.type == "error" and not said.text.startswith("Failed to load resource"):
             self.faults.append(said.text)
 
     def shot(self, page: Page, name: str) -> None:
-        """A picture of the whole page, kept as build output."""
+        """Save a picture of the whole page as build output."""
         SHOTS.mkdir(parents=True, exist_ok=True)
         page.screenshot(path=SHOTS / f"{name}.png", full_page=True)
 
     def archived(self, run: Run, files: dict[str, bytes]) -> Run:
-        """A run that ended well some time ago, with these files as its archive, as the archive's handler leaves it."""
+        """A run that completed some time ago, with these files as its archive, as the archive's handler leaves it."""
         moments = tuple(
             Moment(state, run.created_at + timedelta(seconds=10 * i))
             for i, state in enumerate((RunState.RECEIVED, RunState.SUBMITTED, RunState.RUNNING, RunState.COMPLETED))
@@ -107,7 +108,7 @@ class Lab:
 
 
 def a_sweep(lab: Lab, name: str) -> Run:
-    """A sweep that ended, of ten trials with a study of what they tried and told."""
+    """An ended sweep of ten trials, with a study of their parameters and values."""
     sizes = ("small", "large")
     space = {"lr": Parameter("loguniform", (), -9.0, -1.0), "size": Parameter(CHOICE, sizes)}
     sweep = Sweep(space, "test_accuracy", sampling="random", most_trials=10)

@@ -1,4 +1,4 @@
-"""Runs that views have something to draw of."""
+"""Runs that give the views something to draw."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ STEPS = (
 
 
 def elastic() -> Elastic:
-    """Three members, of which one was lost and came back."""
+    """Three members, one of which was lost and came back."""
     at = [NOW + timedelta(seconds=10 + 4 * i) for i in range(5)]
     members = [Member(i, 2 if i == 1 else 1, RunState.COMPLETED, at[2] if i == 1 else at[0]) for i in range(3)]
     return Elastic(1, 4, NOW + timedelta(hours=1), tuple(members), (Size(at[0], 3), Size(at[1], 2), Size(at[3], 3)))
 
 
 def queue_a_run(lab: Lab) -> None:
-    """A run that waits, until the app sees that its job is nowhere."""
+    """A queued run, until the app notices that its job does not exist."""
     now = datetime.now(UTC)
     run = a_run("waits-for-nodes-0123456789abcdef", created_at=now)
     lab.system.runs.insert(changed(run, state=RunState.QUEUED, history=(Moment(RunState.QUEUED, now),)))
 
 
 def two_that_compare(lab: Lab) -> None:
-    """Archived runs with curves: one whose members came and went, one of steps."""
+    """Two archived runs with curves: one whose members changed, and one with steps."""
     for i, name in enumerate(("cifar-1", "mnist-1")):
         points = [
             (step, 0.95 - i / 20 - 0.7 / (1 + step / 20), 0.1 + i / 9 + 2 / (1 + step / 9)) for step in range(230)

@@ -1,4 +1,4 @@
-"""The page's files: how they are served, what they weigh, that each leads only to others; without a browser."""
+"""The page's files, without a browser: how they are served, their size, and their links to each other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from functions import http, page
 from local import page_bundle
 from tests.functions.test_access import ENDPOINTS
 
-MOST_FIRST, MOST_OF_A_VIEW = 60_000, 90_000  # bytes as they travel: of the first view, and of any other with it
+MOST_FIRST, MOST_OF_A_VIEW = 60_000, 90_000  # compressed bytes of the first view, and of any other view with it
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +37,7 @@ def get(path: str = "", **headers: str) -> func.HttpResponse:
 
 
 def test_the_page_runs_nothing_but_its_own_files() -> None:
-    """The policy names the app and its storage account alone, and allows no inline script or style; no file has one."""
+    """The policy allows only the app and its storage account, and no inline script or style; no file has one."""
     response = get()
     policy = response.headers["Content-Security-Policy"]
     assert set(re.findall(r"https?://[^ ;]+", policy)) == {"https://yard.blob.core.windows.net"}
@@ -52,7 +52,7 @@ def test_the_page_runs_nothing_but_its_own_files() -> None:
 
 
 def test_files_stay_in_the_browser_and_the_entrance_does_not() -> None:
-    """A file under the present version is kept for good, index.html is asked for anew, and is 304 if it is the same."""
+    """A file under the current version is cached for good; index.html is revalidated, with 304 if it is unchanged."""
     index = get()
     version = re.search(r"/api/page/(\w+)@/page\.js", index.get_body().decode())
     assert version
@@ -65,12 +65,12 @@ def test_files_stay_in_the_browser_and_the_entrance_does_not() -> None:
     "path", ["../host.json", "bundle/../app.jsx", "nothing.js", "x@/../../function_app.py", "sources.json", "app.jsx"]
 )
 def test_nothing_else_is_served(path: str) -> None:
-    """What is no file of the page is 404, wherever it lies."""
+    """A path that is no file of the page gets 404, wherever it points."""
     assert get(path).status_code == 404
 
 
 def imports(name: str) -> set[str]:
-    """The script and those that it imports at once, directly or through others."""
+    """The script and the scripts that it imports at once, directly or indirectly."""
     found, left = set[str](), {name}
     while left:
         found.add(one := left.pop())
@@ -86,7 +86,7 @@ def packed(names: set[str]) -> int:
 
 
 def test_the_first_view_stays_light_and_so_does_each_other() -> None:
-    """What a browser loads before it shows the first view, and what it loads for the heaviest view, as it travels."""
+    """The compressed size of the files for the first view, and for the heaviest view, is bounded."""
     index = get().get_body().decode()
     names = {"", *re.findall(r'(?:src|href)="/api/page/\w+@/([^"]+)"', index)}
     assert names == {"", "early.js", "page.css", "page.js", "icon.svg"}
@@ -98,7 +98,7 @@ def test_the_first_view_stays_light_and_so_does_each_other() -> None:
 
 
 def test_the_bundle_is_made_of_these_sources(tmp_path: Path) -> None:
-    """Whoever changes a source without making the bundle anew is told so, also where there is no Node."""
+    """A source that changed without a new bundle fails this test, also without Node."""
     page_bundle.check()
     shutil.copytree(page.FOLDER, tmp_path / "page", ignore=shutil.ignore_patterns("node_modules"))
     for name in ("app.jsx", "bundle/page.js"):
@@ -117,7 +117,7 @@ def tools() -> Path:
 
 
 def test_the_sources_make_this_very_bundle(tools: Path, tmp_path: Path) -> None:
-    """What lies in page/bundle is what the pinned esbuild and libraries make of the sources, to the byte."""
+    """The files in page/bundle equal, byte by byte, what the pinned esbuild and libraries build from the sources."""
     shutil.copytree(page.FOLDER, tmp_path / "page", ignore=shutil.ignore_patterns("node_modules", "bundle"))
     page_bundle.make(tmp_path / "page", tools.parents[1])
     made = {path.name: path.read_bytes() for path in (tmp_path / "page" / "bundle").iterdir()}
@@ -131,7 +131,7 @@ def test_the_sources_have_prettiers_form(tools: Path) -> None:
 
 
 def test_no_line_of_the_sources_is_long() -> None:
-    """120 characters are the most, for markup, script and style."""
+    """Lines of markup, script and style have at most 120 characters."""
     sources = [
         p for p in page.FOLDER.rglob("*") if p.suffix in (".js", ".jsx", ".css", ".html") and "bundle" not in p.parts
     ]
@@ -145,7 +145,8 @@ def test_no_line_of_the_sources_is_long() -> None:
 
 
 def test_an_answer_without_news_is_304() -> None:
-    """The same JSON has the same tag, which is answered without a body; larger ones are packed for who takes it."""
+    """The same JSON has the same etag and gets 304 without a body; larger answers are compressed for clients that
+    accept that."""
     response = http.response({"rows": ["x"] * 1000})
     plain = http.conditional(_asks(), response)
     packed = http.conditional(_asks(accept_encoding="gzip, br"), response)
@@ -161,7 +162,8 @@ def _asks(**headers: str) -> func.HttpRequest:
 
 
 def test_the_docs_are_served_for_the_search() -> None:
-    """Every page of docs/ by its name, as it is; a picture beside them; nothing of the decisions."""
+    """Every page of docs/ is served unchanged under its name, and so are its pictures, but not the decision
+    records."""
     version = re.search(r"/api/page/(\w+)@/page\.js", get().get_body().decode())
     assert version
     response = get(f"{version[1]}@/docs.json")

@@ -27,7 +27,7 @@ expect.set_options(timeout=PATIENCE)
 
 
 def drag(page: Page, folder: Path) -> None:
-    """A folder from the machine's own files, dragged over the page and dropped on it."""
+    """Drag a folder of the machine's own files onto the page and drop it."""
     box = page.locator(".zone").bounding_box()
     assert box
     at = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
@@ -39,9 +39,9 @@ def drag(page: Page, folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def trained(shared_lab: Lab) -> str:
-    """The run that a folder dropped on the page became, archived."""
+    """The archived run of a folder dropped on the page."""
     page = shared_lab.page("drops")
-    called = {"x-trainyard-caller": "Ann%20%C3%96"}  # as sign-in would say it
+    called = {"x-trainyard-caller": "Ann%20%C3%96"}  # the header that sign-in would set
     page.route("**/api/drops/**", lambda route: route.continue_(headers={**route.request.headers, **called}))
     expect(page.get_by_label("Choose a folder")).to_be_attached()
     drag(page, shared_lab.data)
@@ -60,8 +60,8 @@ def trained(shared_lab: Lab) -> str:
 
 
 def test_a_folder_becomes_a_model_while_the_page_follows(lab: Lab, trained: str) -> None:
-    """Dropped on the page, uploaded straight to storage, trained: curves, log of every rank and files are there; it is
-    the run of who was signed in."""
+    """A folder dropped on the page is uploaded straight to storage and trained; the page has its curves, the log of
+    every rank and its files. The run belongs to the signed-in person."""
     assert lab.api("GET", f"runs/{trained}")["owner"] == "Ann Ö"
     page = lab.page(f"run/{trained}")
     expect(page.locator(".chart h3", has_text="test_accuracy").first).to_be_visible()
@@ -92,7 +92,7 @@ def test_a_folder_becomes_a_model_while_the_page_follows(lab: Lab, trained: str)
     page.close()
 
 
-VIEWS = {  # and what is there once a view has its data
+VIEWS = {  # each view, and what it shows once it has its data
     "today": ".today .part",
     "runs": "tr[data-row] .spark",
     "run": ".chart canvas",
@@ -115,7 +115,7 @@ VIEWS = {  # and what is there once a view has its data
 
 @pytest.fixture(scope="module")
 def lived_in(shared_lab: Lab, trained: str) -> None:
-    """A cloud with something in every view: a schedule, who is told, what was removed, a model of two versions."""
+    """A cloud with content in every view: a schedule, subscriptions, removed things, a model of two versions."""
     run = {"trainer": "mnist", "data": "drops/mnist/from-the-page"}
     schedule = shared_lab.api("POST", "schedules", {"run": run, "cron": "0 6 * * 1", "timezone": "Europe/Berlin"})
     shared_lab.api("POST", f"schedules/{schedule['id']}/pause")
@@ -131,7 +131,7 @@ def lived_in(shared_lab: Lab, trained: str) -> None:
 
 
 def test_schedules_notices_and_storage_are_shown_and_changed(lab: Lab, lived_in: None) -> None:
-    """A schedule is paused and goes on, what was removed and what takes the space are told; all as the API has it."""
+    """A schedule is paused and resumed, and removed things and storage use are shown, all as the API has them."""
     page = lab.page("schedules")
     card = page.locator(".card", has_text="Europe/Berlin")
     expect(card).to_contain_text("paused")
@@ -148,7 +148,7 @@ def test_schedules_notices_and_storage_are_shown_and_changed(lab: Lab, lived_in:
 
 
 def expect_contents(page: Page, view: str) -> None:
-    """What the view draws of the runs made for it."""
+    """Check that the view draws the runs made for it."""
     if view == "members":
         expect(page.locator(".timeline .end")).to_have_count(1)
         expect(page.locator(".pictures img")).to_have_js_property("naturalWidth", 1)
@@ -164,7 +164,7 @@ def expect_contents(page: Page, view: str) -> None:
 
 
 def test_no_view_breaks_a_rule_of_accessibility(lab: Lab, trained: str, lived_in: None) -> None:
-    """axe finds nothing on any view, in both themes; a picture of each is kept, also as narrow as a phone."""
+    """axe finds nothing on any view, in both themes; a picture of each view is saved, also at the width of a phone."""
     two_that_compare(lab)
     lab.system.runs.insert(a_run("broke-1", state=RunState.FAILED, created_at=datetime.now(UTC), reason="It exited."))
     places = {
@@ -203,25 +203,25 @@ def test_no_view_breaks_a_rule_of_accessibility(lab: Lab, trained: str, lived_in
 
 
 def news_with(status: int) -> Callable[[Response], bool]:
-    """An answer to the question what changed in the list."""
+    """An answer to the request for changes in the list."""
     return lambda response: "rows?changes" in response.url and response.status == status
 
 
 def test_a_refresh_asks_only_for_what_changed(lab: Lab, trained: str) -> None:
-    """The list is asked for once; then one request a look is answered with 304, or with the rows that are new."""
+    """The list is requested once; each later refresh is one request, answered with 304 or with the new rows."""
     page, later = lab.page("runs"), list[str]()
     expect(page.get_by_role("link", name=trained)).to_be_visible()
     page.on("request", lambda request: later.append(request.url.partition("/api/")[2]))
     for status in (200, 304):
         with page.expect_response(news_with(status)):
-            page.evaluate("dispatchEvent(new Event('online'))")  # looks at once
+            page.evaluate("dispatchEvent(new Event('online'))")  # refreshes at once
     new = f"new-{len(later)}"
     with page.expect_response(news_with(200)) as news:
         lab.system.runs.insert(a_run(new, created_at=datetime.now(UTC)))
         page.evaluate("dispatchEvent(new Event('online'))")
     told = [row["run"] for row in news.value.json()["rows"]]
     assert told[0] == new
-    # The books may have written a cost, on each run that a test before this one made up, too.
+    # The books may also have written a cost on each made-up run of an earlier test.
     assert len([name for name in told if not name.startswith(("swept", "cifar-1")) and name != "mnist-1"]) <= 3
     expect(page.locator("tr[data-row]").first).to_contain_text(new)
     assert [url for url in later if not url.startswith(("rows?changes=", "curves?"))] == []
@@ -229,7 +229,7 @@ def test_a_refresh_asks_only_for_what_changed(lab: Lab, trained: str) -> None:
 
 
 def test_a_message_that_was_set_aside_goes_back_by_its_button(lab: Lab, trained: str) -> None:
-    """The page shows what was set aside, gives it back when asked, and then shows that nothing is left."""
+    """The page shows a dead-lettered message, returns it to its queue on request, and then shows that none is left."""
     message = {
         "eventType": "Microsoft.Storage.BlobCreated",
         "subject": "/blobServices/default/containers/drops/blobs/nowhere/left-1/a.bin",
@@ -250,7 +250,7 @@ def test_a_message_that_was_set_aside_goes_back_by_its_button(lab: Lab, trained:
 
 
 def test_two_tabs_agree(lab: Lab, trained: str) -> None:
-    """What one tab does the other shows by itself; a run that was ended can be tried again."""
+    """A tab shows another tab's changes by itself; a canceled run can be retried."""
     body = {"trainer": "mnist", "data": "drops/mnist/from-the-page", "parameters": {"epochs": 500}}
     name = lab.api("POST", "runs", body)["run"]
     context = lab.context()
@@ -271,7 +271,8 @@ def test_two_tabs_agree(lab: Lab, trained: str) -> None:
 
 
 def test_the_page_outlives_the_api(lab: Lab, trained: str) -> None:
-    """While the API is away the page says so and keeps what it shows; once it is back the page goes on by itself."""
+    """While the API is away, the page says so and keeps its content; once the API is back, the page resumes by
+    itself."""
     page = lab.page("runs")
     expect(page.get_by_role("link", name=trained)).to_be_visible()
     host = lab.cloud._parts["host"].part.process
@@ -285,15 +286,15 @@ def test_the_page_outlives_the_api(lab: Lab, trained: str) -> None:
 
 
 def principal(role: str) -> dict[str, str]:
-    """What App Service tells the app of a signed-in caller."""
+    """App Service's header for a signed-in caller."""
     claims = [{"typ": "roles", "val": role}, {"typ": "preferred_username", "val": "ada@example.org"}]
     told = {"auth_typ": "aad", "claims": claims, "name_typ": "name", "role_typ": "roles"}
     return {"X-MS-CLIENT-PRINCIPAL": base64.b64encode(json.dumps(told).encode()).decode()}
 
 
 def test_a_reader_has_no_button_that_would_fail(lab: Lab, trained: str, lived_in: None) -> None:
-    """With Entra ID a reader sees everything and can change nothing; who has no role is told which, and can sign out;
-    nobody gets a page that says how to sign in."""
+    """With Entra ID a reader sees everything and can change nothing. A caller without a role reads which role is
+    missing, and can sign out; an anonymous caller gets a page that explains how to sign in."""
     lab.archived(a_run("seen-by-all"), {})
     with lab.other_app({"TRAINYARD_AUTH": "entra", "WEBSITE_AUTH_ENABLED": "true"}, {}) as api:
         for role, buttons in (("trainyard.reader", 0), ("trainyard.contributor", 1), ("trainyard.coder", 1)):
@@ -320,7 +321,7 @@ def test_a_reader_has_no_button_that_would_fail(lab: Lab, trained: str, lived_in
 
 
 def test_a_view_asks_for_little(lab: Lab, trained: str, lived_in: None) -> None:
-    """Besides the one that asks who one is, a view begins with at most three requests, none of them twice."""
+    """Besides the request for the caller's identity, a view starts with at most three requests, none of them twice."""
     page, urls, of_run = (
         lab.page("health"),
         list[str](),
@@ -328,7 +329,7 @@ def test_a_view_asks_for_little(lab: Lab, trained: str, lived_in: None) -> None:
     )
     page.on("request", lambda request: urls.append(request.url.partition("/api/")[2]))
     for view, sign in VIEWS.items():
-        if view in ("members", "steps", "sweep", "drop"):  # as run, and the drops
+        if view in ("members", "steps", "sweep", "drop"):  # covered by run and drops
             continue
         page.goto("about:blank")
         urls.clear()
@@ -337,12 +338,12 @@ def test_a_view_asks_for_little(lab: Lab, trained: str, lived_in: None) -> None:
         first = [url for url in urls if url and url != "me" and not url.startswith("page")]
         fewest = 0 if view == "docs" else 1  # the docs are a file of the page
         assert fewest <= len(set(first)) <= 3, (view, first)
-        assert len(first) <= len(set(first)) + 1, (view, first)  # one may be the next look at the same
+        assert len(first) <= len(set(first)) + 1, (view, first)  # one request may be the next refresh
     page.close()
 
 
 def works_on_a_run_by_keyboard(page: Page) -> None:
-    """A curve is zoomed, a line of the log linked, times become dates, and a note survives a new sign-in."""
+    """By keyboard, a curve is zoomed, a log line is linked, times become dates, and a note survives a new sign-in."""
     spoken, plot = page.locator("#spoken"), page.locator(".plot").first
     plot.press("+")
     expect(spoken).to_have_text(re.compile(r"Shown: .* to "))
@@ -364,7 +365,7 @@ def works_on_a_run_by_keyboard(page: Page) -> None:
 
 
 def test_everything_goes_by_keyboard(lab: Lab, trained: str) -> None:
-    """Keys lead through views, rows and dialogs, what has the focus is seen, and state changes are spoken."""
+    """Keys lead through views, rows and dialogs, the focus is visible, and state changes are announced."""
     page = lab.page("runs")
     expect(page.get_by_role("link", name=trained)).to_be_visible()
     page.keyboard.press("?")

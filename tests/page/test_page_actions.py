@@ -1,4 +1,5 @@
-"""What people do on the page as on the command line: submit, schedule, promote, move an alias, notify; asked once."""
+"""Actions that the page shares with the command line: submit, schedule, promote, move an alias, notify; each asks
+once."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ expect.set_options(timeout=PATIENCE)
 
 
 def test_a_run_is_checked_priced_and_submitted_after_one_question(lab: Lab) -> None:
-    """The check says what is missing and the greatest cost, and makes nothing; one question later the run is made."""
+    """The check shows what is missing and the greatest cost, and makes nothing; after one confirmation the run is
+    made."""
     sent: list[str] = []
     page = lab.page("submit")
 
@@ -52,7 +54,7 @@ def test_a_run_is_checked_priced_and_submitted_after_one_question(lab: Lab) -> N
 
 
 def test_a_run_is_promoted_and_an_alias_moved(lab: Lab) -> None:
-    """Both ask once; the history has the reason."""
+    """Both actions ask once, and the history has the reason."""
     for number in (1, 2):
         made = a_run(f"good-{number}", last_metrics={"accuracy": 0.8})
         lab.archived(made, {"models/model.safetensors": b"x" * number})
@@ -81,7 +83,7 @@ def test_a_run_is_promoted_and_an_alias_moved(lab: Lab) -> None:
 
 
 def test_notifications_are_added_here(lab: Lab) -> None:
-    """By default of runs that fail; the list shows the subscription."""
+    """By default a subscription covers failed runs; the list shows the subscription."""
     page = lab.page("schedules")
     page.get_by_text("Notify", exact=True).first.click()
     page.get_by_label("Address").fill("ada@example.org")

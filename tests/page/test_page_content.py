@@ -1,4 +1,4 @@
-"""The page on what it is given: documents, keys, hostile text, long logs and lists, uploads that break off."""
+"""The page with difficult content: documents, keys, hostile text, long logs and lists, interrupted uploads."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ expect.set_options(timeout=PATIENCE)
 
 
 def test_a_batch_ai_document_is_explained(lab: Lab) -> None:
-    """Each field that has no full equivalent is listed with what it becomes; what is no JSON is said to be none."""
+    """Each field without a full equivalent is listed with its replacement; text that is no JSON is reported as
+    such."""
     page = lab.page("batchai")
     page.get_by_label("Document").fill("{no")
     page.get_by_role("button", name="Translate").click()
@@ -58,7 +59,7 @@ LOG = (
 
 
 def test_hostile_names_logs_and_metrics_do_nothing(lab: Lab) -> None:
-    """Script tags, escapes, a line of 10 MB, text that turns around, infinities: all is shown as text, or left out."""
+    """Script tags, escapes, a line of 10 MB, right-to-left marks and infinities are shown as text, or left out."""
     rows = (
         b'{"step": 1, "loss": 1e308, "'
         + EVIL.replace('"', "'").encode()
@@ -90,7 +91,7 @@ def test_hostile_names_logs_and_metrics_do_nothing(lab: Lab) -> None:
 
 
 def test_a_date_says_where_its_run_stands(lab: Lab) -> None:
-    """Of a run with a date: how much is done, how much must be, and why it holds the nodes that it holds."""
+    """A run with a deadline shows its actual and required progress, and why it has its present nodes."""
     why = "Dedicated nodes: only 12 min more than it needs, so nothing else meets the date."
     due = DeadlineTerms(NOW + timedelta(hours=6), 4 * 3600.0, "cpu-cluster")
     for name, late in (("dated-1", None), ("dated-2", NOW)):
@@ -106,7 +107,7 @@ def test_a_date_says_where_its_run_stands(lab: Lab) -> None:
 
 
 def test_a_diagnosis_says_the_cause_and_what_to_do(lab: Lab) -> None:
-    """Above the words of the log; names in it are shown as text."""
+    """The diagnosis is above the log's words; names in it are shown as text."""
     found = Diagnosis(Cause.CUDA_OOM, Certainty.CERTAIN, f"Out of memory, at {EVIL}.", advice=("Use a smaller batch.",))
     run = a_run("failed-1", reason="It exited with 1.").having(found)
     lab.archived(run, {"logs/std_log_process_0.txt": b"torch.OutOfMemoryError\n"})
@@ -118,18 +119,19 @@ def test_a_diagnosis_says_the_cause_and_what_to_do(lab: Lab) -> None:
 
 
 def is_block_after(sent: list[str], before: int, request: Request) -> bool:
-    """A block, of which so many were sent before."""
+    """Whether the request uploads a block, after exactly this many blocks were sent."""
     return "comp=block&" in request.url and len(sent) == before
 
 
 def test_an_upload_that_broke_off_goes_on_with_what_is_missing(lab: Lab, tmp_path: Path) -> None:
-    """After the page was loaded anew in the middle, the same folder again sends only blocks that storage lacks."""
+    """If the page is reloaded during an upload, dropping the same folder again sends only the blocks that storage
+    lacks."""
     (tmp_path / "large").mkdir()
     (tmp_path / "large" / "data.bin").write_bytes(bytes(range(256)) * (20 << 12))  # 20 MiB are three blocks
     page, sent = lab.page("drops"), list[str]()
 
     def pass_on(route: Route) -> None:
-        """The first block arrives, the second never does; the marker is kept back, so that no run is made."""
+        """Let the first block through but never the second; hold the marker back, so that no run is made."""
         url, first = route.request.url, not page.url.endswith("again")
         if "comp=block&" in url:
             sent.append(re.sub(r".*blockid=", "again " if not first else "", url))
@@ -161,7 +163,8 @@ def test_an_upload_that_broke_off_goes_on_with_what_is_missing(lab: Lab, tmp_pat
 
 
 def test_a_key_is_asked_for_and_stands_in_no_address(lab: Lab) -> None:
-    """With keys the page shows nothing without one, refuses a wrong one, and sends the right one as a header alone."""
+    """With keys the page shows nothing without a key, refuses a wrong key, and sends the right key only as a
+    header."""
     asked: list[str] = []
     lab.archived(a_run("behind-a-door"), {})
     keys = {"function": "right-key", "master": "master-key", "eventgrid_extension": "event-key"}
@@ -207,7 +210,8 @@ CHART = """async ([runs, points, outlier]) => {
 
 
 def test_the_docs_are_searched_and_read(lab: Lab) -> None:
-    """A search finds sections by their words, or by some of them; a result opens its page there, links stay in it."""
+    """A search finds sections by all or some of their words; a result opens its page there, and links stay within
+    the docs view."""
     page = lab.page("docs")
     expect(page.get_by_role("heading", name="Trainyard's documentation")).to_be_visible()
     page.get_by_label("Search the docs").fill("idle time cluster")
@@ -229,7 +233,7 @@ def test_the_docs_are_searched_and_read(lab: Lab) -> None:
 
 
 def chart_alone() -> str:
-    """The chart as a module of its own, made as the bundle is."""
+    """The chart as its own module, built like the bundle."""
     esbuild = page_bundle.TOOLS / "node_modules" / ".bin" / "esbuild"
     if not esbuild.exists():
         pytest.skip("the tools that make the page are not here. `python3 trainyard.py test` installs them")
@@ -241,7 +245,7 @@ def chart_alone() -> str:
 
 
 def test_a_single_spike_is_seen(lab: Lab) -> None:
-    """Of 20 curves of 100,000 points each, the one point that leaves the crowd has its pixels, where it belongs."""
+    """Among 20 curves of 100,000 points each, a single outlier is drawn, in the right place."""
     chart = chart_alone()
     page = lab.page("health")
     page.route("**/chart-alone.js", lambda route: route.fulfill(body=chart, content_type="text/javascript"))
@@ -249,14 +253,15 @@ def test_a_single_spike_is_seen(lab: Lab) -> None:
     found = page.evaluate(CHART, [20, 100_000, 61_803])
     assert found["columns"], "the outlier was not drawn"
     assert found["columns"][-1] - found["columns"][0] <= 4
-    share = (found["columns"][0] - 58) / (found["width"] - 58 - 8)  # beside the axis and the padding
+    share = (found["columns"][0] - 58) / (found["width"] - 58 - 8)  # without the axis and the padding
     assert share == pytest.approx(0.618, abs=0.02)
     assert page.evaluate(CHART, [20, 100_000, -1])["columns"] == []
     page.close()
 
 
 def test_who_zooms_sees_every_point(lab: Lab) -> None:
-    """A long curve comes thinned; of the part that one drags over all points come, in one request, and back again."""
+    """A long curve is thinned. Zooming in loads every point of the selected part in one request, and zooming out
+    restores the curve."""
     rows = "".join(f'{{"step": {i}, "loss": {1 / (i + 1)}}}\n' for i in range(20_000))
     lab.archived(a_run("fine-1"), {"metrics/metrics.jsonl": rows.encode()})
     page = lab.page("run/fine-1")
@@ -281,7 +286,8 @@ def test_who_zooms_sees_every_point(lab: Lab) -> None:
 
 
 def test_a_long_log_is_searched_and_linked(lab: Lab) -> None:
-    """Of 200,000 lines a few are in the page; a link leads to one of them, a search to another, wrapped or not."""
+    """Of 200,000 lines only a few are in the page; a link leads to one line and a search to another, with and
+    without wrapping."""
     lines = "".join(
         f"step {i} loss {1 / (i + 1):.9f} {'needle' if i == 123_456 else 'straw'} {'x' * 30}\n" for i in range(200_000)
     )
@@ -301,8 +307,8 @@ def test_a_long_log_is_searched_and_linked(lab: Lab) -> None:
 
 
 def test_a_list_longer_than_a_page_is_scrolled(lab: Lab) -> None:
-    """Older runs come by themselves once one scrolls, and what changes of those in sight; whoever goes into a run and
-    back finds the list where it was; few rows are in the page at a time, and a filter asks the API."""
+    """Older runs load while scrolling, and visible rows are refreshed. Returning from a run restores the position
+    in the list. Few rows are in the page at a time, and a filter queries the API."""
     for i in range(130):
         lab.system.runs.insert(a_run(f"old-{i:03}", experiment="many", created_at=NOW - timedelta(days=1, minutes=i)))
     page = lab.page("runs?experiment=many")
@@ -323,7 +329,7 @@ def test_a_list_longer_than_a_page_is_scrolled(lab: Lab) -> None:
     marks: set[str] = set()
 
     def too_much_changed(route: Route) -> None:
-        """As after a long sleep: of what changed since then, nothing can be told any more."""
+        """Answer as after a long sleep: the changes since then are no longer known."""
         mark = route.request.url.partition("changes=")[2]
         if marks and mark not in marks:
             route.continue_()
@@ -343,7 +349,7 @@ def test_a_list_longer_than_a_page_is_scrolled(lab: Lab) -> None:
 
 
 def test_a_very_long_name_leaves_the_other_columns_in_sight(lab: Lab) -> None:
-    """The list of drops is as wide as its place, whatever a drop's name is."""
+    """The list of drops is as wide as its container, whatever a drop's name is."""
     name = "a" * 700
     lab.system.drops.insert(Drop(DropKey("mnist", name), DropState.REJECTED, "t", NOW, why="No such route."))
     page = lab.page("drops")
@@ -354,7 +360,7 @@ def test_a_very_long_name_leaves_the_other_columns_in_sight(lab: Lab) -> None:
 
 
 def test_files_that_cannot_be_had_say_why(lab: Lab) -> None:
-    """Of an archived run whose manifest is gone the page shows what the API says, and not that it has to wait."""
+    """For an archived run without a manifest, the page shows the API's error and not a message to wait."""
     lab.system.runs.insert(a_run("no-manifest", archived_at=NOW))
     (told := lab.page("run/no-manifest")).locator("#part-files .notice.bad").wait_for()
     expect(told.locator("#part-files")).to_contain_text("no-manifest")

@@ -1,4 +1,4 @@
-"""The page on data checks: the data card of a drop, the warnings of a run, and the check before an upload."""
+"""Data checks on the page: the data card of a drop, the warnings of a run, and the check before an upload."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SEEN = EVIL.replace("\u202e", "⟨U+202E⟩")
 
 
 def a_check() -> DataCheck:
-    """What a check says about pictures of two classes, of which one has a hostile name."""
+    """A check's result for pictures of two classes, one with a hostile name."""
     card = {
         **{"kind": "image_folder", "unit": "images", "files": 1840, "bytes": 9_200_000, "read": f"1,000 of {EVIL}"},
         **{"splits": {"train": {"ant": 1200, EVIL: 40}, "test": {"ant": 600}}, "totals": {"train": 1240, "test": 600}},
@@ -44,7 +44,8 @@ def a_check() -> DataCheck:
 
 
 def test_a_drop_shows_the_data_card_of_its_generation(lab: Lab) -> None:
-    """Bars of the classes of each split, sizes, equal files, how much was read, and the findings; names stay text."""
+    """The card has bars of the classes of each split, sizes, equal files, the amount read and the findings; names
+    stay text."""
     drop = Drop(DropKey("mnist", "carded"), DropState.SEALED, "t", NOW, 2, "f" * 64, "carded-1", sealed_at=NOW)
     lab.system.drops.insert(drop)
     place = f"{generation_of(drop).folder}/{CARD}"
@@ -82,7 +83,7 @@ def test_a_drop_shows_the_data_card_of_its_generation(lab: Lab) -> None:
 
 
 def test_a_data_card_has_a_strip_of_pictures(lab: Lab) -> None:
-    """Pictures of the drop are drawn from storage; a hostile name stays text, and an SVG with a script does not run."""
+    """Pictures of the drop are loaded from storage; a hostile name stays text, and an SVG's script does not run."""
     key, png = DropKey("mnist", "strip"), io.BytesIO()
     Image.new("RGB", (40, 30), "red").save(png, "PNG")
     svg = b'<svg xmlns="http://www.w3.org/2000/svg" onload="document.title=\'pwned\'"><script>alert(1)</script></svg>'
@@ -107,7 +108,7 @@ def test_a_data_card_has_a_strip_of_pictures(lab: Lab) -> None:
 
 
 def test_a_run_shows_the_warnings_about_its_data(lab: Lab) -> None:
-    """The warnings lead to the card of the drop. A run whose data had no fault has no such notice."""
+    """The warnings lead to the card of the drop. A run with faultless data has no such notice."""
     lab.system.runs.insert(a_run("warned-1", drop="mnist/carded").having(a_check()))
     lab.system.runs.insert(a_run("fine-1", drop="mnist/carded").having(DataCheck(CheckVerdict.FINE)))
     page = lab.page("run/warned-1")
@@ -131,7 +132,7 @@ def folder(place: Path, files: Iterable[tuple[str, bytes]]) -> Path:
 
 
 def test_files_are_checked_before_the_upload(lab: Lab, tmp_path: Path) -> None:
-    """Files that the trainer can't use stop the upload before the first byte, unless somebody insists."""
+    """Files that the trainer can't use stop the upload before the first byte, unless the person insists."""
     evil = "<img src=x onerror=alert(1)>"
     bad = folder(tmp_path / "bad", [("Notes.txt", b"a"), ("notes.txt", b"b"), (f"{evil}.gz", b"")])
     page, uploads = lab.page("drops"), list[str]()
@@ -159,7 +160,7 @@ def test_files_are_checked_before_the_upload(lab: Lab, tmp_path: Path) -> None:
 
 
 def test_equal_pictures_in_two_splits_are_found_before_the_upload(lab: Lab, tmp_path: Path) -> None:
-    """Files of equal size are compared by their content; the warning does not stop the upload."""
+    """Files of equal size are compared by content; the warning does not stop the upload."""
     files = [(f"{split}/ant/{i}.png", bytes(1024)) for i, split in enumerate(("train", "val"))]
     page = lab.page("drops")
     page.route("**/uploads", lambda route: route.fulfill(status=403, json={"detail": "Not now."}))

@@ -1,4 +1,5 @@
-"""The list of runs: why a run failed or waits, conditions, parameters that differ, sweeps that unfold, saved views."""
+"""The list of runs: reasons for failures and waits, conditions, differing parameters, expandable sweeps, saved
+views."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ EVIL = "<img src=x onerror=\"document.title='pwned'\">"
 
 
 def test_the_list_says_why_and_reads_conditions_as_the_api_does(lab: Lab) -> None:
-    """`and`, `!=` and `<=` are the API's grammar; a condition that it can't read is said to be none."""
+    """`and`, `!=` and `<=` follow the API's grammar; an unreadable condition is reported as such."""
     now = datetime.now(UTC)
     for i, lr in enumerate((0.1, 0.01, 0.001)):
         failed = (Moment(RunState.FAILED, now),) if i == 0 else ()
@@ -65,7 +66,7 @@ def test_the_list_says_why_and_reads_conditions_as_the_api_does(lab: Lab) -> Non
 
 
 def test_a_sweep_is_a_row_that_unfolds(lab: Lab) -> None:
-    """Its trials stand under it once it is open, and its cost is theirs together."""
+    """An expanded sweep shows its trials below, and its cost is the sum of theirs."""
     sweep = a_sweep(lab, "swept-1")
     page = lab.page("runs?q=swept-1")
     rows = page.locator("tr[data-row]")

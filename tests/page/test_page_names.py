@@ -1,4 +1,4 @@
-"""The page on names and numbers that nobody expects: names of the language's own objects, very long ones, markup."""
+"""The page with unusual names and numbers: names of JavaScript's own objects, very long names, markup."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ TOO_WIDE = """() => [...document.querySelectorAll("main *")]
 
 
 def is_sound(lab: Lab, page: Page) -> None:
-    """The view is as wide as its window, on a desk and on a phone, and nothing of a name ran."""
+    """Check that the view is as wide as its window, on a desktop and on a phone, and that no name ran as code."""
     for width in (1440, 375):
         page.set_viewport_size({"width": width, "height": 800})
-        page.wait_for_timeout(300)  # charts follow a new width after a moment
+        page.wait_for_timeout(300)  # charts adapt to a new width after a moment
         assert page.evaluate(FITS), f"{page.url} is too wide for {width}: {page.evaluate(TOO_WIDE)}"
     page.set_viewport_size({"width": 1440, "height": 900})
     assert page.locator("img[src=x]").count() == 0
@@ -58,7 +58,7 @@ def hostile_run(lab: Lab, name: str, value: float) -> str:
 
 
 def test_hostile_names_of_everything_are_only_names(lab: Lab) -> None:
-    """Each metric has its curve, each parameter its value; compared, listed and as a model's version."""
+    """Each metric has its curve and each parameter its value, in comparisons, lists and a model's version."""
     one, two = (hostile_run(lab, f"named-{i}", i / 4) for i in (1, 2))
     lab.system.runs.insert(a_run("plain-1", parameters={"lr": 0.1}))
     page = lab.page(f"run/{one}")
@@ -85,7 +85,7 @@ def test_hostile_names_of_everything_are_only_names(lab: Lab) -> None:
 
 
 def test_hostile_names_in_a_models_versions(lab: Lab) -> None:
-    """A version whose metrics have such names is listed with them; a metric that only one version has is no curve."""
+    """A version with such metric names is listed with them; a metric that only one version has gets no curve."""
     for number, more in ((1, {}), (2, {"constructor": 0.5, "w" * 3000: 1.0})):
         metrics = {"accuracy": 0.8 + number / 100, "__proto__": 0.25, **more}
         run = a_run(f"odd-{number}", best_metrics=metrics, last_metrics=metrics)
@@ -101,7 +101,7 @@ def test_hostile_names_in_a_models_versions(lab: Lab) -> None:
 
 
 def test_a_fault_of_the_page_is_not_shown_as_one_of_the_api(lab: Lab) -> None:
-    """What the page can't read breaks this view, says so, and is gone with the next view."""
+    """An answer that the page can't read breaks only this view, which shows an error; the next view works."""
     lab.archived(a_run("broken-1"), {})
     lab.archived(a_run("sound-1"), {})
     page = lab.page("health")
@@ -115,7 +115,7 @@ def test_a_fault_of_the_page_is_not_shown_as_one_of_the_api(lab: Lab) -> None:
 
 
 def test_an_elastic_runs_logs_are_one(lab: Lab) -> None:
-    """Each line stands behind its job, also after the first job was evicted; losses, nodes and limits are told."""
+    """Each line is prefixed with its job, even after the first job was evicted; losses, nodes and limits are shown."""
     members = replace(elastic(), losses=(Loss(NOW + timedelta(seconds=14), 1, 1, "Its node was evicted."),))
     jobs = {"m0-1": b"one\ntwo\n", "m1-1": b"three\nunfinished", "m1-2": b"four\n", "m2-1": "fünf\n".encode()}
     files = {f"logs/{job}/std_log_process_0.txt": text for job, text in jobs.items()}
@@ -138,7 +138,7 @@ def test_an_elastic_runs_logs_are_one(lab: Lab) -> None:
 
 
 def test_a_failed_pipeline_opens_with_the_log_of_its_failed_step(lab: Lab) -> None:
-    """The log of the step that failed stands above the curves; steps are chosen by name."""
+    """The log of the failed step is above the curves; steps are chosen by name."""
     run = a_run("steps-failed", kind="pipeline", reason="It exited with 3.").having(PipelineSteps(STEPS))
     run = lab.archived(run, {"logs/fit.train/std_log_process_0.txt": b"it broke\n"})
     stored = lab.system.runs.get(run.name)
@@ -153,7 +153,7 @@ def test_a_failed_pipeline_opens_with_the_log_of_its_failed_step(lab: Lab) -> No
 
 
 def test_health_answers_without_storage(lab: Lab) -> None:
-    """With storage away the view says which service is away, and does not claim that no message is left."""
+    """With storage away, the view names the unavailable service, and does not claim that no message is left."""
     storage = lab.cloud._parts["storage"].part.process
     page = lab.page("health")
     expect(page.get_by_role("heading", name="Queues")).to_be_visible()

@@ -1,4 +1,5 @@
-"""The page's first view: what needs somebody with its one action, what goes on, what happened; and the six places."""
+"""The page's first view: what needs attention with its one action, what is running, what happened; and the six
+places."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ EVIL = "<img src=x onerror=\"document.title='pwned'\">\u202e"
 
 
 def test_without_a_run_the_view_says_how_to_begin(lab: Lab) -> None:
-    """A new deployment shows three commands, and where to drop a folder."""
+    """A new deployment shows three commands and the place to drop a folder."""
     page = lab.page()
     expect(page.get_by_role("heading", name="Today")).to_be_visible()
     expect(page.locator(".command")).to_have_count(3)
@@ -34,8 +35,8 @@ def test_without_a_run_the_view_says_how_to_begin(lab: Lab) -> None:
 
 
 def test_what_needs_somebody_has_its_reason_and_its_action(lab: Lab) -> None:
-    """A failed run with its diagnosis is tried again after one question; a rejected drop leads to its view; what goes
-    on and what completed is told; one request a look."""
+    """A failed run with its diagnosis is retried after one confirmation, and a rejected drop leads to its view.
+    Active and completed runs are shown, with one request per refresh."""
     now = datetime.now(UTC)
     found = Diagnosis(Cause.CUDA_OOM, Certainty.CERTAIN, f"Out of memory, at {EVIL}.")
     failed = a_run("broke-1", state=RunState.FAILED, created_at=now, history=(Moment(RunState.FAILED, now),))

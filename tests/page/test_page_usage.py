@@ -1,4 +1,4 @@
-"""The page on how a run's nodes are used: curves by node on the training's axis, and the line of facts."""
+"""A run's node usage on the page: curves by node on the training's axis, and the line of facts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def samples() -> bytes:
 
 
 def test_a_run_shows_how_its_nodes_were_used(lab: Lab) -> None:
-    """Two curves in each chart, on one axis with the training's curves; the facts have the sentence."""
+    """Each chart has two curves on the same axis as the training's curves; the facts include the sentence about
+    usage."""
     metrics = "".join(
         json.dumps({"step": step, "loss": 1 / (step + 1), "time": BEGIN + 120 + 30 * step}) + "\n" for step in range(9)
     )
@@ -58,7 +59,7 @@ def test_a_run_shows_how_its_nodes_were_used(lab: Lab) -> None:
 
 
 def test_a_run_without_measurements_has_no_such_part(lab: Lab) -> None:
-    """Nothing measured is no fault: neither an empty chart nor a notice."""
+    """A run without measurements shows neither an empty chart nor a notice."""
     run = lab.archived(a_run("unused-1", job="job-2"), {})
     page = lab.page("health")
     with page.expect_response(f"**/runs/{run.name}/usage") as answer:
@@ -71,7 +72,8 @@ def test_a_run_without_measurements_has_no_such_part(lab: Lab) -> None:
 
 
 def test_an_address_that_changes_before_the_page_listens_is_shown(lab: Lab) -> None:
-    """The address changes once the first view is drawn, and no event says so: the page listens only afterwards."""
+    """The address changes after the first view is drawn and before the page listens, so without an event; the page
+    still shows the new view."""
     context = lab.context()
     context.add_init_script(
         """new MutationObserver((_, seen) => {

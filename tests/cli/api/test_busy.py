@@ -1,4 +1,4 @@
-"""An API that says that it is busy."""
+"""An API that reports that it is busy."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from cli.errors import CliError, Unreachable
 
 @pytest.mark.parametrize("answer", [(503, {"detail": "The workspace did not answer."}), (500, b"")])
 def test_a_busy_api_is_asked_again_where_that_does_no_harm(server: Any, answer: tuple[int, Any]) -> None:
-    """A read, and a request with an Idempotency-Key, are repeated until the API has time, or a process again: of one
-    that ended under a request, the host says 500 without a word."""
+    """A read, and a request with an Idempotency-Key, are retried until the API is free or has a process again: if a
+    process ended during a request, the host answers 500 without a body."""
     server.busy_answer = answer
     for path in ("/api/runs/r", "/api/runs"):
         server.says(path, {"run": "r"})
@@ -42,7 +42,7 @@ def test_what_may_have_been_done_is_not_done_twice(server: Any) -> None:
     [("GET", "It is busy, or the network is down"), ("POST", "The request may have been carried out")],
 )
 def test_a_slow_api_is_not_one_that_is_down(method: str, advice: str) -> None:
-    """Who waits in vain for the answer of an API that is there is not told to start it."""
+    """After a timeout of an API that is up, the error does not advise to start the API."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}/api"
         with Api(address) as api, pytest.raises(Unreachable, match=rf"gave no answer in 0.1 s\. {advice}"):
@@ -50,7 +50,7 @@ def test_a_slow_api_is_not_one_that_is_down(method: str, advice: str) -> None:
 
 
 def test_a_body_that_the_api_refuses_is_not_sent(server: Any) -> None:
-    """Azure's host would answer a much larger one with an empty 500; the error names the size and the limit."""
+    """Azure's host would answer a much larger body with an empty 500; the error names the size and the limit."""
     server.says("/api/runs", {"run": "r"})
     with Api(server.url) as api, pytest.raises(CliError, match=r"has 600,0\d\d bytes, and the API takes 524,288"):
         api.post("runs", body={"job": "x" * 600_000})

@@ -1,4 +1,4 @@
-"""Elastic runs on the command line: a range of nodes, members, their logs as one, and nodes that are taken away."""
+"""Elastic runs on the command line: a range of nodes, members, merged logs, and evicted nodes."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def test_nodes_are_a_number_or_a_range(text: str, nodes: object) -> None:
 
 
 def test_bad_nodes_are_refused_with_an_example(run: Run, capsys: Capture) -> None:
-    """Anything else ends with status 2 and says how to write it."""
+    """Any other value ends with status 2 and shows the syntax."""
     assert run("submit", "mnist", "--nodes", "1-4", "--url", "http://127.0.0.1:1/api") == 2
     assert "1:4" in capsys.readouterr().err
 
 
 def test_show_tells_members_budget_and_size(server: Any, run: Run, capsys: Capture) -> None:
-    """The run's page has each member's job and state, the resubmissions used, the deadline and the nodes over time."""
+    """`show` prints each member's job and state, the resubmissions used, the deadline and the nodes over time."""
     server.says("/api/runs/r", elastic("running", "queued"))
     assert run("show", "r", "--url", server.url) == 0
     said = capsys.readouterr().out
@@ -56,7 +56,7 @@ def test_show_tells_members_budget_and_size(server: Any, run: Run, capsys: Captu
 
 
 def test_show_tells_what_was_lost_and_who_asked(server: Any, run: Run, capsys: Capture) -> None:
-    """The history has each loss and each eviction with who asked for it, in their order, and members their cost."""
+    """The history has each loss, and each eviction with its requester, in order, and members have their cost."""
     record = elastic("running", "completed")
     record["history"] = [{"state": "running", "at": "2026-01-01T00:00:00+00:00", "why": ""}]
     asked = {"what": "evicted member 1 (r-m1-1)", "by": "ann", "by_id": "", "at": "2026-01-01T00:01:00+00:00"}
@@ -77,7 +77,7 @@ def test_show_tells_what_was_lost_and_who_asked(server: Any, run: Run, capsys: C
 
 
 def test_evict_names_the_job(server: Any, run: Run, capsys: Capture) -> None:
-    """In a deployment the member's job is ended over the API: the one that is named, or the one that runs."""
+    """In a deployment, evict ends a member's job over the API: the named job, or the running one."""
     server.says("/api/runs/r", elastic("queued", "running"))
     server.says("/api/runs/r/members/1/evict", {"run": "r", "job": "r-m1-1"})
     assert run("evict", "r", "--json", "--url", server.url) == 0
@@ -86,7 +86,7 @@ def test_evict_names_the_job(server: Any, run: Run, capsys: Capture) -> None:
 
 
 def test_evict_follows_a_trace(server: Any, run: Run, capsys: Capture, tmp_path: Path) -> None:
-    """Where the trace has fewer nodes than the run, the surplus is taken away, and no more than that."""
+    """Where the trace has fewer nodes than the run, exactly the surplus is evicted."""
     trace = tmp_path / "trace.json"
     trace.write_text('[{"time": 0, "nodes": 2}, {"time": 1, "nodes": 1}]')
     server.says("/api/runs/r", elastic("running", "running"))
@@ -97,8 +97,8 @@ def test_evict_follows_a_trace(server: Any, run: Run, capsys: Capture, tmp_path:
 
 
 def test_a_replay_has_a_picture(server: Any, run: Run, capsys: Capture, tmp_path: Path) -> None:
-    """--png draws the nodes of the trace and those at work, and the loss, over the seconds of the replay; a run without
-    metrics has the trace alone."""
+    """--png draws the nodes of the trace, the working nodes and the loss over the seconds of the replay; for a run
+    without metrics it draws only the trace."""
     trace, now = tmp_path / "trace.json", time.time()
     trace.write_text('[{"time": 0, "nodes": 2}, {"time": 1, "nodes": 1}]')
     server.says("/api/runs/r", elastic("running", "running"))
@@ -116,7 +116,7 @@ def test_a_replay_has_a_picture(server: Any, run: Run, capsys: Capture, tmp_path
 
 
 def test_curves_of_a_replay_are_over_its_seconds() -> None:
-    """Nodes stay at each value until the next; what the run measured before the replay is left out."""
+    """Nodes keep each value until the next; measurements before the replay are left out."""
     replay = Replay("r", Trace("t", [Moment(0, 8), Moment(20, 7)], 10), time.time() - 5)
     before, after = replay.began - 1, replay.began + 3
     curves = replay.curves(
@@ -131,7 +131,7 @@ def test_curves_of_a_replay_are_over_its_seconds() -> None:
 
 @pytest.mark.parametrize("text", ["no JSON", "[1]", '[{"time": 1}]', '[{"time": -1, "nodes": 2}]'])
 def test_a_bad_trace_is_refused(run: Run, capsys: Capture, tmp_path: Path, text: str) -> None:
-    """A file that is no trace is an error that names it."""
+    """A file that is no trace gives an error with the file's name."""
     (tmp_path / "trace.json").write_text(text)
     assert (
         run(
@@ -148,14 +148,15 @@ def test_a_bad_trace_is_refused(run: Run, capsys: Capture, tmp_path: Path, text:
 
 
 def test_evict_from_a_run_that_is_over(server: Any, run: Run, capsys: Capture) -> None:
-    """A run that has ended has no nodes: status 1, and the state is told."""
+    """An ended run has no nodes: evict ends with status 1 and prints the state."""
     server.says("/api/runs/r", elastic("completed", state="completed"))
     assert run("evict", "r", "--url", server.url) == 1
     assert "is completed" in capsys.readouterr().err
 
 
 def test_the_logs_of_all_jobs_are_read_as_one(server: Any) -> None:
-    """Whole lines, each behind its job's name, from jobs that come later too; complete when all of them are."""
+    """The merged log has whole lines, each prefixed with its job's name, from later jobs too; it is complete when
+    every job's log is."""
     ranks = {"x_ranks": "0,4"}
     server.says("/api/runs/r/logs?rank=0&offset=0", b"one\ntw", x_next_offset="6", x_log_complete="false", **ranks)
     server.says("/api/runs/r/logs?rank=0&offset=6", b"o\n", x_next_offset="8", x_log_complete="true", **ranks)
@@ -167,7 +168,7 @@ def test_the_logs_of_all_jobs_are_read_as_one(server: Any) -> None:
 
 
 def test_logs_of_an_elastic_run_are_those_of_whoever_speaks(server: Any, run: Run, capsys: Capture) -> None:
-    """Without --rank all jobs' logs are printed, though the first one says nothing; with it only that one."""
+    """Without --rank all jobs' logs are printed, even if the first is empty; with --rank only that rank's log is."""
     server.says("/api/runs/r", elastic("running", "running"))
     ranks = {"x_ranks": "0,1", "x_log_complete": "true"}
     server.says("/api/runs/r/logs?rank=0&offset=0", b"", x_next_offset="0", **ranks)
@@ -178,7 +179,8 @@ def test_logs_of_an_elastic_run_are_those_of_whoever_speaks(server: Any, run: Ru
 
 
 def test_only_the_local_cloud_announces(server: Any, run: Run, capsys: Capture) -> None:
-    """A deployment's nodes are Azure's own: what only the stand-in can do is refused, and nothing is evicted."""
+    """A deployment's nodes are Azure's own, so actions that only the stand-in supports are refused, and nothing is
+    evicted."""
     assert run("evict", "r", "--notice", "30s", "--url", server.url) == 1
     assert "Only the local cloud announces an eviction" in capsys.readouterr().err
     assert not [path for path, *_ in server.asked if path.endswith("/evict")]

@@ -1,4 +1,4 @@
-"""What fetch makes of answers that no sound deployment gives, and of downloads that break."""
+"""fetch with answers that no sound deployment gives, and with interrupted downloads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CONTENT = b"weights"
 
 
 def archive(server: Any, name: str = "models/model.pt", etag: str = '"0x1"', **faults: Any) -> None:
-    """A run `r` with one file, sound but for the faults given."""
+    """A run `r` with one file, sound except for the given faults."""
     md5 = hashlib.md5(CONTENT).hexdigest()
     row = {"name": name, "size": len(CONTENT), "md5": md5, "etag": "0x1", **faults.pop("row", {})}
     place = faults.pop("place", f"/output/e/r/{name}")
@@ -39,7 +39,7 @@ def archive(server: Any, name: str = "models/model.pt", etag: str = '"0x1"', **f
 
 
 def test_a_sound_file_is_kept(server: Any, run: Run, capsys: Capture, tmp_path: Path) -> None:
-    """A file that fits the manifest is there under its name; the storage never sees the API's key."""
+    """A file that matches the manifest is saved under its name; the storage never receives the API's key."""
     archive(server)
     server.says("/api/runs?limit=1", {"runs": [], "continue": None})
     run("login", server.url, "--key", "secret-key")
@@ -67,7 +67,8 @@ def test_a_sound_file_is_kept(server: Any, run: Run, capsys: Capture, tmp_path: 
 def test_what_does_not_fit_is_not_kept(
     server: Any, run: Run, capsys: Capture, tmp_path: Path, faults: dict[str, Any], words: str
 ) -> None:
-    """Other bytes, another run's file, a name that leads out of the folder: an error, and no file, not even a half."""
+    """Wrong bytes, another run's file, or a name that leaves the folder give an error and no file, not even a
+    partial one."""
     archive(server, **faults)
     assert run("fetch", "r", "--url", server.url) == 1
     assert words in capsys.readouterr().err
@@ -75,7 +76,7 @@ def test_what_does_not_fit_is_not_kept(
 
 
 def test_what_is_there_is_not_fetched_again(server: Any, run: Run, tmp_path: Path, capsys: Capture) -> None:
-    """A file with the manifest's MD5 is left alone, and its download is not even asked for."""
+    """A file with the manifest's MD5 is left alone, and its download is not requested."""
     archive(server)
     assert run("fetch", "r", "--url", server.url) == 0
     server.asked.clear()
@@ -88,7 +89,8 @@ def test_what_is_there_is_not_fetched_again(server: Any, run: Run, tmp_path: Pat
 
 
 class Breaking:
-    """A source that cuts `broken` off by Ctrl-C after three bytes while `endless` goes on, as long as it `breaks`."""
+    """A source that interrupts `broken` with Ctrl-C after three bytes while `endless` continues, as long as
+    `breaks` is set."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, int]] = []
@@ -111,7 +113,8 @@ class Breaking:
 
 @pytest.mark.parametrize("md5", ["", hashlib.md5(CONTENT).hexdigest()])
 def test_an_interrupted_fetch_goes_on_within_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, md5: str) -> None:
-    """Ctrl-C ends all downloads at their next piece; the same call asks for the rest alone, and then for nothing."""
+    """Ctrl-C ends all downloads at their next piece; the same call then requests only the rest, and after that
+    nothing."""
     monkeypatch.setattr(fetch, "CHUNK", 1)
     source = Breaking()
     told: list[int] = []
@@ -125,7 +128,7 @@ def test_an_interrupted_fetch_goes_on_within_a_file(tmp_path: Path, monkeypatch:
     source.breaks = False
     assert fetch.fetch(source, "r", files, tmp_path, told.append) == files
     assert (tmp_path / "broken").read_bytes() == CONTENT
-    assert ("broken", 2) in source.asked  # the last byte that is there is asked for again
+    assert ("broken", 2) in source.asked  # the last saved byte is requested again
     assert sum(told) == len(CONTENT) + 8
     asked = len(source.asked)
     assert fetch.fetch(source, "r", files, tmp_path, told.append) == []
@@ -134,7 +137,7 @@ def test_an_interrupted_fetch_goes_on_within_a_file(tmp_path: Path, monkeypatch:
 
 
 def test_an_unfinished_archive_is_not_fetched(server: Any, run: Run, capsys: Capture, tmp_path: Path) -> None:
-    """As long as the archive is not complete there is nothing to fetch, and the message says how to wait."""
+    """Until the archive is complete there is nothing to fetch, and the message says how to wait."""
     server.says("/api/runs/r/artifacts", {"complete": False, "files": []})
     assert run("fetch", "r", "--url", server.url) == 1
     assert "--wait" in capsys.readouterr().err
@@ -154,7 +157,8 @@ def test_an_unfinished_archive_is_not_fetched(server: Any, run: Run, capsys: Cap
 def test_a_full_disk_is_said_in_a_sentence(
     server: Any, run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: OSError, said: str
 ) -> None:
-    """What the system refuses is a sentence and no traceback; a full disk also says for what, and how to go on."""
+    """A refusal of the system is a sentence without a traceback; for a full disk it also says what needs the space,
+    and how to resume."""
 
     def refuse(*_: Any) -> None:
         raise error
@@ -166,7 +170,7 @@ def test_a_full_disk_is_said_in_a_sentence(
 
 
 def test_what_is_deleted_during_a_fetch_is_said(server: Any, run: Run, capsys: Capture) -> None:
-    """A file that a removal took after the manifest was read is gone, and nothing takes its name."""
+    """A file that was removed after the manifest was read is reported as gone, and no other file takes its name."""
     archive(server)
     del server.answers["/output/e/r/models/model.pt?sig=secret"]
     assert run("fetch", "r", "--url", server.url) == 3
@@ -176,7 +180,7 @@ def test_what_is_deleted_during_a_fetch_is_said(server: Any, run: Run, capsys: C
 
 
 def test_a_file_is_no_folder_to_fetch_into(server: Any, run: Run, capsys: Capture, tmp_path: Path) -> None:
-    """It is left alone, and the message says what --to names."""
+    """A file given to --to is left alone, and the message explains --to."""
     archive(server)
     (tmp_path / "mine").write_text("mine")
     assert run("fetch", "r", "--to", "mine", "--url", server.url) == 1
@@ -186,7 +190,7 @@ def test_a_file_is_no_folder_to_fetch_into(server: Any, run: Run, capsys: Captur
 
 @pytest.mark.parametrize("row", [{"name": "a\0b", "size": 1}, {"name": None, "size": "x"}, {"size": 1}])
 def test_a_manifest_of_odd_rows_is_said_in_a_sentence(server: Any, run: Run, capsys: Capture, row: Any) -> None:
-    """Names and sizes that are none are refused, and nothing is written."""
+    """Invalid names and sizes are refused, and nothing is written."""
     archive(server)
     server.says("/output/e/r/manifest.json", {"files": [row]})
     assert run("fetch", "r", "--url", server.url) == 1
@@ -196,7 +200,7 @@ def test_a_manifest_of_odd_rows_is_said_in_a_sentence(server: Any, run: Run, cap
 def test_a_model_that_is_damaged_is_said_without_advice_to_trust_it(
     server: Any, run: Run, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """predict passes on its program's own sentences, and says what other errors mean; a missing file exits 3."""
+    """predict passes on its program's own sentences, and explains other errors; a missing file exits with 3."""
     archive(server, "models/model.json")
     row = {"name": "models/model.json", "size": len(CONTENT), "md5": hashlib.md5(CONTENT).hexdigest()}
     server.says("/api/runs/r/artifacts", {"complete": True, "files": [row]})
@@ -235,7 +239,8 @@ def test_a_model_that_is_damaged_is_said_without_advice_to_trust_it(
     ],
 )
 def test_predict_finds_a_model_that_was_saved_through_mlflow(files: list[str], outcome: str) -> None:
-    """A trainer's model is found where MLflow keeps it; one that loading would run is not, and says where it is."""
+    """A trainer's model is found where MLflow keeps it; a model that would run code when loaded is refused, with
+    its location."""
     if " " not in outcome:
         assert predict._models_folder("r", files) == outcome
         return
@@ -246,7 +251,7 @@ def test_predict_finds_a_model_that_was_saved_through_mlflow(files: list[str], o
 def test_a_place_that_can_not_be_written_is_said_without_a_traceback(
     server: Any, run: Run, capsys: Capture, tmp_path: Path
 ) -> None:
-    """A file where the folder would be, and a folder that is somebody's file: a sentence with the path."""
+    """A file in the folder's place, or a folder in a file's place, gives a sentence with the path."""
     archive(server)
     there = tmp_path / "there"
     there.write_text("mine")

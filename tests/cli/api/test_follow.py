@@ -1,4 +1,4 @@
-"""Logs that arrive in pieces, and follows that are interrupted."""
+"""Logs that arrive in pieces, and interrupted follows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOG = "größe 🚂\n".encode()
 
 
 def in_pieces(server: Any, size: int, query: str) -> None:
-    """The log in pieces of so many bytes, cut without regard to characters, as a proxy or another server may."""
+    """The log in pieces of this many bytes, cut without regard to characters, as a proxy or another server may."""
     server.says("/api/runs/r", {"run": "r", "state": "completed"})
     for offset in range(0, len(LOG), size):
         piece = LOG[offset : offset + size]
@@ -27,14 +27,14 @@ def in_pieces(server: Any, size: int, query: str) -> None:
 
 @pytest.mark.parametrize("size", range(1, 8))
 def test_a_character_is_never_broken(server: Any, run: Run, capsys: Capture, size: int) -> None:
-    """Wherever the pieces of a log are cut, its text comes out whole."""
+    """Wherever a log is cut into pieces, its text comes out whole."""
     in_pieces(server, size, "")
     assert run("logs", "r", "--url", server.url) == 0
     assert capsys.readouterr().out == LOG.decode()
 
 
 def test_bytes_that_are_no_text_are_shown(server: Any, run: Run, capsys: Capture) -> None:
-    """A log that ends inside a character, or holds other bytes, is shown with replacement characters to its end."""
+    """A log that ends inside a character, or has invalid bytes, is shown to its end with replacement characters."""
     server.says("/api/runs/r", {"run": "r", "state": "completed"})
     server.says("/api/runs/r/logs?rank=0&offset=0", b"a\xffb\xc3", x_next_offset="4", x_log_complete="true")
     assert run("logs", "r", "--url", server.url) == 0
@@ -42,7 +42,7 @@ def test_bytes_that_are_no_text_are_shown(server: Any, run: Run, capsys: Capture
 
 
 def test_pieces_as_json(server: Any, run: Run, capsys: Capture) -> None:
-    """With --json each piece is an object on its line, with its offset and where to go on."""
+    """With --json each piece is an object on its own line, with its offset and the next offset."""
     in_pieces(server, 8, "&wait=20")
     server.says("/api/runs/r", {"run": "r", "state": "failed"})
     assert run("logs", "-f", "r", "--json", "--url", server.url) == 4
@@ -52,7 +52,7 @@ def test_pieces_as_json(server: Any, run: Run, capsys: Capture) -> None:
 
 
 def test_a_run_without_a_log_is_not_followed_in_silence(server: Any, run: Run, capsys: Capture) -> None:
-    """Of a run that never had a node, such as one canceled in the queue, `logs -f` says its state."""
+    """For a run that never had a node, such as one canceled in the queue, `logs -f` prints its state."""
     server.says("/api/runs/r", {"run": "r", "state": "canceled"})
     server.says("/api/runs/r/logs?rank=0&offset=0&wait=20", b"", x_next_offset="0", x_log_complete="true")
     assert run("logs", "-f", "r", "--url", server.url) == 5
@@ -60,7 +60,8 @@ def test_a_run_without_a_log_is_not_followed_in_silence(server: Any, run: Run, c
 
 
 def test_a_login_that_expires_leaves_the_run_alone(server: Any, run: Run, capsys: Capture) -> None:
-    """Whoever followed a run, or read its log, is told that it goes on, and where to go on once logged in again."""
+    """When a login expires during a follow or a log, the message says that the run continues, and how to resume
+    after a new login."""
     running = {"run": "r", "state": "running", "cluster": "c", "nodes": 1, "experiment": "e"}
     running["created_at"] = "2026-01-31T12:00:00+00:00"
     server.says("/api/runs/r", running)
@@ -83,7 +84,7 @@ def test_a_login_that_expires_leaves_the_run_alone(server: Any, run: Run, capsys
     [("completed", {"loss": 1.0}, "metrics"), ("completed", {}, "logs"), ("failed", {}, "show")],
 )
 def test_the_end_of_a_run_says_where_to_look(state: str, last: dict[str, float], see: str) -> None:
-    """At its metrics; at its log where it logged none; at its reason where it failed."""
+    """The end of a run points to its metrics, to its log if it logged none, or to its reason if it failed."""
     ended = {"run": "run-1", "state": state, "reason": "", "output": "output/e/run-1", "metrics": {"last": last}}
     console = Console(width=100)
     with console.capture() as said:

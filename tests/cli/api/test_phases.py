@@ -1,4 +1,4 @@
-"""Phases, their times, and what is usual."""
+"""Phases of a run, their durations, and the usual durations."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DONE = a_run(
 
 
 def test_each_phase_has_its_time() -> None:
-    """Seconds are those between the moments that the history has; what comes next is not there yet."""
+    """A phase's seconds are those between the moments in the history; later phases have none yet."""
     assert phases.spent(DONE, BEGAN) == {
         phases.SUBMIT: 2,
         phases.ALLOCATE: 198,
@@ -48,14 +48,14 @@ def test_each_phase_has_its_time() -> None:
 
 
 def test_a_preemption_adds_to_the_phases() -> None:
-    """A run that goes back to the queue has the sum of both waits, and of both trainings."""
+    """A run that returns to the queue has the sum of both waits, and of both trainings."""
     run = a_run(history=[("received", 0), ("queued", 1), ("running", 11), ("queued", 21), ("running", 51)])
     spent = phases.spent(run, BEGAN + timedelta(seconds=60))
     assert (spent[phases.ALLOCATE], spent[phases.TRAIN]) == (40, 19)
 
 
 def test_a_clock_that_is_behind_shows_no_negative_time() -> None:
-    """The machine's clock may be behind the service's: the time is then zero."""
+    """If the machine's clock is behind the service's, the duration is zero."""
     assert phases.spent(a_run(history=[("received", 5)]), BEGAN)[phases.SUBMIT] == 0
 
 
@@ -78,13 +78,14 @@ def earlier(waits: list[int]) -> list[dict[str, Any]]:
     ],
 )
 def test_what_is_usual(waits: list[int], words: str) -> None:
-    """The middle half of four or more earlier runs, the median of fewer, a stated default of none."""
+    """The usual duration is the middle half of four or more earlier runs, the median of fewer, or a stated default."""
     run = a_run("new", history=[("received", 0)])
     assert phases.usual(run, earlier(waits))[phases.ALLOCATE] == words
 
 
 def test_only_runs_alike_tell_what_is_usual() -> None:
-    """Another cluster, other nodes, a failed run and the run itself say nothing about what is usual."""
+    """Runs on another cluster or other nodes, failed runs and the run itself don't count towards the usual
+    duration."""
     run = a_run("new", history=[("received", 0)])
     (one,) = earlier([42])
     others = [one | {"cluster": "d"}, one | {"nodes": 3}, one | {"state": "failed"}, one | {"run": "new"}]
@@ -96,7 +97,7 @@ def test_only_runs_alike_tell_what_is_usual() -> None:
     [(0.44, "0.4 s", "0:00"), (42, "42 s", "0:42"), (185, "3 min 5 s", "3:05"), (7322, "2 h 2 min", "2:02:02")],
 )
 def test_times_in_words(seconds: float, words: str, clock: str) -> None:
-    """Durations are rounded as one says them, and shown as a clock shows them."""
+    """Durations are rounded as people say them, and shown like a clock."""
     assert (phases.duration(seconds), phases.clock(seconds)) == (words, clock)
 
 
@@ -107,7 +108,8 @@ def screen() -> tuple[Screen, StringIO]:
 
 
 def test_a_followed_run_is_told_in_lines() -> None:
-    """Where there is no terminal: each phase once, when it is over, with the log between, its last line whole."""
+    """Without a terminal each phase is printed once, when it ends, with the log between, and the last line is
+    whole."""
     watching, out = screen()
     running = {**DONE, "state": "running", "history": DONE["history"][:4], "archived_at": None}
     watching.run(running)
@@ -129,7 +131,8 @@ def test_a_followed_run_is_told_in_lines() -> None:
 
 
 def test_a_text_in_pieces_gives_its_lines() -> None:
-    """A log that arrives cut anywhere gives the same lines; of a line rewritten by carriage returns the last state."""
+    """A log that arrives cut anywhere gives the same lines; a line rewritten by carriage returns keeps its last
+    state."""
     text = "start\nepoch 1\r\n50%\r100%\nno end yet"
     lines = Lines()
     assert [line for character in text for line in lines.add(character)] == ["start", "epoch 1", "100%"]
@@ -137,7 +140,7 @@ def test_a_text_in_pieces_gives_its_lines() -> None:
 
 
 def test_a_failure_is_marked_where_it_happened() -> None:
-    """The phase in which a run ended badly has a cross, the others a tick."""
+    """The phase in which a run failed has a cross, the others a tick."""
     watching, out = screen()
     watching.run(a_run(history=[("received", 0), ("queued", 1), ("running", 2), ("failed", 9)], archived=10))
     marks = [line[:10].split()[0] for line in out.getvalue().splitlines()]
@@ -145,7 +148,7 @@ def test_a_failure_is_marked_where_it_happened() -> None:
 
 
 def test_an_absence_is_told_once() -> None:
-    """An API that does not answer is told once, and once that it does again; then the next time too."""
+    """An API that does not answer is reported once, and its return once; the next absence is reported again."""
     watching, out = screen()
     for failures in (3, 0, 2):
         for _ in range(failures):

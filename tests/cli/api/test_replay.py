@@ -1,4 +1,4 @@
-"""admin replay asks the API until all is back that there was."""
+"""admin replay calls the API until every message that was there is back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Answer = dict[str, Any]
 
 
 class Aside:
-    """An API that gives back two messages a call; each that comes back fails again at once."""
+    """An API that returns two messages per call; each returned message fails again at once."""
 
     def __init__(self, poison: dict[str, int]) -> None:
         self.poison, self.given = poison, dict.fromkeys(poison, 0)
@@ -36,20 +36,21 @@ def aside() -> Any:
 
 
 def test_it_goes_on_until_as_many_are_back_as_there_were(aside: Any) -> None:
-    """Also where messages fail again meanwhile: it ends. Each left dead letter is named once."""
+    """Even if messages fail again meanwhile, the replay ends. Each remaining dead letter is named once."""
     done = replay(aside)
     assert done.queues == {"drop-events": Moved(6), "job-events": Moved()}
     assert (aside.given, done.unreadable) == ({"drop-events": 6, "job-events": 0}, ["x.json"])
 
 
 def test_one_queue_alone_and_a_dry_run(aside: Any) -> None:
-    """With a queue chosen no other is asked for; a dry run counts."""
+    """With a chosen queue no other queue is replayed; a dry run counts."""
     assert replay(aside, "job-events").queues == {"job-events": Moved()}
     assert (replay(aside, dry_run=True).queues["drop-events"], aside.given["drop-events"]) == (Moved(5), 0)
 
 
 def test_the_command(server: Any, run: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
-    """It says what went back, in words and as JSON, and what is left; nothing there is one sentence."""
+    """The command prints what went back, in words and as JSON, and what is left; if there was nothing, it prints
+    one sentence."""
     some = {"queue": "drop-events", "messages": 1, "dead_letters": 0, "left": ["x.json"]}
     server.says("/api/queues/drop-events/replay?dry_run=true", some)
     server.says("/api/queues/drop-events/replay", some)
@@ -66,7 +67,7 @@ def test_the_command(server: Any, run: Callable[..., int], capsys: pytest.Captur
 
 
 def test_a_queue_that_is_none(server: Any, run: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
-    """A queue's name that is wrong is told, with those that there are, as the API says it."""
+    """A wrong queue name is refused with the known queues, in the API's words."""
     why = "There is no queue 'drop-event'. Queues: drop-events."
     server.says("/api/queues/drop-event/replay?dry_run=true", {"detail": why}, status=404)
     assert run("admin", "replay", "--queue", "drop-event", "--url", server.url) == 3

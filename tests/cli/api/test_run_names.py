@@ -1,4 +1,4 @@
-"""What names a drop, its data or a run: whole names, beginnings, @latest, a run for its data."""
+"""Names for a drop, its data or a run: whole names, prefixes, @latest, and a run for its data."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def api(server: Any) -> Api:
     ],
 )
 def test_a_name_is_made_whole(api: Api, told: Callable[[Api, str], str], text: str, meant: str) -> None:
-    """A beginning, @latest and a run stand for the drop that they lead to; what is whole, or elsewhere, stays."""
+    """A prefix, @latest and a run resolve to their drop; a whole name, or a name elsewhere, stays."""
     assert told(api, text) == meant
 
 
 def test_a_run_without_a_drop_says_so(api: Api) -> None:
-    """A run that was made from no drop names no data, and a drop that there is not is the API's to refuse."""
+    """A run made from no drop names no data, and an unknown drop is left to the API to refuse."""
     with pytest.raises(NotFound, match="was not started by a drop"):
         run_names.drop_name(api, "run-0123456789abcdef")
     with pytest.raises(NotFound, match="There is no run or drop"):
@@ -62,7 +62,7 @@ def test_a_run_without_a_drop_says_so(api: Api) -> None:
 def test_a_whole_name_that_is_wrong_is_answered_with_what_was_meant(
     server: Any, run: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A name that has a run's form is asked for as it is; only where it names nothing, its neighbours are sought."""
+    """A name in a run's form is used unchanged; only if no such run exists are similar names suggested."""
     wrong = f"{RUN[:-1]}0"
     server.says(f"/api/find?name={wrong}", {"detail": f"There is no run. Did you mean {RUN!r}?", "code": "x"}, 404)
     for command in ("show", "cancel"):
@@ -73,7 +73,8 @@ def test_a_whole_name_that_is_wrong_is_answered_with_what_was_meant(
 def test_mine_are_those_of_my_id_and_those_of_my_name_without_one(
     server: Any, run: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """--mine finds runs and schedules by the object id, and by the name those without one; a namesake's are others'."""
+    """--mine finds runs and schedules by the object id, and those without an id by the name; a namesake's are
+    excluded."""
 
     def row(name: str, at: str, owner_id: str) -> dict[str, Any]:
         return {"run": name, "state": "completed", "created_at": at, "owner": "ann", "owner_id": owner_id}
@@ -98,7 +99,7 @@ def test_mine_are_those_of_my_id_and_those_of_my_name_without_one(
 def test_rm_without_a_question_takes_whole_names(
     server: Any, run: Any, capsys: Any, name: str, drop: str, meant: str
 ) -> None:
-    """What had the beginning of a name may be gone: `rm data/points --yes` deletes no data/points2."""
+    """--yes needs a whole name: `rm data/points --yes` deletes no data/points2, even if data/points is gone."""
     server.says(f"/api/find?name={quote(name, safe='')}", {"drop": drop, "run": meant})
     assert run("rm", name, "--yes", "--url", server.url) == 3
     assert f"Nothing has the name '{name}'" in (told := capsys.readouterr().err)
@@ -107,7 +108,7 @@ def test_rm_without_a_question_takes_whole_names(
 
 
 def test_a_submission_says_which_data_a_beginning_meant(server: Any, run: Any, capsys: Any) -> None:
-    """The drop of that very name may be gone, and another one begin alike."""
+    """submit prints the drop that a prefix resolved to, because the drop of exactly that name may be gone."""
     server.says("/api/find?name=data%2Fpoints", {"drop": "data/points2", "run": ""})
     server.says("/api/runs", {"run": RUN, "estimated_cost": None, "greatest_cost": None}, 202)
     assert run("submit", "mnist", "--data", "drops/data/points", "--url", server.url) == 0

@@ -1,4 +1,4 @@
-"""The clusters file: what it takes, how it differs from a workspace, and what is put."""
+"""The clusters file: accepted content, differences from a workspace, and the resulting requests."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ from cli.files.clusters_file import Declared
     ],
 )
 def test_a_file_that_can_not_be_is_refused(text: str, words: str) -> None:
-    """The error names the cluster and the key, and says what would do."""
+    """The error names the cluster and the key, and gives the valid values."""
     with pytest.raises(CliError, match=words):
         clusters_file.read(text, "clusters.yaml")
 
 
 def test_a_cluster_needs_size_and_max_alone() -> None:
-    """The defaults are Spot machines, none when idle for 120 s, and nobody's budget."""
+    """The defaults are Spot machines, scaling to zero after 120 s idle, and no project."""
     (found,) = clusters_file.read("clusters: {gpu: {size: Standard_NC4as_T4_v3, max: 2}}", "f")
     assert found == Declared("gpu", "Standard_NC4as_T4_v3", 2, 0, "low_priority", 120, "", "")
     assert [c.idle for c in clusters_file.read("clusters: {a12: {size: S_D2, max: 1, idle: 2h}}", "f")] == [7200]
 
 
 def applied(cluster: Declared, found: dict[str, Any] | None) -> dict[str, Any]:
-    """The compute after a plan for it was applied, as Azure ML would show it."""
+    """The compute after its plan was applied, as Azure ML would show it."""
     steps = clusters_file.plan([cluster], {"c1": found} if found else {})
     if not steps:
         assert found is not None
@@ -71,7 +71,8 @@ DECLARED = st.builds(
 @given(DECLARED, DECLARED)
 @settings(max_examples=60)
 def test_what_was_applied_needs_no_further_step(first: Declared, second: Declared) -> None:
-    """After `apply` the plan is empty, whatever there was before; what the file does not know stays as it was."""
+    """After `apply` the plan is empty, whatever was there before; settings that the file does not know stay
+    unchanged."""
     made = applied(first, None)
     assert clusters_file.plan([first], {"c1": made}) == []
     made["tags"]["cost-center"] = "7"
@@ -84,7 +85,7 @@ def test_what_was_applied_needs_no_further_step(first: Declared, second: Declare
 
 
 def test_an_idle_time_that_was_chosen_is_no_difference() -> None:
-    """Of a cluster with `idle: auto` the sweeps change the idle time; a plan leaves it, and other changes keep it."""
+    """With `idle: auto` the sweeps choose a cluster's idle time; a plan leaves it, and other changes preserve it."""
     auto = Declared("c1", "Standard_D2s_v5", 2, idle=None)
     made = applied(auto, None)
     made["properties"]["properties"]["scaleSettings"]["nodeIdleTimeBeforeScaleDown"] = "PT83S"

@@ -1,4 +1,4 @@
-"""The check of a folder by `drop`, and what the terminal shows of a data card."""
+"""The check of a folder by `drop`, and the data card on the terminal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def checked(folder: Path, **rule: Any) -> Any:
 
 
 def test_the_route_decides_what_a_result_means(tmp_path: Path) -> None:
-    """The same folder is refused, warned about or not checked, as the route says."""
+    """The same folder is refused, warned about or not checked, depending on the route."""
     (tmp_path / "train.csv").write_text("age\n1\n2\n")
     assert checked(tmp_path)["verdict"] == "fine"
     (tmp_path / "test.csv").write_text("years\n1\n")
@@ -38,7 +38,7 @@ def test_the_route_decides_what_a_result_means(tmp_path: Path) -> None:
 
 
 def test_a_card_is_drawn_with_bars(tmp_path: Path) -> None:
-    """The longest bar is that of the largest class; names from outside are printed without control characters."""
+    """The largest class has the longest bar; names from outside are printed without control characters."""
     (tmp_path / "train.csv").write_text("age\n" + "1\n" * 40)
     (tmp_path / "test.csv").write_text("age\n" + "1\n" * 10)
     said = checked(tmp_path)

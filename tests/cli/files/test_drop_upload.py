@@ -1,4 +1,4 @@
-"""Uploads to a real Azurite: what is sent, in which order, and what an interruption leaves."""
+"""Uploads to a real Azurite: which files are sent, in which order, and the state after an interruption."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from emulators.process import wait_for
 from emulators.storage import services
 from emulators.storage.services import Services
 
-ACCESS_LOG = "access.log"  # under the storage's home
+ACCESS_LOG = "access.log"  # in the storage's folder
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def drops(account: Services) -> Iterator[ContainerClient]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Five files, one of them below another folder, and a job file."""
+    """Five files, one of them in a subfolder, and a job file."""
     for name in ("a.bin", "b.bin", "größe 1.bin", "below/c.bin", "job.yaml"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(name.encode())
@@ -57,13 +57,13 @@ def planned(drops: ContainerClient, folder: Path, name: str) -> Plan:
 
 
 def there(drops: ContainerClient, name: str) -> dict[str, str]:
-    """The drop's blobs, with the MD5 that the storage keeps of each."""
+    """The drop's blobs, with the MD5 that the storage has for each."""
     blobs = drops.list_blobs(f"mnist/{name}/")
     return {b.name.removeprefix(f"mnist/{name}/"): bytes(b.content_settings.content_md5 or b"").hex() for b in blobs}
 
 
 def test_the_marker_comes_last(drops: ContainerClient, folder: Path, account: Services) -> None:
-    """All files are there with their MD5s; the job file was written after the data, and the marker after all."""
+    """All files are uploaded with their MD5s: the data first, then the job file, then the marker."""
     done = send(drops, folder, "order")
 
     def written() -> list[str]:
@@ -81,7 +81,7 @@ def test_the_marker_comes_last(drops: ContainerClient, folder: Path, account: Se
 def test_drops_whose_names_begin_alike_are_not_listed(
     drops: ContainerClient, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A drop called 1 among thousands from 10 to 1999 costs the listing of its own blobs."""
+    """Uploading a drop called 1 among thousands from 10 to 1999 lists only its own blobs."""
     for number in range(30):
         drops.upload_blob(f"mnist/alike{number}/x", b"")
     send(drops, folder, "alike")
@@ -99,12 +99,12 @@ def test_drops_whose_names_begin_alike_are_not_listed(
 
 
 def test_an_interrupted_upload_goes_on(drops: ContainerClient, folder: Path) -> None:
-    """An upload that breaks leaves no marker; the next one sends only what is missing, then the marker."""
+    """An interrupted upload leaves no marker; the next one sends only the missing files, then the marker."""
 
     def breaks(_: int) -> None:
         raise KeyboardInterrupt
 
-    drops.upload_blob("mnist/broken/a.bin", b"a.bin")  # without an MD5: not known to be whole
+    drops.upload_blob("mnist/broken/a.bin", b"a.bin")  # without an MD5 the blob may be incomplete
     with pytest.raises(KeyboardInterrupt):
         upload(drops, planned(drops, folder, "broken"), breaks)
     before = there(drops, "broken")
@@ -116,7 +116,7 @@ def test_an_interrupted_upload_goes_on(drops: ContainerClient, folder: Path) -> 
 
 
 def test_the_same_size_is_not_the_same_file(drops: ContainerClient, folder: Path) -> None:
-    """Nothing is sent of what is the same; a file with other bytes of the same size is sent, and the marker anew."""
+    """Unchanged files are not sent; a file of the same size with other bytes is sent, and then a new marker."""
     send(drops, folder, "again")
     assert send(drops, folder, "again") == Uploaded(0, 0, 5, False)
     (folder / "a.bin").write_bytes(b"A.BIN")
@@ -126,7 +126,7 @@ def test_the_same_size_is_not_the_same_file(drops: ContainerClient, folder: Path
 
 
 def test_a_lost_marker_is_written(drops: ContainerClient, folder: Path) -> None:
-    """If all files are there and only the marker is not, it alone is written."""
+    """If only the marker is missing, only the marker is written."""
     send(drops, folder, "lost")
     drops.delete_blob("mnist/lost/_SUCCESS")
 
@@ -148,7 +148,8 @@ def test_an_archive_is_one_blob(drops: ContainerClient, tmp_path: Path) -> None:
 
 
 def test_an_archive_takes_parameters(drops: ContainerClient, tmp_path: Path) -> None:
-    """With -p or --nodes its drop is a folder, with the archive and a job file that names it as the data."""
+    """With -p or --nodes an archive's drop is a folder, with the archive and a job file that names the archive as
+    the data."""
     (archive := tmp_path / "digits.tar.gz").write_bytes(b"x")
     job = arguments.job_file(archive, {"epochs": 5}, nodes=2)
     name = target_name(archive, "small.tar.gz", in_a_folder=True)
@@ -163,7 +164,7 @@ def test_an_archive_takes_parameters(drops: ContainerClient, tmp_path: Path) -> 
 
 
 def test_what_will_change_is_known_before(drops: ContainerClient, folder: Path) -> None:
-    """The plan says what is added, changed, the same and gone, and who uploaded last; nothing is written by it."""
+    """The plan lists added, changed, unchanged and missing files and the last uploader, and writes nothing."""
     upload(drops, planned(drops, folder, "plan"), lambda _: None, said={BY: "größe@laptop:/home/ada", OWNER: ""})
     (folder / "a.bin").write_bytes(b"A.BIN")
     (folder / "b.bin").unlink()
@@ -178,7 +179,7 @@ def test_what_will_change_is_known_before(drops: ContainerClient, folder: Path) 
 
 
 def test_delete_makes_the_drop_like_the_folder(drops: ContainerClient, folder: Path) -> None:
-    """What is gone stays unless it is to be deleted; then the marker is written anew, so that the drop closes."""
+    """Missing files stay in the drop unless --delete is given; then a new marker closes the drop."""
     send(drops, folder, "gone")
     (folder / "b.bin").unlink()
     assert send(drops, folder, "gone").marked is False
@@ -189,7 +190,7 @@ def test_delete_makes_the_drop_like_the_folder(drops: ContainerClient, folder: P
 
 
 def test_a_free_name(drops: ContainerClient, folder: Path) -> None:
-    """The next free number goes behind the name, of an archive before its extension."""
+    """The next free number is appended to the name, and for an archive before its extension."""
     for name in ("twin", "twin-2", "twin.tar.gz"):
         drops.upload_blob(f"mnist/{name}/x" if "." not in name else f"mnist/{name}", b"")
     assert [free_name(drops, "mnist", name) for name in ("twin", "twin.tar.gz")] == ["twin-3", "twin-2.tar.gz"]
@@ -205,13 +206,14 @@ def test_a_free_name(drops: ContainerClient, folder: Path) -> None:
     ],
 )
 def test_an_archive_keeps_its_extension(tmp_path: Path, file: str, name: str, expected: str) -> None:
-    """An archive under a name without an extension gets its own, because a drop is an archive by its name."""
+    """An archive under a name without an extension gets its own extension, because the name marks a drop as an
+    archive."""
     (tmp_path / file).write_bytes(b"PK")
     assert target_name(tmp_path / file, name) == expected
 
 
 def test_an_account_that_is_away(folder: Path) -> None:
-    """If the storage account does not answer, the error says so and the command may be tried again."""
+    """If the storage account does not answer, the error says so and the command may be retried."""
     away = "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=YQ==;BlobEndpoint=http://127.0.0.1:9/a;"
     with (
         ContainerClient.from_connection_string(away, "drops", retry_total=0) as drops,
@@ -221,7 +223,7 @@ def test_an_account_that_is_away(folder: Path) -> None:
 
 
 def test_a_drops_name_leads_nowhere_else(run: Callable[..., int], tmp_path: Path, capsys: Any) -> None:
-    """A name with .., . or an empty part is refused in a sentence, before anything is asked or uploaded."""
+    """A name with .., . or an empty part is refused in a sentence, before any request or upload."""
     (tmp_path / "digits").mkdir()
     for target in ("mnist/../x", "mnist/./x", "mnist/a//b", "../x", "/"):
         assert run("drop", "digits", target, "--url", "http://127.0.0.1:9") == 1
@@ -231,7 +233,7 @@ def test_a_drops_name_leads_nowhere_else(run: Callable[..., int], tmp_path: Path
 def test_an_interrupted_large_file_goes_on_where_it_was(
     drops: ContainerClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Blocks that are there are not sent again; the progress is of all bytes; the blob has the file's MD5."""
+    """Uploaded blocks are not sent again; the progress counts all bytes; the blob has the file's MD5."""
     monkeypatch.setattr(blocks, "BLOCK", 1 << 16)
     content = random.Random(1).randbytes(20 * (1 << 16) + 5)
     (tmp_path / "large.bin").write_bytes(content)
@@ -250,7 +252,7 @@ def test_an_interrupted_large_file_goes_on_where_it_was(
     assert there(drops, "large") == {}
     first = set(staged)
     seen: list[int] = []
-    staged[:] = [""] * 8  # so that nothing is cut now
+    staged[:] = [""] * 8  # no connection is cut from here on
     upload(drops, planned(drops, tmp_path, "large"), seen.append)
     assert len(staged[8:]) == 21 - len(first)
     assert first.isdisjoint(staged[8:])

@@ -1,4 +1,4 @@
-"""The environment of a folder of code: what --env says, or what a file in the folder asks for."""
+"""The environment of a folder of code, from --env or from a file in the folder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def pip_list(made: Any) -> list[str]:
     ("env", "packages"), [("pandas, numpy", ["pandas", "numpy"]), ("needs/list.txt", ["torch==2.8"]), ("", [])]
 )
 def test_env_names_packages_or_a_file(tmp_path: Path, env: str, packages: list[str]) -> None:
-    """A file is relative to where the command was typed."""
+    """A file name is relative to the current folder."""
     write(tmp_path, {"needs/list.txt": "# a comment\ntorch==2.8  # the newest\n", "code/train.py": ""})
     made, found = environment(env, tmp_path / "code", tmp_path)
     assert (pip_list(made), found) == (packages, "")
@@ -84,7 +84,7 @@ maybe = {version = "1", optional = true}
     ],
 )
 def test_a_folder_gets_what_its_file_asks_for(tmp_path: Path, files: dict[str, str], packages: list[str]) -> None:
-    """Without --env; the name of the file is told."""
+    """Without --env the folder's file decides, and its name is printed."""
     write(tmp_path, files)
     made, found = environment("", tmp_path, tmp_path)
     assert (pip_list(made), found) == (packages, next(iter(files)))

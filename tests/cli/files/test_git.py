@@ -1,4 +1,4 @@
-"""What is said of the repository that a folder is in, and what a stranger's repository can't do meanwhile."""
+"""The recorded facts of a folder's Git repository, and the limits of a stranger's repository meanwhile."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def run(folder: Path, *words: str) -> None:
 
 
 def test_a_folder_is_at_a_commit(tmp_path: Path) -> None:
-    """The commit, its branch and whether files of the folder were changed since; no password of the repository."""
+    """The facts are the commit, its branch and whether the folder's files have changed since; no password of the
+    repository."""
     assert git.properties(tmp_path) == {}
     write(tmp_path, {"src/a.py": "", "other.txt": ""})
     run(tmp_path, "init", "-q", "-b", "trunk")
@@ -41,7 +42,7 @@ def test_a_folder_is_at_a_commit(tmp_path: Path) -> None:
 
 
 def trap(folder: Path) -> tuple[str, Path]:
-    """A command that leaves a file behind if it runs, and that file."""
+    """A command that leaves a file behind if it runs, and the path of that file."""
     (folder / "traps").mkdir(exist_ok=True)
     program, sprung = folder / "traps" / "spring", folder / "traps" / "sprung"
     program.write_text(f"#!/bin/sh\ntouch {shlex.quote(str(sprung))}\ncat\n")
@@ -91,7 +92,7 @@ def by_submodule(repository: Path, program: str) -> None:
 
 @pytest.mark.parametrize("lay", [by_monitor, by_hook, by_hooks_path, by_filter, by_process, by_submodule])
 def test_a_strangers_repository_runs_nothing(tmp_path: Path, lay: Callable[[Path, str], None]) -> None:
-    """What a repository's own configuration names never runs, though a plain `git status` would have run it."""
+    """Commands in a repository's own configuration never run, although a plain `git status` would run them."""
     repository = tmp_path / "repository"
     write(repository, {"a.py": "1"})
     run(repository, "init", "-q", "-b", "trunk")
@@ -106,7 +107,8 @@ def test_a_strangers_repository_runs_nothing(tmp_path: Path, lay: Callable[[Path
 
 
 def test_a_bare_repository_in_a_folder_is_not_looked_at(tmp_path: Path) -> None:
-    """A folder that looks like a bare repository is none: its configuration could have come with an archive."""
+    """A folder that looks like a bare repository is not treated as one, because its configuration could come from
+    an archive."""
     program, sprung = trap(tmp_path)
     run(tmp_path, "init", "-q", "--bare", "code")
     run(tmp_path / "code", "config", "core.bare", "false")
@@ -117,7 +119,7 @@ def test_a_bare_repository_in_a_folder_is_not_looked_at(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_is_fetched_from_nowhere(tmp_path: Path) -> None:
-    """An object that the repository lacks is not asked for at the address that its configuration names."""
+    """A missing object is not fetched from the address in the repository's configuration."""
     repository = tmp_path / "repository"
     write(repository, {"a.py": "1"})
     run(repository, "init", "-q", "-b", "trunk")
@@ -142,7 +144,7 @@ def test_what_is_missing_is_fetched_from_nowhere(tmp_path: Path) -> None:
 
 
 def test_names_that_are_no_utf_8_are_taken(tmp_path: Path) -> None:
-    """A branch and a filter may have any bytes as their names; what is not UTF-8 is shown as such."""
+    """A branch and a filter may have any bytes as names, including bytes that are not UTF-8."""
     write(tmp_path, {"a.py": ""})
     run(tmp_path, "init", "-q", "-b", "trunk")
     run(tmp_path, "add", ".")

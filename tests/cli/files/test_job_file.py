@@ -1,4 +1,4 @@
-"""Job files of `submit --job`: what can be sent is sent as it is, everything else is an error with its line."""
+"""Job files of `submit --job`: valid values are sent unchanged, everything else is an error with its line."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ JSON = {
 
 @pytest.mark.parametrize(("text", "why"), YAML.items(), ids=range(len(YAML)))
 def test_yaml_that_cannot_be_sent(tmp_path: Path, text: str, why: str) -> None:
-    """A date, an infinity, an alias, a key that comes twice: each is refused once, with its line."""
+    """A date, an infinity, an alias and a repeated key are each refused once, with the line."""
     file = tmp_path / "job.yaml"
     file.write_text(text)
     with pytest.raises(CliError, match=why) as refused:
@@ -48,7 +48,7 @@ def test_yaml_that_cannot_be_sent(tmp_path: Path, text: str, why: str) -> None:
 
 @pytest.mark.parametrize(("text", "why"), JSON.items(), ids=range(len(JSON)))
 def test_json_that_cannot_be_sent(tmp_path: Path, text: str, why: str) -> None:
-    """The same in JSON, whose parser knows the key but no line."""
+    """The same values in JSON are refused with the key, because the JSON parser knows no line."""
     file = tmp_path / "job.json"
     file.write_text(text)
     with pytest.raises(CliError, match=why):
@@ -56,7 +56,7 @@ def test_json_that_cannot_be_sent(tmp_path: Path, text: str, why: str) -> None:
 
 
 def test_a_job_is_what_the_file_says(tmp_path: Path) -> None:
-    """Scalars keep their YAML types, quoted ones stay text."""
+    """Scalars keep their YAML types; quoted scalars stay text."""
     file = tmp_path / "job.yaml"
     file.write_text(
         "command: python x\nlimits: {timeout: 60}\ntags: {day: '2026-01-31', big: true, rate: 0.5, none: null}\n"
@@ -67,7 +67,7 @@ def test_a_job_is_what_the_file_says(tmp_path: Path) -> None:
 
 @given(st.text(max_size=60))
 def test_any_text_is_a_job_or_an_error(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
-    """Whatever a file holds, the answer is a mapping or a CliError."""
+    """For any file, the result is a mapping or a CliError."""
     file = tmp_path_factory.mktemp("job") / "job.yaml"
     file.write_text(text, "utf-8")
     try:

@@ -1,4 +1,4 @@
-"""What of a folder is sent, and the job that a folder makes."""
+"""The uploaded files of a folder, and the job that a folder makes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def write(root: Path, files: dict[str, str]) -> Path:
 
 
 def test_ignore_files_are_obeyed(tmp_path: Path) -> None:
-    """.gitignore counts, but .amlignore alone where there is one; version control and caches never go."""
+    """.gitignore applies unless there is an .amlignore; version control and caches are never uploaded."""
     files = {"a.py": "", "data/x.csv": "", "keep.log": "", "lib/b.py": "", ".git/HEAD": "", "lib/__pycache__/b.pyc": ""}
     write(tmp_path, {**files, ".gitignore": "data/\n*.log\n!keep.log\n"})
     assert [file.name for file in snapshot(tmp_path)] == [".gitignore", "a.py", "keep.log", "lib/b.py"]
@@ -36,14 +36,14 @@ def test_ignore_files_are_obeyed(tmp_path: Path) -> None:
 
 
 def test_nothing_to_send_is_an_error(tmp_path: Path) -> None:
-    """A folder that is not there, or that its ignore file empties, ends the command."""
+    """A missing folder, or a folder that its ignore file empties, ends the command."""
     for source in (tmp_path / "nowhere", write(tmp_path / "all", {".amlignore": "*"})):
         with pytest.raises(CliError, match=r"does not exist|leaves all of them out"):
             snapshot(source)
 
 
 class Api:
-    """Answers that everything is there, and remembers what was announced."""
+    """Answers that every file exists, and records the announced files."""
 
     def __init__(self) -> None:
         self.announced: list[list[str]] = []
@@ -54,7 +54,8 @@ class Api:
 
 
 def test_a_job_gets_what_it_names_on_this_machine(tmp_path: Path) -> None:
-    """Code, local inputs and a build context become paths of what was sent, conda files content; the rest stays."""
+    """Code, local inputs and a build context become paths of uploads, and conda files become their content; the
+    rest stays."""
     write(tmp_path, {"src/a.py": "", "d/x.csv": "", "one.csv": "", "docker/Dockerfile": "", "env/conda.yml": "a: 1"})
     api, remote = Api(), {"type": "uri_file", "path": "https://example.com/x"}
     inputs = {"folder": {"path": "./d"}, "file": {"type": "uri_file", "path": "one.csv"}, "far": remote, "n": 3}
@@ -72,13 +73,14 @@ def test_a_job_gets_what_it_names_on_this_machine(tmp_path: Path) -> None:
     assert built["environment"] == {"build": {"path": "azureml://sent/4/"}}
     assert api.announced == [["a.py"], ["x.csv"], ["one.csv"], ["Dockerfile"]]
     old = with_everything_sent(api, {"code": {"local_path": "src"}}, tmp_path, lambda _: None)  # type: ignore[arg-type]
-    assert old["code"] == "azureml://sent/5/"  # as files of 2021 write it
+    assert old["code"] == "azureml://sent/5/"  # the spelling of files from 2021
     registered = {"code": "azureml:c:1", "environment": "azureml:e@latest"}
     assert with_everything_sent(api, registered, tmp_path, lambda _: None) == registered  # type: ignore[arg-type]
 
 
 def test_a_parallel_step_gets_the_code_and_environment_of_its_task(tmp_path: Path) -> None:
-    """Within the step, and in a component's file, whose paths are relative to the file."""
+    """Code and environment are found within the step, and in a component's file, whose paths are relative to that
+    file."""
     task = "{code: ., entry_script: score.py, environment: {image: i, conda_file: conda.yml}}"
     write(
         tmp_path,
@@ -98,7 +100,8 @@ def test_a_parallel_step_gets_the_code_and_environment_of_its_task(tmp_path: Pat
 
 
 def test_a_pipeline_gets_its_components(tmp_path: Path) -> None:
-    """Files of components are read in, in pipelines within too, and what they name is sent from where they lie."""
+    """Component files are read, in nested pipelines too, and files that they name are uploaded relative to the
+    component file."""
     prepare = "{type: command, code: ../src, environment: {image: i, conda_file: conda.yml}, command: x}"
     within = "{type: pipeline, jobs: {prepare: {component: ./prepare.yml}, tune: {trial: file:prepare.yml}}}"
     write(
@@ -125,7 +128,7 @@ def test_a_pipeline_gets_its_components(tmp_path: Path) -> None:
 
 
 def test_a_command_names_data_parameters_and_results() -> None:
-    """{data} is the data, {lr} a parameter, {models} a result; what a shell reads in braces stays."""
+    """{data} is the data, {lr} a parameter, {models} a result; braces that a shell reads stay."""
     command = "python t.py {data} {lr} {models} ${HOME} {a,b} {{x}}"
     job = folder_job.job_of(command, {"lr": 0.1}, True, "azureml:e:1")
     assert job["command"] == ("python t.py ${{inputs.data}} ${{inputs.lr}} ${{outputs.models}} ${HOME} {a,b} {{x}}")
@@ -169,13 +172,14 @@ def test_a_folders_processes_are_spread(kind: str, processes: int | None, made: 
 def test_words_that_name_no_one_thing(
     run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], why: str
 ) -> None:
-    """What can't be submitted is a usage error that says what to give, before anything is sent."""
+    """An impossible submission is a usage error that says what to give, before any upload."""
     assert run("submit", *words, "--url", "http://127.0.0.1:9") == 2
     assert why in " ".join(capsys.readouterr().err.replace("│", " ").split())
 
 
 def test_data_of_this_machine_are_sent(tmp_path: Path) -> None:
-    """A folder or file here is sent and named by where it is then; other names stay; what is meant here must be."""
+    """A local folder or file is uploaded and replaced by its path in storage. Other names stay, and a name that
+    must be local has to exist."""
     write(tmp_path, {"points/a.csv": "1", "drops/mnist/1": "", "one.csv": "2"})
 
     def sent(data: str) -> str:
@@ -190,7 +194,7 @@ def test_data_of_this_machine_are_sent(tmp_path: Path) -> None:
 
 
 class Refusing(BaseHTTPRequestHandler):
-    """A storage account that takes nothing, and counts what it was sent."""
+    """A storage account that refuses everything, and counts the requests."""
 
     server: Any
     code = "AuthenticationFailed"
@@ -204,7 +208,7 @@ class Refusing(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: Any) -> None:
-        """Quiet."""
+        """Log nothing."""
 
 
 class Faster(Refusing):
@@ -214,7 +218,7 @@ class Faster(Refusing):
 
 
 def test_two_uploads_of_the_same_files_at_once(tmp_path: Path) -> None:
-    """The slower upload goes on when the storage account has the file already; the API checks all files afterwards."""
+    """The slower upload continues if the storage account has the file already; the API checks all files afterwards."""
 
     class Both(Api):
         def post(self, *path: str, body: Any) -> dict[str, Any]:
@@ -231,7 +235,7 @@ def test_two_uploads_of_the_same_files_at_once(tmp_path: Path) -> None:
 
 
 def test_the_first_refusal_ends_the_sending(tmp_path: Path) -> None:
-    """Of 200 files those under way are sent, no more, once the storage account has refused one."""
+    """Once the storage account refuses one of 200 files, only the uploads under way finish."""
 
     class Missing(Api):
         def post(self, *path: str, body: Any) -> dict[str, Any]:
@@ -251,7 +255,7 @@ def test_the_first_refusal_ends_the_sending(tmp_path: Path) -> None:
 def test_what_the_system_refuses_is_one_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A file that can't be read ends the command with its name and why, and no traceback."""
+    """An unreadable file ends the command with its name and the reason, without a traceback."""
 
     def refused() -> None:
         raise PermissionError(13, "Permission denied", "data/secret.bin")
@@ -262,7 +266,8 @@ def test_what_the_system_refuses_is_one_sentence(
 
 
 def test_a_saved_job_says_all_that_the_request_said(tmp_path: Path) -> None:
-    """Data, experiment, tags, parameters, cluster, nodes and time are in the file; its paths are seen from there."""
+    """The saved file has data, experiment, tags, parameters, cluster, nodes and time; its paths are relative to its
+    folder."""
     write(tmp_path, {"code/train.py": "", "code/conda.yml": ""})
     described = {"image": "i", "conda_file": "conda.yml"}
     job = folder_job.job_of("python train.py {data} {lr}", {"lr": 0.1}, True, described)

@@ -1,4 +1,4 @@
-"""model.sig as the specification has it: OpenSSF's own package signs, and agrees about every changed folder."""
+"""model.sig as specified: OpenSSF's own package signs, and agrees about every changed folder."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _config() -> hashing.Config:
 
 
 class Signed:
-    """A folder, signed by OpenSSF's package with a new key."""
+    """A folder that OpenSSF's package signed with a new key."""
 
     def __init__(self, home: Path, curve: str = "P-256", config: hashing.Config | None = None) -> None:
         self.folder, self.public = home / "m", home / "key.pub"
@@ -49,16 +49,16 @@ class Signed:
         signer.sign(self.folder, self.folder / SIGNATURE)
 
     def ours(self) -> list[str]:
-        """Return our problems, as file and sentence."""
+        """Our problems, as file and sentence."""
         public = self.public.read_bytes()
         return [f"{each.file} {each.what}" for each in verify(self.folder, {key_digest(public): public}).problems]
 
     def theirs(self) -> str:
-        """Return what OpenSSF's package says against the folder; '' for nothing."""
+        """The complaint of OpenSSF's package about the folder; '' for none."""
         try:
             config = verifying.Config()  # type: ignore[no-untyped-call]
             config.use_elliptic_key_verifier(public_key=self.public)
-            if self.config:  # it does not find its own shards again: the statement has their size as a float
+            if self.config:  # the package can't verify its own shards: their size is a float in the statement
                 config.set_hashing_config(self.config)
             config.verify(self.folder, self.folder / SIGNATURE)
         except (ValueError, KeyError, InvalidSignature) as exc:
@@ -119,7 +119,7 @@ def test_each_curve_of_the_format_is_verified(tmp_path: Path, curve: str) -> Non
 @pytest.mark.parametrize("method", ["files", "shards"])
 @pytest.mark.parametrize("change", CHANGES)
 def test_both_programs_agree(tmp_path: Path, change: str, method: str) -> None:
-    """Whether a changed folder is what was signed, by file or by shard."""
+    """Both programs agree on whether a changed folder matches its signature, by file or by shard."""
     shards = _config().use_shard_serialization(shard_size=1000)
     signed = Signed(tmp_path, config=shards if method == "shards" else None)
     CHANGES[change](signed.folder)
@@ -127,7 +127,7 @@ def test_both_programs_agree(tmp_path: Path, change: str, method: str) -> None:
 
 
 def test_blake2_is_verified(tmp_path: Path) -> None:
-    """The package itself signs with BLAKE2, and does not find the function again when it verifies."""
+    """OpenSSF's package signs with BLAKE2, but can't verify such a signature itself."""
     signed = Signed(tmp_path, config=_config().use_file_serialization(hashing_algorithm="blake2"))
     assert signed.ours() == []
     CHANGES["a byte"](signed.folder)
@@ -135,7 +135,7 @@ def test_blake2_is_verified(tmp_path: Path) -> None:
 
 
 def test_links_count_where_the_signer_allowed_them(tmp_path: Path) -> None:
-    """The content behind a link is compared with what was signed."""
+    """The content behind a link is compared with the signed content."""
     signed = Signed(tmp_path)
     _link(signed.folder)
     assert signed.ours() == ["README.md is a link, not a file"]
@@ -147,7 +147,7 @@ def test_links_count_where_the_signer_allowed_them(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", [{}, {"rawBytes": "AAAA", "keyDetails": "PKIX_ECDSA_P256_SHA_256"}])
 def test_a_key_without_a_digest_is_compared_by_its_signature(tmp_path: Path, form: dict[str, str]) -> None:
-    """Signatures of before 1.0 name no key by its SHA-256."""
+    """Signatures from before 1.0 don't name a key by its SHA-256."""
     signed = Signed(tmp_path)
     signed.rewritten(lambda bundle: bundle["verificationMaterial"].update(publicKey=form))
     assert (signed.ours(), signed.theirs()) == ([], "")
@@ -170,7 +170,7 @@ BROKEN: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
 
 @pytest.mark.parametrize("case", BROKEN)
 def test_what_is_wrong_with_a_bundle_is_a_sentence(tmp_path: Path, case: str) -> None:
-    """The name of the part, not the name of a Python error."""
+    """The sentence names the part of the bundle, not a Python error."""
     change, words = BROKEN[case]
     signed = Signed(tmp_path)
     signed.rewritten(change)
@@ -194,7 +194,7 @@ PAYLOADS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
 
 @pytest.mark.parametrize("case", PAYLOADS)
 def test_what_is_wrong_with_a_statement_is_a_sentence(tmp_path: Path, case: str) -> None:
-    """Before any key is asked for."""
+    """The error comes before any request for a key."""
     change, words = PAYLOADS[case]
     bundle = json.loads((Signed(tmp_path).folder / SIGNATURE).read_text())
     statement = json.loads(base64.b64decode(bundle["dsseEnvelope"]["payload"]))

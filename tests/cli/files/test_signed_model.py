@@ -1,4 +1,4 @@
-"""verify: whatever differs from what was signed is found and named, and nothing else is."""
+"""verify finds and names exactly the differences from the signed content."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def sign(folder: Path, name: str = "churn/4", signer: FakeSigner = SIGNER) -> No
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A model as it is fetched."""
+    """A fetched model."""
     for name, content in FILES.items():
         (tmp_path / "m" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "m" / name).write_bytes(content)
@@ -48,7 +48,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_model_of_one_file_is_named_by_a_dot(tmp_path: Path) -> None:
-    """As OpenSSF's releases up to 1.0.0 sign a model that is a file; a second file is one too many."""
+    """OpenSSF's releases up to 1.0.0 sign a model of one file like this; a second file is one too many."""
     (tmp_path / "model.bin").write_bytes(b"weights")
     (tmp_path / SIGNATURE).write_bytes(signed("model.bin", {".": hashlib.sha256(b"weights").hexdigest()}, SIGNER))
     assert verify(tmp_path, KEYS).problems == []
@@ -66,14 +66,14 @@ def flip(file: Path, at: int) -> None:
 
 
 def link(folder: Path) -> None:
-    """The same bytes, but elsewhere."""
+    """The same bytes elsewhere."""
     file = folder / "models" / "model.json"
     file.rename(folder.parent / "elsewhere")
     file.symlink_to(folder.parent / "elsewhere")
 
 
 def forge(folder: Path) -> None:
-    """A signature that says something else than what its key signed."""
+    """A signature whose statement differs from the one that its key signed."""
     bundle = json.loads((folder / SIGNATURE).read_bytes())
     payload = json.loads(base64.b64decode(bundle["dsseEnvelope"]["payload"]))
     payload["subject"][0]["name"] = "churn/5"
@@ -82,7 +82,7 @@ def forge(folder: Path) -> None:
 
 
 def test_what_was_signed_is_confirmed(folder: Path) -> None:
-    """Every file is read, and the signature tells which model it is."""
+    """Every file is read, and the signature names the model."""
     done = verify(folder, KEYS)
     assert (done.problems, done.signed.name, done.signed.signer) == ([], "churn/4", key_digest(SIGNER.public_key()))
     assert done.bytes == sum(map(len, FILES.values()))
@@ -107,7 +107,7 @@ def test_what_was_signed_is_confirmed(folder: Path) -> None:
          "signer", "forged"],
 )  # fmt: skip
 def test_what_differs_is_named(folder: Path, change: Change, file: str, what: str) -> None:
-    """One change gives one problem, with the file that it is about."""
+    """One change gives one problem, with its file."""
     change(folder)
     (problem,) = verify(folder, KEYS).problems
     assert problem.file == file
@@ -116,7 +116,7 @@ def test_what_differs_is_named(folder: Path, change: Change, file: str, what: st
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b"\xff", b'{"dsseEnvelope": 1}'])
 def test_what_is_no_signature_is_said_so(folder: Path, content: bytes) -> None:
-    """Anything else in model.sig is an error in words."""
+    """Any other content of model.sig is an error in words."""
     (folder / SIGNATURE).write_bytes(content)
     with pytest.raises(Exception, match="is not a readable signature"):
         verify(folder, KEYS)
@@ -125,7 +125,7 @@ def test_what_is_no_signature_is_said_so(folder: Path, content: bytes) -> None:
 def test_the_command_ends_with_its_status_and_goes_by_the_key_that_it_knows(
     server: Any, run: Callable[..., int], folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The deployment's key is asked for once; a later, other key of its is not believed, and the API may be gone."""
+    """The deployment's key is requested once. A different key later is not trusted, and the API may be gone."""
     server.says("/api/models/churn/versions/production", {"model": "churn", "number": 4})
     server.says("/api/model-key", {"pem": SIGNER.public_key().decode()})
     words = ("verify", "churn@production", str(folder), "--url", server.url)
@@ -144,8 +144,8 @@ def test_the_command_ends_with_its_status_and_goes_by_the_key_that_it_knows(
 
 
 def test_an_identity_that_did_not_sign_is_named(folder: Path, tmp_path: Path) -> None:
-    """With Sigstore's roots in a file nobody is asked: a signature by a key, or of no form, is none by an identity; one
-    that is not there comes with the command that makes it."""
+    """With Sigstore's roots in a file nothing is requested. A signature by a key, or an invalid signature, has no
+    identity; for a missing one the error names the command that makes it."""
     ada = Identity("ada@example.org", "https://accounts.example.org")
     with pytest.raises(NotFound, match="sign sigstore"):
         why_not(folder, ada)

@@ -1,4 +1,4 @@
-"""The files of a folder that is sent, and links in it."""
+"""The files of an uploaded folder, and its links."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_link_to_a_file_of_the_folder_is_that_file(folder: Path) -> None:
-    """It goes under its own name, with the content of what it names."""
+    """The link is uploaded under its own name, with the content of its target."""
     (folder / "sub" / "c.txt").symlink_to("../a.txt")
     assert [name for name, _ in files_below(folder)] == ["a.txt", "sub/b.txt", "sub/c.txt"]
 
@@ -39,7 +39,8 @@ def test_a_link_to_a_file_of_the_folder_is_that_file(folder: Path) -> None:
     ],
 )
 def test_other_links_are_refused_by_name(folder: Path, target: str, reason: str) -> None:
-    """A link out of the folder, to a folder or to nothing stops a drop and a job's folder; it is named."""
+    """A link out of the folder, to a folder or to nothing stops a drop and a job's folder; the error names the
+    link."""
     (folder / "link").symlink_to(target)
     for send in (snapshot, lambda source: items(source, "mnist", "x")):
         with pytest.raises(CliError, match="link " + reason.replace(".", r"\.")):
@@ -47,21 +48,22 @@ def test_other_links_are_refused_by_name(folder: Path, target: str, reason: str)
 
 
 def test_a_link_that_is_left_out_stops_nothing(folder: Path) -> None:
-    """What the ignore file leaves out is not looked at."""
+    """Links that the ignore file leaves out are not checked."""
     (folder / "data").symlink_to("/")
     (folder / ".amlignore").write_text("data/\n")
     assert [file.name for file in snapshot(folder)] == [".amlignore", "a.txt", "sub/b.txt"]
 
 
 def test_a_folder_may_itself_be_reached_by_a_link(folder: Path, tmp_path: Path) -> None:
-    """Who names a link on the command line means what it names."""
+    """A link on the command line stands for its target."""
     (tmp_path / "latest").symlink_to(folder)
     assert [file.name for file in snapshot(tmp_path / "latest")] == ["a.txt", "sub/b.txt"]
 
 
 @pytest.mark.parametrize("target", [".env", "secrets/key", "secrets/deep/key"])
 def test_a_link_to_a_file_that_is_left_out_is_refused(tmp_path: Path, target: str) -> None:
-    """The content of an ignored file, or of a file in an ignored folder, is not sent under a link's name either."""
+    """The content of an ignored file, or of a file in an ignored folder, is not uploaded under a link's name
+    either."""
     file = tmp_path / target
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("PASSWORD=hunter2")

@@ -1,4 +1,4 @@
-"""`admin smoke` where logs still grow, and where nothing answers; tests/e2e/test_api.py has all of it on a cloud."""
+"""`admin smoke` while logs still grow, and when nothing answers; tests/e2e/test_api.py runs all of it on a cloud."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SAID = b'warming up\nsmoke {"check": "events", "ok": true}\n'
 
 @pytest.mark.parametrize("rest", [b"", b"smo", b'smoke {"check": "ann', b'smoke {"check": "announced", "ok": true}'])
 def test_only_whole_lines_of_a_log_count(rest: bytes) -> None:
-    """A log may end anywhere in the line that is being written: what is not whole yet is read with the next look."""
+    """A log may end inside the line that is being written; the incomplete line is read in the next poll."""
     assert [line["check"] for line in _lines(SAID + rest)] == ["events"]
 
 
@@ -29,14 +29,14 @@ def test_only_whole_lines_of_a_log_count(rest: bytes) -> None:
     ],
 )
 def test_an_address_is_waited_for_to_its_end(log: bytes, address: str | None) -> None:
-    """A job's address is taken from a whole line: the first digits of a port are another port."""
+    """A job's address is read from a whole line, because the first digits of a port are another port."""
     chunk = SimpleNamespace(data=log)
     api: Any = SimpleNamespace(get=lambda *_: {"state": "running"}, log=lambda *_: chunk)
     assert Smoke(api, "c", "r", 1.0, print)._address("run") == address
 
 
 def test_a_check_that_fails_stops_no_other() -> None:
-    """Where neither the API nor the storage lets anybody in, each check says so, and the table is whole."""
+    """If neither the API nor the storage admits the caller, each check reports that, and the table is complete."""
 
     def refused(*_: Any, **__: Any) -> Any:
         raise CliError("The API answered 403.")

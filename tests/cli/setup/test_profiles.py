@@ -1,4 +1,4 @@
-"""Which Trainyard a command speaks to, and where its secret lies."""
+"""The deployment that a command uses, and the place of its secret."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cli.setup.profiles import FileSecrets, KeyringSecrets, Profile, Profiles, c
 
 
 class Memory(KeyringBackend):
-    """A keyring as a system would have one."""
+    """A keyring like a system's."""
 
     priority = 1.0
 
@@ -54,7 +54,7 @@ def memory() -> Iterator[Memory]:
 
 @pytest.fixture
 def cloud(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """A local cloud that listens; gives the environment that names it."""
+    """Start a local cloud that listens; return the environment that names it."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/api"
         (tmp_path / "cloud.json").write_text(json.dumps({"api": url, "connection_string": "secret"}))
@@ -62,7 +62,8 @@ def cloud(tmp_path: Path) -> Iterator[dict[str, str]]:
 
 
 def test_the_order(cloud: dict[str, str], tmp_path: Path, no_keyring: None) -> None:
-    """--url, --profile, TRAINYARD_URL, TRAINYARD_PROFILE, the local cloud, the last login: one before the next."""
+    """The order of precedence is --url, --profile, TRAINYARD_URL, TRAINYARD_PROFILE, the local cloud, the last
+    login."""
     profiles = Profiles(tmp_path / "config")
     profiles.add(Profile("prod", "https://prod/api", "key"), "k")
     profiles.add(Profile("test", "https://test/api"), "")
@@ -79,7 +80,7 @@ def test_the_order(cloud: dict[str, str], tmp_path: Path, no_keyring: None) -> N
 
 
 def test_an_address_brings_its_secret(cloud: dict[str, str], tmp_path: Path, no_keyring: None) -> None:
-    """--url with the address of a login or of the local cloud is that one, with its secret."""
+    """--url with the address of a login or of the local cloud uses its secret."""
     profiles = Profiles(tmp_path / "config")
     profiles.add(Profile("prod", "https://prod/api", "key"), "k")
 
@@ -88,7 +89,7 @@ def test_an_address_brings_its_secret(cloud: dict[str, str], tmp_path: Path, no_
 
 
 def test_a_dead_cloud_is_not_believed(tmp_path: Path, no_keyring: None) -> None:
-    """A record that a killed cloud left behind, where nothing listens, counts as none; the error says what to do."""
+    """The stale record of a killed cloud, where nothing listens, is ignored; the error gives advice."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
     (tmp_path / "cloud.json").write_text(json.dumps({"api": f"http://127.0.0.1:{port}/api"}))
@@ -99,8 +100,8 @@ def test_a_dead_cloud_is_not_believed(tmp_path: Path, no_keyring: None) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows keeps rights in lists")
 def test_a_record_of_another_is_refused(cloud: dict[str, str], tmp_path: Path, no_keyring: None) -> None:
-    """A cloud.json that others could write, or that another user owns, ends the command with what to do; --url still
-    works, without anything of that record. A folder like /tmp above it does no harm."""
+    """A cloud.json that others could write, or that another user owns, ends the command with advice; --url still
+    works, without anything from that record. A parent folder like /tmp does no harm."""
     known = Profiles(tmp_path / "config")
     file = Path(cloud["TRAINYARD_CLOUD"]) / "cloud.json"
     tmp_path.chmod(0o1777)
@@ -118,7 +119,7 @@ def test_a_record_of_another_is_refused(cloud: dict[str, str], tmp_path: Path, n
 
 
 def test_an_unknown_profile_lists_those_there_are(tmp_path: Path, no_keyring: None) -> None:
-    """A profile that nobody stored ends with the names of those that there are."""
+    """An unknown profile is refused with the names of the known profiles."""
     profiles = Profiles(tmp_path)
     profiles.add(Profile("prod", "https://prod/api"), "")
 
@@ -127,7 +128,7 @@ def test_an_unknown_profile_lists_those_there_are(tmp_path: Path, no_keyring: No
 
 
 def test_a_keyring_keeps_the_secret(tmp_path: Path, memory: Memory) -> None:
-    """Where there is a keyring the secret is there, in no file, and gone after logout."""
+    """With a keyring the secret is in the keyring, in no file, and gone after logout."""
     profiles = Profiles(tmp_path)
     profiles.add(Profile("prod", "https://prod/api", "key"), "k-123")
 
@@ -152,5 +153,5 @@ def test_without_a_keyring_only_the_owner_reads_it(tmp_path: Path, no_keyring: N
 
 
 def test_a_secret_does_not_show() -> None:
-    """A profile's repr holds no connection string."""
+    """A profile's repr contains no connection string."""
     assert "abc123" not in repr(Profile("local", "http://x/api", connection_string="abc123"))

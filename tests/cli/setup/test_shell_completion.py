@@ -1,4 +1,4 @@
-"""Completion in real shells, in a clone: Tab is pressed at a terminal; fish is asked what it would offer."""
+"""Completion in real shells, in a clone: the tests press Tab at a terminal, and ask fish for its candidates."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def needed(shell: str) -> None:
 
 
 class Terminal:
-    """A shell at a terminal of its own."""
+    """A shell on its own terminal."""
 
     def __init__(self, fd: int) -> None:
         self.fd, self.seen = fd, ""
@@ -47,7 +47,7 @@ class Terminal:
         os.write(self.fd, text.encode())
 
     def shows(self, *wanted: str) -> None:
-        """Wait until all of it has appeared since the last typing."""
+        """Wait until all these texts have appeared since the last input."""
         deadline = time.monotonic() + PATIENCE
         while not all(each in self.seen for each in wanted):
             assert time.monotonic() < deadline, self.seen
@@ -74,7 +74,7 @@ def terminal(shell: str, folder: Path, env: dict[str, str]) -> Iterator[Terminal
 
 @pytest.fixture
 def world(server: Any, tmp_path: Path) -> dict[str, str]:
-    """A Trainyard with a run, one of whose names would be a command if a shell took it for one."""
+    """A Trainyard with a run, one of whose names a shell could take for a command."""
     row = {"run": RUN, "state": "completed", "drop": "mnist/d1", "experiment": "mnist"}
     others = [{"run": EVIL, "drop": "x/`touch evil`"}, LONG, {"run": COLON}]
     server.says("/api/rows?limit=200", {"rows": [row, *(row | other for other in others)]})
@@ -86,7 +86,7 @@ def world(server: Any, tmp_path: Path) -> dict[str, str]:
 @pytest.mark.skipif(os.name == "nt", reason="needs a terminal of POSIX")
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
 def test_tab_completes_what_was_begun(shell: str, world: dict[str, str], tmp_path: Path) -> None:
-    """In a shell without any start file, Tab lists commands, and completes an option and the name of a run."""
+    """In a shell without start files, Tab lists commands, and completes an option and the name of a run."""
     needed(shell)
     (tmp_path / "script").write_text(shell_completion.script(shell, clone=True), "utf-8")
     with terminal(shell, tmp_path, world) as keys:
@@ -107,7 +107,7 @@ def test_tab_completes_what_was_begun(shell: str, world: dict[str, str], tmp_pat
 
 
 def test_fish_completes_what_was_begun(world: dict[str, str], tmp_path: Path) -> None:
-    """fish's own answer for what may follow has commands, options and the names of runs, each with its words."""
+    """fish's candidates include commands, options and the names of runs, each with its description."""
     needed("fish")
     (tmp_path / "script").write_text(shell_completion.script("fish", clone=True), "utf-8")
     asked = ["trainyard comp", "trainyard submit --dry", "trainyard logs "]
@@ -134,7 +134,8 @@ def test_fish_completes_what_was_begun(world: dict[str, str], tmp_path: Path) ->
 
 @pytest.mark.parametrize("shell", shell_completion.SHELLS)
 def test_a_script_asks_the_program_of_the_clone(shell: str) -> None:
-    """Each shell's script calls this clone's Python, and defines the command; the installed one's calls the command."""
+    """In a clone, each shell's script calls the clone's Python and defines the command; the installed script calls
+    the command."""
     script, installed = (shell_completion.script(shell, clone=clone) for clone in (True, False))
     asks = [line for line in script.splitlines() if shell_completion.VARIABLE in line]
     assert asks

@@ -1,4 +1,4 @@
-"""keys: which keys of the deployment this computer trusts, and what a fetch refuses."""
+"""The `keys` command: the deployment's keys that this computer trusts, and what a fetch refuses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def keys_are(server: Any, *rows: dict[str, str]) -> None:
 
 
 def version_is(server: Any, signer: FakeSigner) -> None:
-    """churn/4 with one file, signed by this key."""
+    """Answer churn/4 with one file, signed by this key."""
     where = "/api/models/churn/versions"
     server.says("/api/models/churn", {"model": "churn"})
     server.says(f"{where}/4", {"model": "churn", "number": 4, "run": "r", "bytes": len(CONTENT)})
@@ -45,7 +45,7 @@ def version_is(server: Any, signer: FakeSigner) -> None:
 
 
 def test_the_trusted_keys_are_saved_for_an_auditor(server: Any, run: Callable[..., int], tmp_path: Path) -> None:
-    """keys --save writes the trusted keys alone: `verify --key` and the auditor's script read that file."""
+    """keys --save writes only the trusted keys; `verify --key` and the auditor's script read that file."""
     keys_are(server, row(OLD))
     file = tmp_path / "keys.pem"
     assert run("keys", "--url", server.url) == 0
@@ -57,7 +57,7 @@ def test_the_trusted_keys_are_saved_for_an_auditor(server: Any, run: Callable[..
 def test_a_new_key_is_trusted_only_after_it_was_said_so(
     server: Any, run: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The first keys are pinned with a warning; a fetch by a later key brings nothing until the key is trusted."""
+    """The first keys are pinned with a warning; a fetch signed by a later key is refused until that key is trusted."""
     keys_are(server, row(OLD))
     version_is(server, OLD)
     url = ("--url", server.url)
@@ -86,7 +86,7 @@ def test_a_new_key_is_trusted_only_after_it_was_said_so(
 def test_a_withdrawn_key_is_noticed_where_it_was_trusted(
     server: Any, run: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """verify asks the deployment; without an answer it says that it did not check."""
+    """verify asks the deployment; without an answer, verify prints that it did not check."""
     keys_are(server, row(OLD))
     version_is(server, OLD)
     url = ("--url", server.url)
@@ -110,7 +110,7 @@ def test_a_withdrawn_key_is_noticed_where_it_was_trusted(
 def test_a_wrong_key_is_named(
     server: Any, run: Callable[..., int], capsys: pytest.CaptureFixture[str], words: tuple[str, ...], says: str
 ) -> None:
-    """With the keys that there are."""
+    """The error lists the known keys."""
     keys_are(server, row(OLD))
     assert run("keys", *words, "--url", server.url) != 0
     assert says in capsys.readouterr().err

@@ -1,4 +1,5 @@
-"""The report of `cost`: every day in the picture, a CSV that no spreadsheet runs, and words for what is missing."""
+"""The report of `cost`: every day in the picture, a CSV without spreadsheet formulas, and sentences for missing
+figures."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ def text(found: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def test_what_is_missing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    """Money of no project, hours without a price, and what cost more than it would have, are told in words."""
+    """Costs without a project, hours without a price, and costs above those with Azure ML's default idle time are
+    named in sentences."""
     budget = {"project": "a", "month": None, "run": 2.0, "spent": 3.0, "kept_back": 0.5, "reached_at": None}
     told = text(report(line("a"), line(""), budgets=[budget]), capsys)
     assert "no project" in told
@@ -63,7 +65,7 @@ def test_what_is_missing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_missing_day_is_told_with_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
-    """A day whose record can't be read is in words below the table, also where nothing else was spent."""
+    """A day whose record can't be read is named below the table, with advice, even if nothing else was spent."""
     gap = {"day": "2026-01-10", "cluster": "gpu", "why": "Column rows can't be read.", "advice": "Delete the row."}
     for lines in ((line("a"),), ()):
         told = " ".join(text(report(*lines, missing=[gap]), capsys).split())
@@ -77,7 +79,7 @@ def test_a_name_can_not_become_a_formula(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_namesakes_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
-    """An owner stands by name; with the object id where two have one name, and a name without an id is no proof."""
+    """An owner is shown by name, plus the object id if two owners share the name; a name without an id is no proof."""
     lines = [line("0a1b", name="ann"), line("2c3d", name="ann"), line("4e5f", name="bob"), line("ann"), line("")]
     told = text(report(*lines, by="owner"), capsys)
     for name in ("ann (0a1b) ", "ann (2c3d) ", "bob  ", "ann, unverified", "nobody"):
@@ -88,7 +90,7 @@ def test_namesakes_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_days_without_nodes_are_in_the_picture(tmp_path: Path) -> None:
-    """The picture has every day from the first to the last, and can be drawn of none."""
+    """The picture has every day from the first to the last, and works without any day."""
     assert [day["day"] for day in cost._every_day(report()["days"])] == [
         "2026-01-30", "2026-01-31", "2026-02-01", "2026-02-02",
     ]  # fmt: skip
@@ -98,7 +100,7 @@ def test_days_without_nodes_are_in_the_picture(tmp_path: Path) -> None:
 
 
 def test_money_in_words() -> None:
-    """Dollars have cents; less than a cent is said to be less; what is unknown says why."""
+    """Dollars have cents; less than a cent is shown as less; an unknown cost gives its reason."""
     assert [dollars(amount) for amount in (0, 0.004, 0.01, 1234.5, -2)] == [
         "$0.00",
         "<$0.01",
@@ -119,7 +121,7 @@ def test_money_in_words() -> None:
 
 
 def test_costs_are_shown_by_day(capsys: pytest.CaptureFixture[str]) -> None:
-    """--by day has a line for each day, also for one without any node, with the day's sum."""
+    """--by day has a line with the sum for each day, even for a day without nodes."""
     Console(width=120).print(cost.picture(report(line("p")), by_day=True))
     rows = [row.split() for row in capsys.readouterr().out.splitlines()]
     assert ["2026-01-30", "$5.00", *["$1.00"] * 5] in rows
@@ -127,7 +129,7 @@ def test_costs_are_shown_by_day(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_runs_name_stands_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """On a terminal of 80 columns: kinds of which nothing was spent have no column."""
+    """A run's name fits one line of 80 columns, and kinds of cost without spending have no column."""
     name = "mnist-0123456789abcdef"
     Console(width=80).print(cost.picture(report({**line(name), "lease": 0.0, "unexplained": 0.0}, by="run")))
     said = capsys.readouterr().out
@@ -138,7 +140,7 @@ def test_a_runs_name_stands_on_one_line(capsys: pytest.CaptureFixture[str]) -> N
 def test_an_hour_that_is_asked_for_is_said_to_mean_its_day(
     server: Any, run: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Costs are kept by days, so a moment within a day is said to mean all of that day."""
+    """Costs are stored by day, so for a time within a day the command says that the whole day counts."""
     for begin in ("2026-01-30T12:00:00+00:00", "2026-01-30T00:00:00+00:00"):
         server.says(f"/api/costs?{urlencode({'by': 'cluster', 'since': begin})}", report(line("p")))
         assert run("cost", "--by", "day", "--since", begin, "--url", server.url) == 0
@@ -146,7 +148,7 @@ def test_an_hour_that_is_asked_for_is_said_to_mean_its_day(
 
 
 def test_a_run_that_never_had_a_node_cost_nothing() -> None:
-    """One that was canceled while it waited is told so, not what it might have cost."""
+    """A run canceled while it waited shows no cost, instead of an estimate."""
     history = [{"state": state, "at": "", "why": ""} for state in ("received", "queued", "canceled")]
     run = {"state": "canceled", "history": history, "greatest_cost": 3.0, "estimated_cost": None, "cost": None}
     assert of_run(run) == "none, it never had a node"
@@ -161,7 +163,7 @@ AMOUNTS = json.loads((Path(__file__).parent / "amounts.json").read_text("utf-8")
     [("dollars", dollars), ("share", share), ("saved", saved), ("metric", metric), ("duration", duration)],
 )
 def test_the_command_line_and_the_page_write_amounts_alike(rule: str, write: Callable[..., str]) -> None:
-    """One list of examples holds for both: page/format.js, run by Node where there is one, and cli/show/costs.py."""
+    """One list of examples tests both page/format.js, if there is a Node, and cli/show/costs.py."""
     given, told = zip(*AMOUNTS[rule], strict=True)
     asked = [amount if isinstance(amount, list) else [amount] for amount in given]
     assert tuple(write(*amount) for amount in asked) == told
@@ -185,7 +187,7 @@ OWN_FORM = {
 
 
 def test_amounts_are_written_by_these_rules_alone() -> None:
-    """No other module of the command line or the page formats a percentage or dollars by itself."""
+    """No other module of the command line or the page formats a percentage or dollars."""
     own = re.compile(
         r":[+,]?(?:\.\d+|,\.2f)?%\}|\}%[\"' ]|\$\{[^}]*:,?\.2f\}|toFixed\([12]\)|Math\.(?:round|floor)\([^)]*\* ?100\)"
     )

@@ -1,4 +1,4 @@
-"""`import` of a Batch AI document, as it is printed."""
+"""The output of `import` for a Batch AI document."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 def test_a_cluster_is_printed_and_secrets_of_addresses_are_not(
     server: Any, run: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """The compute that it becomes, not an empty document; a signature in it is replaced, in --json too."""
+    """The resulting compute is printed, not an empty document; a signature in it is replaced, in --json too."""
     document = tmp_path / "cluster.json"
     document.write_text(json.dumps({"properties": {"vmSize": "STANDARD_NC6"}}))
     compute = {"type": "amlcompute", "size": "S", "note": "https://a.blob/x?sig=SECRET&v=1"}

@@ -25,7 +25,7 @@ def text(*arguments: object) -> list[str]:
 
 
 def test_a_line_goes_from_corner_to_corner() -> None:
-    """Two by four dots a cell: the diagonal of one cell has all its four rows, from lower left to upper right."""
+    """A cell has two by four dots: the diagonal of one cell has all four rows, from lower left to upper right."""
     canvas = Canvas(1, 1)
     canvas.line((0, 0), (1, 1), "")
     (row,) = canvas.rows()
@@ -33,7 +33,7 @@ def test_a_line_goes_from_corner_to_corner() -> None:
 
 
 def test_a_plot_has_its_ends_and_last_values() -> None:
-    """The axes say where they begin and end; the legend has each curve's last value."""
+    """The axes show where they begin and end; the legend has each curve's last value."""
     lines = text({"test_loss": [(0, 2.0), (50, 1.0), (1500, 0.25)]}, "loss", 60)
     assert lines[0] == "loss   ━ test_loss 0.25"
     assert lines[1].split("┤")[0].strip() == "2"
@@ -50,13 +50,13 @@ def test_a_plot_has_its_ends_and_last_values() -> None:
     )
 )
 def test_any_numbers_can_be_plotted(points: list[tuple[int, float]]) -> None:
-    """Flat curves, huge and tiny numbers, nan and inf: there is always a picture; of one number, or none, words."""
+    """Flat curves, huge and tiny numbers, nan and inf always give a plot; a single number, or none, gives words."""
     lines = text({"x": points}, "x", 40)
     assert len(lines) == (13 if sum(math.isfinite(y) for _, y in points) > 1 else 1)
 
 
 def test_metrics_of_one_kind_share_a_panel() -> None:
-    """train_ and test_ of one name are drawn together; without --name all are, but what says only how fast it went."""
+    """train_ and test_ of one name are drawn together; without --name every metric is drawn except those of speed."""
     names = ["test_loss", "train_loss", "test_accuracy", "world_size"]
     assert panels(names) == {
         "accuracy": ["test_accuracy"],
@@ -70,13 +70,13 @@ def test_metrics_of_one_kind_share_a_panel() -> None:
 
 
 def test_series_become_curves() -> None:
-    """The chosen metrics that have points, as step and value; times are left out."""
+    """The chosen metrics that have points become curves of step and value; times are left out."""
     series = {"a": [[1, 0.5, 1e9], [2, 0.25, None]], "b": [[1, 1, None]], "c": []}
     assert curves_of(series, ["a", "c"]) == {"a": [(1.0, 0.5), (2.0, 0.25)]}
 
 
 def test_the_picture_shows_every_curve(tmp_path: Path) -> None:
-    """The PNG opens, and the panels of loss and accuracy both hold the colours of the test and the training curve."""
+    """The PNG opens, and the panels of loss and accuracy both have the colours of the test and the training curve."""
     loss = [(float(step), 2 * 0.97**step) for step in range(100)]
     curves: Curves = {
         "train_loss": loss,
@@ -111,7 +111,7 @@ def test_any_curves_can_be_drawn(tmp_path: Path, curves: Curves) -> None:
 
 
 def test_a_long_curve_is_smoothed_and_keeps_its_level() -> None:
-    """The running mean lies between the extremes and starts and ends with the curve; a short curve stays as it is."""
+    """The running mean lies between the extremes and starts and ends with the curve; a short curve stays unchanged."""
     noisy = [(float(x), 1.0 + (-1) ** x) for x in range(200)]
     smooth = png.smooth(noisy)
     assert [x for x, _ in smooth] == [x for x, _ in noisy]
@@ -121,7 +121,7 @@ def test_a_long_curve_is_smoothed_and_keeps_its_level() -> None:
 
 @given(st.lists(st.floats(0, 1), max_size=6))
 def test_labels_lie_apart(heights: list[float]) -> None:
-    """However close the curves end, their labels lie one height apart, in order, inside the panel."""
+    """However close the curves end, their labels are one height apart, in order, inside the panel."""
     moved = png.spread(sorted(heights))
     assert all(-1e-9 <= height <= 1 + 1e-9 for height in moved)
     assert all(b - a >= png.LEAST_GAP - 1e-9 for a, b in itertools.pairwise(moved))

@@ -1,4 +1,4 @@
-"""What commands do with the API's answers and refusals."""
+"""How commands show the API's answers and errors."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ STATUS: dict[str, Any] = {
 
 
 def test_status_shows_everything(server: Any, run: Run, capsys: Capture) -> None:
-    """A run's reason, a drop's why, a decision and a poison message's text are all on the screen."""
+    """A run's reason, a drop's reason, a decision and a poison message's text are all on the screen."""
     server.says("/api/status", STATUS)
     assert run("status", "--url", server.url) == 0
     said = capsys.readouterr().out
@@ -83,21 +83,23 @@ def test_an_empty_system_says_so(server: Any, run: Run, capsys: Capture) -> None
 def test_a_refusal_is_told_in_the_apis_words(
     server: Any, run: Run, capsys: Capture, status: int, exit_code: int
 ) -> None:
-    """A refusal ends with its exit code and the API's own detail on standard error, without a traceback."""
+    """An error of the API gives its exit code and the API's own detail on standard error, without a traceback."""
     server.says("/api/status", {"title": "no", "detail": "The workspace is closed."}, status, retry_after="60")
     assert run("status", "--url", server.url) == exit_code
     assert "The workspace is closed." in capsys.readouterr().err
 
 
 def test_a_missing_key_is_explained(server: Any, run: Run, capsys: Capture) -> None:
-    """401, as the Functions host gives it without any body, says that a key is wanted and how to give one."""
+    """For a 401 without a body, as the Functions host gives, the error says that a key is needed and how to give
+    one."""
     server.says("/api/status", b"", 401)
     assert run("status", "--url", server.url) == 1
     assert f"`login {server.url}` stores one" in capsys.readouterr().err
 
 
 def test_a_role_that_is_missing_and_a_login_that_ended(server: Any, run: Run, capsys: Capture) -> None:
-    """Who may not do something is told the role alone, and whose key is refused that it may have expired."""
+    """A caller without the role reads the missing role; for a refused key the error says that the key may have
+    expired."""
     server.says("/api/runs?limit=1", {"runs": []})
     assert run("login", server.url, "--token", "t") == 0
     assert "as '127.0.0.1'" in capsys.readouterr().out
@@ -110,20 +112,20 @@ def test_a_role_that_is_missing_and_a_login_that_ended(server: Any, run: Run, ca
 
 
 def test_an_api_that_is_away(run: Run, capsys: Capture) -> None:
-    """If nothing listens, the message says what to do, and the status says that it may work later."""
+    """If nothing listens, the message gives advice, and the exit status says that a retry may work."""
     assert run("status", "--url", "http://127.0.0.1:9/api") == 6
     assert "trainyard.py up" in capsys.readouterr().err
 
 
 def test_something_else_at_the_address(server: Any, run: Run, capsys: Capture) -> None:
-    """A page of HTML is no answer of the API, and that is said."""
+    """An HTML page is reported as no answer of the API."""
     server.says("/api/status", b"<html>welcome</html>")
     assert run("status", "--url", server.url) == 1
     assert "Is it Trainyard's API?" in capsys.readouterr().err
 
 
 def test_runs_follows_the_pages(server: Any, run: Run, capsys: Capture) -> None:
-    """runs asks with the token of the page before until it has enough, or there is no more."""
+    """runs requests further pages by their tokens until it has enough runs, or there are no more."""
     rows = [{**STATUS["runs"][0], "run": f"r{n}", "created_at": "2026-01-01T00:00:00+00:00"} for n in range(3)]
     server.says("/api/runs?state=failed&limit=3&details=true", {"runs": rows[:2], "continue": "t/1"})
     server.says("/api/runs?state=failed&limit=1&details=true&continue=t%2F1", {"runs": rows[2:], "continue": None})
@@ -144,13 +146,13 @@ def test_runs_follows_the_pages(server: Any, run: Run, capsys: Capture) -> None:
     ids=" ".join,
 )
 def test_a_command_line_without_sense(server: Any, run: Run, argv: tuple[str, ...]) -> None:
-    """What can't be meant ends with status 2, and nothing is sent."""
+    """An invalid command line ends with status 2, and nothing is sent."""
     assert run(*argv, "--url", server.url) == 2
     assert server.asked == []
 
 
 def test_a_job_file_that_is_none(server: Any, run: Run, capsys: Capture, tmp_path: Any) -> None:
-    """A broken job file is told with its place, and nothing is sent."""
+    """A broken job file is reported with the place of the fault, and nothing is sent."""
     (tmp_path / "job.yaml").write_text("command: [unclosed\n")
     assert run("submit", "--job", "job.yaml", "--url", server.url) == 1
     assert "line 2" in capsys.readouterr().err
@@ -158,7 +160,7 @@ def test_a_job_file_that_is_none(server: Any, run: Run, capsys: Capture, tmp_pat
 
 
 def test_a_key_goes_with_each_request(server: Any, run: Run, capsys: Capture) -> None:
-    """login stores a key under a name, later commands send it, and logout forgets it."""
+    """login stores a key under a name, later commands send it, and logout deletes it."""
     server.says("/api/runs?limit=1", {"runs": [], "continue": None})
     server.says("/api/status", STATUS)
     assert run("login", server.url, "--name", "here", "--key", "secret-key") == 0
@@ -170,7 +172,7 @@ def test_a_key_goes_with_each_request(server: Any, run: Run, capsys: Capture) ->
 
 
 def test_doctor_says_what_is_wrong(server: Any, run: Run, capsys: Capture) -> None:
-    """doctor names the check that fails, with the API's detail and what to do, and ends with status 1."""
+    """doctor names the failed check, with the API's detail and advice, and ends with status 1."""
     checks = {"storage": {"ok": False, "detail": "403 from the account"}, "workspace": {"ok": True, "detail": ""}}
     server.says("/api/health", {"status": "degraded", "checks": checks}, 503)
     server.says("/api/status", STATUS)
@@ -182,7 +184,7 @@ def test_doctor_says_what_is_wrong(server: Any, run: Run, capsys: Capture) -> No
 
 
 def test_a_login_that_fails_is_not_stored(server: Any, run: Run, tmp_path: Path) -> None:
-    """Only a deployment that let the caller in becomes a profile."""
+    """Only a deployment that admits the caller becomes a profile."""
     server.says("/api/runs?limit=1", {"detail": "no"}, 401)
     assert run("login", server.url, "--key", "wrong") == 1
     assert not (tmp_path / "config" / "profiles.json").exists()
@@ -198,13 +200,13 @@ def test_the_version_is_said(run: Run, capsys: Capture) -> None:
 
 
 def test_an_address_without_api_is_told(server: Any, run: Run, capsys: Capture) -> None:
-    """--url with the address of the app instead of its API says what is missing."""
+    """For --url with the address of the app instead of its API, the error names the missing part."""
     assert run("status", "--url", server.url.removesuffix("/api")) == 3
     assert "ends in /api" in capsys.readouterr().err
 
 
 def test_a_table_in_a_pipe_has_no_blanks_at_its_lines_ends(server: Any, run: Run, capsys: Capture) -> None:
-    """Whoever reads a table from a pipe gets its words alone, not what fills a terminal's width."""
+    """A table in a pipe has no padding to the width of a terminal."""
     server.says("/api/status", STATUS)
     assert run("status", "--url", server.url) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -216,7 +218,7 @@ def test_a_table_in_a_pipe_has_no_blanks_at_its_lines_ends(server: Any, run: Run
 def test_a_dry_run_says_by_its_status_whether_it_could_start(
     run: Run, server: Any, capsys: Capture, reasons: list[Any], status: int
 ) -> None:
-    """A script learns from the exit status that a run could not start now; the answer is printed all the same."""
+    """The exit status tells a script that a run could not start now; the answer is printed anyway."""
     cost = {"project": "", "estimated": None, "greatest": None, "price": None, "price_from": ""}
     server.says("/api/runs?dry_run=true", {"job": {"name": "run-1"}, "reasons": reasons, "cost": cost})
     for flags in ([], ["--json"]):
@@ -225,7 +227,7 @@ def test_a_dry_run_says_by_its_status_whether_it_could_start(
 
 
 def test_the_summary_of_a_dry_run() -> None:
-    """The summary says what runs where, on which data, at what cost, and what keeps it from starting."""
+    """The summary shows what runs where, on which data, at what cost, and the obstacles to its start."""
     job = {
         "name": "run-1", "experiment_name": "digits", "compute": "azureml:cpu-cluster", "command": "python train.py\nx",
         "resources": {"instance_count": 2}, "environment": "azureml:torch:1", "limits": {"timeout": 3600},
@@ -244,7 +246,7 @@ def test_the_summary_of_a_dry_run() -> None:
 
 
 def test_the_best_value_of_a_sweep_and_the_last_one_have_labels() -> None:
-    """The best trial's best value, and the values of its saved model, which may be worse, say which they are."""
+    """The best trial's best value and the possibly worse values of its saved model are labelled."""
     sweep = {"trials": 6, "trials_ended": 6, "best_trial": "run-1-t4", "best_value": 0.98, "sweep_closing": ""}
     sweep |= {"trials_dollars": 0.1}
     metrics = {"of_model": {"loss": 0.95}, "best": {"loss": 0.9}, "best_steps": {"loss": 3}, "by_trainer": True}

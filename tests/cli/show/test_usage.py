@@ -1,4 +1,4 @@
-"""The usage of nodes on the command line: a line of `show`, a column of `runs`, and curves by node."""
+"""Node usage on the command line: a line of `show`, a column of `runs`, and curves by node."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ANSWER: dict[str, Any] = {
 
 
 def test_curves_are_by_node_over_the_minutes() -> None:
-    """Nodes are numbered by their names; the GPUs of a node are averaged."""
+    """Nodes are numbered in the order of their names; the GPUs of a node are averaged."""
     found = usage.curves(SAMPLES, [])
     assert found["cpu"] == {"node 0": [(0, 10), (1, 20)], "node 1": [(0, 90), (1, 80)]}
     assert found["gpu"] == {"node 0": [(0, 15)]}
@@ -37,7 +37,7 @@ def test_curves_are_by_node_over_the_minutes() -> None:
 
 
 def test_metrics_draws_nodes(server: Server, run: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
-    """With the sentence and the advice below the curves; an unknown name is answered with those that are there."""
+    """The sentence and the advice are below the curves; an unknown name is refused with the known names."""
     server.says("/api/runs/mnist-1/usage", ANSWER)
     assert run("metrics", "mnist-1", "--nodes", "--url", server.url) == 0
     out = capsys.readouterr().out
@@ -50,7 +50,7 @@ def test_metrics_draws_nodes(server: Server, run: Callable[..., int], capsys: py
 
 
 def test_runs_are_sorted_by_their_use() -> None:
-    """By the GPUs where there are some, else by the processors; a run that was not measured comes last."""
+    """Runs are sorted by GPU usage if there are GPUs, otherwise by processor usage; an unmeasured run comes last."""
     runs: list[dict[str, Any]] = [
         {"run": "none", "usage": None},
         {"run": "cpu", "usage": {"cpu": 40.0, "gpu": None}},
@@ -62,7 +62,7 @@ def test_runs_are_sorted_by_their_use() -> None:
 
 
 def test_show_says_it_in_a_line() -> None:
-    """And the advice below it; nothing for a run that was not measured."""
+    """The advice follows below the line; an unmeasured run has neither."""
     assert {name: text.plain for name, text in usage.facts(ANSWER).items()} == {
         "nodes used": "2 nodes, processors 50 %",
         "advice": ANSWER["advice"],

@@ -1,4 +1,4 @@
-"""Functions that log from threads of ours: an HTTP handler's own, and those in which one thing is done to many."""
+"""Functions that log from our own threads: an HTTP handler's thread, and the threads of batch work."""
 
 from __future__ import annotations
 
