@@ -1,4 +1,4 @@
-"""The tools that read: find, inspect and compare. What they show of a run is in shown_run.py."""
+"""The tools that read: find, inspect and compare. shown_run.py defines what they show of a run."""
 
 from __future__ import annotations
 
@@ -117,9 +117,8 @@ def _listed(desk: Desk, asked: Any) -> ToolAnswer:
 
 
 def _described(each: dict[str, Any], whole: bool) -> dict[str, Any]:
-    """Return what people wrote about an entry: its description and aliases, and its parameters if it is the only
-    one.
-    """
+    """Return the text that people wrote about an entry: the description and the aliases. A single entry also has
+    its parameters."""
     aliases = {alias["alias"]: alias["version"] for alias in each.get("aliases", ())}
     properties = each.get("parameters", {}).get("properties", {})
     parameters: Any = properties if whole else list(properties)
