@@ -31,7 +31,8 @@ class Lines(tuple[str, ...]):
 
 def clean(text: str, longest: int = LONGEST) -> str:
     """Return the text on one line, without escapes and invisible characters. A longer text is cut, and states how
-    much is missing."""
+    much is missing.
+    """
     seen = "".join(each if _is_seen(each) else " " for each in _ESCAPES.sub("", text)).rstrip()
     if len(seen) <= longest:
         return seen
@@ -44,7 +45,8 @@ def _is_seen(char: str) -> bool:
 
 def cleaned(value: Any, longest: int = LONGEST) -> Any:
     """Return plain values with every text and key cleaned, and without empty values. Long lists and mappings are
-    cut, and state how much is missing."""
+    cut, and state how much is missing.
+    """
     if isinstance(value, str):
         return clean(value, longest)
     if isinstance(value, dict):

@@ -118,7 +118,8 @@ def _listed(desk: Desk, asked: Any) -> ToolAnswer:
 
 def _described(each: dict[str, Any], whole: bool) -> dict[str, Any]:
     """Return the text that people wrote about an entry: the description and the aliases. A single entry also has
-    its parameters."""
+    its parameters.
+    """
     aliases = {alias["alias"]: alias["version"] for alias in each.get("aliases", ())}
     properties = each.get("parameters", {}).get("properties", {})
     parameters: Any = properties if whole else list(properties)

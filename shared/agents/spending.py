@@ -44,7 +44,8 @@ Reproduce = arguments(
 
 class Action(NamedTuple):
     """An operation that can be planned, described in words. `path` are the arguments of its path; the others are
-    its body."""
+    its body.
+    """
 
     operation: str
     path: tuple[str, ...]
@@ -92,7 +93,8 @@ def plan(desk: Desk, asked: Any) -> ToolAnswer:
 
 def _foreseen(desk: Desk, made: SubmissionPlan) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the costs of the plan's request, and why the request could not start now. Raises the errors of a bad
-    request."""
+    request.
+    """
     if made.operation == "create_run":
         found = desk.call("create_run", query={"dry_run": True}, body=made.body, key=made.id)
         return _costs(found["cost"]), {"reasons": [each["message"] for each in found["reasons"]], "asked": made.body}
@@ -110,7 +112,8 @@ def _costs(costs: dict[str, Any]) -> dict[str, Any]:
 
 def submit(desk: Desk, asked: Any) -> ToolAnswer:
     """Submit a plan once. The time `submitted_at` is written first, so a repeated call completes an interrupted
-    one."""
+    one.
+    """
     found = desk.plans.get(desk.caller, asked.plan)
     if found is None:
         raise NotFound(f"You have no plan {asked.plan}. Plans are kept for a day, and only their makers see them.")

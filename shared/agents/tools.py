@@ -32,7 +32,8 @@ _BY_NAME: dict[str, Operation] = {operation.name: operation for operation in OPE
 @dataclass(frozen=True)
 class Desk:
     """The environment of a tool. `call` calls an API operation for the caller; `caller` identifies the owner of
-    plans."""
+    plans.
+    """
 
     call: CallOperation
     plans: SubmissionPlans
@@ -86,7 +87,8 @@ class Tool:
 
     def answer(self, desk: Desk, arguments: Any) -> ToolAnswer:
         """Check the arguments and run the tool. Raises BadInput, which names the argument, and the errors of the
-        operations."""
+        operations.
+        """
         if not isinstance(arguments, dict):
             raise BadInput(f"The arguments of {self.name} are {type(arguments).__name__}, not an object.")
         body = json.dumps(arguments).encode()

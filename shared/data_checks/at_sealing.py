@@ -98,7 +98,8 @@ def _note(said: DataCheck) -> str:
 
 def _files(blobs: Blobs, closing: Closing) -> Iterator[File]:
     """Yield the drop's files: all files, or the first MOST_LISTED files of a drop that has more than a message
-    lists."""
+    lists.
+    """
     listed = closing.files() if closing.files else islice(drop_blobs(blobs, closing.drop), MOST_LISTED)
     return (_file(closing.drop, blob) for blob in listed)
 

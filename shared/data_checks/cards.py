@@ -1,5 +1,6 @@
 """Data cards over HTTP: the result of a check for the data of a generation or a run, and the differences of two
-cards."""
+cards.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lines of a log, without escape codes, progress bars' earlier states, and the prefixes that launchers add."""
+"""The lines of a log, without escape codes, earlier states of progress bars, and the prefixes of launchers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MAY_HAVE_PREFIX = re.compile(r"^[\[(\d>#*`IWEFa-f\ufeffsr]|^[^\t]{1,80}\t")
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One line.
+    """One line of a log.
 
     - `number`: its number in the log, from 1
     - `text`: its text without prefixes
@@ -64,7 +64,7 @@ class LogLine:
 
 
 def lines_of(text: str) -> list[LogLine]:
-    """The log's lines. Of a log of more than MOST_LINES lines, the first tenth and the end are kept."""
+    """Return the log's lines. A log of more than MOST_LINES lines is cut to its first tenth and its end."""
     rows = list(_numbered(text))
     if len(rows) > MOST_LINES:
         rows = rows[: MOST_LINES // 10] + rows[-MOST_LINES * 9 // 10 :]
@@ -76,7 +76,7 @@ def lines_of(text: str) -> list[LogLine]:
 
 
 def _numbered(text: str) -> Iterator[tuple[int, str]]:
-    """The lines of the beginning and the end of a text, with their numbers."""
+    """Return the lines of the beginning and the end of a text, with their numbers."""
     if len(text) <= HEAD_CHARACTERS + TAIL_CHARACTERS:
         yield from enumerate(text.split("\n"), 1)
         return

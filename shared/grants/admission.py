@@ -77,7 +77,8 @@ def refusal(ports: RunPorts, run: Run) -> Refusal | None:
 
 def shrink_at_end(ports: RunPorts, run: Run) -> None:
     """Shrink the reservation of an ended run to the most that the run can have cost. The books settle the cost
-    later."""
+    later.
+    """
     if not (name := grant_of(run.people.owner_id)) or not workload(run).has_own_nodes:
         return
 

@@ -157,7 +157,8 @@ def gone_by(run: Run) -> datetime:
 
 def idle_dollars(run: Run) -> float:
     """Return the most that the nodes of an ended run may cost after its end, until they are released. A lease may
-    keep the nodes longer."""
+    keep the nodes longer.
+    """
     seconds = IDLE_TAIL.total_seconds() + _warm_seconds(run)
     return most_nodes(run) * run.money.price * seconds / _HOUR
 
@@ -169,14 +170,16 @@ def has_steps(run: Run) -> bool:
 
 def most_nodes(run: Run) -> int:
     """Return the most nodes that the run may have at the same time. For a run with steps, this is the sum over all
-    steps."""
+    steps.
+    """
     parts = [part for part in kind_of(run.asked.request).parts(run.asked.request) if not part.is_pipeline]
     return sum(part.trials * part.job.node_count for part in parts) or run.asked.nodes
 
 
 def ceiling(run: Run, now: datetime) -> float:
     """Return the most that the run can have cost until now: all its nodes since its creation, and idle nodes after
-    its end."""
+    its end.
+    """
     end = run.progress.history[-1].at if is_over(run) and run.progress.history else now
     dollars = most_nodes(run) * run.money.price * (end - run.created_at).total_seconds() / _HOUR
     return dollars + (idle_dollars(run) if is_over(run) else 0.0)
@@ -193,7 +196,8 @@ def _warm_seconds(run: Run) -> float:
 
 def ended_early(grant: Grant, run: Run) -> Grant:
     """Return the grant after the end of a run with its own nodes: the reservation shrinks to the most that the run
-    can have cost."""
+    can have cost.
+    """
     before = grant.reserved.get(run.name)
     if before is None or before.until or not is_over(run):
         return grant

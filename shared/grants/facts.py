@@ -10,7 +10,8 @@ from shared.kernel.facts import Fact
 @dataclass(frozen=True)
 class GrantUsed(Fact):
     """The runs have used this percentage of the grant's budget. At 100, a run may have been refused because of the
-    budget."""
+    budget.
+    """
 
     grant: str
     percent: int

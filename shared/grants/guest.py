@@ -80,7 +80,8 @@ Check = Callable[[GrantGuest, Any, Arguments], Arguments]  # returns the argumen
 @dataclass(frozen=True)
 class Rule:
     """The right that an operation needs, the check of the operation's arguments, and the visible part of the
-    answer."""
+    answer.
+    """
 
     may: May
     check: Check

@@ -67,7 +67,8 @@ def narrow(ports: MoneyPorts, name: str, changes: Mapping[str, Any], caller: Cal
 
 def extend(ports: MoneyPorts, name: str, changes: Mapping[str, Any], caller: Caller) -> Grant:
     """Extend the terms of a grant, within the caller's own rights. Raises Impossible for a change that would remove
-    something."""
+    something.
+    """
 
     def change(grant: Grant, now: datetime) -> tuple[GrantTerms, str]:
         after = replace(grant.terms, **changes)
@@ -159,7 +160,8 @@ def _text(value: Any) -> str:
 
 def _check(ports: MoneyPorts, terms: GrantTerms, caller: Caller, made_at: datetime, now: datetime) -> None:
     """Raise Forbidden for terms beyond the caller's own rights, and Impossible for terms that contradict each
-    other."""
+    other.
+    """
     most = largest(ports.money.grants, caller.role)
     if terms.budget > most:
         raise Forbidden(
