@@ -75,7 +75,7 @@ class Questions:
         self._open: dict[str, Future[None]] = {}
 
     def read(self, what: Callable[[], dict[str, Any]]) -> Future[dict[str, Any]]:
-        """Start to read what may never be answered: a client of storage tries again for minutes."""
+        """Start a read that may never get an answer, because a client of storage retries for minutes."""
         return self._readers.submit(what)
 
     def ask(self, checks: Mapping[str, Callable[[], None]]) -> dict[str, Future[None]]:

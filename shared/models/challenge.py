@@ -1,9 +1,9 @@
 """A challenge: compare a route's run with the champion of the route's model. The run becomes a version, and takes the
 alias, only if it wins.
 
-Both must be measured on the same data, else nobody can say which is better. If the data differ, the champion is tested
-on the challenger's data, or the champion stays and the notice says how to decide by hand. The first run with the metric
-wins.
+Both must be measured on the same data, because otherwise the values can't be compared. If the data differ, the champion
+is tested on the challenger's data, or the champion stays and the notice says how to decide by hand. The first run with
+the metric wins.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _rule(routes: Routes, run: Run) -> RouteModel | None:
 
 
 def _state(ports: StoragePorts, rule: RouteModel, run: Run, line: Change) -> None:
-    """State the decision again, in case of a crash between the write and the statement."""
+    """State the decision again, because the process may have crashed between the write and the statement."""
     fact = ChallengeLost(rule.name, run.name, line.why) if line.what is ChangeKind.LOST else AliasMoved(line)
     ports.happened(fact)
 

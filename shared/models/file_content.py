@@ -1,8 +1,9 @@
-"""Which files of a model run code when they are loaded. The content decides, never the name.
+"""Find the files of a model that run code when they are loaded. The content decides, never the name.
 
 Only content on one list is data: safetensors, ONNX, arrays of NumPy, pictures, text, pickles of tensors and plain
-values (pickles.py), and zip archives of these. Every member of an archive is read, archives in archives too. Everything
-else is refused, because a loader may run it: programs of TorchScript, HDF5 with Lambda layers, compressed pickles.
+values (pickles.py), and zip archives of these. Every member of an archive is read, including archives in archives. All
+other content is refused, because a loader may run it: programs of TorchScript, HDF5 with Lambda layers, compressed
+pickles.
 """
 
 from __future__ import annotations
@@ -98,7 +99,9 @@ def _is_text(data: bytes) -> bool:
 
 
 def _why_array(start: bytes) -> str:
-    """An array of objects is a pickle: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html"""
+    """Refuse an array of objects, which is a pickle:
+    https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
+    """
     length = int.from_bytes(start[8:10] if start[6] == 1 else start[8:12], "little")
     header = start[10 if start[6] == 1 else 12 :][:length].decode("latin-1")
     kind = re.search(r"'descr':\s*('[^']*'|\[)", header)

@@ -89,5 +89,5 @@ def aliases_of(model: Model, number: int) -> list[str]:
 
 
 def chosen_by(model: Model) -> str:
-    """Return the metric by which versions of the model were compared last; '' if they never were."""
+    """Return the metric of the latest comparison of the model's versions; '' without a comparison."""
     return next(iter(model.goals), "")

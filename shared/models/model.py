@@ -49,8 +49,8 @@ class Alias(msgspec.Struct, frozen=True, array_like=True):
 class Model:
     """A name with aliases. `latest` counts all versions ever made, `changes` the lines of the history.
 
-    `goals` are the directions of the metrics by which versions were compared, the last one first. They
-    hold for all its versions.
+    `goals` are the directions of the metrics by which versions were compared, the latest first. They apply to all
+    versions of the model.
     """
 
     name: str

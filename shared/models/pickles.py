@@ -24,7 +24,7 @@ BOOKKEEPING = ("MEMOIZE", "BINPUT", "LONG_BINPUT", "PUT", "FRAME", "PROTO")
 
 
 class NotAPickle(Exception):
-    """The bytes are no pickle, or what follows a pickle is none. The message says where."""
+    """The bytes, or the bytes after a pickle, are not a pickle. The message says where."""
 
 
 def why_unsafe(data: bytes) -> str:
@@ -56,7 +56,7 @@ class _Pickle:
         self.value: object = None
 
     def names(self) -> Iterator[str]:
-        """`module name` of everything that the pickle imports; `? ?` where no literal comes right before the import."""
+        """`module name` of every import of the pickle; `? ?` for an import without a literal directly before it."""
         before: list[str | None] = []  # the texts that the last steps pushed, None for a step that did anything else
         for opcode, argument, _ in pickletools.genops(self._file):
             if opcode.name in BOOKKEEPING:

@@ -59,8 +59,8 @@ Move = Callable[[Model], tuple[Model, list[Change]]]
 
 @dataclass(frozen=True)
 class Judged:
-    """The decision of a challenge: the run, the alias (None: nowhere) and the number of lines of the history when the
-    run was judged, and the metric's goal.
+    """The decision of a challenge: the run, the target of the alias (None: none) and the number of lines of the
+    history at the time of the judgment, and the metric's goal.
     """
 
     run: str
@@ -189,7 +189,9 @@ def sign_again(ports: ModelPorts, name: str, number: int, asked: ChangeRequest) 
 
 
 def _as_signed(ports: ModelPorts, version: Version) -> dict[str, str]:
-    """Return the SHA-256 of every file of the version, read now. Raises Conflict if one is not as it was signed."""
+    """Return the SHA-256 of every file of the version, read now. Raises Conflict if a file differs from the signed
+    one.
+    """
     files, _ = read_signature(ports.blobs.read(OUTPUT_CONTAINER, f"{version.proof}/{SIGNATURE}", PROOF_LIMIT))
     run = ports.runs.get(version.run).value
     now = model_digests(ports.blobs, ports.each, run)

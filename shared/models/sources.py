@@ -1,6 +1,6 @@
-"""What a model was made from, as resources of an in-toto statement: data, code, environment, packages, parents.
+"""The sources of a model, as resources of an in-toto statement: data, code, environment, packages, parents.
 
-A fact that nobody knows is in no resource. `not_known` says it in a sentence, so that readers of the proof see the gap.
+An unknown fact is in no resource. `not_known` names it in a sentence, so that readers of the proof see the gap.
 """
 
 from __future__ import annotations

@@ -251,7 +251,7 @@ def _attested(ports: ModelPorts, version: Version) -> Iterator[Link]:
 
 
 def _required(ports: ModelPorts, version: Version) -> Iterator[Link]:
-    """Say of each alias that demands attestations whether the version has them. The alias must not lack any."""
+    """Check each alias that demands attestations: the version must have them."""
     here = aliases_of(model_named(ports.models, version.model), version.number)
     for alias, kinds in required(ports.routes, version.model).items():
         gaps = list(missing(ports, version, alias))

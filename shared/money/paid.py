@@ -206,10 +206,10 @@ def _had(between: _Between, running: _Running) -> Iterator[tuple[NodeSpan, int]]
 
 
 def _at_once(there: list[NodeSpan], before: Callable[[datetime], int], at: datetime) -> int:
-    """Return the most nodes that runs which run or wait at this moment have at once before the next count.
+    """Return the most nodes that the runs of this moment, running or waiting, have at once before the next count.
 
-    `before`: the nodes of the runs that began before the last count. A run that was over when its start was seen has
-    its nodes at the moment of its start.
+    `before`: the nodes of the runs that began before the last count. A run that had ended when its start was recorded
+    has its nodes at the moment of its start.
     """
 
     def nodes(moment: datetime) -> int:
