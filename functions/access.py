@@ -127,7 +127,7 @@ def caller(req: func.HttpRequest) -> Caller:
 
 
 def caller_of_guest(guest: Guest) -> Caller:
-    """Return a guest as a caller without a role. The guest's own rules say what it may do."""
+    """Return a guest as a caller without a role. The guest's own rules state its rights."""
     from shared.kernel.reply import Caller
 
     return Caller("grant", guest.person, False)

@@ -1,4 +1,4 @@
-"""Answer within five seconds, whatever hangs.
+"""Answer within five seconds, even if a service hangs.
 
 A service may hang without closing its connections, and the SDKs wait half a minute, several times. So when a handler
 takes long, storage and workspace are asked in separate threads whether they answer at all. If one of them does not, the

@@ -79,8 +79,8 @@ def wanted() -> bool:
 def prepare() -> None:
     """Hold all records from now on. Called once, when the app is loaded.
 
-    A worker that was told to has set up the export before it loads the app. It has exported all records so far, so none
-    is held.
+    If the worker set up the export itself before it loaded the app, it has exported all records so far, and none is
+    held.
     """
     if not wanted():
         return

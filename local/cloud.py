@@ -51,11 +51,11 @@ class AlreadyRunning(RuntimeError):
 class Options:
     """The settings of a cloud for callers to change.
 
-    `infra` is the folder of the Bicep that says what there is. `python` runs the nodes' processes and has torch.
-    `app_env` goes over the settings of the Functions app. `retry_time_scale` multiplies Event Grid's retry delays.
-    `storage_log` gets a line for each request to blobs, queues and tables. With `waits_as_azure` a killed host's
-    messages and timers are taken up as late as in Azure.
-    With `arm_limits` the control plane answers 429 as Azure Resource Manager does.
+    `infra` is the folder of the Bicep files that declare the deployment. `python` runs the nodes' processes and has
+    torch. `app_env` overrides the settings of the Functions app. `retry_time_scale` multiplies Event Grid's retry
+    delays. `storage_log` gets a line for each request to blobs, queues and tables. With `waits_as_azure`, the messages
+    and timers of a killed host are resumed as late as in Azure. With `arm_limits`, the control plane answers 429 as
+    Azure Resource Manager does.
     """
 
     node_start_seconds: float = 1.0

@@ -32,7 +32,7 @@ def storage(home: Path, key: str, declaration: Declaration, token_key: str, acce
 
 
 def blob_log(home: Path) -> Path:
-    """Return where the storage emulator reports the blobs that Event Grid makes events of."""
+    """Return where the storage emulator reports the blobs for which Event Grid makes events."""
     return home / STORAGE / "blobs.log"
 
 
@@ -94,7 +94,8 @@ def trainer_requirements() -> list[str]:
     """Return the packages of the trainers' environment: the packages installed for the trainers, linked within a
     second.
 
-    Their conda file says the same for Azure, and MLflow beside it, whose server is Azure ML's.
+    For Azure, the trainers' conda file declares the same packages, and also MLflow, because the MLflow server is Azure
+    ML's own.
     """
     lines = (REPOSITORY / "trainers" / "requirements.txt").read_text().splitlines()
     return [line for line in lines if line and not line.startswith("#")]

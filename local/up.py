@@ -86,9 +86,9 @@ def stay(home: Path) -> int:
 
 
 def wrong_files() -> str:
-    """Return what is wrong with the routes or the money file, in a sentence; '' if both are right.
+    """Return the mistake in the routes or the money file, in a sentence; '' if both are right.
 
-    A process of its own reads them, as the app does, because the local cloud imports nothing of the app.
+    A separate process reads the files, as the app does, because the local cloud imports nothing of the app.
     """
     script = "from shared.bootstrap import check_routes; check_routes()"
     done = subprocess.run([sys.executable, "-c", script], cwd=record.REPOSITORY, capture_output=True, text=True)

@@ -99,7 +99,7 @@ def logs(
 
 
 def _say_why_silent(session: Session, run: str) -> None:
-    """Say that the run waits for nodes, or has begun a moment ago, so that its log may be empty for some seconds."""
+    """Say that the run waits for nodes, or has just begun, so that its log may be empty for some seconds."""
     record = retry_unreachable(lambda: session.api.get("runs", run), PATIENCE_SECONDS, session.outage)
     current = phases.phase(record)
     if current in (None, phases.ARCHIVE):  # the program has ended

@@ -1,7 +1,7 @@
 """Offline check of a folder against the signature in its model.sig.
 
-Files are hashed in parallel, as fast as the disk or the cores allow. As the format says, git's own files and the paths
-that the signature lists to ignore may differ; a file that is signed is always checked.
+Files are hashed in parallel, as fast as the disk or the cores allow. As the format demands, git's own files and the
+paths that the signature lists to ignore may differ; a signed file is always checked.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _pieces(path: Path, folder: Path, rules: Rules) -> Iterator[_Piece]:
 
 
 def _ignored(folder: Path, there: dict[str, _Piece], signed: Signed) -> set[str]:
-    """Return the names of the files that nobody signed and that the format or the signature says to ignore."""
+    """Return the names of the unsigned files that the format or the signature ignores."""
     roots = [each.rstrip("/") for each in (*GIT, *signed.rules.ignored)]
     names = {piece.path.relative_to(folder).as_posix() for piece in there.values()}
     return {name for name in names if any(name == root or name.startswith(f"{root}/") for root in roots if root)}

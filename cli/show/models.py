@@ -147,8 +147,9 @@ def _table(*columns: str) -> Table:
 
 
 def _metrics(version: dict[str, Any]) -> str:
-    """Return up to MOST_METRICS metrics of a version: first those that versions were compared by, then others in the
-    order of the API, in which metrics of quality come first."""
+    """Return up to MOST_METRICS metrics of a version: first the metrics by which versions were compared, then the
+    others in the order of the API, in which metrics of quality come first.
+    """
     metrics = version["metrics"]
     names = dict.fromkeys([*version.get("judged_by", ()), *plot.telling(list(metrics)), *metrics])
     shown = [name for name in names if name in metrics][:MOST_METRICS]

@@ -1,6 +1,6 @@
 """A run as a comment in Markdown: its metrics beside those of a champion, cost, diagnosis, and a picture. Pure.
 
-Names, metrics and lines of a log come from the run's code. They stand in code spans and fenced blocks, where no text
+Names, metrics and lines of a log come from the run's code. They appear in code spans and fenced blocks, where no text
 can become a link, a picture, HTML, or a mention of a person.
 """
 
@@ -72,7 +72,9 @@ def _diagnosis(run: Json) -> Iterator[str]:
 
 
 def _picture(run: Json, points: Sequence[tuple[float, float]]) -> Iterator[str]:
-    """A chart that GitHub draws. Its text has letters and digits alone, because a chart has a language of its own."""
+    """Return a chart that GitHub draws. Its text has only letters and digits, because other characters belong to
+    the chart's language.
+    """
     if len(points) < 2 or not run.get("best"):
         return
     kept = [points[round(at * (len(points) - 1) / (MOST_POINTS - 1))] for at in range(MOST_POINTS)]
@@ -93,7 +95,7 @@ def code(text: object) -> str:
 
 
 def plain(text: str) -> str:
-    """Return the text on one line, without backticks, controls and unseen characters, and not too long."""
+    """Return the text on one line, without backticks, controls and invisible characters, and not too long."""
     shown = _HIDDEN.sub(" ", one_line(text)).strip()
     return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}…"
 

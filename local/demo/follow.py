@@ -71,7 +71,7 @@ class Follower:
 
 
 def follow(api: Api, screen: Screen, drop: str, between: Callable[[], None]) -> None:
-    """Follow a new drop (`route/name`) until the run is archived, and the cluster at zero or kept by somebody else.
+    """Follow a new drop (`route/name`) until the run is archived, and the cluster at zero or kept up by somebody else.
 
     Raises Stuck if nothing changes for PATIENCE_SECONDS, CliError for a drop that is rejected.
     """
@@ -87,7 +87,7 @@ def follow(api: Api, screen: Screen, drop: str, between: Callable[[], None]) -> 
 
 
 def users(api: Api, cluster: str = "") -> list[str]:
-    """Return what needs a cluster, or any cluster: an unfinished run of each state, and the leases."""
+    """Return the users of a cluster, or of any cluster: an unfinished run of each state, and the leases."""
     found = [api.get("runs", cluster=cluster, state=state, limit=1)["runs"] for state in UNFINISHED]
     leases = [f"lease {lease['lease']}" for lease in api.get("leases") if cluster in ("", lease["cluster"])]
     return [f"run {run['run']}" for runs in found for run in runs] + leases

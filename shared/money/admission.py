@@ -40,7 +40,7 @@ NEWEST_RUNS = Topic[list[Run]]("newest runs", timedelta(minutes=1), else_last=Tr
 
 @dataclass(frozen=True)
 class BudgetAdmission:
-    """Implements the port shared.runs.ports.Purse with the money file and the projects' accounts."""
+    """Implements the port shared.runs.ports.Admission with the money file and the projects' accounts."""
 
     ports: MoneyPorts
 

@@ -69,7 +69,7 @@ class RunReconciled(Fact):
 
 @dataclass(frozen=True)
 class RunViewed(Fact):
-    """Somebody reads the record of this run, which has not ended."""
+    """Somebody reads the record of this unfinished run."""
 
     run: Run
 

@@ -61,10 +61,11 @@ class BeforeStart:
 
 @dataclass(frozen=True)
 class RunOutline:
-    """What features say of a run in a list or an overview. None and '' mean that no feature says it.
+    """The features' facts about a run for a list or an overview. None and '' mean that no feature has the fact.
 
-    `cause` is why the run failed, `dollars` what it costs with its parts, `parts` how many parts have begun. A run with
-    a date has `done_by`, and since when it is known to be late. `done_share` is the share that is done, from 0 to 1.
+    `cause` is why the run failed, `dollars` the cost of the run with its parts, and `parts` the number of parts that
+    have begun. A run with a date has `done_by`, and the time since which it is known to be late. `done_share` is the
+    completed share, from 0 to 1.
     """
 
     cause: str = ""
@@ -77,7 +78,7 @@ class RunOutline:
 
 @dataclass(frozen=True)
 class RunFinding:
-    """What is wrong with a run that goes on, in words. With `cancels` the run is canceled for this reason."""
+    """A problem of a running run, in words. If `cancels` is set, the run is canceled for this reason."""
 
     words: str
     cancels: CancelCode | None = None
@@ -88,9 +89,9 @@ class Closing:
     """A complete drop just before sealing.
 
     `folder` will have the generation's list of blobs. `files` yields the blobs of the closing listing; it is None for a
-    drop of too many blobs. `own_job`: the drop's job file has a job of its own, which is not the route's. `declared` is
-    how this job file declares the drop's data, {} if it does not. `checking` is the folder of a check that an earlier
-    message began, '' for none.
+    drop of too many blobs. `own_job`: the drop's job file has its own job instead of the route's. `declared` is the
+    declaration of the drop's data in this job file, {} without a declaration. `checking` is the folder of a check that
+    an earlier message began, '' without such a check.
     """
 
     drop: DropKey
@@ -104,7 +105,7 @@ class Closing:
 
 @dataclass(frozen=True)
 class CheckedDrop:
-    """A drop of which nothing is uploaded yet: what its job file brings (see Closing), and its files, None: unknown."""
+    """A drop before its upload: the facts from its job file (see Closing), and its files, None if unknown."""
 
     own_job: bool
     declared: Mapping[str, Any]
@@ -113,9 +114,10 @@ class CheckedDrop:
 
 @dataclass(frozen=True)
 class Opinion:
-    """What a feature says to sealing a drop: `refused` is a reason against it, `note` a sentence for the drop's owner.
+    """A feature's opinion on sealing a drop: `refused` is a reason against sealing, `note` a sentence for the drop's
+    owner.
 
-    `later` says how far the feature is if it needs another message to come to its opinion. The feature finds its own
+    `later` is the feature's progress if it needs another message to form its opinion. The feature finds its own
     progress again.
     """
 
@@ -203,7 +205,7 @@ def begun(ports: Any, run: Run, origin: Origin) -> Run:
 
 
 def with_data(ports: Any, run: Run) -> Run:
-    """The new run with what all features know of the data that the run reads."""
+    """The new run with all features' facts about the data that the run reads."""
     for feature in features():
         run = feature.of_data(ports, run) if feature.of_data else run
     return run
@@ -228,7 +230,7 @@ def part_of(run: Run) -> str:
 
 
 def outline(run: Run) -> RunOutline:
-    """What all features say of a run in lists and overviews."""
+    """All features' facts about a run for lists and overviews."""
     said = [asdict(feature.outline(run)) for feature in features() if feature.outline]
     return RunOutline(**{name: value for each in said for name, value in each.items() if value not in (None, "")})
 
@@ -256,13 +258,13 @@ def before_sealing(ports: Any, closing: Closing) -> Opinion:
 
 
 def check_files(ports: Any, route: Route, drop: CheckedDrop) -> Json:
-    """What the features say about such a drop of this route."""
+    """The features' results for such a drop of this route."""
     answers = (feature.check_files(ports, route, drop) for feature in features() if feature.check_files)
     return {key: value for answer in answers for key, value in answer.items()}
 
 
 def data_facts(run: Run) -> Json:
-    """What the features know of the run's data, for the provenance of its model."""
+    """The features' facts about the run's data, for the provenance of its model."""
     return {key: value for each in features() if each.data_facts for key, value in each.data_facts(run).items()}
 
 
@@ -286,7 +288,7 @@ def reserve(ports: Any, run: Run) -> None:
 
 
 def release(ports: Any, run: Run) -> None:
-    """Take back what `reserve` reserved for a run that does not start."""
+    """Release the reservation of `reserve` for a run that will not start."""
     for feature in features():
         if feature.release:
             feature.release(ports, run)
@@ -299,20 +301,20 @@ def refusal(ports: Any, run: Run) -> Refusal | None:
 
 
 def keep_books(ports: Any) -> None:
-    """Let the features write what runs have cost."""
+    """Let the features record the costs of runs."""
     for feature in features():
         if feature.keep_books:
             feature.keep_books(ports)
 
 
 def owner_of_drop(drop: DropKey) -> Person:
-    """The owner for whom alone the app makes addresses for uploads to this drop; NOBODY for a drop of anyone."""
+    """The only owner who gets upload addresses for this drop; NOBODY for a drop that is open to anyone."""
     owners = (feature.owner_of_drop(drop) for feature in features() if feature.owner_of_drop)
     return next((owner for owner in owners if owner.id), NOBODY)
 
 
 def findings(ports: Any, runs: Sequence[Run]) -> dict[str, RunFinding]:
-    """What the features find wrong with these runs, by name. A feature that can't ask now finds nothing."""
+    """The features' findings about these runs, by name. A feature that can't ask now has no findings."""
     found: dict[str, RunFinding] = {}
     for feature in features():
         try:
@@ -323,7 +325,7 @@ def findings(ports: Any, runs: Sequence[Run]) -> dict[str, RunFinding]:
 
 
 def node_pulses(ports: Any, run: Run) -> tuple[NodePulse, ...]:
-    """What the nodes of a running run use now; empty if nobody measures them, or if the measurements can't be read."""
+    """The current use of the nodes of a running run; empty without measurements, or if they can't be read."""
     try:
         return tuple(node for feature in features() if feature.node_pulses for node in feature.node_pulses(ports, run))
     except TrainyardError as exc:
@@ -332,7 +334,7 @@ def node_pulses(ports: Any, run: Run) -> tuple[NodePulse, ...]:
 
 
 def ailments(run: Run, pulse: Pulse) -> list[Ailment]:
-    """What the features find wrong with a running run."""
+    """The features' findings about the health of a running run."""
     return [found for feature in features() if feature.ailments for found in feature.ailments(run, pulse)]
 
 
