@@ -29,7 +29,7 @@ from .terminal_text import Console, Text
 
 P = ParamSpec("P")
 RUN = "run"  # the argument of a command that takes whatever names a run
-PIPE_WIDTH = 120  # characters of a line where no terminal says how many
+PIPE_WIDTH = 120  # characters of a line, without a terminal that gives its width
 
 Url = Annotated[
     str, typer.Option("--url", metavar="URL", help="Address of the API, such as https://<app>.azurewebsites.net/api.")

@@ -21,7 +21,7 @@ UNSAFE = re.compile(
 )
 PICTURES, DELETE = 0x2400, "\u2421"
 COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
-# What may be the beginning of a colour at the end of a piece.
+# A possible beginning of a colour at the end of a piece.
 UNFINISHED = re.compile(r"\x1b(\[[0-9;:]{0,32})?\Z")
 
 
@@ -77,7 +77,7 @@ class Console(console.Console):
         with self.capture() as captured:
             super().print(*objects, **kwargs)
         self.file.write(re.sub(r"[ \t\u2800]+$", "", captured.get(), flags=re.MULTILINE))
-        self.file.flush()  # whoever follows a run through a pipe sees each line at once
+        self.file.flush()  # a reader of a pipe sees each line at once
 
     def render_str(self, text: str, **kwargs: Any) -> rich_text.Text:
         return super().render_str(visible(text), **kwargs)

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 blueprint = func.Blueprint()
 KEY = "idempotency-key"
-OF_ONE_REQUEST = {KEY, "if-none-match", "accept-encoding", "range", "content-length"}  # not of the operations it calls
+# not of the operations that it calls
+OF_ONE_REQUEST = {KEY, "if-none-match", "accept-encoding", "range", "content-length"}
 
 
 def _register(operation: Operation) -> None:

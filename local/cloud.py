@@ -271,18 +271,18 @@ class Cloud:
             **self._declaration.app_settings,
             "AzureWebJobsStorage": self.connection_string,
             **self._parts["azureml"].part.info["env"],
-            # Nodes show their identity, and the SDKs show tokens over HTTPS alone.
+            # Nodes show their identity, and the SDKs send tokens only over HTTPS.
             "TRAINYARD_RENDEZVOUS": self.table_tls_url,
             "TRAINYARD_TOPIC_ENDPOINT": f"{self.eventgrid}/topics/{self._declaration.own_topic}/api/events",
             "TRAINYARD_TOPIC_KEY": topic_key,
             "TRAINYARD_SIGNING_KEY": str(signing_key.own_key(self.home)),
             "TRAINYARD_REGION": "eastus",  # nodes cost nothing here; they are priced as those there, to be seen
-            # Nobody pays for polling here, and nobody wants to wait for a retry.
+            # Polling costs nothing here, and a user should not wait for a retry.
             "AzureFunctionsJobHost__extensions__queues__maxPollingInterval": "00:00:01",
             "AzureFunctionsJobHost__extensions__queues__visibilityTimeout": "00:00:05",
             "TRAINYARD_RECONCILE_SCHEDULE": FAST_TIMER,
             "TRAINYARD_ALLOW": "services,identity,queue_settings",  # a job here has the rights of its sender anyway
-            "TRAINYARD_NOTICES_TO": "anywhere",  # whoever may call this API is on this machine already
+            "TRAINYARD_NOTICES_TO": "anywhere",  # callers of this API are on this machine already
             "TRAINYARD_SCALING_SCHEDULE": FAST_TIMER,
         }
         if self.options.routes:
@@ -295,7 +295,7 @@ class Cloud:
             starting = {name: threads.submit(self._started, name, config, {}) for name, config in wanted.items()}
             try:
                 wait(starting.values())
-            finally:  # Ctrl-C comes here
+            finally:  # Ctrl-C interrupts here
                 done = {name: future for name, future in starting.items() if not future.exception()}
                 self._parts |= {name: future.result() for name, future in done.items()}
         for future in starting.values():

@@ -18,7 +18,8 @@ from local import record
 
 STOP_SECONDS = 90.0
 SHOWN = 5  # names
-_SCRATCH = re.compile(rf"\.(?:{'|'.join(map(re.escape, record.STATE))})\.\d+")  # what a killed writer leaves
+# files that a killed writer leaves behind
+_SCRATCH = re.compile(rf"\.(?:{'|'.join(map(re.escape, record.STATE))})\.\d+")
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -148,7 +148,7 @@ def one_interrupt() -> Iterator[None]:
 
 
 def _say_now(words: str) -> None:
-    os.write(sys.stderr.fileno(), f"\n{words}\n".encode())  # a handler may come in the middle of another write
+    os.write(sys.stderr.fileno(), f"\n{words}\n".encode())  # a handler may run in the middle of another write
 
 
 def say(line: str) -> None:

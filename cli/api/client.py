@@ -20,12 +20,12 @@ T = TypeVar("T")
 Authenticate = Callable[[httpx.Request], httpx.Request]
 
 TIMEOUT_SECONDS = 30.0  # beyond the time that a long poll may take
-WORK_SECONDS = 120.0  # for what does more than read: given up sooner, nobody would know whether it was done
+WORK_SECONDS = 120.0  # for requests that do more than read: an earlier time-out would leave their result unknown
 CONNECTIONS = 32
 BUSY = (429, 502, 503, 504)
 LARGEST_BODY = 512 * 1024  # bytes, as the API's limit
 BUSY_SECONDS = 10.0  # in which a busy API is asked again, where asking twice does no harm
-TOLD = (409, 422)  # the API says in a sentence why it refuses, and what to do
+TOLD = (409, 422)  # the API's message gives the reason and the remedy
 START_ONE = "Start the local cloud with `python3 trainyard.py up`, or name a deployment: --url, or `login URL` once."
 OPTIONS = {  # of the command line, by the field of a request that they fill
     "data": "--data", "done_by": "--done-by", "keep_warm_seconds": "--keep-warm", "nodes": "--nodes",
@@ -251,7 +251,7 @@ def _refusal(answer: httpx.Response, warning: str = "") -> CliError:
     status, (words, code) = answer.status_code, _words(answer)
     said = words
     words = _FIELD.sub(lambda found: OPTIONS[found[0]], _SECONDS.sub(_durations, said))
-    ours = words != said  # names our options, so the status says nothing more
+    ours = words != said  # the message names our options, so the status adds nothing
     if status == 401 or (status == 403 and not words):
         sent = {"authorization", "x-functions-key"} & set(answer.request.headers)
         advice = (KEY_REFUSED if sent else KEY_WANTED).format(_base(answer.request.url))

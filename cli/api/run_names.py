@@ -75,7 +75,7 @@ def data_path(api: Api, text: str) -> str:
     try:
         parts[:2] = [drop_name(api, named)]
     except NotFound:
-        return text  # an upload that nobody saw yet; the API looks for the files themselves
+        return text  # an upload that is not known yet; the API searches for the files themselves
     return "/".join(["drops", *parts])
 
 

@@ -45,7 +45,7 @@ Check = Annotated[bool, Option("--check", help="Only check the folder's data, an
 DryRun = Annotated[bool, Option("--dry-run", help="Only show what is there and what would change.")]
 
 NAMED = 3  # files in a sentence
-RUN_SECONDS = 15.0  # to wait for the run's name where nobody follows it
+RUN_SECONDS = 15.0  # to wait for the run's name without --follow
 MERGE, DELETE, NEW, STOP = "merge", "delete", "new", "stop"
 
 

@@ -15,7 +15,7 @@ from ..session import Session, user_path
 
 JOB_SUFFIXES = (".yml", ".yaml", ".json")
 DATES = {"done_by": "--done-by", "within_seconds": "--within", "takes_seconds": "--takes"}
-# What a request may hold and a job file can't, with the option that gives it.
+# Fields that only a request can have, not a job file, each with its option.
 NOT_IN_A_FILE = {"from_run": "--from", "resubmissions": "--resubmissions", "keep_warm_seconds": "--keep-warm", **DATES}
 
 

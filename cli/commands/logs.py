@@ -43,7 +43,7 @@ Why = Annotated[
 ]
 
 WAIT_SECONDS = 20.0
-NEW_SECONDS = 30.0  # in which a job that has begun may print nothing yet, because it imports its packages
+NEW_SECONDS = 30.0  # a job that has just begun may print nothing for this time, because it imports its packages
 WIDEST = 110  # characters; a curve needs no more
 
 

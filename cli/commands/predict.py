@@ -35,9 +35,9 @@ PredictPicture = Annotated[
 
 PROGRAM = Path(__file__).resolve().parents[2] / "trainers" / "predict.py"
 PATIENCE_SECONDS = 600
-NAMED = 5  # of what differs from what was signed
-REFUSED = 2  # the exit status of trainers/predict.py for a file or model that it says something about
-SKIPPED = "skipped: "  # what trainers/predict.py says of a file of a folder that it can't read
+NAMED = 5  # files that differ from the signed ones
+REFUSED = 2  # the exit status of trainers/predict.py if it explains what is wrong with a file or model
+SKIPPED = "skipped: "  # the prefix with which trainers/predict.py reports an unreadable file of a folder
 NOTHING: Guess = {"label": "nothing", "score": None}
 
 
@@ -161,7 +161,7 @@ def _predict(session: Session, arguments: list[str]) -> list[Prediction]:
     try:
         with session.err.status(
             "PyTorch starts, and the model makes its predictions"
-        ):  # seconds; seen on a terminal alone
+        ):  # seconds; shown only on a terminal
             done = subprocess.run(argv, capture_output=True, encoding="utf-8", timeout=PATIENCE_SECONDS, check=False)
     except subprocess.TimeoutExpired as exc:
         raise CliError(f"The model had not finished after {PATIENCE_SECONDS} s. Give fewer files at once.") from exc

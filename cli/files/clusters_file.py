@@ -23,7 +23,7 @@ TIERS = {"low_priority": "LowPriority", "dedicated": "Dedicated"}
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 PROJECT, PIN, IDLE = "trainyard.project", "trainyard.pin", "trainyard.idle"  # tags, which the app reads
 AUTO_IDLE_SECONDS = 300  # until the scaling timer has chosen another
-# What a compute says of itself and takes from nobody.
+# Properties that a compute reports and that no request can set.
 _READ_ONLY = {"provisioningState", "provisioningErrors", "createdOn", "modifiedOn", "isAttachedCompute", "resourceId"}
 _READ_ONLY_INNER = {
     *("allocationState", "allocationStateTransitionTime", "errors", "currentNodeCount", "targetNodeCount"),

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 CONTAINER = "drops"
 WORKERS = 8
 SUCCESS = "_SUCCESS"
-BY = "trainyard_by"  # metadata of what `drop` uploads: who did, and from where, percent-encoded
-OWNER = "trainyard_owner"  # the same without the place: whose a run of it is; a claim, which nobody checks
+BY = "trainyard_by"  # metadata of files that `drop` uploads: the uploader and the source folder, percent-encoded
+OWNER = "trainyard_owner"  # the uploader alone: the owner of the drop's run, as self-reported
 JOB_FILES = ("job.yaml", "job.yml", "job.json")
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 
-Progress = Callable[[int], None]  # told how many more bytes are there
+Progress = Callable[[int], None]  # receives the number of new bytes
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from .job_form import SCHEMA, is_remote, place, reference, registered
 
 DISTRIBUTIONS = ("pytorch", "mpi", "tensorflow", "ray")
 COUNTED = DISTRIBUTIONS[:3]  # those that start several processes of the command on a node
-# {data} becomes an input, {lr} one that has a value, any other {name} an output; {{x}} and ${x} are left alone.
+# {data} becomes an input, {lr} an input with a value, any other {name} an output; {{x}} and ${x} stay unchanged.
 _NAME = re.compile(r"(?<![\w${])\{([A-Za-z]\w*)\}(?!\})")
 _HALF_NAME = re.compile(r"(?<![\w${])\{[A-Za-z]\w*(?=[^}]*$)")  # its brace is never closed
 # A run's tags, as the API takes them; a job's may have any name.

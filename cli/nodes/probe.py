@@ -81,7 +81,7 @@ def _seen(file: Path, check: str) -> None:
         if time.time() > deadline:
             say(check, False, f"{file.name} was not seen within {SEEN_SECONDS:g} s")
             return
-        list(file.parent.iterdir())  # some mounts look again only for a listing
+        list(file.parent.iterdir())  # some mounts refresh only for a listing
         time.sleep(0.5)
     say(check, True, f"seen {max(0.0, time.time() - float(file.read_text())):.1f} s after it was written")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..errors import CliError
 
-LEVELS = 3  # cloud.json lies in REPOSITORY/.trainyard/cloud
+LEVELS = 3  # cloud.json is in REPOSITORY/.trainyard/cloud
 WINDOWS = os.name == "nt"  # its rights are lists, and a user's folders are closed to others there
 
 

@@ -21,12 +21,12 @@ class Lines:
     """Splits text in pieces into complete lines."""
 
     def __init__(self) -> None:
-        self.rest = ""  # of which the end has not come
+        self.rest = ""  # the beginning of an incomplete line
 
     def add(self, text: str) -> list[str]:
         """Add the next piece, and return the completed lines."""
         *lines, self.rest = (self.rest + text).split("\n")
-        # A progress bar rewrites its line with carriage returns; what it showed last is what counts.
+        # A progress bar rewrites its line with carriage returns; only its last state counts.
         return [COLOUR.sub("", line.rstrip("\r").rpartition("\r")[2]) for line in lines]
 
 

@@ -394,7 +394,7 @@ def _history(run: dict[str, Any]) -> RenderableType:
 
 
 def _is_eviction(entry: dict[str, Any]) -> bool:
-    return bool(entry.get("deed") == "evicted")  # an older deployment says no deed
+    return bool(entry.get("deed") == "evicted")  # an older deployment sends no deed
 
 
 def _asked(entry: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ from . import plot
 from .costs import share
 
 NOTHING = "Nothing was measured: Azure measures once a minute, and its values come some minutes late."
-PLOTTED = {  # without a name: what tells most. The units are those of GET runs/{run}/usage
+PLOTTED = {  # without a name: the most useful metrics. The units are those of GET runs/{run}/usage
     "cpu": "processors, percent",
     "memory": "memory, MB",
     "gpu": "GPUs, percent",

@@ -41,7 +41,7 @@ class Follower:
         try:
             clusters: list[dict[str, Any]] = self._api.get("clusters")
         except CliError:
-            clusters = []  # a picture without nodes; the follow itself says what is wrong
+            clusters = []  # a picture without nodes; following the run reports the problem
         seen.cluster = next((c for c in clusters if c["name"] == run["cluster"]), seen.cluster)
         if run["state"] in FINAL and seen.cluster.get("nodes") == 0:
             seen.at_zero = seen.at_zero or datetime.now(UTC)

@@ -31,7 +31,7 @@ from local.demo.phases import CLOUD, UPLOAD, Seen
 from local.demo.view import Screen, View, open_view
 
 ROUTE = "mnist"
-PIPE_WIDTH = 120  # characters of a line where no terminal says how many
+PIPE_WIDTH = 120  # characters of a line, without a terminal that gives its width
 PLOTS = record.REPOSITORY / ".trainyard" / "demo"
 
 
@@ -87,7 +87,7 @@ def parse(argv: list[str] | None) -> Choice:
     options = parser.parse_args(argv)
     if options.epochs is not None and options.epochs < 1:
         parser.error(f"--epochs is {options.epochs}; it must be 1 or more")
-    if options.data:  # the user's folder, not the one that this program runs in
+    if options.data:  # relative to the user's folder, not to the folder of this program
         options.data = Path(os.environ.get("TRAINYARD_CWD", ".")).resolve() / options.data
     return Choice(**vars(options))
 

@@ -11,7 +11,7 @@ from shared.agents.outside import Lines
 from shared.agents.shown_run import diagnosis
 from shared.agents.tools import Desk, ToolAnswer, arguments, run_or_drop
 
-LINE_BYTES = 400  # read per line that is asked for
+LINE_BYTES = 400  # bytes read per requested line
 MOST_LINES = 200
 BEYOND = 1 << 50  # an offset that no log has: the answer has only the size of the log
 

@@ -14,7 +14,7 @@ from shared.kernel.errors import Impossible
 CONDITIONS = ("where", "state", "experiment", "cluster", "tag", "since")
 MOST_RUNS = 50
 _RUNS = signature(operation("list_runs")).query
-_KINDS = {  # what find lists besides runs: the operation, the name of an entry, and the facts of an entry
+_KINDS = {  # kinds that `find` lists besides runs: the operation, the name and the facts of an entry
     "trainers": ("list_trainers", "trainer", ("elastic", "routes")),
     "routes": (
         "list_routes",

@@ -11,7 +11,7 @@ from shared.agents.shown_run import ENDED, METRICS_SHOWN, diagnosis, dollars, wa
 from shared.agents.tools import Desk, ToolAnswer, arguments
 
 SOONEST, LATEST = 5, 300  # seconds until the next question
-SHARE = 4  # of the time so far: a run of twelve minutes is asked about every three
+SHARE = 4  # of the time so far: for a run of twelve minutes, three minutes
 
 WaitArguments = arguments(
     "WaitArguments",

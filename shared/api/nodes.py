@@ -17,7 +17,7 @@ from shared.kernel.encode import Json
 MOST_HOURS = 72
 MOST_SAMPLES = 1000  # per cluster; beyond that, the states that lasted shortest are left out
 MOST_DECISIONS = 20
-UNCOUNTED = "nobody"  # marks a sample that stands for a time in which nobody counted
+UNCOUNTED = "nobody"  # marks a sample for a time without counts
 KINDS = ("running", "idle", "preparing", "leaving", "unusable")
 
 

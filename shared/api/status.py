@@ -117,7 +117,7 @@ def get_status(ports: ClusterPorts) -> Annotated[Json, answers.Status]:
         wait([reading], LONGEST_READ)
         errors["storage"] = _error("storage", reading, LONGEST_READ)
     stored = {} if errors["storage"] else reading.result()
-    reading.cancel()  # nobody waits for one that has not begun
+    reading.cancel()  # cancel a read that has not begun, because no caller waits for it
     return {
         "checks": {name: str(exc) if exc else "ok" for name, exc in errors.items()},
         **(stored or {"queues": {}, "poison": {}, "drops": [], "runs": []}),

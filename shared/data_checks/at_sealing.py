@@ -32,10 +32,10 @@ from trainers.data_checks.check import Task, check
 from trainers.data_checks.data import Unfinished
 from trainers.data_checks.source import File
 
-BUDGET = timedelta(seconds=60)  # of the reading of one message
-PATIENCE = timedelta(minutes=3)  # for one file that has to be read in one go; then the check ends without it
+BUDGET = timedelta(seconds=60)  # for the reading of one message
+PATIENCE = timedelta(minutes=3)  # for one file that must be read at once; then the check ends without the file
 CARD_LIMIT = 4 << 20  # bytes of a card
-PROGRESS_LIMIT = 64 << 20  # bytes of what a check has read, packed; hashes of half a million images have 6 MiB
+PROGRESS_LIMIT = 64 << 20  # packed bytes of a check's progress; hashes of half a million images have 6 MiB
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class BlobSource:
 def before_sealing(ports: WorkspacePorts, closing: Closing) -> Opinion:
     """Return the result of the check of the drop's data, and store the card of data that is not refused."""
     rule, blobs = closing.route.data, ports.blobs
-    if closing.checking not in ("", closing.folder):  # other content, whose check an upload ended
+    if closing.checking not in ("", closing.folder):  # the check was of other content; an upload ended it
         blobs.remove(OUTPUT_CONTAINER, [f"{closing.checking}/{PROGRESS}"])
     if rule.mode is CheckMode.OFF:
         return Opinion()

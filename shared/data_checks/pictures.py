@@ -18,7 +18,7 @@ from shared.runs.data import kept_listing
 from trainers.data_checks.sample import choose
 from trainers.data_checks.source import is_data
 
-ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")  # that every browser shows
+ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")  # formats that every browser shows
 SHOWN = 8
 LARGEST = 4 << 20  # bytes; a browser would load a larger picture for seconds
 ADDRESS_LIFE = 900  # seconds

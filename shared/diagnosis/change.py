@@ -16,7 +16,7 @@ RATE = ("lr", "learning_rate")
 WORKERS = ("workers", "num_workers", "dataloader_num_workers")
 Change = dict[str, int | float]
 HALF, TENTH, LONGER = 0.5, 0.1, 2
-SPARE = 0.9  # of the GPU's memory that the smaller batch may need
+SPARE = 0.9  # share of the GPU's memory that the smaller batch may need
 SIZE = r"(?P<{0}>\d+(?:\.\d+)?) (?P<{0}_unit>[KMG])iB"
 UNITS = {"K": 2**-20, "M": 2**-10, "G": 1.0}  # in GiB
 # PyTorch's own figures, in the words of versions 1 and 2.

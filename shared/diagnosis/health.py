@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from shared.runs.pulse import Ailment
 
 EACH = timedelta(minutes=1)  # between two checks
-VIEWED_FOR = timedelta(minutes=10)  # how long a look at the run keeps the checks going
-NOTED_EACH = timedelta(minutes=5)  # how often the row says that the checks go on, and that somebody looks
+VIEWED_FOR = timedelta(minutes=10)  # how long one view of the run keeps the checks active
+NOTED_EACH = timedelta(minutes=5)  # how often the row records that checks are active, and that somebody views the run
 LOST_AFTER = NOTED_EACH + 3 * EACH  # without such a note, the chain of checks is lost
 
 

@@ -16,7 +16,7 @@ from shared.diagnosis.tracebacks import raised_in
 from shared.diagnosis.words import Weight
 
 QUOTES, LONGEST_QUOTE = 5, 300
-GOES_ON = 2  # reports of steps after a line, from which on the line ended nothing
+GOES_ON = 2  # with this many reports of steps after a line, the line did not end the training
 LOST_OTHERS = (Cause.RENDEZVOUS_OR_RESET, Cause.NCCL_TIMEOUT)
 STATED_BY_PLATFORMS = (Cause.PREEMPTION, Cause.TIME_LIMIT, Cause.QUOTA_OR_CAPACITY, Cause.ENV_BUILD, Cause.PERMISSION)
 OF_METRICS = (Cause.NAN_LOSS, Cause.DIVERGING, Cause.INPUT_BOUND)  # their lines are the reports of steps themselves

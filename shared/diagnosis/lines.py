@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from shared.diagnosis.markdown import Part, parts_of
 
-LONGEST, SHORTER = 2_000, 300  # characters of a line that are looked at; of the lines of a text of MANY characters
+LONGEST, SHORTER = 2_000, 300  # characters examined of a line; of a line in a text of MANY characters
 MANY = 1 << 20
 MOST_LINES = 60_000
-HEAD_CHARACTERS, TAIL_CHARACTERS = 2 << 20, 14 << 20  # of a longer log, the beginning and the end are looked at
+HEAD_CHARACTERS, TAIL_CHARACTERS = 2 << 20, 14 << 20  # of a longer log, only the beginning and the end are examined
 ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b\x0c\x0e-\x1f]|^\ufeff")
 
 # Who writes it: torch's exceptions, torchrun --tee, Horovod and mpirun, srun --label, accelerate, Ray, and frameworks'

@@ -19,18 +19,18 @@ from shared.diagnosis.steps import reports_step
 from shared.runs.pulse import Ailment, NodePulse, Pulse
 
 IDLE_CORES, IDLE_GPU, IDLE_MOVED = 0.1, 5.0, 1.0  # processors, percent, megabytes a second
-SAMPLE_BEFORE = timedelta(seconds=30)  # how long before the last line the sample that shows idleness may begin
+SAMPLE_BEFORE = timedelta(seconds=30)  # an idle sample may begin this long before the last line
 DENSE = 10.0  # reports of steps a minute; a log with fewer is quiet for longer
 IDLE_DENSE, IDLE_SPARSE, IDLE_START = timedelta(seconds=45), timedelta(minutes=3), timedelta(minutes=15)
 BUSY, BUSY_START = timedelta(hours=1), timedelta(hours=2)  # without measurements, too; NCCL gives up after 10 minutes
-PAUSES = 3  # times the longest pause that the run went on after
-SLOWED, SLOW_CHECKS, PACES = 0.5, 2, 5  # of the earlier pace; checks that are slower, and checks that are needed
+PAUSES = 3  # times the longest pause from which the run recovered
+SLOWED, SLOW_CHECKS, PACES = 0.5, 2, 5  # of the earlier pace; number of slower checks, and of all checks needed
 APART_GPU, ALIKE_GPU, APART_CORES = 40.0, 15.0, 0.08  # points of percent, processors
 LASTING, MANY = 10, 3  # samples, nodes
-STEPPED = timedelta(seconds=100)  # between two checks, and some
-STARVED, REPORTS = 0.5, 5  # share of the time that goes by until data are there; reports that say so
+STEPPED = timedelta(seconds=100)  # slightly more than the time between two checks
+STARVED, REPORTS = 0.5, 5  # share of the time spent waiting for data; number of such reports
 WORKING_GPU, ALL_CORES = 30.0, 0.9  # percent, share of the processors
-FULL_MEMORY, FULL_DISK, ROOMY_DISK = 0.95, 0.05, 20_000.0  # shares; megabytes that are enough whatever the share
+FULL_MEMORY, FULL_DISK, ROOMY_DISK = 0.95, 0.05, 20_000.0  # shares; free megabytes that suffice at any share
 NOT_NUMBERS = 3  # losses
 GIGABYTE = 1000.0
 

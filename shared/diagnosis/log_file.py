@@ -6,7 +6,7 @@ import codecs
 from pathlib import Path
 from typing import IO
 
-HEAD, TAIL = 8 << 20, 56 << 20  # bytes of a longer file that are read; diagnose_log looks at less
+HEAD, TAIL = 8 << 20, 56 << 20  # bytes that are read of a longer file; diagnose_log examines fewer
 CHUNK = 1 << 20
 MARKS = (
     (codecs.BOM_UTF8, "utf-8"),

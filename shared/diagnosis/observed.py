@@ -21,7 +21,7 @@ KEPT_TEXT = 6_000  # characters of the end of the log
 KEPT_PACES = 30
 EVALUATES = re.compile(r"(?i)^\W*(?:val(?:id(?:ation)?)?|eval(?:uat\w+)?|test(?:ing)?)\b")  # rank 0 alone may do it
 EACH_SECONDS = 60.0  # between two checks
-PAUSE, GAPS = 120.0, 3  # seconds, and times the time between two steps, that are a pause
+PAUSE, GAPS = 120.0, 3  # seconds, and multiples of the time between two steps, that count as a pause
 LISTED_EACH = 10  # checks; a listing finds the logs of further ranks
 
 

@@ -26,7 +26,7 @@ from shared.runs.pulse import Ailment
 FILE = "causes.yaml"
 KEYS = {"name", "cause", "words", "summary", "advice", "live"}
 YIELD = (Cause.USER_EXCEPTION, Cause.RANK_FIRST_FAILED, Cause.NOT_KNOWN, Cause.HEALTHY)  # to a trainer's own cause
-GOES_ON = 2  # reports of steps after a line, from which on the line ended nothing
+GOES_ON = 2  # with this many reports of steps after a line, the line did not end the training
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ ADVERSARIAL = re.compile(
     r"(?:d|g|gen|disc|adv|gan|kl|gp)\w{0,12}[_ /-]?loss|loss_(?:d|g|gen|disc|adv|kl)\b"
 )  # they rise and fall
 LEAP, ENOUGH, MOSTLY = 10.0, 6, 0.5
-GRADIENTS = 2  # norms that are no numbers, up to the last
+GRADIENTS = 2  # norms that are not numbers, up to the last
 LEAST_SCALE, OVERFLOWS_IN_A_ROW = 1e-3, 10  # NVIDIA/apex#318, #493: a few overflows are how a dynamic loss scale works
 
 

@@ -20,7 +20,7 @@ FRAMES = (  # Python's own, IPython's, and rich's
 )
 NAME = r"(?:(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*|[A-Z]\w*)"
 EXCEPTION = re.compile(rf"^\s{{0,4}}(?P<type>{NAME})(?:: (?P<message>.*)|:?)$")
-LOOSE = re.compile(  # an exception's line that stands alone, as people paste it
+LOOSE = re.compile(  # an exception's line without a traceback, as people paste it
     r"(?:^|[\s\"'`(>|‘“]|[^\x00-\x7f])(?P<type>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt))"
     r"(?:(?:: ?|\s*\()(?P<message>.+)|: *)$"
     r"|<class '(?P<class>[\w.]+(?:Error|Exception))'>, ?(?P<told>.+)$"

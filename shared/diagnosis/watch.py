@@ -37,7 +37,7 @@ READ = 256 << 10  # bytes of the log per check
 MEASURED_EACH = 5  # checks, while nobody reads the record
 SILENT = timedelta(seconds=30)
 RANKS_LISTED = 1000
-GONE = timedelta(minutes=5)  # a node that was not measured for so long, while others were, has left the run
+GONE = timedelta(minutes=5)  # a node that was not measured for this time, while others were, has left the run
 SUBSCRIBED = Topic[bool]("whether anyone wants notices of sick runs", EACH)
 VIEWS = Topic[bool]("looks at runs that were passed on", timedelta(minutes=4), most=1000)
 

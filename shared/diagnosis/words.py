@@ -27,7 +27,7 @@ LOADS_CHECKPOINT = re.compile(  # functions that put a checkpoint's tensors into
 PLACES = (
     (Cause.RENDEZVOUS_OR_RESET, re.compile(r"torch[/\\]distributed[/\\]rendezvous\.py|_create_c10d_store|TCPStore")),
     (Cause.CORRUPT_FILE, re.compile(r"[/\\](?:tarfile|zipfile|gzip|PIL[/\\]\w+)\.py")),
-)  # where the last frame of a traceback stands
+)  # the place of a traceback's last frame
 
 
 class Weight(IntEnum):

@@ -29,7 +29,7 @@ from shared.runs.features import part_of
 from shared.runs.intake.request import RunRequest
 from shared.runs.names import RUN_NAME
 
-READABLE = timedelta(days=1)  # after a grant's end; so a program still gets the results of its last runs
+READABLE = timedelta(days=1)  # after a grant's end, so that a program still gets the results of its last runs
 NOT_KNOWN = "This token is not known here, or was revoked."
 
 

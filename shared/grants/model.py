@@ -24,13 +24,13 @@ DROP = "grant-"  # begins the name of each drop of a grant, followed by the gran
 class May(StrEnum):
     """A right that a grant gives."""
 
-    READ = "read"  # see the grant's own things, and what is shared with it
+    READ = "read"  # see the grant's own things, and shared things
     SUBMIT = "submit"  # start runs on its routes and trainers, and write notes and tags on its own runs
     CANCEL = "cancel"  # cancel its own runs
-    UPLOAD = "upload"  # upload drops of its own to its routes
+    UPLOAD = "upload"  # upload its own drops to its routes
     LEASE = "lease"  # keep nodes warm after its runs
     PROMOTE = "promote"  # move aliases of its models to its own runs
-    RUN_CODE = "run-code"  # run code of its own on the nodes: it reads whatever the nodes may read
+    RUN_CODE = "run-code"  # run its own code on the nodes; the code can read all that the nodes can read
 
 
 class Then(StrEnum):

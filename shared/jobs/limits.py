@@ -23,7 +23,7 @@ DAY = 86_400
 # accessible": https://learn.microsoft.com/azure/machine-learning/how-to-manage-quotas
 JOB_DAYS, LOW_PRIORITY_JOB_DAYS = 21, 7
 _SECONDS_TO_SAVE = 3600  # by which a job's own time limit ends the job earlier, so that its data is accessible
-# What Azure ML stores of a job: https://learn.microsoft.com/azure/machine-learning/resource-limits-capacity
+# Limits of Azure ML for a job: https://learn.microsoft.com/azure/machine-learning/resource-limits-capacity
 MOST_ENTRIES, RESERVED = 50, 10  # tags, and properties, of a job; and how many Trainyard may add of each
 KEY_LENGTH, VALUE_LENGTH, DESCRIPTION_LENGTH = 100, 1000, 5000  # characters
 OURS = "trainyard."  # begins the names of Trainyard's own tags and properties

@@ -32,7 +32,7 @@ PREDICATE = "urn:trainyard:attestation:v1"
 FOLDER = "attestations"
 MOST = 100  # attestations of a version
 MOST_BYTES = 256 << 10  # of one attestation
-APPROVAL = "approval"  # counts only from somebody else than the run's owner
+APPROVAL = "approval"  # counts only from a person other than the run's owner
 _LONG_AGO = datetime(1, 1, 1, tzinfo=UTC)
 
 

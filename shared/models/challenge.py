@@ -88,7 +88,7 @@ def challenge(ports: ModelPorts, message: Challenge) -> None:
     if rule is None or not is_challenger(ports.routes, run):
         return
     for _ in range(TRIES):
-        stored = ports.models.get(rule.name)  # before the history, so that `Judged` tells of every later decision
+        stored = ports.models.get(rule.name)  # read before the history, so that `Judged` detects every later decision
         if decided := decision_of(ports.models, rule.name, rule.alias, run.name):
             _state(ports, rule, run, decided)
             return

@@ -26,13 +26,13 @@ MOST_DEPTH = 3  # archives within archives
 MOST_UNPACKED = 20 << 30  # bytes of all members, by the archive's own list
 ENCRYPTED, USUAL = 0x1, (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 ZIP = b"PK\x03\x04"
-# What zipfile raises for an archive that is cut, altered, or of a later version.
+# The errors that zipfile raises for an archive that is cut, altered, or of a later version.
 BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, UnicodeDecodeError)
 # Raw numbers beside the data.pkl of `torch.save`; its loader reads them as numbers alone.
 STORAGE = re.compile(
     r"(?:[^/]+/)?(?:data/\d+|\.data/serialization_id|\.format_version|\.storage_alignment|byteorder|version)"
 )
-PICTURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")  # no pickle begins so
+PICTURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")  # no pickle begins with these bytes
 OTHER_PICTURES = (b"GIF87a", b"GIF89a", b"BM", b"II*\0", b"MM\0*", b"RIFF")  # a pickle may
 COMPRESSED = {
     b"\x1f\x8b": "gzip",
@@ -61,7 +61,7 @@ def _why(file: IO[bytes], size: int, depth: int) -> str:
         return f"it is compressed by {packed}, so its content is unknown"
     if start.startswith(ZIP):
         return _why_archive(file, depth)
-    if zipfile.is_zipfile(file):  # a picture or a pickle with an archive behind it is read as either
+    if zipfile.is_zipfile(file):  # a loader may read a picture or a pickle that is followed by an archive as either
         return "an archive is hidden behind other content"
     file.seek(0)
     return _why_plain(file, size, start)

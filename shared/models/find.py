@@ -7,7 +7,7 @@ from shared.kernel.suggest import did_you_mean, there_are
 from shared.models.model import NAME, NUMBER, TAKEN, Change, ChangeKind, Model, Version
 from shared.models.ports import Models
 
-REMEMBERED = 1000  # newest lines of the history, among which a decision is looked for
+REMEMBERED = 1000  # newest lines of the history that are searched for a decision
 
 
 def version_of(models: Models, name: str, which: str) -> Version:

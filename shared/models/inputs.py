@@ -17,7 +17,7 @@ from shared.models.hashing import MOST_DATA_BYTES, MOST_DATA_FILES, sha256_of
 from shared.models.ports import ModelPorts
 from shared.runs.model import Run
 
-FROM_MODEL = "from_model"  # the input with the parent's model, which is a dependency of its own
+FROM_MODEL = "from_model"  # the input with the parent's model, which is a separate dependency
 
 
 @dataclass(frozen=True)

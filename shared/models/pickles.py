@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import IO
 
-# What weights are made of, as torch._weights_only_unpickler has it.
+# The types that weights consist of, as in torch._weights_only_unpickler.
 SAFE = re.compile(
     r"torch\._utils _rebuild_\w+|torch(\.storage)? \w*Storage|torch \w*(Size|device|dtype|float\w*|int\w*|bool)"
     r"|collections (OrderedDict|Counter)|torch\.nn\.parameter Parameter|torch\._tensor _rebuild_from_type_v2"
@@ -57,7 +57,7 @@ class _Pickle:
 
     def names(self) -> Iterator[str]:
         """`module name` of every import of the pickle; `? ?` for an import without a literal directly before it."""
-        before: list[str | None] = []  # the texts that the last steps pushed, None for a step that did anything else
+        before: list[str | None] = []  # the texts that the last steps pushed; None for any other step
         for opcode, argument, _ in pickletools.genops(self._file):
             if opcode.name in BOOKKEEPING:
                 continue

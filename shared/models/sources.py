@@ -80,7 +80,7 @@ def _unknown_result(evidence: Evidence) -> Iterator[str]:
     if not run.people.owner_id:
         claim = f"{run.people.owner} is the client's own claim" if run.people.owner else "nobody signed in"
         yield f"Who requested the run: {claim}."
-    trials = evidence.maker is not run  # whose cost is in the part of the sweep
+    trials = evidence.maker is not run  # the sweep's part has the cost of its trials
     if not trials and (run.money.cost is None or run.money.cost.unpriced):
         yield "The cost of the run: no price is known for all of its nodes."
 

@@ -108,7 +108,7 @@ def input_changes(ports: ModelPorts, version: Version, run: Run) -> str:
         begin = f"{place_text(where).rstrip('/')}#"
         then = {str(row["name"]): _content(row) for row in rows if str(row.get("uri", "")).startswith(begin)}
         if not then:
-            continue  # an older proof, or data that nobody could list
+            continue  # an older proof, or data that could not be listed
         now = {blob.name: blob.md5 or blob.etag.strip('"') for blob in listed(ports, where)}
         if differing := sorted(name for name in then.keys() | now.keys() if then.get(name) != now.get(name)):
             return ", ".join(differing[:NAMED])

@@ -40,11 +40,11 @@ from shared.runs.trained_on import ChangedFile, DataVerdict, TrainedOn, differen
 
 OF_DATA = "data."  # the prefix of both; an output's name has no dot
 LISTING = "data.json.gz"
-CARD = "data.card.json"  # beside it: what a check said about these data
-PROGRESS = "data.check.json"  # what a check that goes on has read, until it ends
+CARD = "data.card.json"  # beside the list: the result of a check of these data
+PROGRESS = "data.check.json"  # the progress of a check, until the check ends
 MOST_LISTED = 100_000  # blobs; for a larger drop, the fingerprint shows whether it changed, but not which blobs
 COMPARED_AT_ONCE = 1000  # blobs; some milliseconds
-MOST_PACKED = 2_000_000  # blobs; a list of so many has some 90 MB on disk
+MOST_PACKED = 2_000_000  # blobs; a list of this length takes some 90 MB on disk
 _LIMIT = 64 << 20  # bytes of a stored listing, compressed
 _GZIP = 16 + zlib.MAX_WBITS  # zlib's value for the gzip format
 log = logging.getLogger(__name__)

@@ -27,7 +27,7 @@ PRIOR_TRIALS = 4
 TRUSTED = 0.6  # from this trust on, few witnesses are needed
 WITNESSES, MORE_WITNESSES = 25, 5  # every so manieth trial is a witness: of a sweep with trust, and of another one
 MOST_STOPPED = 0.8  # of the trials at a rung
-GOOD_OF = 20  # a good trial is at least the best of so many
+GOOD_OF = 20  # a good trial is at least the best of this many
 _NORMAL = NormalDist()
 _GRID = [_NORMAL.inv_cdf((place + 0.5) / 100) for place in range(100)]
 

@@ -20,7 +20,7 @@ from shared.usage.model import Measurement, Metric, NodeUsage, together
 from shared.usage.ports import MOST_JOBS, NODE_METRICS
 from shared.usage.reading import GRAIN, measurable_part
 
-LATE = timedelta(minutes=10)  # a value that comes later does not count any more
+LATE = timedelta(minutes=10)  # a later value no longer counts
 EACH = timedelta(minutes=5)
 # A timer is never exactly on time, so an answer may be used for a little less than the time between two checks.
 ASKED = Topic[dict[str, NodeUsage]]("GPUs of live runs", EACH - timedelta(seconds=10))

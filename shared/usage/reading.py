@@ -33,7 +33,7 @@ FILE_LIMIT = 64 << 20  # bytes; a sample takes about 300
 GRAIN = timedelta(minutes=1)  # of Azure Monitor's samples
 LEAST = timedelta(minutes=1)  # a run on nodes for a shorter time is not asked about when it is archived
 KEPT = timedelta(days=93)  # by Azure Monitor
-# People who look do not cost a request each. A check every minute is never exactly on time, and shall get a new answer.
+# Viewers share one request. A check every minute is never exactly on time, and should get a new answer.
 LOOKED_UP = Topic[NodeUsage]("usage of a run", GRAIN - timedelta(seconds=5), most=100)
 
 
