@@ -21,9 +21,9 @@ def main() -> int:
     except KeyboardInterrupt:
         _end(INTERRUPTED)
     except BrokenPipeError:  # the reader of our output has stopped, as `| head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the flush at exit would fail again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise the flush at exit would fail again
     except OSError as exc:
-        where = f"{exc.filename}: " if exc.filename is not None else ""  # a full disk has no name
+        where = f"{exc.filename}: " if exc.filename is not None else ""  # the error of a full disk has no file name
         _say(f"{where}{exc.strerror or exc}.")
         return ERROR
     return 0

@@ -14,8 +14,8 @@ from typing import Any
 from rich import console
 from rich import text as rich_text
 
-# Control characters but tab and newline; what reorders text or ends a line unseen; tags, which nobody sees; halves of
-# surrogate pairs, which can't be written at all. Joiners stay: scripts and emoji need them.
+# Control characters except tab and newline; characters that invisibly reorder text or end a line; invisible tags; and
+# halves of surrogate pairs, which can't be written at all. Joiners stay: scripts and emoji need them.
 UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]"
 )
@@ -97,6 +97,6 @@ class LogText:
         if not final and (unfinished := UNFINISHED.search(whole)):
             whole, self._rest = whole[: unfinished.start()], unfinished[0]
         plain = COLOUR.sub("", whole)
-        if not final and plain.endswith("\r"):  # a newline may follow, even behind a colour
+        if not final and plain.endswith("\r"):  # a newline may follow, even after a colour
             plain, self._rest = plain[:-1], "\r" + self._rest
         return visible(plain.replace("\r\n", "\n").replace("\r", "\n"))

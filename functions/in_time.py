@@ -17,7 +17,7 @@ from shared.kernel.errors import NoAnswer, TrainyardError
 
 T = TypeVar("T")
 ASKED_AFTER = 1.0  # seconds that a handler may take before the services are checked
-PATIENCE = 3.5  # more seconds, in which the handler or every checked service must answer
+PATIENCE = 3.5  # further seconds in which the handler or every checked service must answer
 
 ASIDE, _ASKING = ThreadPoolExecutor(4, "aside"), ThreadPoolExecutor(2, "asking")
 

@@ -118,7 +118,8 @@ def _configure() -> None:
     os.environ.setdefault("OTEL_EXPERIMENTAL_RESOURCE_DETECTORS", "azure_functions")
     # The default limits the rate of spans, and drops most spans of the first tenth of a second: the message of a start.
     os.environ.setdefault("OTEL_TRACES_SAMPLER", "always_on")
-    os.environ.setdefault("APPLICATIONINSIGHTS_OPENTELEMETRY_RESOURCE_METRIC_DISABLED", "true")  # one a batch of spans
+    # otherwise one record per batch of spans
+    os.environ.setdefault("APPLICATIONINSIGHTS_OPENTELEMETRY_RESOURCE_METRIC_DISABLED", "true")
     from azure.monitor.opentelemetry import configure_azure_monitor
 
     configure_azure_monitor(

@@ -31,7 +31,7 @@ from local.declaration import Declaration
 from local.record import REPOSITORY, Lock, Record, make_private, read
 
 HOST_PORT = "host-port"  # a file in the cloud's folder
-RESTARTS = 5  # of one part in the life of a cloud; a part that dies more often has a fault to be looked at
+RESTARTS = 5  # of one part in the life of a cloud; a part that dies more often has a fault
 FAST_TIMER = "*/5 * * * * *"
 
 
@@ -211,7 +211,7 @@ class Cloud:
         if (old := self.home / "azurite").is_dir():
             say(f"the blobs of an earlier version, in {old}, are not read; `down --purge` removes all")
         say("storage: blobs, queues and tables")
-        certs.ensure(self.home / "certs")  # before the parts, which start together, ask for them
+        certs.ensure(self.home / "certs")  # before the parts start together and need the certificates
         self._start_storage()
         make_storage(self.connection_string, self._declaration.storage)
         say("eventgrid: events of the storage account and the workspace; azureml: the workspace and its cluster")
@@ -276,7 +276,7 @@ class Cloud:
             "TRAINYARD_TOPIC_ENDPOINT": f"{self.eventgrid}/topics/{self._declaration.own_topic}/api/events",
             "TRAINYARD_TOPIC_KEY": topic_key,
             "TRAINYARD_SIGNING_KEY": str(signing_key.own_key(self.home)),
-            "TRAINYARD_REGION": "eastus",  # nodes cost nothing here; they are priced as those there, to be seen
+            "TRAINYARD_REGION": "eastus",  # nodes cost nothing here, but have the prices of this region, to show costs
             # Polling costs nothing here, and a user should not wait for a retry.
             "AzureFunctionsJobHost__extensions__queues__maxPollingInterval": "00:00:01",
             "AzureFunctionsJobHost__extensions__queues__visibilityTimeout": "00:00:05",
@@ -318,7 +318,7 @@ class Cloud:
     def _restart(self, name: str) -> bool:
         running = self._parts[name]
         running.restarts = _one_more(name, running.restarts, running.part.log)
-        running.part.stop()  # it has ended; this closes our end of its pipe
+        running.part.stop()  # the part has ended; this closes our end of its pipe
         try:
             running.part = self._launch(name, running.config, running.env)
         except process.PartFailed:

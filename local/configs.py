@@ -10,11 +10,11 @@ from local.declaration import Declaration
 from local.record import REPOSITORY
 
 WEB = REPOSITORY / "local" / "web"  # local/web/HOST/PATH answers jobs for https://HOST/PATH
-REGISTRIES = REPOSITORY / ".trainyard" / "registries"  # folders of asset files that their owner puts there
+REGISTRIES = REPOSITORY / ".trainyard" / "registries"  # folders of asset files, which their owner puts there
 ENVIRONMENTS = REPOSITORY / ".trainyard" / "environments"  # of jobs; all clouds of this folder share them
 STORAGE = "storage"  # the folder of the account's data, inside the cloud's folder
-# What a killed host had in work is taken up again after so long, and its timers after up to twice that time: shorter
-# than in Azure, where it is 600 s and 60 s, for a laptop on which a host is restarted at once.
+# The work of a killed host is resumed after this time, and its timers after up to twice the time. In Azure these are
+# 600 s and 60 s; shorter times suit a laptop, where a host is restarted at once.
 LEASE_SECONDS, LOCK_SECONDS = 30, 15
 
 

@@ -100,7 +100,7 @@ def banner(found: record.Record, home: Path, seconds: float) -> str:
     return BANNER.format(
         seconds=seconds,
         found_by="" if home == record.home_of(os.environ) else FOUND_BY.format(home=home),
-        home=home.as_posix(),  # a backslash would mean something in the Python lines
+        home=home.as_posix(),  # a backslash would be an escape in the Python lines
         python=sys.executable,
         api=found.api,
         blob_url=found.blob_url,

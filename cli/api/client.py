@@ -24,10 +24,10 @@ WORK_SECONDS = 120.0  # for requests that do more than read: an earlier time-out
 CONNECTIONS = 32
 BUSY = (429, 502, 503, 504)
 LARGEST_BODY = 512 * 1024  # bytes, as the API's limit
-BUSY_SECONDS = 10.0  # in which a busy API is asked again, where asking twice does no harm
+BUSY_SECONDS = 10.0  # retries of a busy API, for requests that can be repeated safely
 TOLD = (409, 422)  # the API's message gives the reason and the remedy
 START_ONE = "Start the local cloud with `python3 trainyard.py up`, or name a deployment: --url, or `login URL` once."
-OPTIONS = {  # of the command line, by the field of a request that they fill
+OPTIONS = {  # options of the command line, by the field of a request that they set
     "data": "--data", "done_by": "--done-by", "keep_warm_seconds": "--keep-warm", "nodes": "--nodes",
     "seconds": "--for", "takes_seconds": "--takes", "timeout_seconds": "--timeout", "within_seconds": "--within",
     "why": "--why",
@@ -59,7 +59,7 @@ class Api:
         limits = httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS)
         headers = {"x-trainyard-caller": quote(name)} if (name := local_name()) else {}
         self._http = httpx.Client(auth=authenticate, timeout=TIMEOUT_SECONDS, limits=limits, headers=headers)
-        self._storage = httpx.Client(timeout=TIMEOUT_SECONDS, limits=limits)  # must never see the API's key
+        self._storage = httpx.Client(timeout=TIMEOUT_SECONDS, limits=limits)  # the storage must never see the API's key
 
     def __enter__(self) -> Api:
         return self
@@ -178,7 +178,7 @@ class Api:
     def _answer(self, request: httpx.Request) -> httpx.Response:
         try:
             return self._http.send(request)
-        except httpx.ReadTimeout as exc:  # it is there, and busy
+        except httpx.ReadTimeout as exc:  # the API is running, but busy
             seconds = request.extensions["timeout"]["read"]
             advice = "It is busy, or the network is down." if request.method == "GET" else MAYBE_DONE
             raise Unreachable(f"{self.url} gave no answer in {seconds:g} s. {advice}") from exc

@@ -11,8 +11,8 @@ from .client import Api
 
 STATES = ("received", "submitted", "queued", "running", "completed", "failed", "canceled")
 PAGE = 1000
-SCANNED = 5000  # runs that are put into another order
-LOOKED_AT = 100_000  # runs among which those are sought for which a condition holds, the newest ones
+SCANNED = 5000  # the most runs to sort
+LOOKED_AT = 100_000  # the newest runs, which are searched for a condition
 HELD_OUT = ("", "test_", "val_", "validation_", "train_")
 FIELDS = {"duration": "duration_seconds", "began": "created_at", "run": "run", "state": "state", "nodes": "nodes"}
 

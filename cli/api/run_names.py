@@ -12,7 +12,7 @@ from ..errors import CliError, NotFound
 from ..files.job_form import is_remote
 from .client import Api
 
-WHOLE = re.compile(r"[a-z][a-z0-9-]*-[0-9a-f]{16}")  # nothing needs to be asked about it
+WHOLE = re.compile(r"[a-z][a-z0-9-]*-[0-9a-f]{16}")  # a full name needs no request
 
 
 def run_name(api: Api, text: str) -> str:
@@ -95,6 +95,6 @@ def _find(api: Api, text: str) -> tuple[str, str]:
     except NotFound as exc:
         if exc.code:
             raise
-        name = text.removeprefix("drops/").strip("/")  # an older deployment, which knows whole names only
+        name = text.removeprefix("drops/").strip("/")  # an older deployment knows only whole names
         return (name, "") if "/" in name else ("", name)
     return str(match["drop"]), str(match["run"])

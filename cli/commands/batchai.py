@@ -61,7 +61,8 @@ ProjectFolder = Annotated[
 ]
 Warm = Annotated[str, Option("--keep-warm", metavar="TIME", help="With persistCluster, how long the nodes stay up.")]
 
-DOCUMENTS = {"job": "job", "cluster": "compute", "project": "project"}  # in the answer, by its kind
+# the field of the answer, by the document's kind
+DOCUMENTS = {"job": "job", "cluster": "compute", "project": "project"}
 MODELS = re.compile(r"models/|named-outputs/.*")  # in an archive: files that a script wrote to its usual places
 
 

@@ -23,7 +23,7 @@ NOT_IN_A_FILE = {"from_run": "--from", "resubmissions": "--resubmissions", "keep
 class Work:
     """The arguments and options of the command line about the work."""
 
-    distribution: dict[str, Any]  # of the processes of a folder's command; empty without one
+    distribution: dict[str, Any]  # the distribution of a folder's command; empty without one
     what: str
     template: str
     job: Path | None

@@ -170,7 +170,7 @@ def _predict(session: Session, arguments: list[str]) -> list[Prediction]:
             session.remark(one_line(line))
     if done.returncode == REFUSED:
         raise CliError(done.stderr.strip().rpartition("\n")[2] or "The model can't be used.", "bad_data")
-    if done.returncode:  # an error of PyTorch's or Python's own, which would advise to trust the file
+    if done.returncode:  # the message of PyTorch or Python would advise to trust the file
         raise CliError(
             "The model can't be used here: it is damaged, or was written by another version of its trainer. "
             "`fetch RUN --only models` brings its files.",

@@ -153,7 +153,7 @@ def _data(session: Session, text: str, later: bool) -> str:
     if later and "@" in data and not is_remote(data):
         return data
     path = data_path(session.api, data)
-    if path.removeprefix("drops/") != data.removeprefix("drops/"):  # a beginning, or @latest
+    if path.removeprefix("drops/") != data.removeprefix("drops/"):  # a prefix, or @latest
         session.remark(f"Its data: {path}", "dim")
     return path
 

@@ -17,7 +17,7 @@ from . import job_file
 
 _SIGNATURE = re.compile(r"([?&](?:sig|signature|code|token|password|key)=)[^&\s\"'\\]+", re.IGNORECASE)
 _PASSWORD = re.compile(r"(://[^/\s:@\"']*:)[^/\s@\"']+(?=@)")
-LONGEST_SCRIPT = 65_536  # characters, as the API takes them
+LONGEST_SCRIPT = 65_536  # characters, as in the API
 Json = dict[str, Any]
 
 

@@ -22,7 +22,7 @@ RETIRED = re.compile(  # as in shared/jobs/vm_size.py
 TIERS = {"low_priority": "LowPriority", "dedicated": "Dedicated"}
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 PROJECT, PIN, IDLE = "trainyard.project", "trainyard.pin", "trainyard.idle"  # tags, which the app reads
-AUTO_IDLE_SECONDS = 300  # until the scaling timer has chosen another
+AUTO_IDLE_SECONDS = 300  # until the scaling timer chooses another time
 # Properties that a compute reports and that no request can set.
 _READ_ONLY = {"provisioningState", "provisioningErrors", "createdOn", "modifiedOn", "isAttachedCompute", "resourceId"}
 _READ_ONLY_INNER = {
@@ -131,7 +131,7 @@ def _step(cluster: Declared, existing: Json | None) -> Step | None:
         return Step(cluster, "create", {key: (None, value) for key, value in wanted(cluster).items()})
     before, after = present(existing), wanted(cluster)
     if cluster.idle is None and before["idle"] == "auto":
-        before = before | {"idle_seconds": after["idle_seconds"]}  # the scaling timer chooses it
+        before = before | {"idle_seconds": after["idle_seconds"]}  # the scaling timer chooses the idle time
     changes = {key: (before[key], value) for key, value in after.items() if before[key] != value}
     fixed = sorted({"size", "tier"} & set(changes))
     if fixed:

@@ -160,7 +160,7 @@ def upload(
     than all of them. `said` becomes metadata of each file: the uploader, under OWNER and BY.
     """
     drop, missing, gone = todo.drop, [*todo.added, *todo.changed], todo.gone if delete else ()
-    job_files = {f"{drop}/{name}" for name in JOB_FILES}  # they close a drop too
+    job_files = {f"{drop}/{name}" for name in JOB_FILES}  # job files also close a drop
     words = {key: quote(value) for key, value in said.items() if value}
     with translated():
         _send_all(container, [item for item in missing if item.blob not in job_files], progress, words)

@@ -35,7 +35,7 @@ def with_everything_sent(api: Api, job: Job, base: Path, say: Say) -> Job:
     sender = Sender(api, say)
     sent = {**job, **_environment(job.get("environment"), base, sender)}
     if (code := job.get("code")) and isinstance(code, dict) and code.keys() == {"local_path"}:
-        code = code["local_path"]  # as files of 2021 write it
+        code = code["local_path"]  # the form of job files from 2021
     if isinstance(code, str) and code.startswith(("git+", "https://")):
         raise CliError(f"code: {code} is not on this machine. Clone it, and name the folder.")
     if isinstance(code, str) and not is_remote(code):

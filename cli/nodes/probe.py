@@ -52,7 +52,7 @@ def token() -> None:
 def gpu() -> None:
     """Report whether PyTorch sees the GPUs that the node's VM size has, with the versions of the driver and of CUDA
     in PyTorch's build."""
-    torch: Any = importlib.import_module("torch")  # the trainers' environment has it
+    torch: Any = importlib.import_module("torch")  # the trainers' environment has PyTorch
     version = Path("/proc/driver/nvidia/version")
     driver = re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)", version.read_text()) if version.is_file() else None
     expected, seen = int(os.environ.get("TRAINYARD_GPUS") or 0), torch.cuda.device_count()

@@ -29,12 +29,12 @@ from ..setup.profiles import Profile
 from .preempt import preempt
 
 OK, FAILED, NOT_SHOWN = "ok", "failed", "not shown"
-IMAGES = 64  # of the data set that is dropped
+IMAGES = 64  # images of the dropped data set
 LOOK_SECONDS = 2.0
 FOLLOWERS = 20
 EVENT_SECONDS = 60.0  # an end that is known sooner came from an event; the timer runs every five minutes
 MOUNT = reference("outputs", "mount")
-NOTICE_SECONDS = 5.0  # for a node of the local cloud
+NOTICE_SECONDS = 5.0  # notice for a node of the local cloud
 MOST_RUNS = 200  # that are searched for a run that lost its nodes
 TAKEN, LOST = "preemption words", "lost_nodes"
 BY_TIMER = "no event came: the timer noticed the end, up to five minutes late"

@@ -18,7 +18,7 @@ from ..api.client import Api
 from .profiles import Profiles, choose, config_folder
 
 PATIENCE_SECONDS = 3.0
-NEWEST = 200  # runs among which the beginning is sought
+NEWEST = 200  # the newest runs, which are searched for the typed beginning
 MOST = 50
 LONGEST = 60  # characters of a description: a longer one would wrap, and its second line would count as a completion
 _NAME = re.compile(r"[A-Za-z0-9@./][A-Za-z0-9@:./_-]*")

@@ -17,7 +17,7 @@ LONG = (*SENTENCES, "data", "drop", "parameters", "notice")  # these may wrap; t
 MOST = 60  # characters of a wrapping cell without sentences: a long name leaves room for other columns
 GAP = 2  # characters between columns
 INDENT = 4  # characters, for the lines below the table
-LEAST = 32  # characters: a sentence in a narrower column is one word a line
+LEAST = 32  # characters: a narrower column shows one word of a sentence per line
 KEPT = 2  # columns that always stay: the record's name and its state
 
 

@@ -68,7 +68,7 @@ def plot(curves: Curves, title: str, width: int, axis: str = "step") -> Renderab
     points = [point for curve in shown.values() for point in curve]
     if not points:
         return Text(f"{title}: no finite value", "dim")
-    if all(len(curve) < 2 for curve in shown.values()):  # a number is no curve
+    if all(len(curve) < 2 for curve in shown.values()):  # a single point is not a curve
         return _legend(title, shown)
     left, right = min(x for x, _ in points), max(x for x, _ in points)
     low, high = _limits([y for _, y in points])

@@ -14,7 +14,7 @@ from ..terminal_text import one_line
 from .costs import dollars
 
 Json = dict[str, Any]
-MARK = "<!-- trainyard report -->"  # by which a workflow finds its comment
+MARK = "<!-- trainyard report -->"  # a workflow finds its comment by this mark
 MOST_METRICS, MOST_LINES, MOST_POINTS = 8, 8, 40
 LONGEST = 300  # characters of a line
 _HIDDEN = re.compile(r"[`\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")

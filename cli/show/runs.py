@@ -345,7 +345,7 @@ def _audit(run: dict[str, Any]) -> list[RenderableType]:
     """Return the actions of people on the run after it was made, with names and times. Evictions are in the history
     instead.
     """
-    entries = [entry for entry in run.get("audit") or [] if not _is_eviction(entry)]  # those are in the history
+    entries = [entry for entry in run.get("audit") or [] if not _is_eviction(entry)]  # evictions are in the history
     if not entries:
         return []
     table = grid()

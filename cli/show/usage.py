@@ -17,7 +17,7 @@ PLOTTED = {  # without a name: the most useful metrics. The units are those of G
     "gpu_memory": "GPU memory, MB",
 }
 _ABOUT = ("time", "node", "device")
-_ADDED = ("gpu_energy",)  # of a node's GPUs; all other metrics are averaged
+_ADDED = ("gpu_energy",)  # summed over a node's GPUs; all other metrics are averaged
 
 Samples = list[dict[str, Any]]
 Points = list[tuple[float, float]]

@@ -15,7 +15,7 @@ from cli.errors import CliError, Unreachable
 from local.demo.view import Screen
 
 UNFINISHED = ("running", "queued", "submitted", "received")
-PATIENCE_SECONDS = 300.0  # without any change; a node of a busy laptop may think long about one epoch
+PATIENCE_SECONDS = 300.0  # without any change; on a busy laptop, one epoch may take long
 
 
 class Stuck(RuntimeError):

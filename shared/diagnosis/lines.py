@@ -14,8 +14,8 @@ MOST_LINES = 60_000
 HEAD_CHARACTERS, TAIL_CHARACTERS = 2 << 20, 14 << 20  # of a longer log, only the beginning and the end are examined
 ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b\x0c\x0e-\x1f]|^\ufeff")
 
-# Who writes it: torch's exceptions, torchrun --tee, Horovod and mpirun, srun --label, accelerate, Ray, and frameworks'
-# own loggers. Prefixes may be nested: `gh run view --log` adds the job and the step, Kubernetes the stream.
+# Prefixes by torch's exceptions, torchrun --tee, Horovod and mpirun, srun --label, accelerate, Ray, and frameworks' own
+# loggers. Prefixes may be nested: `gh run view --log` adds the job and the step, Kubernetes the stream.
 PREFIXES = tuple(
     re.compile(pattern)
     for pattern in (

@@ -18,8 +18,8 @@ from shared.runs.ports import Refusal
 
 MARKS = (100, 80, 50)  # percent of the budget that a notice announces
 MOST_RESERVED = 250  # reservations of a grant at the same time: a row of a table has room for 1 MiB
-# Part of a run's allowance that is left when the run is canceled for its cost: for the period of the timer, the
-# cancellation, and the idle time of the nodes.
+# The part of a run's allowance that is left when the run is canceled for its cost. It covers the period of the timer,
+# the cancellation, and the idle time of the nodes.
 ENDING_SECONDS = ALLOWANCE_SECONDS - 300
 _CENT = 0.005
 _HOUR = 3600

@@ -19,7 +19,7 @@ from shared.jobs.vm_size import why_retired
 from shared.kernel.names import COMPUTE, COMPUTE_RULE
 
 DAY = 86_400
-# Azure ML ends a job after so many days, and "data for runs not completed within the maximum lifetime is not
+# Azure ML ends a job after this many days, and "data for runs not completed within the maximum lifetime is not
 # accessible": https://learn.microsoft.com/azure/machine-learning/how-to-manage-quotas
 JOB_DAYS, LOW_PRIORITY_JOB_DAYS = 21, 7
 _SECONDS_TO_SAVE = 3600  # by which a job's own time limit ends the job earlier, so that its data is accessible

@@ -28,7 +28,7 @@ ENCRYPTED, USUAL = 0x1, (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 ZIP = b"PK\x03\x04"
 # The errors that zipfile raises for an archive that is cut, altered, or of a later version.
 BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, UnicodeDecodeError)
-# Raw numbers beside the data.pkl of `torch.save`; its loader reads them as numbers alone.
+# Raw numbers beside the data.pkl of `torch.save`; its loader reads them only as numbers.
 STORAGE = re.compile(
     r"(?:[^/]+/)?(?:data/\d+|\.data/serialization_id|\.format_version|\.storage_alignment|byteorder|version)"
 )

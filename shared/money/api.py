@@ -22,7 +22,7 @@ from shared.money.sampled import start_of_day
 Json = dict[str, Any]
 LONGEST = timedelta(days=366)
 _MONTH_DAYS = 365.25 / 12
-# When charges were computed, and the charges. The report says up to when it counts. Budgets are read for each report.
+# The time of the computation, and the charges. The report states until when it counts. Each report reads the budgets.
 CHARGES = Topic[tuple[datetime, list[Day]]](
     "charges", timedelta(seconds=10), most=4, keeps=lambda charges: not any(day.problem for day in charges[1])
 )

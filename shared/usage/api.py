@@ -22,7 +22,7 @@ from shared.usage.reading import usage_of
 from shared.usage.words import TimeWent, sentence
 
 log = logging.getLogger(__name__)
-# Metrics that Trainyard's trainers write (the third: any training may): shares of the time since the row before.
+# Shares of the time since the previous row, written by Trainyard's trainers (the third: by any training).
 WAITED, SAVED, OTHERS = "data_wait_share", "save_share", "others_wait_share"
 
 

@@ -22,7 +22,7 @@ from shared.usage.reading import GRAIN, measurable_part
 
 LATE = timedelta(minutes=10)  # a later value no longer counts
 EACH = timedelta(minutes=5)
-# A timer is never exactly on time, so an answer may be used for a little less than the time between two checks.
+# A timer is never exactly on time, so an answer is used for slightly less than the time between two checks.
 ASKED = Topic[dict[str, NodeUsage]]("GPUs of live runs", EACH - timedelta(seconds=10))
 
 
