@@ -1,4 +1,4 @@
-"""Client of Trainyard's HTTP API. This module alone translates the errors of other libraries."""
+"""Client of Trainyard's HTTP API. Only this module translates the errors of other libraries."""
 
 from __future__ import annotations
 
@@ -84,7 +84,8 @@ class Api:
         **query: object,
     ) -> dict[str, Any]:
         """Send a POST request. `repeats`: sending the request twice has the same effect as once, as with an
-        Idempotency-Key."""
+        Idempotency-Key.
+        """
         sent = self.send("POST", *path, query=query, body=body, headers=headers, repeats=repeats)
         answer: dict[str, Any] = _json(sent)
         return answer
@@ -113,14 +114,16 @@ class Api:
     @contextmanager
     def artifact(self, run: str, name: str, offset: int = 0) -> Iterator[httpx.Response]:
         """Yield the open download of one file of a run's archive from this byte offset on: status 206, or 200 with
-        the whole file. Raises CliError for a redirect to any other file."""
+        the whole file. Raises CliError for a redirect to any other file.
+        """
         with self.redirected(("runs", run, "artifacts"), run, name, offset) as stream:
             yield stream
 
     @contextmanager
     def redirected(self, where: tuple[str, ...], run: str, name: str, offset: int) -> Iterator[httpx.Response]:
         """Yield the open download of a file that the path `where` of the API redirects to: a file of the archive,
-        or of the proof beside the archive. Offsets, statuses and errors are those of `artifact`."""
+        or of the proof beside the archive. Offsets, statuses and errors are those of `artifact`.
+        """
         answer = self.send("GET", *where, *name.split("/"), accept=(302,))
         target = answer.headers.get("location", "")
         path = unquote(urlsplit(target).path)
@@ -188,7 +191,8 @@ class Api:
 
 def retry_unreachable(call: Callable[[], T], patience: float, outage: OutageListener) -> T:
     """Call `call` until it reaches the API, for up to `patience` seconds, and report failures and recovery to
-    `outage`. Raises the last Unreachable."""
+    `outage`. Raises the last Unreachable.
+    """
     deadline, pause = time.monotonic() + patience, 0.25
     while True:
         try:
@@ -216,7 +220,8 @@ def _check_size(request: httpx.Request) -> None:
 
 def _may_pass(answer: httpx.Response) -> bool:
     """Return whether a retry may succeed: the API is busy, or the app's process ended during the request, for which
-    the Functions host answers 500 with an empty body."""
+    the Functions host answers 500 with an empty body.
+    """
     return answer.status_code in BUSY or (answer.status_code == 500 and not answer.content)
 
 
@@ -247,7 +252,8 @@ def _json(answer: httpx.Response) -> Any:
 
 def _refusal(answer: httpx.Response, warning: str = "") -> CliError:
     """Return the error for this status, with the API's own message (RFC 9457) if the answer has one, and with
-    `warning`."""
+    `warning`.
+    """
     status, (words, code) = answer.status_code, _words(answer)
     said = words
     words = _FIELD.sub(lambda found: OPTIONS[found[0]], _SECONDS.sub(_durations, said))

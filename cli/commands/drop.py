@@ -146,7 +146,8 @@ def _admit(session: Session, said: DataChecked, only_told: bool) -> None:
 
 def _choice(delete: bool, merge: bool, new: bool) -> str:
     """Return the chosen way to handle an existing drop, or '' if no option was given. Raises CliError for several
-    options."""
+    options.
+    """
     chosen = [choice for choice, is_given in ((DELETE, delete), (MERGE, merge), (NEW, new)) if is_given]
     if len(chosen) > 1:
         raise CliError(f"Give one of --delete, --merge and --new, not {' and '.join(f'--{each}' for each in chosen)}.")
@@ -191,7 +192,7 @@ class _Upload:
     def decided(self, todo: Plan, choice: str) -> tuple[Plan, str]:
         """Return the plan and the choice, after asking if two people may be uploading different folders.
 
-        A new name may be taken, too, so the answer `new` plans again.
+        A new name may exist already, too, so the answer `new` plans again.
         """
         if choice not in ("", NEW) or not (why := _why_ask(todo, drop_upload.whose(self.source))):
             return todo, choice
@@ -219,7 +220,8 @@ class _Upload:
 
     def finish(self, again: bool, following: bool) -> None:
         """Print the result of the upload and the run. Follow the run, and train unchanged content again, if the
-        options ask for it."""
+        options ask for it.
+        """
         done, session = self.done, self.session
         drop = self._closed(following)
         run = str(drop.get("run") or "") if drop.get("state") == "sealed" else ""
@@ -307,7 +309,8 @@ def _names(blobs: Any, drop: str) -> str:
 
 def _why_ask(todo: Plan, ours: str) -> str:
     """Return the reason why two people may be uploading different folders to this drop, as a sentence; '' if there
-    is none."""
+    is none.
+    """
     if todo.gone:
         names = _names(todo.gone, todo.drop)
         return f"drops/{todo.drop} holds {file_count(len(todo.gone))} that the folder does not have{names}."

@@ -1,5 +1,6 @@
 """The clusters file: the declared clusters, their differences from the workspace, and the request bodies that apply
-the file. Pure."""
+the file. Pure.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ _READ_ONLY_INNER = {
 @dataclass(frozen=True)
 class Declared:
     """A cluster as the file declares it. `idle` is in seconds; None means `auto`, which lets the scaling timer
-    choose."""
+    choose.
+    """
 
     name: str
     size: str
@@ -121,7 +123,8 @@ def _seconds(value: Any, where: str) -> int:
 
 def plan(declared: list[Declared], existing: dict[str, Json]) -> list[Step]:
     """Return a step for each declared cluster that differs from the workspace. `existing` holds the workspace's
-    AmlComputes by name."""
+    AmlComputes by name.
+    """
     steps = [_step(cluster, existing.get(cluster.name)) for cluster in declared]
     return [step for step in steps if step is not None]
 
@@ -184,7 +187,8 @@ def _duration(text: str) -> float:
 
 def body(step: Step, existing: Json | None, like: Json | None) -> Json:
     """Return the request body for this step. A new compute takes the location and identity of the compute `like`.
-    An existing compute is changed only where the step says."""
+    In an existing compute, only the properties of the step change.
+    """
     cluster = step.cluster
     scale = {
         "minNodeCount": cluster.min,

@@ -127,7 +127,7 @@ def compared(answer: dict[str, Any]) -> RenderableType:
 
 
 def _scatter(answer: dict[str, Any]) -> list[Text]:
-    """Say how the version's metric compares with its repetitions; nothing for weights that are equal."""
+    """Compare the version's metric with its repetitions; nothing for weights that are equal."""
     if answer["equal"] or answer.get("value") is None:
         return []
     name, values = answer["metric"], answer["repetitions"].values()

@@ -123,7 +123,7 @@ def _sick(run: dict[str, Any]) -> dict[str, Text]:
 
 
 def ailments(run: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what the last check of a running run found; empty for another run."""
+    """Return the findings of the last check of a running run; empty for another run."""
     found = (run.get("health") or {}).get("ailments") or []
     return list(found) if run["state"] == "running" else []
 

@@ -1,4 +1,4 @@
-"""The tools that read: find, inspect and compare. shown_run.py defines what they show of a run."""
+"""The tools that read: find, inspect and compare. shown_run.py defines how they show a run."""
 
 from __future__ import annotations
 

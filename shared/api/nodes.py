@@ -26,7 +26,7 @@ class NodesQuery(Struct):
 
 
 class NodeSample(Struct):
-    """The nodes of the cluster from `at` until the next sample. If not `known`, nobody counted the nodes."""
+    """The nodes of the cluster from `at` until the next sample. If not `known`, the nodes were not counted."""
 
     at: datetime
     running: int

@@ -37,7 +37,7 @@ class Weight(IntEnum):
     - `PLATFORM`: the platform or the scheduler states why it ended the job
     - `ASSERTION`: CUDA's own assertion, which may stand before or after the exceptions that it causes
     - `CAUSE`: an exception, a guard or a kill with a cause of its own
-    - `CONSEQUENCE`: what other ranks say when one rank is gone, and exceptions of the user's own code
+    - `CONSEQUENCE`: errors of other ranks when one rank is gone, and exceptions of the user's own code
     - `PROSE`: an exception or a line of a platform that a person quotes beside the log
     - `SUMMARY`: a launcher's summary without the exception itself
     - `WORDS`: a person's words

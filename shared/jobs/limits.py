@@ -69,7 +69,7 @@ class Limits:
 
 
 def lifetime_seconds(days: int) -> int:
-    """The longest useful time limit, in seconds, of a job with so many days until Azure ML ends it."""
+    """The longest useful time limit, in seconds, of a job that Azure ML ends after this number of days."""
     return days * DAY - _SECONDS_TO_SAVE
 
 

@@ -133,27 +133,27 @@ class Feature:
     - `parts`: the feature's parts of a run, one column each
     - `workloads`: kinds of runs
     - `begin`: adds the feature's part to a new run; raises Impossible for a run that can't have the part
-    - `of_data`: adds what is known of the data that a new run reads; also to a run that repeats or continues another
+    - `of_data`: adds facts about the data that a new run reads, also to a run that repeats or continues another
     - `check`: raises Impossible for a requested run that can never start
     - `before_start`: fields of dry runs and of responses to requests for runs
     - `reactions`: reactions to facts, which run after the reactions common to all runs (shared/reactions.py)
     - `in_the_same_write`: changes of the run that belong in the same write as a fact (IN_THE_SAME_WRITE there)
     - `price_on`: the price of a node-hour on one of the run's clusters; None if the feature has no price
     - `part_of`: the name of the run that this run is a part of, such as the sweep of a trial; '' if there is none
-    - `outline`: what lists and overviews say of a run; only fields that no other feature fills
+    - `outline`: facts about a run for lists and overviews; only fields that no other feature fills
     - `instead_of`: the runs to compare if a request names this run alone
-    - `watch`: finds what is wrong with runs that go on, by their names; called every five minutes
-    - `node_pulses`: what the nodes of a running run use now; may send a request to whoever measures them
-    - `ailments`: causes of its own for which a running run does not get on; pure
-    - `before_sealing`: looks at a complete drop before it is sealed
-    - `check_files`: answers what a drop of this route with these files would be told, {} for nothing
+    - `watch`: finds the problems of running runs, by their names; called every five minutes
+    - `node_pulses`: the current use of a running run's nodes; may send a request for the measurements
+    - `ailments`: the feature's own causes why a running run makes no progress; pure
+    - `before_sealing`: checks a complete drop before it is sealed
+    - `check_files`: the result for a drop of this route with these files, {} without a result
     - `data_facts`: facts about a run's data that the provenance of its model states
-    - `guest_of`: the program behind a bearer token, None for a text that is no token of this feature; raises Unknown
+    - `guest_of`: the program behind a bearer token; None for a text that is not a token of this feature; raises Unknown
     - `reserve`: reserves the run's greatest cost in a limit of the feature's own, before the run is recorded and again
-      before it is submitted; raises Conflict. `release` takes this back for a run that does not start, and `refusal`
-      says why `reserve` would raise
-    - `keep_books`: writes what runs have cost, with the books; called every five minutes
-    - `owner_of_drop`: the owner of a drop whose name only this owner gets addresses for; NOBODY for another drop
+      before it is submitted; raises Conflict. `release` releases the reservation of a run that does not start, and
+      `refusal` returns why `reserve` would raise
+    - `keep_books`: records the costs of runs, with the books; called every five minutes
+    - `owner_of_drop`: the only owner who gets upload addresses for a drop; NOBODY for another drop
     - `notice_facts`: facts that the feature adds to a notice of a run
     - `mend`: completes a run whose row the previous version wrote
     """

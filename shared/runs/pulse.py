@@ -34,16 +34,16 @@ class NodePulse:
 
 @dataclass(frozen=True)
 class Pulse:
-    """What is known of a running run.
+    """The known facts about a running run.
 
-    - `began`: when it got its nodes, or when nodes of an elastic run last came or went
+    - `began`: when it got its nodes, or when nodes of an elastic run last joined or left
     - `grew`: when the log of each rank last grew
-    - `pause`: the longest time without a line of the log that the run went on after
+    - `pause`: the longest time without a line of the log from which the run recovered
     - `paces`: steps a minute that the log reported, of the last checks, oldest first
     - `text`: the end of the log
-    - `nodes`: what its nodes use; empty if nobody asked or measured
+    - `nodes`: the use of its nodes; empty without measurements
     - `stepped_at`: when the log last reported a step of the training; None: not known
-    - `steady_since`: since when steps come without a long pause; None: not known
+    - `steady_since`: when steps last resumed after a long pause; None: not known
     """
 
     now: datetime
