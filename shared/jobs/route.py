@@ -102,7 +102,7 @@ class Route:
 
     @property
     def processes(self) -> int:
-        """The number of processes per node, one per GPU; 0 if the template alone decides."""
+        """The number of processes per node, one per GPU; 0 if only the template decides."""
         counted = self.template.distribution in ("pytorch", "mpi") or self.template.is_elastic
         return max(1, self.gpus) if counted and self.gpus >= 0 else 0
 

@@ -215,7 +215,7 @@ def _same_data(run: Run, before: Run) -> bool:
 
 
 def _same_files(ports: ModelPorts, run: Run, before: Run) -> bool:
-    """Return whether the drops of both runs had the same files, whatever their job files say."""
+    """Return whether the drops of both runs had the same files, apart from job files."""
     if run.asked.reads != before.asked.reads:
         return False
     now, then = (_files(ports, each) for each in (run, before))

@@ -47,7 +47,7 @@ ONNX_FIRST, ONNX_GRAPH = 8, 7  # the key of ir_version, with which files begin; 
 
 
 def why_unsafe(blobs: Blobs, name: str, size: int) -> str:
-    """Return why loading this file of the output container may run code, '' if the file holds data alone."""
+    """Return why loading this file of the output container may run code, '' if the file contains only data."""
     file = io.BufferedReader(_BlobFile(blobs, name, size), 1 << 16)
     return _why(io.BytesIO(file.read()) if size <= READ_WHOLE else file, size, 0)
 

@@ -169,9 +169,9 @@ def let_go(models: Models, clock: Clock, name: str, number: int, asked: ChangeRe
 
 
 def sign_again(ports: ModelPorts, name: str, number: int, asked: ChangeRequest) -> Version:
-    """Sign a version with the key that signs now, after every signed file was read and compared with its signature.
+    """Sign a version with the current signing key, after every signed file was read and compared with its signature.
 
-    A repeat signs once more. Raises Conflict if a file differs from what was signed.
+    A repeat signs once more. Raises Conflict if a file differs from the signed one.
     """
     version = version_named(ports.models, name, number)
     files = _as_signed(ports, version)

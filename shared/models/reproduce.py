@@ -49,9 +49,9 @@ class Comparison:
     """The comparison with a reproduction's model: whether the weights are equal, different files, and other
     differences.
 
-    `metric` is the one by which versions of the model are compared, or the run's first one, with its value in the
-    version and in each completed repetition. `within` says whether the version's value is what the repetitions let
-    expect (a 95 % prediction interval); None for fewer than three repetitions, or without a metric.
+    `metric` is the metric by which versions of the model are compared, or the run's first metric, with its value in the
+    version and in each completed repetition. `within` says whether the version's value lies in the range that the
+    repetitions predict (a 95 % prediction interval); None for fewer than three repetitions, or without a metric.
     """
 
     equal: bool

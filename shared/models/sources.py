@@ -140,7 +140,9 @@ def code_digests(evidence: Evidence) -> dict[str, str]:
 
 
 def parameters_of(evidence: Evidence) -> Json:
-    """Return the parameters of the job; for a pipeline those of each step, as `STEP.NAME`, without inputs of data."""
+    """Return the parameters of the job, without data inputs. A pipeline has the parameters of each step, as
+    `STEP.NAME`.
+    """
     steps = step_inputs(evidence.run.asked.request)
     values = {f"{step}.{name}": value for step, its in steps.items() for name, value in its.items()}
     return evidence.maker.asked.parameters | {name: each for name, each in values.items() if not isinstance(each, dict)}

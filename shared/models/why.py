@@ -168,7 +168,7 @@ def _weights(blobs: Blobs, run: Run, signed: dict[str, str]) -> Link:
 
 
 def _run(run: Run, metric: str) -> Link:
-    """Name the run with its first metrics: the one by which versions are compared, then those of quality."""
+    """Name the run with its first metrics: the metric by which versions are compared, then metrics of quality."""
     owner = f" for {run.people.owner}" if run.people.owner else ""
     values = run.measured.of_model
     metrics = ", ".join(f"{name} {values[name]:g}" for name in most_telling_first(values, metric)[:NAMED])

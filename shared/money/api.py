@@ -124,11 +124,10 @@ class CostReport(Struct):
 
 
 def get_costs(ports: MoneyPorts, query: CostsQuery) -> Annotated[Json, CostReport]:
-    """Return what the nodes cost since a day, grouped as the query says, and the state of each budget.
+    """Return the cost of the nodes since a day, grouped as requested, and the state of each budget.
 
-    Without `since` the report covers this month. Days are whole days in UTC. `until` is at most ten seconds ago.
-    Raises Impossible for a time in the future
-    or more than a year ago.
+    Without `since` the report covers this month. Days are whole days in UTC. `until` is at most ten seconds ago. Raises
+    Impossible for a time in the future or more than a year ago.
     """
     now = ports.clock()
     since = start_of_day(read_time(query.since)) if query.since else start_of_day(now).replace(day=1)

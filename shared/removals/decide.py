@@ -1,4 +1,4 @@
-"""Decide what a route's retention deletes, and when. No I/O."""
+"""Decide the deletions of a route's retention, and their times. No I/O."""
 
 from __future__ import annotations
 

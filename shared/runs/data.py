@@ -144,7 +144,7 @@ def verdict_at_end(ports: RunPorts, run: Run) -> Run:
 
 
 def ask_for_check(queues: Queues, run: Run) -> None:
-    """Queue a check of the data of a run whose jobs started or ended, once the row says so."""
+    """Queue a check of the data of a run whose jobs started or ended, once the row records this."""
     queues.send(CheckData(run.name), 1.0)
 
 
@@ -257,7 +257,7 @@ def _gone_again(datasets: Datasets, run: Run) -> list[ChangedFile]:
 
 
 def _folder(datasets: Datasets, run: Run) -> str:
-    """The folder with the list of the run's data: the run's own, or that of the run which the generation made."""
+    """The folder with the list of the run's data: the run's own folder, or the folder of the generation's run."""
     drop = DropKey.of(run.asked.drop)
     kept_in = datasets.kept_in(drop, run.asked.generation, run.asked.fingerprint)
     return kept_in or f"{run.asked.experiment}/{run.name}"

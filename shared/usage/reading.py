@@ -39,7 +39,7 @@ LOOKED_UP = Topic[NodeUsage]("usage of a run", GRAIN - timedelta(seconds=5), mos
 
 @dataclass(frozen=True)
 class Measurable:
-    """The jobs of a run, and the time in which they had nodes. `gpus` is False if no node has a GPU."""
+    """The jobs of a run, and the period in which they had nodes. `gpus` is False if no node has a GPU."""
 
     jobs: tuple[str, ...]
     begin: datetime
