@@ -68,12 +68,12 @@ def drop(
 ) -> None:
     """Upload a folder as a drop, which starts a run.
 
-    The command first shows what will change. It asks before merging into a drop that someone else uploaded; where
-    nobody can answer, choose with --merge, --delete or --new. After an interruption, the same command resumes the
+    The command first shows what will change. It asks before merging into a drop that someone else uploaded; if no
+    one can answer, choose with --merge, --delete or --new. After an interruption, the same command resumes the
     upload. Content that was trained before makes no new run: the command names the run that trained it.
 
     Route, job file, parameters and data are checked before anything is uploaded; --check shows the data card, and
-    ends with 1 if the data would be refused. Parameters and --nodes become a job file
+    exits with 1 if the data would be refused. Parameters and --nodes become a job file
     in the drop. If the source is an archive, the job file names the archive as its data. On a route that trains
     nothing, such as data, the drop is data for jobs: submit --data drops/data/NAME.
 

@@ -156,7 +156,7 @@ def grant_extend(
 @command_of("grant")
 @prints("DELETE grants/{grant}")
 def grant_revoke(session: Session, grant: Name, then: Then = "") -> None:
-    """End a grant now. Its token counts no more; its record stays.
+    """End a grant now. Its token becomes invalid at once; its record stays.
 
     Example: trainyard grant revoke 0123456789ab --then cancel
     """

@@ -46,9 +46,9 @@ NOTHING: Guess = {"label": "nothing", "score": None}
 def predict(session: Session, name: options.RunOrModel, files: Files, picture: PredictPicture = None) -> None:
     """Show what the model of a run predicts for files or a folder: images, or texts with [MASK] for bert.
 
-    The model is downloaded once and kept. The model of a run is checked against its manifest, that of a version
-    against its signature, each time. The prediction runs on this machine, in a clone of Trainyard, with the
-    preprocessing of the trainer. --picture draws the images with their class, or with boxes around what was found.
+    The model is downloaded once and kept. Each time, the model of a run is checked against its manifest, and the
+    model of a version against its signature. The prediction runs on this machine, in a clone of Trainyard, with the
+    preprocessing of the trainer. --picture draws the images with their class, or with boxes around found objects.
 
     Example: trainyard predict transfer@best:accuracy bee.jpg ant.jpg --picture seen.png
 

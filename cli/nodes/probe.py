@@ -1,12 +1,12 @@
 """The program of `admin smoke` on the nodes. The program tries one check after another, and prints a line of JSON for
 each.
 
-    probe.py pair FOLDER     both nodes of a job: a token, what one writes to a mount seen by the other, a rename
+    probe.py pair FOLDER     both nodes of a job: a token, a file that one node writes and the other reads, a rename
     probe.py listener        a job that waits for a caller
     probe.py caller          another job, which calls the address in PEER
-    probe.py evicted FOLDER  a job that asks whether its node is to go; with WAIT it stays until it is taken
+    probe.py evicted FOLDER  a job that asks whether its node will be evicted; with WAIT it stays until the eviction
 
-Python's own modules, and PyTorch where a node is asked for its GPUs: it travels as text in the job's command.
+The program needs only Python's own modules, and PyTorch to check GPUs, because it travels as text in the job's command.
 """
 
 from __future__ import annotations
