@@ -38,7 +38,7 @@ _lock = threading.Lock()
 
 
 def is_exported(record: logging.LogRecord) -> bool:
-    """Return whether to export the record: the app's records, and warnings of everybody.
+    """Return whether to export the record: the app's own records, and all warnings.
 
     The worker logs two records for each function at its start, and one for each call.
     """

@@ -92,8 +92,9 @@ def live_ailments(causes: Sequence[OwnCause], text: str) -> Iterator[Ailment]:
 
 
 def _shown(causes: Sequence[OwnCause], text: str) -> Iterator[tuple[OwnCause, LogLine]]:
-    """Yield each cause that the log shows, with the last line that shows it, unless the training continued after
-    this line.
+    """Yield each cause that the log shows, with the last line that shows it.
+
+    Unless the cause is `live`, it is left out if the training continued after this line.
     """
     if not causes:
         return

@@ -159,9 +159,7 @@ def _text(value: Any) -> str:
 
 
 def _check(ports: MoneyPorts, terms: GrantTerms, caller: Caller, made_at: datetime, now: datetime) -> None:
-    """Raise Forbidden for terms beyond the caller's own rights, and Impossible for terms that contradict each
-    other.
-    """
+    """Raise Forbidden for terms beyond the caller's own rights, and Impossible for invalid terms."""
     most = largest(ports.money.grants, caller.role)
     if terms.budget > most:
         raise Forbidden(

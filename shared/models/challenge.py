@@ -114,7 +114,7 @@ def _state(ports: StoragePorts, rule: RouteModel, run: Run, line: Change) -> Non
 def _judge(ports: ModelPorts, rule: RouteModel, run: Run, model: Model | None) -> None:
     """Judge the run by the champion of this moment.
 
-    Raises OtherChampion if the alias moves, or somebody else decides on the run, meanwhile.
+    Raises OtherChampion if the alias moves, or another decision on the run is made, meanwhile.
     """
     alias = model.aliases.get(rule.alias) if model else None
     champion = version_named(ports.models, rule.name, alias.number) if alias else None

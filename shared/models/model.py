@@ -35,7 +35,9 @@ class ChangeKind(StrEnum):
 
 
 class Alias(msgspec.Struct, frozen=True, array_like=True):
-    """Where an alias points, since when, by whom and why; `earlier` are the versions before, the last one last."""
+    """The target of an alias, the time, the person and the reason; `earlier` are the earlier versions, the latest
+    one last.
+    """
 
     number: int
     at: datetime

@@ -129,7 +129,7 @@ def point(
 
 def keep(ports: ModelPorts, name: str, alias: str, judged: Judged, asked: ChangeRequest) -> Model:
     """Record that a run was judged, and the alias stayed. Raises OtherChampion if the alias moved meanwhile, or
-    somebody else decided on the run.
+    another decision on the run was made.
     """
 
     def write(model: Model) -> tuple[Model, list[Change]]:

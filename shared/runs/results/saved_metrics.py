@@ -1,6 +1,6 @@
 """The trainer's statement about the saved weights: their metrics, their step, and which direction is better.
 
-A trainer writes it into models/model.json, beside whatever else it writes there:
+A trainer writes this statement into models/model.json, which may contain further keys:
 
     {"metrics": {"val_accuracy": 0.91}, "step": 400, "goals": {"val_accuracy": "maximize"}}
 """
