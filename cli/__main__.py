@@ -20,17 +20,17 @@ def main() -> int:
         return exc.status
     except KeyboardInterrupt:
         _end(INTERRUPTED)
-    except BrokenPipeError:  # whoever reads our output has seen enough, as `| head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the flush at exit would fail again
+    except BrokenPipeError:  # the reader of our output has stopped, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise the flush at exit would fail again
     except OSError as exc:
-        where = f"{exc.filename}: " if exc.filename is not None else ""  # a full disk has no name
+        where = f"{exc.filename}: " if exc.filename is not None else ""  # the error of a full disk has no file name
         _say(f"{where}{exc.strerror or exc}.")
         return ERROR
     return 0
 
 
 def _run() -> None:
-    # Imported here, since it takes a while in which Ctrl-C may come.
+    # Imported here, because the import takes a while and Ctrl-C may interrupt it.
     from . import commands
     from .session import program
     from .setup.shell_completion import VARIABLE
@@ -40,7 +40,7 @@ def _run() -> None:
 
 def _end(status: int) -> NoReturn:
     """End the process without waiting for its threads, because an upload's threads may run for minutes."""
-    with suppress(OSError):  # whoever reads our output may have ended first
+    with suppress(OSError):  # the reader of our output may have ended first
         sys.stdout.flush()
         sys.stderr.flush()
     os._exit(status)

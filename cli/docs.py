@@ -16,7 +16,7 @@ from .session import COMMON, program
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 
-OFTEN = 3  # a row that so many commands have stands at the top of the page, once
+OFTEN = 3  # a row that this many commands share is shown once, at the top of the page
 
 HEAD = """<!-- made by .ci/generate.py from the commands' own help; do not edit -->
 # The command line

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import TypeVar
 
-LOOK_SECONDS = 0.5  # a signal that comes just before a wait is seen at its end only
+LOOK_SECONDS = 0.5  # a signal just before a wait is noticed only at the end of the wait
 T = TypeVar("T")
 
 

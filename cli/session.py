@@ -28,8 +28,8 @@ from .setup.profiles import Profile, Profiles, bearer, choose, config_folder
 from .terminal_text import Console, Text
 
 P = ParamSpec("P")
-RUN = "run"  # the argument of a command that takes whatever names a run
-PIPE_WIDTH = 120  # characters of a line where no terminal says how many
+RUN = "run"  # the argument of a command that accepts any name of a run
+PIPE_WIDTH = 120  # characters of a line, without a terminal that gives its width
 
 Url = Annotated[
     str, typer.Option("--url", metavar="URL", help="Address of the API, such as https://<app>.azurewebsites.net/api.")
@@ -105,7 +105,7 @@ class Session:
 
     @cached_property
     def api(self) -> Api:
-        if token := os.environ.get("TRAINYARD_TOKEN", ""):  # of a grant
+        if token := os.environ.get("TRAINYARD_TOKEN", ""):  # the token of a grant
             return Api(f"{self.profile.url.rstrip('/')}/granted", bearer(token))
         return Api(self.profile.url, self.profiles.authenticate(self.profile))
 

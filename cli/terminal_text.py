@@ -14,14 +14,14 @@ from typing import Any
 from rich import console
 from rich import text as rich_text
 
-# Control characters but tab and newline; what reorders text or ends a line unseen; tags, which nobody sees; halves of
-# surrogate pairs, which can't be written at all. Joiners stay: scripts and emoji need them.
+# Control characters except tab and newline; characters that invisibly reorder text or end a line; invisible tags; and
+# halves of surrogate pairs, which can't be written at all. Joiners stay: scripts and emoji need them.
 UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]"
 )
 PICTURES, DELETE = 0x2400, "\u2421"
 COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
-# What may be the beginning of a colour at the end of a piece.
+# A possible beginning of a colour at the end of a piece.
 UNFINISHED = re.compile(r"\x1b(\[[0-9;:]{0,32})?\Z")
 
 
@@ -77,7 +77,7 @@ class Console(console.Console):
         with self.capture() as captured:
             super().print(*objects, **kwargs)
         self.file.write(re.sub(r"[ \t\u2800]+$", "", captured.get(), flags=re.MULTILINE))
-        self.file.flush()  # whoever follows a run through a pipe sees each line at once
+        self.file.flush()  # a reader of a pipe sees each line at once
 
     def render_str(self, text: str, **kwargs: Any) -> rich_text.Text:
         return super().render_str(visible(text), **kwargs)
@@ -97,6 +97,6 @@ class LogText:
         if not final and (unfinished := UNFINISHED.search(whole)):
             whole, self._rest = whole[: unfinished.start()], unfinished[0]
         plain = COLOUR.sub("", whole)
-        if not final and plain.endswith("\r"):  # a newline may follow, even behind a colour
+        if not final and plain.endswith("\r"):  # a newline may follow, even after a colour
             plain, self._rest = plain[:-1], "\r" + self._rest
         return visible(plain.replace("\r\n", "\n").replace("\r", "\n"))

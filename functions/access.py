@@ -64,8 +64,8 @@ def check(role: str, method: str, headers: Mapping[str, str], env: Mapping[str, 
     """Raise Denied unless the headers name a caller with the role who may use this method.
 
     The headers are trustworthy only while App Service authentication is on, because it then removes the caller's own
-    copies of them. WEBSITE_AUTH_ENABLED shows that it is on; without it anyone could claim any identity, so nobody is
-    admitted.
+    copies of them. WEBSITE_AUTH_ENABLED shows that it is on. Without it anyone could claim any identity, so no caller
+    is admitted.
     """
     if not app_service_signs_in(env):
         raise BadSetting(
@@ -127,7 +127,7 @@ def caller(req: func.HttpRequest) -> Caller:
 
 
 def caller_of_guest(guest: Guest) -> Caller:
-    """Return a guest as a caller without a role. The guest's own rules say what it may do."""
+    """Return a guest as a caller without a role. The guest's own rules state its rights."""
     from shared.kernel.reply import Caller
 
     return Caller("grant", guest.person, False)

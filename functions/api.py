@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 blueprint = func.Blueprint()
 KEY = "idempotency-key"
-OF_ONE_REQUEST = {KEY, "if-none-match", "accept-encoding", "range", "content-length"}  # not of the operations it calls
+# not of the operations that it calls
+OF_ONE_REQUEST = {KEY, "if-none-match", "accept-encoding", "range", "content-length"}
 
 
 def _register(operation: Operation) -> None:
@@ -40,7 +41,7 @@ def _register(operation: Operation) -> None:
 def _answer(
     operation: Operation, req: func.HttpRequest, guest: Guest | None = None
 ) -> func.HttpResponse | Awaitable[func.HttpResponse]:
-    """Answer a request for this operation: of a caller whom access.py admitted, or of a guest."""
+    """Answer a request for this operation, by a caller whom access.py admitted, or by a guest."""
     from shared.api.signature import signature
 
     declared = signature(operation)
@@ -60,7 +61,7 @@ async def _awaited(operation: Operation, value: Awaitable[Any]) -> func.HttpResp
 
 
 def _granted(req: func.HttpRequest) -> func.HttpResponse | Awaitable[func.HttpResponse]:
-    """Answer the request of a guest: a program whose bearer token, instead of a key or a role, says what it may do."""
+    """Answer the request of a guest: a program whose bearer token states its rights, instead of a key or a role."""
     from functions import guests
 
     guest = guests.sign_in(req)

@@ -1,7 +1,7 @@
 """Guests over HTTP: sign in with a bearer token, and find the operation that a path below /api/granted/ names.
 
-The host requires no key for these paths, because a guest has none. A path below /api/granted/ is a path of the API, so
-every operation that a guest may call is answered by the same function as for people.
+The host requires no key for these paths, because a guest has none. The rest of such a path is a path of the API, so the
+same function answers guests and people.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def sign_in(req: func.HttpRequest) -> Guest:
 
 
 def operation_of(req: func.HttpRequest) -> tuple[Operation, func.HttpRequest]:
-    """Return the operation of the path below granted/, and the request as that operation's own function gets it.
+    """Return the operation of the path below granted/, and the request as the operation's own function receives it.
 
     Raises NotFound for a path without an operation.
     """

@@ -1,4 +1,4 @@
-"""Answer within five seconds, whatever hangs.
+"""Answer within five seconds, even if a service hangs.
 
 A service may hang without closing its connections, and the SDKs wait half a minute, several times. So when a handler
 takes long, storage and workspace are asked in separate threads whether they answer at all. If one of them does not, the
@@ -17,7 +17,7 @@ from shared.kernel.errors import NoAnswer, TrainyardError
 
 T = TypeVar("T")
 ASKED_AFTER = 1.0  # seconds that a handler may take before the services are checked
-PATIENCE = 3.5  # more seconds, in which the handler or every checked service must answer
+PATIENCE = 3.5  # further seconds in which the handler or every checked service must answer
 
 ASIDE, _ASKING = ThreadPoolExecutor(4, "aside"), ThreadPoolExecutor(2, "asking")
 

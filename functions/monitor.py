@@ -38,7 +38,7 @@ _lock = threading.Lock()
 
 
 def is_exported(record: logging.LogRecord) -> bool:
-    """Return whether to export the record: the app's records, and warnings of everybody.
+    """Return whether to export the record: the app's own records, and all warnings.
 
     The worker logs two records for each function at its start, and one for each call.
     """
@@ -79,8 +79,8 @@ def wanted() -> bool:
 def prepare() -> None:
     """Hold all records from now on. Called once, when the app is loaded.
 
-    A worker that was told to has set up the export before it loads the app. It has exported all records so far, so none
-    is held.
+    If the worker set up the export itself before it loaded the app, it has exported all records so far, and none is
+    held.
     """
     if not wanted():
         return
@@ -118,7 +118,8 @@ def _configure() -> None:
     os.environ.setdefault("OTEL_EXPERIMENTAL_RESOURCE_DETECTORS", "azure_functions")
     # The default limits the rate of spans, and drops most spans of the first tenth of a second: the message of a start.
     os.environ.setdefault("OTEL_TRACES_SAMPLER", "always_on")
-    os.environ.setdefault("APPLICATIONINSIGHTS_OPENTELEMETRY_RESOURCE_METRIC_DISABLED", "true")  # one a batch of spans
+    # otherwise one record per batch of spans
+    os.environ.setdefault("APPLICATIONINSIGHTS_OPENTELEMETRY_RESOURCE_METRIC_DISABLED", "true")
     from azure.monitor.opentelemetry import configure_azure_monitor
 
     configure_azure_monitor(

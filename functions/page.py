@@ -1,5 +1,5 @@
-"""The web page: the files of page/. They hold no data, so anyone may read them; their API calls need a key or a role
-like every other request. page/bundle holds the scripts, one for each view, and the style sheet. `python -m
+"""The web page: the files of page/. The files hold no data, so anyone may read them; their API calls need a key or a
+role like every other request. page/bundle holds the scripts, one for each view, and the style sheet. `python -m
 local.page_bundle` builds page/bundle from the sources in page/.
 
 A version in the path distinguishes the files of one deployment from those of another, so that browsers can cache them

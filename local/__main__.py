@@ -16,8 +16,9 @@ INTERRUPTED = 130
 
 
 def main(argv: list[str]) -> int:
-    heeds = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # a shell's background processes don't
-    if heeds:  # nothing is started yet; an exception would be a traceback, or ImportError of a module in C
+    # a shell's background processes ignore Ctrl-C
+    heeds = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if heeds:  # nothing has started yet; an exception would print a traceback, or become a C module's ImportError
         signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
     program = import_module(PROGRAMS[argv[0]])
     if heeds:

@@ -31,7 +31,7 @@ from local.declaration import Declaration
 from local.record import REPOSITORY, Lock, Record, make_private, read
 
 HOST_PORT = "host-port"  # a file in the cloud's folder
-RESTARTS = 5  # of one part in the life of a cloud; a part that dies more often has a fault to be looked at
+RESTARTS = 5  # of one part in the life of a cloud; a part that dies more often has a fault
 FAST_TIMER = "*/5 * * * * *"
 
 
@@ -51,11 +51,11 @@ class AlreadyRunning(RuntimeError):
 class Options:
     """The settings of a cloud for callers to change.
 
-    `infra` is the folder of the Bicep that says what there is. `python` runs the nodes' processes and has torch.
-    `app_env` goes over the settings of the Functions app. `retry_time_scale` multiplies Event Grid's retry delays.
-    `storage_log` gets a line for each request to blobs, queues and tables. With `waits_as_azure` a killed host's
-    messages and timers are taken up as late as in Azure.
-    With `arm_limits` the control plane answers 429 as Azure Resource Manager does.
+    `infra` is the folder of the Bicep files that declare the deployment. `python` runs the nodes' processes and has
+    torch. `app_env` overrides the settings of the Functions app. `retry_time_scale` multiplies Event Grid's retry
+    delays. `storage_log` gets a line for each request to blobs, queues and tables. With `waits_as_azure`, the messages
+    and timers of a killed host are resumed as late as in Azure. With `arm_limits`, the control plane answers 429 as
+    Azure Resource Manager does.
     """
 
     node_start_seconds: float = 1.0
@@ -211,7 +211,7 @@ class Cloud:
         if (old := self.home / "azurite").is_dir():
             say(f"the blobs of an earlier version, in {old}, are not read; `down --purge` removes all")
         say("storage: blobs, queues and tables")
-        certs.ensure(self.home / "certs")  # before the parts, which start together, ask for them
+        certs.ensure(self.home / "certs")  # before the parts start together and need the certificates
         self._start_storage()
         make_storage(self.connection_string, self._declaration.storage)
         say("eventgrid: events of the storage account and the workspace; azureml: the workspace and its cluster")
@@ -271,18 +271,18 @@ class Cloud:
             **self._declaration.app_settings,
             "AzureWebJobsStorage": self.connection_string,
             **self._parts["azureml"].part.info["env"],
-            # Nodes show their identity, and the SDKs show tokens over HTTPS alone.
+            # Nodes show their identity, and the SDKs send tokens only over HTTPS.
             "TRAINYARD_RENDEZVOUS": self.table_tls_url,
             "TRAINYARD_TOPIC_ENDPOINT": f"{self.eventgrid}/topics/{self._declaration.own_topic}/api/events",
             "TRAINYARD_TOPIC_KEY": topic_key,
             "TRAINYARD_SIGNING_KEY": str(signing_key.own_key(self.home)),
-            "TRAINYARD_REGION": "eastus",  # nodes cost nothing here; they are priced as those there, to be seen
-            # Nobody pays for polling here, and nobody wants to wait for a retry.
+            "TRAINYARD_REGION": "eastus",  # nodes cost nothing here, but have the prices of this region, to show costs
+            # Polling costs nothing here, and a user should not wait for a retry.
             "AzureFunctionsJobHost__extensions__queues__maxPollingInterval": "00:00:01",
             "AzureFunctionsJobHost__extensions__queues__visibilityTimeout": "00:00:05",
             "TRAINYARD_RECONCILE_SCHEDULE": FAST_TIMER,
             "TRAINYARD_ALLOW": "services,identity,queue_settings",  # a job here has the rights of its sender anyway
-            "TRAINYARD_NOTICES_TO": "anywhere",  # whoever may call this API is on this machine already
+            "TRAINYARD_NOTICES_TO": "anywhere",  # callers of this API are on this machine already
             "TRAINYARD_SCALING_SCHEDULE": FAST_TIMER,
         }
         if self.options.routes:
@@ -295,7 +295,7 @@ class Cloud:
             starting = {name: threads.submit(self._started, name, config, {}) for name, config in wanted.items()}
             try:
                 wait(starting.values())
-            finally:  # Ctrl-C comes here
+            finally:  # Ctrl-C interrupts here
                 done = {name: future for name, future in starting.items() if not future.exception()}
                 self._parts |= {name: future.result() for name, future in done.items()}
         for future in starting.values():
@@ -318,7 +318,7 @@ class Cloud:
     def _restart(self, name: str) -> bool:
         running = self._parts[name]
         running.restarts = _one_more(name, running.restarts, running.part.log)
-        running.part.stop()  # it has ended; this closes our end of its pipe
+        running.part.stop()  # the part has ended; this closes our end of its pipe
         try:
             running.part = self._launch(name, running.config, running.env)
         except process.PartFailed:

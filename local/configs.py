@@ -10,11 +10,11 @@ from local.declaration import Declaration
 from local.record import REPOSITORY
 
 WEB = REPOSITORY / "local" / "web"  # local/web/HOST/PATH answers jobs for https://HOST/PATH
-REGISTRIES = REPOSITORY / ".trainyard" / "registries"  # folders of asset files that their owner puts there
+REGISTRIES = REPOSITORY / ".trainyard" / "registries"  # folders of asset files, which their owner puts there
 ENVIRONMENTS = REPOSITORY / ".trainyard" / "environments"  # of jobs; all clouds of this folder share them
-STORAGE = "storage"  # the folder of the account's data, in that of the cloud
-# What a killed host had in work is taken up again after so long, and its timers after up to twice that time: shorter
-# than in Azure, where it is 600 s and 60 s, for a laptop on which a host is restarted at once.
+STORAGE = "storage"  # the folder of the account's data, inside the cloud's folder
+# The work of a killed host is resumed after this time, and its timers after up to twice the time. In Azure these are
+# 600 s and 60 s; shorter times suit a laptop, where a host is restarted at once.
 LEASE_SECONDS, LOCK_SECONDS = 30, 15
 
 
@@ -32,7 +32,7 @@ def storage(home: Path, key: str, declaration: Declaration, token_key: str, acce
 
 
 def blob_log(home: Path) -> Path:
-    """Return where the storage emulator reports the blobs that Event Grid makes events of."""
+    """Return where the storage emulator reports the blobs for which Event Grid makes events."""
     return home / STORAGE / "blobs.log"
 
 
@@ -94,7 +94,8 @@ def trainer_requirements() -> list[str]:
     """Return the packages of the trainers' environment: the packages installed for the trainers, linked within a
     second.
 
-    Their conda file says the same for Azure, and MLflow beside it, whose server is Azure ML's.
+    For Azure, the trainers' conda file declares the same packages, and also MLflow, because the MLflow server is Azure
+    ML's own.
     """
     lines = (REPOSITORY / "trainers" / "requirements.txt").read_text().splitlines()
     return [line for line in lines if line and not line.startswith("#")]

@@ -13,8 +13,9 @@ from emulators.arm.syntax import BicepError
 from emulators.process import PartFailed
 
 ENVIRONMENT = {"environmentName": "local", "location": "local"}
-BUDGET = {"environmentName": "local", "budgetStart": "2026-01-01"}  # nobody pays here; the template wants a month
-# Settings that say how Azure's own services are reached; the parts of the local cloud give theirs.
+# nothing costs money here, but the template requires a month
+BUDGET = {"environmentName": "local", "budgetStart": "2026-01-01"}
+# Settings with the addresses of Azure's services; the parts of the local cloud set their own.
 OF_AZURE = (
     "AzureWebJobsStorage",
     "APPLICATIONINSIGHTS_",

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-TEST_IMAGES = 360  # a fifth, as many of each digit as there are in the whole
+TEST_IMAGES = 360  # a fifth, with each digit's share as in the whole set
 SIDE, MARGIN, SCALE = 28, 2, 3  # 8 x 8 pixels become 24 x 24, with a border of 2
 
 
@@ -36,7 +36,8 @@ def write(folder: Path) -> list[Path]:
     }
     folder.mkdir(parents=True, exist_ok=True)
     for name, array in arrays.items():
-        (folder / name).write_bytes(gzip.compress(idx(array), mtime=0))  # no time in the file: the bytes repeat
+        # without a time in the file, the bytes are always equal
+        (folder / name).write_bytes(gzip.compress(idx(array), mtime=0))
     return [folder / name for name in arrays]
 
 

@@ -18,7 +18,8 @@ from local import record
 
 STOP_SECONDS = 90.0
 SHOWN = 5  # names
-_SCRATCH = re.compile(rf"\.(?:{'|'.join(map(re.escape, record.STATE))})\.\d+")  # what a killed writer leaves
+# files that a killed writer leaves behind
+_SCRATCH = re.compile(rf"\.(?:{'|'.join(map(re.escape, record.STATE))})\.\d+")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -35,7 +36,7 @@ def main(argv: list[str] | None = None) -> int:
         if options.purge:
             say(purge(options.home))
             beside = record.beside(options.home)
-            if record.has_state(beside):  # a demo that failed leaves it for its logs
+            if record.has_state(beside):  # a failed demo leaves its cloud here for the logs
                 stop(beside)
                 say(purge(beside))
     except TimeoutError as exc:
@@ -60,7 +61,7 @@ def stop(home: Path) -> str:
 
 def end(found: record.Record) -> None:
     pids = [found.pid]
-    if IS_WINDOWS:  # SIGTERM there ends the supervisor at once, so its parts need the same
+    if IS_WINDOWS:  # on Windows, SIGTERM ends the supervisor at once, so its parts need SIGTERM, too
         pids += found.parts.values()
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
@@ -72,7 +73,8 @@ def purge(home: Path) -> str:
     if not record.has_state(home):
         return f"There is no local cloud's state in {home}."
     made = (each for each in home.iterdir() if each.name in record.STATE or _SCRATCH.fullmatch(each.name))
-    for entry in sorted(made, key=lambda each: each.name == "lock"):  # last: it is the sign that more may be there
+    # remove the lock last, because it shows that more files may exist
+    for entry in sorted(made, key=lambda each: each.name == "lock"):
         if entry.is_dir() and not entry.is_symlink():
             unlock(entry)
             shutil.rmtree(entry)

@@ -26,7 +26,7 @@ KINDS = (".js", ".jsx", ".css")
 COMMON = ["--bundle", "--minify", "--charset=utf8", "--target=es2022", "--legal-comments=none"]
 COMMON += ["--log-level=warning", "--preserve-symlinks"]
 JSX = ["--format=esm", "--jsx=automatic", "--jsx-import-source=preact"]
-ENTRIES = {  # by the entry's name: the form that a browser loads it in
+ENTRIES = {  # by the entry's name: the form in which a browser loads the entry
     "app.jsx": [
         "--splitting",
         "--chunk-names=[name]-[hash]",

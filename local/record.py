@@ -19,7 +19,7 @@ from emulators.private import private_folder, write_private
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 HOME = REPOSITORY / ".trainyard" / "cloud"
-STATE = (  # what a cloud keeps in its folder
+STATE = (  # the files that a cloud keeps in its folder
     "azureml",
     "azurite",  # of an earlier version
     "certs",
@@ -77,7 +77,7 @@ def read(home: Path) -> Record | None:
     try:
         return Record(**json.loads((home / "cloud.json").read_text()))
     except (FileNotFoundError, ValueError, TypeError):
-        return None  # it holds the lock and is still starting, or already stopping
+        return None  # a process holds the lock, and is still starting or already stopping
 
 
 def has_state(home: Path) -> bool:

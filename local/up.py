@@ -86,9 +86,9 @@ def stay(home: Path) -> int:
 
 
 def wrong_files() -> str:
-    """Return what is wrong with the routes or the money file, in a sentence; '' if both are right.
+    """Return the mistake in the routes or the money file, in a sentence; '' if both are right.
 
-    A process of its own reads them, as the app does, because the local cloud imports nothing of the app.
+    A separate process reads the files, as the app does, because the local cloud imports nothing of the app.
     """
     script = "from shared.bootstrap import check_routes; check_routes()"
     done = subprocess.run([sys.executable, "-c", script], cwd=record.REPOSITORY, capture_output=True, text=True)
@@ -100,7 +100,7 @@ def banner(found: record.Record, home: Path, seconds: float) -> str:
     return BANNER.format(
         seconds=seconds,
         found_by="" if home == record.home_of(os.environ) else FOUND_BY.format(home=home),
-        home=home.as_posix(),  # a backslash would mean something in the Python lines
+        home=home.as_posix(),  # a backslash would be an escape in the Python lines
         python=sys.executable,
         api=found.api,
         blob_url=found.blob_url,
@@ -148,7 +148,7 @@ def one_interrupt() -> Iterator[None]:
 
 
 def _say_now(words: str) -> None:
-    os.write(sys.stderr.fileno(), f"\n{words}\n".encode())  # a handler may come in the middle of another write
+    os.write(sys.stderr.fileno(), f"\n{words}\n".encode())  # a handler may run in the middle of another write
 
 
 def say(line: str) -> None:

@@ -12,7 +12,7 @@ from shared.schedules.ports import SchedulePorts
 
 
 class AllPorts(MoneyPorts, SchedulePorts, NoticePorts, ModelPorts, Protocol):
-    """The ports of every folder, and what an administrator asks of the deployment."""
+    """The ports of every folder, and the administrator's questions about the deployment."""
 
     @property
     def given_settings(self) -> Mapping[str, str]: ...

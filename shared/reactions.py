@@ -74,7 +74,7 @@ def archive(ports: StoragePorts, fact: runs.RunEnded) -> None:
 
 
 def keep_warm(ports: ClusterPorts, fact: runs.RunEnded) -> None:
-    """Make the lease that the run asked for, if the run ever had a job."""
+    """Make the lease that the run requested, if the run ever had a job."""
     if fact.run.asked.keep_warm_seconds and fact.run.jobs.job and fact.run.asked.cluster:
         warm.keep_warm(ports, fact.run)
 

@@ -23,7 +23,7 @@ class OutageMessages:
 
     def __init__(self, say: Callable[[str], None] = lambda _: None) -> None:
         self._say = say
-        self.why = ""  # of the present absence
+        self.why = ""  # the reason for the current outage
 
     def failed(self, exc: Unreachable) -> None:
         if not self.why:

@@ -1,4 +1,4 @@
-"""Client of Trainyard's HTTP API. This module alone translates the errors of other libraries."""
+"""Client of Trainyard's HTTP API. Only this module translates the errors of other libraries."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ T = TypeVar("T")
 Authenticate = Callable[[httpx.Request], httpx.Request]
 
 TIMEOUT_SECONDS = 30.0  # beyond the time that a long poll may take
-WORK_SECONDS = 120.0  # for what does more than read: given up sooner, nobody would know whether it was done
+WORK_SECONDS = 120.0  # for requests that do more than read: an earlier time-out would leave their result unknown
 CONNECTIONS = 32
 BUSY = (429, 502, 503, 504)
 LARGEST_BODY = 512 * 1024  # bytes, as the API's limit
-BUSY_SECONDS = 10.0  # in which a busy API is asked again, where asking twice does no harm
-TOLD = (409, 422)  # the API says in a sentence why it refuses, and what to do
+BUSY_SECONDS = 10.0  # retries of a busy API, for requests that can be repeated safely
+TOLD = (409, 422)  # the API's message gives the reason and the remedy
 START_ONE = "Start the local cloud with `python3 trainyard.py up`, or name a deployment: --url, or `login URL` once."
-OPTIONS = {  # of the command line, by the field of a request that they fill
+OPTIONS = {  # options of the command line, by the field of a request that they set
     "data": "--data", "done_by": "--done-by", "keep_warm_seconds": "--keep-warm", "nodes": "--nodes",
     "seconds": "--for", "takes_seconds": "--takes", "timeout_seconds": "--timeout", "within_seconds": "--within",
     "why": "--why",
@@ -59,7 +59,7 @@ class Api:
         limits = httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS)
         headers = {"x-trainyard-caller": quote(name)} if (name := local_name()) else {}
         self._http = httpx.Client(auth=authenticate, timeout=TIMEOUT_SECONDS, limits=limits, headers=headers)
-        self._storage = httpx.Client(timeout=TIMEOUT_SECONDS, limits=limits)  # must never see the API's key
+        self._storage = httpx.Client(timeout=TIMEOUT_SECONDS, limits=limits)  # the storage must never see the API's key
 
     def __enter__(self) -> Api:
         return self
@@ -84,7 +84,8 @@ class Api:
         **query: object,
     ) -> dict[str, Any]:
         """Send a POST request. `repeats`: sending the request twice has the same effect as once, as with an
-        Idempotency-Key."""
+        Idempotency-Key.
+        """
         sent = self.send("POST", *path, query=query, body=body, headers=headers, repeats=repeats)
         answer: dict[str, Any] = _json(sent)
         return answer
@@ -113,14 +114,16 @@ class Api:
     @contextmanager
     def artifact(self, run: str, name: str, offset: int = 0) -> Iterator[httpx.Response]:
         """Yield the open download of one file of a run's archive from this byte offset on: status 206, or 200 with
-        the whole file. Raises CliError for a redirect to any other file."""
+        the whole file. Raises CliError for a redirect to any other file.
+        """
         with self.redirected(("runs", run, "artifacts"), run, name, offset) as stream:
             yield stream
 
     @contextmanager
     def redirected(self, where: tuple[str, ...], run: str, name: str, offset: int) -> Iterator[httpx.Response]:
         """Yield the open download of a file that the path `where` of the API redirects to: a file of the archive,
-        or of the proof beside the archive. Offsets, statuses and errors are those of `artifact`."""
+        or of the proof beside the archive. Offsets, statuses and errors are those of `artifact`.
+        """
         answer = self.send("GET", *where, *name.split("/"), accept=(302,))
         target = answer.headers.get("location", "")
         path = unquote(urlsplit(target).path)
@@ -178,7 +181,7 @@ class Api:
     def _answer(self, request: httpx.Request) -> httpx.Response:
         try:
             return self._http.send(request)
-        except httpx.ReadTimeout as exc:  # it is there, and busy
+        except httpx.ReadTimeout as exc:  # the API is running, but busy
             seconds = request.extensions["timeout"]["read"]
             advice = "It is busy, or the network is down." if request.method == "GET" else MAYBE_DONE
             raise Unreachable(f"{self.url} gave no answer in {seconds:g} s. {advice}") from exc
@@ -188,7 +191,8 @@ class Api:
 
 def retry_unreachable(call: Callable[[], T], patience: float, outage: OutageListener) -> T:
     """Call `call` until it reaches the API, for up to `patience` seconds, and report failures and recovery to
-    `outage`. Raises the last Unreachable."""
+    `outage`. Raises the last Unreachable.
+    """
     deadline, pause = time.monotonic() + patience, 0.25
     while True:
         try:
@@ -216,7 +220,8 @@ def _check_size(request: httpx.Request) -> None:
 
 def _may_pass(answer: httpx.Response) -> bool:
     """Return whether a retry may succeed: the API is busy, or the app's process ended during the request, for which
-    the Functions host answers 500 with an empty body."""
+    the Functions host answers 500 with an empty body.
+    """
     return answer.status_code in BUSY or (answer.status_code == 500 and not answer.content)
 
 
@@ -247,11 +252,12 @@ def _json(answer: httpx.Response) -> Any:
 
 def _refusal(answer: httpx.Response, warning: str = "") -> CliError:
     """Return the error for this status, with the API's own message (RFC 9457) if the answer has one, and with
-    `warning`."""
+    `warning`.
+    """
     status, (words, code) = answer.status_code, _words(answer)
     said = words
     words = _FIELD.sub(lambda found: OPTIONS[found[0]], _SECONDS.sub(_durations, said))
-    ours = words != said  # names our options, so the status says nothing more
+    ours = words != said  # the message names our options, so the status adds nothing
     if status == 401 or (status == 403 and not words):
         sent = {"authorization", "x-functions-key"} & set(answer.request.headers)
         advice = (KEY_REFUSED if sent else KEY_WANTED).format(_base(answer.request.url))

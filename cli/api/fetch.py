@@ -29,7 +29,7 @@ MANIFEST = "manifest.json"
 SEEN = ".fetched.json"
 PARTIAL = 206
 
-Progress = Callable[[int], None]  # told how many more bytes are there; less than 0 where a download begins anew
+Progress = Callable[[int], None]  # receives the number of new bytes; negative if a download starts again
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,8 @@ def _download(download: _Download, file: File, path: Path) -> str:
     Raises CliError, and removes `path`, if the content does not match the manifest. Two processes that write the same
     path write the same bytes.
     """
-    there = max(0, path.stat().st_size - 1) if path.exists() else 0  # without the last, so that one is asked for
+    # without the last byte, so that at least one byte is requested
+    there = max(0, path.stat().st_size - 1) if path.exists() else 0
     digest, size = hashlib.new(file.kind, usedforsecurity=False), 0
     try:
         with (

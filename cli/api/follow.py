@@ -17,7 +17,7 @@ from .api_outage import OutageListener
 from .client import Api, retry_unreachable
 
 POLL_SECONDS = 0.5
-LOG_WAIT_SECONDS = 2.0  # of a long poll between two looks at the run's state
+LOG_WAIT_SECONDS = 2.0  # of a long poll between two reads of the run's state
 PATIENCE_SECONDS = 600.0  # without an answer of the API
 EARLIER_RUNS = 50
 
@@ -33,7 +33,7 @@ class LogReader:
         self.rank = rank
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.offset, self.complete = offset, False
-        self.told = offset  # what its user has shown so far; Ctrl-C may come between a read and that
+        self.told = offset  # the offset that the caller has shown; Ctrl-C may come between a read and the output
         self.ranks: tuple[int, ...] = ()
 
     def read(self, wait: float = 0.0) -> str:
@@ -187,5 +187,5 @@ def usual_times(api: Api, run: dict[str, Any]) -> dict[str, str]:
     try:
         listed = api.get("runs", experiment=run["experiment"], state="completed", limit=EARLIER_RUNS, details="true")
     except CliError:
-        return dict(phases.DEFAULTS)  # a nicety; the follow itself will say what is wrong
+        return dict(phases.DEFAULTS)  # only a convenience; following the run will report the problem
     return phases.usual(run, listed["runs"])

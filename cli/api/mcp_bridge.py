@@ -47,7 +47,9 @@ def _answered(line: bytes, api: Api) -> Message | None:
 
 
 def headers_of(request: Message) -> dict[str, str]:
-    """Return the headers that a request of revision 2026-07-28 needs over HTTP; {} for one of an older revision."""
+    """Return the headers that a request of revision 2026-07-28 needs over HTTP; {} for a request of an older
+    revision.
+    """
     params = request.get("params")
     meta = params.get("_meta") if isinstance(params, dict) else None
     version = meta.get(VERSION) if isinstance(meta, dict) else None
@@ -60,7 +62,7 @@ def headers_of(request: Message) -> dict[str, str]:
 
 
 def _encoded(value: str) -> str:
-    """Return the value as a header can have it: printable ASCII, or =?base64?...?=."""
+    """Return the value in a form that a header can have: printable ASCII, or =?base64?...?=."""
     if value.isascii() and value.isprintable() and value == value.strip() and not value.startswith("=?base64?"):
         return value
     return f"=?base64?{base64.b64encode(value.encode()).decode()}?="

@@ -67,9 +67,9 @@ def bring(
 
 
 def bring_attestations(api: Api, version: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
-    """Download the version's attestations into FOLDER.attestations, and return what they state.
+    """Download the version's attestations into FOLDER.attestations, and return their statements.
 
-    They lie beside the folder, because a file in it that nobody signed would fail `verify`.
+    This folder is beside the model's folder, because an unsigned file inside would fail `verify`.
     """
     source = ModelSource(api, version)
     rows: list[dict[str, Any]] = api.get("models", version["model"], "versions", str(version["number"]), "attestations")

@@ -18,7 +18,7 @@ SUBMIT, ALLOCATE, TRAIN, ARCHIVE = "submitting", "allocating nodes", "training",
 PHASES = (SUBMIT, ALLOCATE, TRAIN, ARCHIVE)
 PHASE_OF = {"received": SUBMIT, "submitted": ALLOCATE, "queued": ALLOCATE, "running": TRAIN}
 FINAL = ("completed", "failed", "canceled")
-# Where no earlier run tells. Azure ML allocates a node from zero in 3 to 5 minutes; the others are our own doing.
+# Used without earlier runs. Azure ML allocates a node from zero in 3 to 5 minutes; the other phases are our own work.
 DEFAULTS = {SUBMIT: "usually a few seconds", ALLOCATE: "usually 3 to 5 min in Azure", ARCHIVE: "usually a few seconds"}
 
 

@@ -53,7 +53,7 @@ def _all_back(api: Api, queue: str, there: Moved, left: set[str]) -> Moved:
     while not done.holds(there):
         now = _asked(api, queue, left, dry_run=False)
         if now == Moved():
-            break  # somebody else was quicker
+            break  # another caller was faster
         done = Moved(done.poison + now.poison, done.dead_letters + now.dead_letters)
     return done
 

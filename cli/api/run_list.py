@@ -11,8 +11,8 @@ from .client import Api
 
 STATES = ("received", "submitted", "queued", "running", "completed", "failed", "canceled")
 PAGE = 1000
-SCANNED = 5000  # runs that are put into another order
-LOOKED_AT = 100_000  # runs among which those are sought for which a condition holds, the newest ones
+SCANNED = 5000  # the most runs to sort
+LOOKED_AT = 100_000  # the newest runs, which are searched for a condition
 HELD_OUT = ("", "test_", "val_", "validation_", "train_")
 FIELDS = {"duration": "duration_seconds", "began": "created_at", "run": "run", "state": "state", "nodes": "nodes"}
 
@@ -26,7 +26,7 @@ class RunPage:
     runs: list[Run]
     more: bool
     looked_at: int
-    hint: str = ""  # names in a condition that no run has, where none was found
+    hint: str = ""  # names in a condition that no run has, if no run was found
 
     @property
     def gave_up(self) -> bool:
@@ -42,7 +42,7 @@ def matching(api: Api, query: dict[str, str], limit: int, everything: bool = Fal
     while token is not None and len(runs) < most and looked_at < LOOKED_AT:
         answer = api.get("runs", **query, limit=min(most - len(runs), PAGE), details="true", **{"continue": token})
         runs += answer["runs"]
-        looked_at += answer.get("looked_at") or PAGE  # an older deployment does not say
+        looked_at += answer.get("looked_at") or PAGE  # an older deployment does not send this
         token, hint = answer.get("continue"), answer.get("hint", "")
     return RunPage(runs[:most], token is not None or len(runs) > most, looked_at, hint)
 

@@ -12,7 +12,7 @@ from ..errors import CliError, NotFound
 from ..files.job_form import is_remote
 from .client import Api
 
-WHOLE = re.compile(r"[a-z][a-z0-9-]*-[0-9a-f]{16}")  # nothing needs to be asked about it
+WHOLE = re.compile(r"[a-z][a-z0-9-]*-[0-9a-f]{16}")  # a full name needs no request
 
 
 def run_name(api: Api, text: str) -> str:
@@ -75,7 +75,7 @@ def data_path(api: Api, text: str) -> str:
     try:
         parts[:2] = [drop_name(api, named)]
     except NotFound:
-        return text  # an upload that nobody saw yet; the API looks for the files themselves
+        return text  # an upload that is not known yet; the API searches for the files themselves
     return "/".join(["drops", *parts])
 
 
@@ -95,6 +95,6 @@ def _find(api: Api, text: str) -> tuple[str, str]:
     except NotFound as exc:
         if exc.code:
             raise
-        name = text.removeprefix("drops/").strip("/")  # an older deployment, which knows whole names only
+        name = text.removeprefix("drops/").strip("/")  # an older deployment knows only whole names
         return (name, "") if "/" in name else ("", name)
     return str(match["drop"]), str(match["run"])

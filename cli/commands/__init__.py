@@ -11,8 +11,8 @@ from typer.models import CommandInfo
 from ..command_list import COMMANDS, GROUPS
 from ..session import app
 
-# In the order in which --help and docs/cli.md show their commands: start something, look at it, take it home, look
-# after the system, set up. Each group of commands, such as `trainyard data`, is a module of its own.
+# In the order in which --help and docs/cli.md show their commands: start, inspect, download, operate, set up. Each
+# group of commands, such as `trainyard data`, has its own module.
 FAMILIES = (
     "runs", "drop", "logs", "fetch", "predict", "models", "signing_keys", "notes_and_tags", "batchai", "clusters",
     "cost", "evict", "storage", "agents", "setup",

@@ -61,8 +61,9 @@ ProjectFolder = Annotated[
 ]
 Warm = Annotated[str, Option("--keep-warm", metavar="TIME", help="With persistCluster, how long the nodes stay up.")]
 
-DOCUMENTS = {"job": "job", "cluster": "compute", "project": "project"}  # in the answer, by its kind
-MODELS = re.compile(r"models/|named-outputs/.*")  # of an archive: what a script wrote where it used to write
+# the field of the answer, by the document's kind
+DOCUMENTS = {"job": "job", "cluster": "compute", "project": "project"}
+MODELS = re.compile(r"models/|named-outputs/.*")  # in an archive: files that a script wrote to its usual places
 
 
 @command
@@ -188,7 +189,7 @@ def _bring(session: Session, run: str, folder: Path) -> None:
 def _let_go(session: Session, cluster: str) -> None:
     try:
         answer = session.api.post("clusters", cluster, "scale-to-zero", force=True)
-    except CliError as exc:  # something else needs it
+    except CliError as exc:  # something else needs the cluster
         session.remark(f"{cluster} stays up: {exc}", "yellow")
     else:
         session.remark(f"{answer['cluster']}: {answer['action']}. {answer['why']}")

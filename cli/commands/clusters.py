@@ -161,7 +161,7 @@ def pause(session: Session, cluster: PausedCluster = "", force: Force = False) -
         for lease in held:
             session.api.delete("leases", lease["lease"])
             session.remark(f"{lease['lease']} is over.")
-        force = True  # as 02_PauseCluster.ps1, which left the jobs alone too, and waited for nothing else
+        force = True  # like 02_PauseCluster.ps1, which also left the jobs alone and waited for nothing else
     answer = session.api.post("clusters", cluster, "scale-to-zero", force=force)
     session.print_result(answer, f"{answer['cluster']}: {answer['action']}. {answer['why']}")
 

@@ -147,7 +147,7 @@ def _below(costs: dict[str, Any]) -> list[Text]:
     if total["unpriced_hours"]:
         words = f"No price is known for {total['unpriced_hours']:.1f} node hours; the dollars do not include them."
         lines.append(Text(words, "yellow"))
-    if unknown := total.get("unknown_hours"):  # an older deployment does not say
+    if unknown := total.get("unknown_hours"):  # an older deployment does not send this
         words = f"Nobody counted the nodes for some time: up to {unknown:.1f} further node hours are unknown."
         lines.append(Text(words, "yellow"))
     if total["spent"]:
@@ -172,7 +172,7 @@ def _gaps(costs: dict[str, Any]) -> list[Text]:
             one_line(f"What {gap['cluster']} cost on {gap['day']} is missing: {gap['why']} {gap['advice']}"),
             "red",
         )
-        for gap in costs.get("missing", ())  # an older deployment does not say
+        for gap in costs.get("missing", ())  # an older deployment does not send this
     ]
 
 

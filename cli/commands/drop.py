@@ -45,7 +45,7 @@ Check = Annotated[bool, Option("--check", help="Only check the folder's data, an
 DryRun = Annotated[bool, Option("--dry-run", help="Only show what is there and what would change.")]
 
 NAMED = 3  # files in a sentence
-RUN_SECONDS = 15.0  # to wait for the run's name where nobody follows it
+RUN_SECONDS = 15.0  # to wait for the run's name without --follow
 MERGE, DELETE, NEW, STOP = "merge", "delete", "new", "stop"
 
 
@@ -68,12 +68,12 @@ def drop(
 ) -> None:
     """Upload a folder as a drop, which starts a run.
 
-    The command first shows what will change. It asks before merging into a drop that someone else uploaded; where
-    nobody can answer, choose with --merge, --delete or --new. After an interruption, the same command resumes the
+    The command first shows what will change. It asks before merging into a drop that someone else uploaded; if no
+    one can answer, choose with --merge, --delete or --new. After an interruption, the same command resumes the
     upload. Content that was trained before makes no new run: the command names the run that trained it.
 
     Route, job file, parameters and data are checked before anything is uploaded; --check shows the data card, and
-    ends with 1 if the data would be refused. Parameters and --nodes become a job file
+    exits with 1 if the data would be refused. Parameters and --nodes become a job file
     in the drop. If the source is an archive, the job file names the archive as its data. On a route that trains
     nothing, such as data, the drop is data for jobs: submit --data drops/data/NAME.
 
@@ -146,7 +146,8 @@ def _admit(session: Session, said: DataChecked, only_told: bool) -> None:
 
 def _choice(delete: bool, merge: bool, new: bool) -> str:
     """Return the chosen way to handle an existing drop, or '' if no option was given. Raises CliError for several
-    options."""
+    options.
+    """
     chosen = [choice for choice, is_given in ((DELETE, delete), (MERGE, merge), (NEW, new)) if is_given]
     if len(chosen) > 1:
         raise CliError(f"Give one of --delete, --merge and --new, not {' and '.join(f'--{each}' for each in chosen)}.")
@@ -191,7 +192,7 @@ class _Upload:
     def decided(self, todo: Plan, choice: str) -> tuple[Plan, str]:
         """Return the plan and the choice, after asking if two people may be uploading different folders.
 
-        A new name may be taken, too, so the answer `new` plans again.
+        A new name may exist already, too, so the answer `new` plans again.
         """
         if choice not in ("", NEW) or not (why := _why_ask(todo, drop_upload.whose(self.source))):
             return todo, choice
@@ -219,7 +220,8 @@ class _Upload:
 
     def finish(self, again: bool, following: bool) -> None:
         """Print the result of the upload and the run. Follow the run, and train unchanged content again, if the
-        options ask for it."""
+        options ask for it.
+        """
         done, session = self.done, self.session
         drop = self._closed(following)
         run = str(drop.get("run") or "") if drop.get("state") == "sealed" else ""
@@ -307,7 +309,8 @@ def _names(blobs: Any, drop: str) -> str:
 
 def _why_ask(todo: Plan, ours: str) -> str:
     """Return the reason why two people may be uploading different folders to this drop, as a sentence; '' if there
-    is none."""
+    is none.
+    """
     if todo.gone:
         names = _names(todo.gone, todo.drop)
         return f"drops/{todo.drop} holds {file_count(len(todo.gone))} that the folder does not have{names}."

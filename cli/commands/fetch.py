@@ -49,10 +49,10 @@ def fetch(
     """Download a run's models, logs and metrics, or a model's version with its proof.
 
     Each file is checked against the manifest of the run (size and MD5, or the etag of a file without MD5) before it
-    gets its final name. manifest.json lists the whole archive, also with --only. The same command again downloads
-    what is missing or damaged. A failed run has logs and no model; the exit status says so. A version
-    (churn@production) comes with all files that its signature names, each checked by its SHA-256; a key
-    that this computer trusts must have signed it.
+    gets its final name. manifest.json lists the whole archive, also with --only. Run the same command again to
+    download missing or damaged files. A failed run has logs and no model, which the exit status shows. A version
+    (churn@production) comes with all files that its signature names, each checked by its SHA-256; the signature
+    must be by a key that this computer trusts.
 
     Example: trainyard fetch mnist-0123456789abcdef --only models --to ./model
 

@@ -156,7 +156,7 @@ def grant_extend(
 @command_of("grant")
 @prints("DELETE grants/{grant}")
 def grant_revoke(session: Session, grant: Name, then: Then = "") -> None:
-    """End a grant now. Its token counts no more; its record stays.
+    """End a grant now. Its token becomes invalid at once; its record stays.
 
     Example: trainyard grant revoke 0123456789ab --then cancel
     """
@@ -172,7 +172,7 @@ def _change(session: Session, grant: str, how: str, given: dict[str, Any]) -> No
 
 
 def _changes(given: dict[str, Any]) -> dict[str, Any]:
-    """Return the given options as the API takes them, without the others."""
+    """Return the given options in the API's form, without the others."""
     changes = {name: value for name, value in given.items() if value not in (None, "")}
     for name in LISTS:
         if name in changes:

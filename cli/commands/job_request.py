@@ -15,7 +15,7 @@ from ..session import Session, user_path
 
 JOB_SUFFIXES = (".yml", ".yaml", ".json")
 DATES = {"done_by": "--done-by", "within_seconds": "--within", "takes_seconds": "--takes"}
-# What a request may hold and a job file can't, with the option that gives it.
+# Fields that only a request can have, not a job file, each with its option.
 NOT_IN_A_FILE = {"from_run": "--from", "resubmissions": "--resubmissions", "keep_warm_seconds": "--keep-warm", **DATES}
 
 
@@ -23,7 +23,7 @@ NOT_IN_A_FILE = {"from_run": "--from", "resubmissions": "--resubmissions", "keep
 class Work:
     """The arguments and options of the command line about the work."""
 
-    distribution: dict[str, Any]  # of the processes of a folder's command; empty without one
+    distribution: dict[str, Any]  # the distribution of a folder's command; empty without one
     what: str
     template: str
     job: Path | None

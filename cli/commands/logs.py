@@ -43,7 +43,7 @@ Why = Annotated[
 ]
 
 WAIT_SECONDS = 20.0
-NEW_SECONDS = 30.0  # in which a job that has begun may print nothing yet, because it imports its packages
+NEW_SECONDS = 30.0  # a job that has just begun may print nothing for this time, because it imports its packages
 WIDEST = 110  # characters; a curve needs no more
 
 
@@ -99,7 +99,7 @@ def logs(
 
 
 def _say_why_silent(session: Session, run: str) -> None:
-    """Say that the run waits for nodes, or has begun a moment ago, so that its log may be empty for some seconds."""
+    """Say that the run waits for nodes, or has just begun, so that its log may be empty for some seconds."""
     record = retry_unreachable(lambda: session.api.get("runs", run), PATIENCE_SECONDS, session.outage)
     current = phases.phase(record)
     if current in (None, phases.ARCHIVE):  # the program has ended

@@ -230,7 +230,8 @@ def _fetched(session: Session, named: Reference, keys: dict[str, bytes]) -> Path
 
 def _misnamed(session: Session, named: Reference, signed: str) -> list[signed_model.Problem]:
     """Return a problem if the signature belongs to another model or version than the named one, otherwise an empty
-    list."""
+    list.
+    """
     expected = f"{named.model}/{named.which}"
     if not named.which.isdigit():
         try:
@@ -328,6 +329,6 @@ def reproduce(session: Session, version: Version, wait: Wait = True, times: Time
 
 
 def _remark_first(session: Session, run: str) -> None:
-    """Print what the new run says of itself, such as that its weights can't be equal, before anything is trained."""
+    """Print the new run's own remarks, such as that its weights can't be equal, before the training starts."""
     begun = session.api.get("runs", run).get("history") or [{"why": ""}]
     session.remark(begun[0]["why"], "dim")

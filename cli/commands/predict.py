@@ -35,9 +35,9 @@ PredictPicture = Annotated[
 
 PROGRAM = Path(__file__).resolve().parents[2] / "trainers" / "predict.py"
 PATIENCE_SECONDS = 600
-NAMED = 5  # of what differs from what was signed
-REFUSED = 2  # the exit status of trainers/predict.py for a file or model that it says something about
-SKIPPED = "skipped: "  # what trainers/predict.py says of a file of a folder that it can't read
+NAMED = 5  # files that differ from the signed ones
+REFUSED = 2  # the exit status of trainers/predict.py if it explains what is wrong with a file or model
+SKIPPED = "skipped: "  # the prefix with which trainers/predict.py reports an unreadable file of a folder
 NOTHING: Guess = {"label": "nothing", "score": None}
 
 
@@ -46,9 +46,9 @@ NOTHING: Guess = {"label": "nothing", "score": None}
 def predict(session: Session, name: options.RunOrModel, files: Files, picture: PredictPicture = None) -> None:
     """Show what the model of a run predicts for files or a folder: images, or texts with [MASK] for bert.
 
-    The model is downloaded once and kept. The model of a run is checked against its manifest, that of a version
-    against its signature, each time. The prediction runs on this machine, in a clone of Trainyard, with the
-    preprocessing of the trainer. --picture draws the images with their class, or with boxes around what was found.
+    The model is downloaded once and kept. Each time, the model of a run is checked against its manifest, and the
+    model of a version against its signature. The prediction runs on this machine, in a clone of Trainyard, with the
+    preprocessing of the trainer. --picture draws the images with their class, or with boxes around found objects.
 
     Example: trainyard predict transfer@best:accuracy bee.jpg ant.jpg --picture seen.png
 
@@ -161,7 +161,7 @@ def _predict(session: Session, arguments: list[str]) -> list[Prediction]:
     try:
         with session.err.status(
             "PyTorch starts, and the model makes its predictions"
-        ):  # seconds; seen on a terminal alone
+        ):  # seconds; shown only on a terminal
             done = subprocess.run(argv, capture_output=True, encoding="utf-8", timeout=PATIENCE_SECONDS, check=False)
     except subprocess.TimeoutExpired as exc:
         raise CliError(f"The model had not finished after {PATIENCE_SECONDS} s. Give fewer files at once.") from exc
@@ -170,7 +170,7 @@ def _predict(session: Session, arguments: list[str]) -> list[Prediction]:
             session.remark(one_line(line))
     if done.returncode == REFUSED:
         raise CliError(done.stderr.strip().rpartition("\n")[2] or "The model can't be used.", "bad_data")
-    if done.returncode:  # an error of PyTorch's or Python's own, which would advise to trust the file
+    if done.returncode:  # the message of PyTorch or Python would advise to trust the file
         raise CliError(
             "The model can't be used here: it is damaged, or was written by another version of its trainer. "
             "`fetch RUN --only models` brings its files.",

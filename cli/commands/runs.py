@@ -153,7 +153,7 @@ def _data(session: Session, text: str, later: bool) -> str:
     if later and "@" in data and not is_remote(data):
         return data
     path = data_path(session.api, data)
-    if path.removeprefix("drops/") != data.removeprefix("drops/"):  # a beginning, or @latest
+    if path.removeprefix("drops/") != data.removeprefix("drops/"):  # a prefix, or @latest
         session.remark(f"Its data: {path}", "dim")
     return path
 
@@ -293,7 +293,7 @@ def retry(
 
 
 def _advised(session: Session, run: str) -> dict[str, Any]:
-    """Return what the run's diagnosis advises to change. Raises CliError if there is nothing."""
+    """Return the changes that the run's diagnosis advises. Raises CliError if it advises none."""
     found = session.api.get("runs", run).get("diagnosis")
     if not found:
         raise CliError(f"Run {run} has no diagnosis. Only a failed run that is archived has one.", "no_advice")
@@ -327,7 +327,8 @@ def _continue(
 
 def _once_archived(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return the answer of the call. While the ended run is still being archived, the call is retried for up to
-    PATIENCE_SECONDS."""
+    PATIENCE_SECONDS.
+    """
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:

@@ -79,7 +79,7 @@ def login(
         key = typer.prompt("Function key (empty for none)", default="", hide_input=True, show_default=False)
     profile = Profile(name, url, "" if scope else "token" if token else "key" if key else "", scope, account_url)
     with Api(url, session.profiles.authentication(profile, token or key)) as api:
-        api.get("runs", limit=1)  # health needs no key; this does
+        api.get("runs", limit=1)  # this request needs the key, unlike health
     session.profiles.add(profile, token or key)
     secrets = session.profiles.secrets
     if (key or token) and isinstance(secrets, FileSecrets):

@@ -40,8 +40,8 @@ def keys(
 ) -> None:
     """List the keys that sign models of this deployment, and whether this computer trusts them.
 
-    The keys that the deployment has when this computer first needs one are trusted at once. Before you trust a later
-    key, compare its SHA-256 with one that you got in another way, for example from the administrator by phone.
+    When this computer first needs a key, it trusts all keys that the deployment has at that time. Before you trust a
+    later key, compare its SHA-256 with one that you got in another way, for example from the administrator by phone.
 
     Example: trainyard keys
 

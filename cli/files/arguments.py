@@ -19,7 +19,8 @@ from .drop_upload import JOB_FILES, Item
 
 def parameters(texts: list[str] | None) -> dict[str, Any]:
     """Parse NAME=VALUE parameters: `epochs=5` becomes {"epochs": 5}. A value that is a JSON number or boolean is
-    parsed, any other value is text. Raises BadParameter for text without NAME and =."""
+    parsed, any other value is text. Raises BadParameter for text without NAME and =.
+    """
     return dict(_parameter(text) for text in texts or [])
 
 
@@ -78,6 +79,7 @@ def with_job_file(items: list[Item], drop: str, file: Path | None) -> list[Item]
 
 
 def check_route(api: Api, route: str, job: dict[str, Any] | None) -> dict[str, Any]:
-    """Return what a drop of this route becomes: `trains`, whether it becomes a run, and `data`, how its data is
-    checked. Raises CliError, with the API's message, if a drop with this job file can't become a run."""
+    """Return the rules for a drop of this route: `trains`, whether it becomes a run, and `data`, how its data is
+    checked. Raises CliError, with the API's message, if a drop with this job file can't become a run.
+    """
     return dict(api.post("routes", route, "check", body={"job": job}, repeats=True))

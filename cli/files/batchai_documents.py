@@ -1,5 +1,6 @@
 """Batch AI's documents on this machine: reading them, adding the options of the command line, and printing the
-report about their fields."""
+report about their fields.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +18,14 @@ from . import job_file
 
 _SIGNATURE = re.compile(r"([?&](?:sig|signature|code|token|password|key)=)[^&\s\"'\\]+", re.IGNORECASE)
 _PASSWORD = re.compile(r"(://[^/\s:@\"']*:)[^/\s@\"']+(?=@)")
-LONGEST_SCRIPT = 65_536  # characters, as the API takes them
+LONGEST_SCRIPT = 65_536  # characters, as in the API
 Json = dict[str, Any]
 
 
 def read(file: Path) -> Json:
     """Read a document. A byte order mark and trailing commas, which are common in users' files, are accepted.
-    Raises CliError for any other error."""
+    Raises CliError for any other error.
+    """
     try:
         text = file.read_text("utf-8-sig")
     except OSError as exc:
@@ -67,7 +69,8 @@ class Beside:
 
 def mounted(document: Json, shares: list[str], containers: list[str], account: str) -> Json:
     """Return the job with additional mounts, as `az batchai job create --afs-name --bfs-name` added them: NAME or
-    NAME=PATH."""
+    NAME=PATH.
+    """
     inner = document.get("properties")
     properties: Json = dict(inner) if isinstance(inner, dict) else {}
     volumes = dict(properties.get("mountVolumes") or {})
@@ -85,8 +88,9 @@ def mounted(document: Json, shares: list[str], containers: list[str], account: s
 
 
 def scripts_beside(names: list[str], folder: Path) -> dict[str, str]:
-    """Return the text of each of the job's scripts that lies in its folder. The text is sent with the run, as if
-    the script had been uploaded."""
+    """Return the text of each of the job's scripts that is in the job's folder. The text is sent with the run, as
+    if the script had been uploaded.
+    """
     return {name: _script(folder, name, "job.json") for name in names if (folder / name).is_file()}
 
 

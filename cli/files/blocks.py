@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from azure.storage.blob import BlobClient, ContentSettings
 
 BLOCK = 16 << 20  # bytes
-MOST_BLOCKS = 50_000  # of a blob, as the storage takes them
-WORKERS = 4  # for one file; several files go up at once
+MOST_BLOCKS = 50_000  # of a blob, the limit of the storage
+WORKERS = 4  # for one file; several files are uploaded at once
 
 
 @dataclass(frozen=True)

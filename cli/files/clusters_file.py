@@ -1,5 +1,6 @@
 """The clusters file: the declared clusters, their differences from the workspace, and the request bodies that apply
-the file. Pure."""
+the file. Pure.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ RETIRED = re.compile(  # as in shared/jobs/vm_size.py
 TIERS = {"low_priority": "LowPriority", "dedicated": "Dedicated"}
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 PROJECT, PIN, IDLE = "trainyard.project", "trainyard.pin", "trainyard.idle"  # tags, which the app reads
-AUTO_IDLE_SECONDS = 300  # until the scaling timer has chosen another
-# What a compute says of itself and takes from nobody.
+AUTO_IDLE_SECONDS = 300  # until the scaling timer chooses another time
+# Properties that a compute reports and that no request can set.
 _READ_ONLY = {"provisioningState", "provisioningErrors", "createdOn", "modifiedOn", "isAttachedCompute", "resourceId"}
 _READ_ONLY_INNER = {
     *("allocationState", "allocationStateTransitionTime", "errors", "currentNodeCount", "targetNodeCount"),
@@ -34,7 +35,8 @@ _READ_ONLY_INNER = {
 @dataclass(frozen=True)
 class Declared:
     """A cluster as the file declares it. `idle` is in seconds; None means `auto`, which lets the scaling timer
-    choose."""
+    choose.
+    """
 
     name: str
     size: str
@@ -121,7 +123,8 @@ def _seconds(value: Any, where: str) -> int:
 
 def plan(declared: list[Declared], existing: dict[str, Json]) -> list[Step]:
     """Return a step for each declared cluster that differs from the workspace. `existing` holds the workspace's
-    AmlComputes by name."""
+    AmlComputes by name.
+    """
     steps = [_step(cluster, existing.get(cluster.name)) for cluster in declared]
     return [step for step in steps if step is not None]
 
@@ -131,7 +134,7 @@ def _step(cluster: Declared, existing: Json | None) -> Step | None:
         return Step(cluster, "create", {key: (None, value) for key, value in wanted(cluster).items()})
     before, after = present(existing), wanted(cluster)
     if cluster.idle is None and before["idle"] == "auto":
-        before = before | {"idle_seconds": after["idle_seconds"]}  # the scaling timer chooses it
+        before = before | {"idle_seconds": after["idle_seconds"]}  # the scaling timer chooses the idle time
     changes = {key: (before[key], value) for key, value in after.items() if before[key] != value}
     fixed = sorted({"size", "tier"} & set(changes))
     if fixed:
@@ -184,7 +187,8 @@ def _duration(text: str) -> float:
 
 def body(step: Step, existing: Json | None, like: Json | None) -> Json:
     """Return the request body for this step. A new compute takes the location and identity of the compute `like`.
-    An existing compute is changed only where the step says."""
+    In an existing compute, only the properties of the step change.
+    """
     cluster = step.cluster
     scale = {
         "minNodeCount": cluster.min,

@@ -35,7 +35,7 @@ def with_components_sent(api: Api, job: Job, base: Path, say: Say) -> Job:
 class _Sending:
     def __init__(self, api: Api, say: Say) -> None:
         self._api, self._say = api, say
-        self.commits: Job = {}  # where the code came from; the whole says it, as steps can't
+        self.commits: Job = {}  # the origin of the code, stated on the whole job, because steps can't state it
 
     def job(self, job: Job, base: Path, depth: int) -> Job:
         """Return a pipeline, sweep, component or step with the local files uploaded. Raises CliError for more than

@@ -13,12 +13,12 @@ from .drop_upload import Item
 if TYPE_CHECKING:
     from trainers.data_checks import check, data, source
 else:
-    try:  # in an installed command line, where the package has this name
+    try:  # an installed command line has the package under this name
         from trainyard_data_checks import check, data, source
     except ImportError:
         from trainers.data_checks import check, data, source
 
-WHOLE = 1 << 30  # bytes of a folder that is read whole: some seconds
+WHOLE = 1 << 30  # bytes of a folder that is read completely, which takes some seconds
 
 
 def check_items(items: list[Item], drop: str, rule: Mapping[str, Any]) -> DataChecked:

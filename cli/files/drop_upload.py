@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 CONTAINER = "drops"
 WORKERS = 8
 SUCCESS = "_SUCCESS"
-BY = "trainyard_by"  # metadata of what `drop` uploads: who did, and from where, percent-encoded
-OWNER = "trainyard_owner"  # the same without the place: whose a run of it is; a claim, which nobody checks
+BY = "trainyard_by"  # metadata of files that `drop` uploads: the uploader and the source folder, percent-encoded
+OWNER = "trainyard_owner"  # the uploader alone: the owner of the drop's run, as self-reported
 JOB_FILES = ("job.yaml", "job.yml", "job.json")
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 
-Progress = Callable[[int], None]  # told how many more bytes are there
+Progress = Callable[[int], None]  # receives the number of new bytes
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def upload(
     than all of them. `said` becomes metadata of each file: the uploader, under OWNER and BY.
     """
     drop, missing, gone = todo.drop, [*todo.added, *todo.changed], todo.gone if delete else ()
-    job_files = {f"{drop}/{name}" for name in JOB_FILES}  # they close a drop too
+    job_files = {f"{drop}/{name}" for name in JOB_FILES}  # job files also close a drop
     words = {key: quote(value) for key, value in said.items() if value}
     with translated():
         _send_all(container, [item for item in missing if item.blob not in job_files], progress, words)

@@ -18,10 +18,11 @@ from .job_form import is_remote
 IMAGE = "mcr.microsoft.com/azureml/openmpi4.1.0-ubuntu22.04"
 PYTHON = "3.11"
 CONDA = ("environment.yml", "environment.yaml", "conda.yml", "conda.yaml")
-FILES = (*CONDA, "requirements.txt", "pyproject.toml")  # the first that the folder has counts
+FILES = (*CONDA, "requirements.txt", "pyproject.toml")  # the first existing file counts
 DEEPEST = 5  # files of requirements that name further files
 _OTHER = re.compile(r"(?:-r|--requirement)[ =]?\s*(\S+)")
-_SKIPPED = re.compile(r"(?:-c|--constraint|-f|--find-links)\b")  # files and places of the machine that wrote the list
+# options that name files of the machine that wrote the list
+_SKIPPED = re.compile(r"(?:-c|--constraint|-f|--find-links)\b")
 _OF_POETRY = re.compile(r"\^|~(?![=>])")
 
 

@@ -14,10 +14,10 @@ from ..errors import CliError
 from .job_form import SCHEMA, is_remote, place, reference, registered
 
 DISTRIBUTIONS = ("pytorch", "mpi", "tensorflow", "ray")
-COUNTED = DISTRIBUTIONS[:3]  # those that start several processes of the command on a node
-# {data} becomes an input, {lr} one that has a value, any other {name} an output; {{x}} and ${x} are left alone.
+COUNTED = DISTRIBUTIONS[:3]  # distributions that start several processes of the command on a node
+# {data} becomes an input, {lr} an input with a value, any other {name} an output; {{x}} and ${x} stay unchanged.
 _NAME = re.compile(r"(?<![\w${])\{([A-Za-z]\w*)\}(?!\})")
-_HALF_NAME = re.compile(r"(?<![\w${])\{[A-Za-z]\w*(?=[^}]*$)")  # its brace is never closed
+_HALF_NAME = re.compile(r"(?<![\w${])\{[A-Za-z]\w*(?=[^}]*$)")  # a brace that is never closed
 # A run's tags, as the API takes them; a job's may have any name.
 TAG = re.compile(r"(?!trainyard\.)[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 TAG_RULE = "use up to 100 letters, digits, dots, dashes and underscores, and do not begin with 'trainyard.'"

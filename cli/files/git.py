@@ -24,14 +24,14 @@ SAFE_CONFIG = {
     "safe.bareRepository": "explicit",
 }
 SAFE_ENVIRONMENT = {
-    "GIT_ALLOW_PROTOCOL": "none",  # what is missing is fetched from nowhere
+    "GIT_ALLOW_PROTOCOL": "none",  # missing objects are never fetched
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_OPTIONAL_LOCKS": "0",  # nothing is written, so no hook follows
     "GIT_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",
 }
 UNTRUSTED_SCOPES = ("local", "worktree")
-STATUS = ("status", "--porcelain", "--ignore-submodules=dirty", "--", ".")  # a submodule has a configuration of its own
+STATUS = ("status", "--porcelain", "--ignore-submodules=dirty", "--", ".")  # a submodule has its own configuration
 
 
 def properties(folder: Path) -> dict[str, str]:

@@ -31,7 +31,7 @@ def load(file: Path) -> dict[str, Any]:
 
 def parsed(text: str, file: Path) -> dict[str, Any]:
     """Parse the text of a job file with this name. Raises CliError as `load` does."""
-    read = _json if file.suffix == ".json" else _yaml  # YAML takes JSON, but not its surrogate pairs
+    read = _json if file.suffix == ".json" else _yaml  # YAML accepts JSON, but not JSON's surrogate pairs
     try:
         content = read(text)
     except (yaml.YAMLError, ValueError) as exc:

@@ -35,7 +35,7 @@ def with_everything_sent(api: Api, job: Job, base: Path, say: Say) -> Job:
     sender = Sender(api, say)
     sent = {**job, **_environment(job.get("environment"), base, sender)}
     if (code := job.get("code")) and isinstance(code, dict) and code.keys() == {"local_path"}:
-        code = code["local_path"]  # as files of 2021 write it
+        code = code["local_path"]  # the form of job files from 2021
     if isinstance(code, str) and code.startswith(("git+", "https://")):
         raise CliError(f"code: {code} is not on this machine. Clone it, and name the folder.")
     if isinstance(code, str) and not is_remote(code):
@@ -68,7 +68,7 @@ def sent_data(api: Api, data: str, user_path: Callable[[Path], Path], say: Say) 
     return data
 
 
-# What Azure answers a signature that may only create when another upload of the same file was faster.
+# Azure's answer to a create-only signature when another upload of the same file was faster.
 # https://learn.microsoft.com/rest/api/storageservices/blob-service-error-codes
 THERE = "UnauthorizedBlobOverwrite"
 
@@ -98,7 +98,7 @@ class Sender:
         return path + files[0].name if source.is_file() else path
 
     def _put_all(self, files: list[Sent], addresses: dict[str, str], sums: dict[str, bytes]) -> None:
-        # A client of its own: the storage account must never see the API's key.
+        # A separate client, because the storage account must never see the API's key.
         with httpx.Client(timeout=TIMEOUT_SECONDS) as storage:
             in_parallel(lambda file: _put(storage, addresses[file.name], file, sums[file.name]), files, WORKERS)
 

@@ -144,7 +144,9 @@ def _encoded(payload: bytes) -> bytes:
 
 
 def _encoded_before_1_0(payload: bytes) -> bytes:
-    """Return what model-signing signed before 1.0: the payload as Python prints it (`pae_compat` of 1.0 reads it)."""
+    """Return the bytes that model-signing signed before 1.0: the payload as Python prints it (`pae_compat` of 1.0
+    reads it).
+    """
     return f"DSSEV1 {len(PAYLOAD_TYPE)} {PAYLOAD_TYPE} {len(payload)} {payload!r}".encode()
 
 
@@ -207,7 +209,7 @@ def _json(content: bytes, what: str) -> dict[str, Any]:
 
 
 def _part(value: Any, kind: type, *path: str) -> Any:
-    """Return the value at this path of a JSON document. Raises CliError if nothing of this kind is there."""
+    """Return the value at this path of a JSON document. Raises CliError if the path has no value of this kind."""
     for step in path:
         value = value.get(step) if isinstance(value, dict) else None
     if isinstance(value, int) and kind is float:

@@ -1,7 +1,7 @@
 """Offline check of a folder against the signature in its model.sig.
 
-Files are hashed in parallel, as fast as the disk or the cores allow. As the format says, git's own files and the paths
-that the signature lists to ignore may differ; a file that is signed is always checked.
+Files are hashed in parallel, as fast as the disk or the cores allow. As the format demands, git's own files and the
+paths that the signature lists to ignore may differ; a signed file is always checked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from ..errors import CliError, NotFound
 from .model_signature import SIGNATURE, Rules, Signed, read, why_not_signed
 
-LARGEST = 256 << 20  # of model.sig: 150 bytes a file
+LARGEST = 256 << 20  # bytes of model.sig, which has some 150 bytes per signed file
 GIT = (".git", ".gitattributes", ".github", ".gitignore")  # ignored by the format, not signed
 
 
@@ -50,7 +50,7 @@ def verify(folder: Path, keys: Mapping[str, bytes]) -> Verified:
     if why := why_not_signed(signed, keys):
         return Verified(signed, [Problem(SIGNATURE, why)], 0, time.perf_counter() - began)
     there = {piece.name: piece for path in _files(folder) for piece in _pieces(path, folder, signed.rules)}
-    if signed.files.keys() == {"."} and len(there) == 1:  # so releases up to 1.0.0 name the file of a model of one file
+    if signed.files.keys() == {"."} and len(there) == 1:  # releases up to 1.0.0 name the only file of a model like this
         (piece,) = there.values()
         there = {".": replace(piece, name=".")}
     added = {
@@ -109,7 +109,7 @@ def _pieces(path: Path, folder: Path, rules: Rules) -> Iterator[_Piece]:
 
 
 def _ignored(folder: Path, there: dict[str, _Piece], signed: Signed) -> set[str]:
-    """Return the names of the files that nobody signed and that the format or the signature says to ignore."""
+    """Return the names of the unsigned files that the format or the signature ignores."""
     roots = [each.rstrip("/") for each in (*GIT, *signed.rules.ignored)]
     names = {piece.path.relative_to(folder).as_posix() for piece in there.values()}
     return {name for name in names if any(name == root or name.startswith(f"{root}/") for root in roots if root)}
@@ -120,14 +120,15 @@ def _digest(piece: _Piece, rules: Rules) -> str:
     if (piece.path.is_symlink() and not rules.allow_symlinks) or not piece.path.is_file():
         return ""
     if not piece.size:
-        return hashlib.new(rules.hash_type).hexdigest()  # nothing can't be mapped
+        return hashlib.new(rules.hash_type).hexdigest()  # an empty file can't be mapped
     with (
         piece.path.open("rb") as content,
         mmap.mmap(content.fileno(), 0, access=mmap.ACCESS_READ) as mapped,
         memoryview(mapped) as view,
         view[piece.start : piece.start + piece.size] as part,
     ):
-        return hashlib.new(rules.hash_type, part).hexdigest()  # without a copy: a fifth faster than reading
+        # mapping makes no copy, and is a fifth faster than reading
+        return hashlib.new(rules.hash_type, part).hexdigest()
 
 
 def _cores() -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..errors import CliError, NotFound, extra
 
-SUFFIX = ".sigstore"  # beside the folder: within, it would be a file that nobody signed
+SUFFIX = ".sigstore"  # beside the folder, because inside it would be an unsigned file
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ import pathspec
 from ..errors import CliError, NotFound
 from .walk import files_below
 
-IGNORE_FILES = (".amlignore", ".gitignore")  # the first of them that is there counts alone, as for Azure ML
-# Never code: what version control, Python and Azure ML's own tools leave in a folder.
+IGNORE_FILES = (".amlignore", ".gitignore")  # only the first existing file counts, as in Azure ML
+# Never code: files that version control, Python and Azure ML's own tools leave in a folder.
 ALWAYS_OUT = (".git/", "__pycache__/", ".venv/", ".ipynb_checkpoints/", ".DS_Store", "azureml-logs/")
-MOST_MIB = 5000  # more is not even read
+MOST_MIB = 5000  # larger folders are not read
 MIB = 1 << 20
 NAMED = 5
 

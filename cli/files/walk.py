@@ -52,7 +52,7 @@ def _walk(folder: Path, below: str, leave_out: Callable[[str], bool]) -> Iterato
 def _fault(link: Path, root: Path, leave_out: Callable[[str], bool]) -> str:
     try:
         target = link.resolve(strict=True)
-    except (OSError, RuntimeError):  # RuntimeError: a circle, before Python 3.13
+    except (OSError, RuntimeError):  # RuntimeError: a circular link, before Python 3.13
         return f"points to {link.readlink()}, which does not exist"
     if not target.is_relative_to(root):
         return f"points outside the folder, to {target}"

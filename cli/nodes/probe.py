@@ -1,12 +1,12 @@
 """The program of `admin smoke` on the nodes. The program tries one check after another, and prints a line of JSON for
 each.
 
-    probe.py pair FOLDER     both nodes of a job: a token, what one writes to a mount seen by the other, a rename
+    probe.py pair FOLDER     both nodes of a job: a token, a file that one node writes and the other reads, a rename
     probe.py listener        a job that waits for a caller
     probe.py caller          another job, which calls the address in PEER
-    probe.py evicted FOLDER  a job that asks whether its node is to go; with WAIT it stays until it is taken
+    probe.py evicted FOLDER  a job that asks whether its node will be evicted; with WAIT it stays until the eviction
 
-Python's own modules, and PyTorch where a node is asked for its GPUs: it travels as text in the job's command.
+The program needs only Python's own modules, and PyTorch to check GPUs, because it travels as text in the job's command.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def token() -> None:
 def gpu() -> None:
     """Report whether PyTorch sees the GPUs that the node's VM size has, with the versions of the driver and of CUDA
     in PyTorch's build."""
-    torch: Any = importlib.import_module("torch")  # the trainers' environment has it
+    torch: Any = importlib.import_module("torch")  # the trainers' environment has PyTorch
     version = Path("/proc/driver/nvidia/version")
     driver = re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)", version.read_text()) if version.is_file() else None
     expected, seen = int(os.environ.get("TRAINYARD_GPUS") or 0), torch.cuda.device_count()
@@ -81,7 +81,7 @@ def _seen(file: Path, check: str) -> None:
         if time.time() > deadline:
             say(check, False, f"{file.name} was not seen within {SEEN_SECONDS:g} s")
             return
-        list(file.parent.iterdir())  # some mounts look again only for a listing
+        list(file.parent.iterdir())  # some mounts refresh only for a listing
         time.sleep(0.5)
     say(check, True, f"seen {max(0.0, time.time() - float(file.read_text())):.1f} s after it was written")
 

@@ -29,13 +29,13 @@ from ..setup.profiles import Profile
 from .preempt import preempt
 
 OK, FAILED, NOT_SHOWN = "ok", "failed", "not shown"
-IMAGES = 64  # of the data set that is dropped
+IMAGES = 64  # images of the dropped data set
 LOOK_SECONDS = 2.0
 FOLLOWERS = 20
-EVENT_SECONDS = 60.0  # an end that is known sooner was told by an event; the timer comes every five minutes
+EVENT_SECONDS = 60.0  # an end that is known sooner came from an event; the timer runs every five minutes
 MOUNT = reference("outputs", "mount")
-NOTICE_SECONDS = 5.0  # for a node of the local cloud
-MOST_RUNS = 200  # that are looked through for one that lost its nodes
+NOTICE_SECONDS = 5.0  # notice for a node of the local cloud
+MOST_RUNS = 200  # that are searched for a run that lost its nodes
 TAKEN, LOST = "preemption words", "lost_nodes"
 BY_TIMER = "no event came: the timer noticed the end, up to five minutes late"
 
@@ -58,7 +58,7 @@ class Smoke:
     route: str
     patience: float
     say: Callable[[str], None]
-    stand_in: Profile | None = None  # the local cloud, which is reached by its account's key, and takes nodes away
+    stand_in: Profile | None = None  # the local cloud, which uses its account's key and evicts nodes
     token: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
     checks: list[Check] = field(default_factory=list)
 
@@ -219,7 +219,7 @@ class Smoke:
         for rank in range(nodes):
             yield from _lines(self.api.log(run, rank, 0).data)
 
-    # --- a node that is taken -----------------------------------------------------------------------------------------
+    # --- an evicted node ----------------------------------------------------------------------------------------------
 
     def _eviction(self) -> None:
         """Run a job with a request for Scheduled Events. The local cloud then announces the eviction of the job's node

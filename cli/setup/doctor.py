@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 GOOD, ODD, BROKEN = "good", "odd", "broken"
 MARKS = {GOOD: Text("✓", "green"), ODD: Text("!", "yellow"), BROKEN: Text("✗", "bold red")}
-CLOCK_SECONDS = 300.0  # storage and Entra ID refuse signatures from a clock that is further off
+CLOCK_SECONDS = 300.0  # storage and Entra ID refuse signatures if the clock differs by more
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def _packages() -> Finding:
 def _is_installed(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # of its parent
+    except ModuleNotFoundError:  # the parent package is missing
         return False
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ..errors import CliError
 
-LEVELS = 3  # cloud.json lies in REPOSITORY/.trainyard/cloud
-WINDOWS = os.name == "nt"  # its rights are lists, and a user's folders are closed to others there
+LEVELS = 3  # cloud.json is in REPOSITORY/.trainyard/cloud
+WINDOWS = os.name == "nt"  # Windows has access lists, and closes a user's folders to others
 
 
 class Untrusted(CliError):

@@ -121,7 +121,8 @@ class Profiles:
     @cached_property
     def secrets(self) -> Secrets:
         """Return the store of secrets. It is opened only for a profile that has a secret, because finding the
-        system's keyring takes a third of a second."""
+        system's keyring takes a third of a second.
+        """
         return secrets(self._folder)
 
     def all(self) -> dict[str, Profile]:
@@ -155,7 +156,8 @@ class Profiles:
 
     def authentication(self, profile: Profile, secret: str) -> Authenticate | None:
         """Return the function that adds this secret to a request, or None for no secret. The profile need not be
-        stored."""
+        stored.
+        """
         if profile.scope:
             return _entra(profile.scope)
         if not secret:
@@ -188,7 +190,7 @@ def choose(url: str, name: str, env: Mapping[str, str], profiles: Profiles) -> P
 
 
 def _for_url(url: str, local: Profile | None, profiles: Profiles) -> Profile:
-    """Return the known profile with this URL, including its secret, or a profile with the URL alone."""
+    """Return the known profile with this URL, including its secret, or a profile with only the URL."""
     candidates = [*profiles.all().values(), *([local] if local else [])]
     return next((p for p in candidates if p.url == url.rstrip("/")), Profile("", url.rstrip("/")))
 
@@ -219,7 +221,8 @@ def find_local(env: Mapping[str, str]) -> Profile | None:
 
 def _believed(env: Mapping[str, str]) -> Profile | None:
     """Return the running local cloud for a command with a given URL, or None. A record that can't be trusted counts
-    as none."""
+    as none.
+    """
     try:
         return find_local(env)
     except file_trust.Untrusted:
@@ -259,7 +262,8 @@ def _header(name: str, value: str) -> Authenticate:
 
 def _entra(scope: str) -> Authenticate:
     """Return the function that adds a bearer token of the signed-in identity (az login, managed identity, ...).
-    azure-identity renews the token. Raises CliError if azure-identity is not installed."""
+    azure-identity renews the token. Raises CliError if azure-identity is not installed.
+    """
     try:
         from azure.identity import DefaultAzureCredential
     except ImportError as exc:

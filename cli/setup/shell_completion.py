@@ -15,10 +15,10 @@ from ..errors import CliError
 
 SHELLS = ("bash", "zsh", "fish")
 NAME = "trainyard"
-VARIABLE = "_TRAINYARD_COMPLETE"  # by which a shell's script asks this program for what may follow
+VARIABLE = "_TRAINYARD_COMPLETE"  # with this variable, a shell's script requests completions from this program
 ZSH_STARTS = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }"  # a start file may lack it
-# For bash, in place of Typer's own. Bash ends words at @, : and = too, so the words are counted anew; and it replaces
-# only what follows the last of these ($2), so each reply leaves out what stands before that.
+# For bash, in place of Typer's own script. Bash also ends words at @, : and =, so this script counts the words again.
+# Bash replaces only the text after the last of these characters ($2), so each reply leaves out the text before it.
 BASH = r"""
 _trainyard_completion() {
     local typed=${COMP_LINE:0:COMP_POINT} glued=0 i

@@ -18,13 +18,13 @@ from ..api.client import Api
 from .profiles import Profiles, choose, config_folder
 
 PATIENCE_SECONDS = 3.0
-NEWEST = 200  # runs among which the beginning is sought
+NEWEST = 200  # the newest runs, which are searched for the typed beginning
 MOST = 50
-LONGEST = 60  # characters about each: more would be wrapped, and a line of its own is an offer
+LONGEST = 60  # characters of a description: a longer one would wrap, and its second line would count as a completion
 _NAME = re.compile(r"[A-Za-z0-9@./][A-Za-z0-9@:./_-]*")
 _UNPLAIN = re.compile(r"[^A-Za-z0-9 ,./=_-]+")
 
-Offer = tuple[str, str]  # what may be typed, and words about it, which zsh and fish show
+Offer = tuple[str, str]  # a completion, and its description, which zsh and fish show
 Ask = Callable[..., Any]
 
 

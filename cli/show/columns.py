@@ -12,13 +12,13 @@ from rich.table import Table
 
 from ..terminal_text import Text
 
-SENTENCES = ("why", "decision", "error")  # below, each of these has a line of its own
+SENTENCES = ("why", "decision", "error")  # below the table, each of these has a separate line
 LONG = (*SENTENCES, "data", "drop", "parameters", "notice")  # these may wrap; the others are for copying
-MOST = 60  # characters of a line of what may wrap and is no sentence: one long name leaves room for the rest
+MOST = 60  # characters of a wrapping cell without sentences: a long name leaves room for other columns
 GAP = 2  # characters between columns
-INDENT = 4  # characters, of what is below
-LEAST = 32  # characters: a sentence in a narrower column is one word a line
-KEPT = 2  # columns that always stay: what the record is called, and its state
+INDENT = 4  # characters, for the lines below the table
+LEAST = 32  # characters: a narrower column shows one word of a sentence per line
+KEPT = 2  # columns that always stay: the record's name and its state
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ def status(answer: dict[str, Any]) -> RenderableType:
 
 
 def _missing(checks: dict[str, str]) -> list[Text]:
-    """Return a line for each service that does not answer: what it holds is unknown, not empty."""
+    """Return a line for each service that does not answer: its content is unknown, not empty."""
     return [Text(one_line(f"{name} does not answer: {said}"), "red") for name, said in checks.items() if said != "ok"]
 
 

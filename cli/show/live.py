@@ -21,12 +21,12 @@ class Lines:
     """Splits text in pieces into complete lines."""
 
     def __init__(self) -> None:
-        self.rest = ""  # of which the end has not come
+        self.rest = ""  # the beginning of an incomplete line
 
     def add(self, text: str) -> list[str]:
-        """Take the next piece, and return the completed lines."""
+        """Add the next piece, and return the completed lines."""
         *lines, self.rest = (self.rest + text).split("\n")
-        # A progress bar rewrites its line with carriage returns; what it showed last is what counts.
+        # A progress bar rewrites its line with carriage returns; only its last state counts.
         return [COLOUR.sub("", line.rstrip("\r").rpartition("\r")[2]) for line in lines]
 
 
@@ -46,7 +46,8 @@ class Screen:
     @contextmanager
     def shown(self) -> Iterator[Screen]:
         """Show the status line until the end of the block, on a terminal only. The output keeps only finished
-        lines."""
+        lines.
+        """
         if not self._console.is_terminal:
             yield self
             return

@@ -127,7 +127,7 @@ def compared(answer: dict[str, Any]) -> RenderableType:
 
 
 def _scatter(answer: dict[str, Any]) -> list[Text]:
-    """Say how the version's metric compares with its repetitions; nothing for weights that are equal."""
+    """Compare the version's metric with its repetitions; nothing for weights that are equal."""
     if answer["equal"] or answer.get("value") is None:
         return []
     name, values = answer["metric"], answer["repetitions"].values()
@@ -147,8 +147,9 @@ def _table(*columns: str) -> Table:
 
 
 def _metrics(version: dict[str, Any]) -> str:
-    """Return up to MOST_METRICS metrics of a version: first those that versions were compared by, then others in the
-    order of the API, in which metrics of quality come first."""
+    """Return up to MOST_METRICS metrics of a version: first the metrics by which versions were compared, then the
+    others in the order of the API, in which metrics of quality come first.
+    """
     metrics = version["metrics"]
     names = dict.fromkeys([*version.get("judged_by", ()), *plot.telling(list(metrics)), *metrics])
     shown = [name for name in names if name in metrics][:MOST_METRICS]

@@ -18,7 +18,7 @@ DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # bit of the do
 BLANK = 0x2800
 COLOURS = ("cyan", "red", "green", "yellow", "magenta", "blue")
 _PART = re.compile(r"^(train|test|val|validation)[_/](?=.)")
-# How a training runs rather than how it goes: what our trainers write of it, and MLflow of the machine.
+# Metrics of speed and machine rather than of progress, from our trainers and from MLflow.
 _OF_ITS_PACE = re.compile(
     r"^(epoch|learning_rate|lr|gradient_norm|world_size|system/.*|.*_(per_second|share|mib|utilization))$"
 )
@@ -68,7 +68,7 @@ def plot(curves: Curves, title: str, width: int, axis: str = "step") -> Renderab
     points = [point for curve in shown.values() for point in curve]
     if not points:
         return Text(f"{title}: no finite value", "dim")
-    if all(len(curve) < 2 for curve in shown.values()):  # a number is no curve
+    if all(len(curve) < 2 for curve in shown.values()):  # a single point is not a curve
         return _legend(title, shown)
     left, right = min(x for x, _ in points), max(x for x, _ in points)
     low, high = _limits([y for _, y in points])

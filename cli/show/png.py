@@ -14,11 +14,11 @@ from .plot import Curves, Point, panels
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SIZE_INCHES, DOTS_PER_INCH = (5.5, 4.4), 160  # of one panel
+SIZE_INCHES, DOTS_PER_INCH = (5.5, 4.4), 160  # for one panel
 INK, GREY, RULE = "#1f2328", "#7d8590", "#e7e9ec"
-COLOURS = ("#c2452d", "#7a9cc6", "#5a9367", "#c29a2d", "#8a6fb0", "#4f7f8f")  # test before train, as names sort
-POINTS_MARKED = 25  # a curve of no more has a mark at each point, a longer one is drawn as its running mean
-DECADES_FROM = 20  # highest over lowest value, from which the axis is logarithmic
+COLOURS = ("#c2452d", "#7a9cc6", "#5a9367", "#c29a2d", "#8a6fb0", "#4f7f8f")  # test before train, in the order of names
+POINTS_MARKED = 25  # a curve of at most this many points has marks, a longer one is drawn as its running mean
+DECADES_FROM = 20  # from this ratio of highest to lowest value, the axis is logarithmic
 LEAST_GAP = 0.075  # between two labels, as a share of the panel's height
 
 
@@ -120,7 +120,7 @@ def _panel(axes: Axes, kind: str, curves: Curves) -> None:
     ends: list[tuple[Point, str, str]] = []
     for colour, (name, points) in zip(COLOURS * len(curves), curves.items(), strict=False):
         mean = smooth(points)
-        if len(points) > POINTS_MARKED:  # the points lie faint behind their mean
+        if len(points) > POINTS_MARKED:  # draw the points faintly behind their mean
             axes.plot(*zip(*points, strict=True), color=colour, linewidth=0.9, alpha=0.35)
         marker = "o" if len(points) <= POINTS_MARKED else None
         axes.plot(*zip(*mean, strict=True), color=colour, linewidth=2, marker=marker, markersize=4, clip_on=False)

@@ -1,6 +1,6 @@
 """A run as a comment in Markdown: its metrics beside those of a champion, cost, diagnosis, and a picture. Pure.
 
-Names, metrics and lines of a log come from the run's code. They stand in code spans and fenced blocks, where no text
+Names, metrics and lines of a log come from the run's code. They appear in code spans and fenced blocks, where no text
 can become a link, a picture, HTML, or a mention of a person.
 """
 
@@ -14,7 +14,7 @@ from ..terminal_text import one_line
 from .costs import dollars
 
 Json = dict[str, Any]
-MARK = "<!-- trainyard report -->"  # by which a workflow finds its comment
+MARK = "<!-- trainyard report -->"  # a workflow finds its comment by this mark
 MOST_METRICS, MOST_LINES, MOST_POINTS = 8, 8, 40
 LONGEST = 300  # characters of a line
 _HIDDEN = re.compile(r"[`\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
@@ -72,7 +72,9 @@ def _diagnosis(run: Json) -> Iterator[str]:
 
 
 def _picture(run: Json, points: Sequence[tuple[float, float]]) -> Iterator[str]:
-    """A chart that GitHub draws. Its text has letters and digits alone, because a chart has a language of its own."""
+    """Return a chart that GitHub draws. Its text has only letters and digits, because other characters belong to
+    the chart's language.
+    """
     if len(points) < 2 or not run.get("best"):
         return
     kept = [points[round(at * (len(points) - 1) / (MOST_POINTS - 1))] for at in range(MOST_POINTS)]
@@ -93,7 +95,7 @@ def code(text: object) -> str:
 
 
 def plain(text: str) -> str:
-    """Return the text on one line, without backticks, controls and unseen characters, and not too long."""
+    """Return the text on one line, without backticks, controls and invisible characters, and not too long."""
     shown = _HIDDEN.sub(" ", one_line(text)).strip()
     return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}…"
 

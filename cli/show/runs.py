@@ -109,7 +109,7 @@ def _diagnosis(run: dict[str, Any]) -> dict[str, Text]:
 
 
 def _sick(run: dict[str, Any]) -> dict[str, Text]:
-    """Return what is wrong with a running run, with the evidence and what to do."""
+    """Return the problems of a running run, with the evidence and what to do."""
     lines = [
         line
         for each in ailments(run)
@@ -123,7 +123,7 @@ def _sick(run: dict[str, Any]) -> dict[str, Text]:
 
 
 def ailments(run: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what the last check of a running run found; empty for another run."""
+    """Return the findings of the last check of a running run; empty for another run."""
     found = (run.get("health") or {}).get("ailments") or []
     return list(found) if run["state"] == "running" else []
 
@@ -135,7 +135,8 @@ def _quoted(quote: dict[str, Any]) -> str:
 
 def date(run: dict[str, Any]) -> dict[str, Text]:
     """Return the facts about a deadline: the time, the progress, the reason for the present nodes, and the expected
-    cost. Empty without a deadline."""
+    cost. Empty without a deadline.
+    """
     its = run.get("date")
     if not its:
         return {}
@@ -177,7 +178,8 @@ def _sweep(run: dict[str, Any]) -> dict[str, Text]:
 
 def _metrics_label(run: dict[str, Any]) -> str:
     """Return the label of the metrics. A sweep's archive is that of its best trial, whose saved model may have a
-    worse value than the trial's best."""
+    worse value than the trial's best.
+    """
     return "metrics of the best trial's model" if run.get("sweep") else "metrics"
 
 
@@ -303,7 +305,8 @@ def tags(run: dict[str, Any]) -> str:
 
 def metrics(run: dict[str, Any]) -> Text:
     """Return the saved model's metrics, metrics of training data last, each with the best value of the training if
-    it differs."""
+    it differs.
+    """
     its = run.get("metrics") or {}
     last, best, steps = its.get("of_model") or {}, its.get("best") or {}, its.get("best_steps") or {}
     names = sorted(plot.telling([name for name in last if name not in ("time", "step")]), reverse=True)
@@ -340,8 +343,9 @@ def _notes(run: dict[str, Any]) -> list[RenderableType]:
 
 def _audit(run: dict[str, Any]) -> list[RenderableType]:
     """Return the actions of people on the run after it was made, with names and times. Evictions are in the history
-    instead."""
-    entries = [entry for entry in run.get("audit") or [] if not _is_eviction(entry)]  # those are in the history
+    instead.
+    """
+    entries = [entry for entry in run.get("audit") or [] if not _is_eviction(entry)]  # evictions are in the history
     if not entries:
         return []
     table = grid()
@@ -373,7 +377,8 @@ def members(elastic: dict[str, Any]) -> RenderableType:
 
 def _history(run: dict[str, Any]) -> RenderableType:
     """Return the run's states in order of time, and for an elastic run also the losses of its members and the
-    requested evictions."""
+    requested evictions.
+    """
     lines = [(moment["at"], state_text(moment), moment.get("why") or "") for moment in run.get("history") or []]
     if elastic := run.get("elastic"):
         lost = Text("lost", "yellow")
@@ -389,7 +394,7 @@ def _history(run: dict[str, Any]) -> RenderableType:
 
 
 def _is_eviction(entry: dict[str, Any]) -> bool:
-    return bool(entry.get("deed") == "evicted")  # an older deployment says no deed
+    return bool(entry.get("deed") == "evicted")  # an older deployment sends no deed
 
 
 def _asked(entry: dict[str, Any]) -> str:

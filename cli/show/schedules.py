@@ -30,7 +30,7 @@ def firings(rows: list[dict[str, Any]]) -> RenderableType:
 def _schedule_row(row: dict[str, Any]) -> list[Text]:
     request = row["request"]
     what = next((str(request[kind]) for kind in ("trainer", "template") if request.get(kind)), "a job")
-    if data := request.get("data"):  # which tells those of one trainer apart
+    if data := request.get("data"):  # the data distinguishes schedules of one trainer
         what = f"{what} on {data}"
     when = f"{row['cron']} {row['timezone']}" if row["cron"] else f"{row['new_files']:,} new files in {row['route']}"
     following = _paused(row) if row["paused"] else clock(row["next_at"])
@@ -38,7 +38,7 @@ def _schedule_row(row: dict[str, Any]) -> list[Text]:
 
 
 def _paused(row: dict[str, Any]) -> str:
-    by = one_line(row.get("paused_by") or "")  # nobody's of an older one
+    by = one_line(row.get("paused_by") or "")  # empty for a schedule of an older version
     return f"paused by {by}" if by else "paused"
 
 

@@ -10,14 +10,14 @@ from . import plot
 from .costs import share
 
 NOTHING = "Nothing was measured: Azure measures once a minute, and its values come some minutes late."
-PLOTTED = {  # without a name: what tells most. The units are those of GET runs/{run}/usage
+PLOTTED = {  # without a name: the most useful metrics. The units are those of GET runs/{run}/usage
     "cpu": "processors, percent",
     "memory": "memory, MB",
     "gpu": "GPUs, percent",
     "gpu_memory": "GPU memory, MB",
 }
 _ABOUT = ("time", "node", "device")
-_ADDED = ("gpu_energy",)  # of a node's GPUs; all other metrics are averaged
+_ADDED = ("gpu_energy",)  # summed over a node's GPUs; all other metrics are averaged
 
 Samples = list[dict[str, Any]]
 Points = list[tuple[float, float]]

@@ -65,7 +65,7 @@ def _read(client: ContainerClient, name: str) -> bytes:
 def read_row(connection_string: str, run: str) -> dict[str, Any]:
     """Return the run's row in Table Storage, found by name; empty without a row."""
     with TableServiceClient.from_connection_string(connection_string) as service:
-        own = "name eq @run and RowKey ge 't!' and RowKey lt 't~'"  # not its copies, by which lists find it
+        own = "name eq @run and RowKey ge 't!' and RowKey lt 't~'"  # only the run's own row, not the copies for lists
         rows = service.get_table_client("runs").query_entities(own, parameters={"run": run})
         return next(map(dict, rows), {})
 

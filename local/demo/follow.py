@@ -15,7 +15,7 @@ from cli.errors import CliError, Unreachable
 from local.demo.view import Screen
 
 UNFINISHED = ("running", "queued", "submitted", "received")
-PATIENCE_SECONDS = 300.0  # without any change; a node of a busy laptop may think long about one epoch
+PATIENCE_SECONDS = 300.0  # without any change; on a busy laptop, one epoch may take long
 
 
 class Stuck(RuntimeError):
@@ -41,7 +41,7 @@ class Follower:
         try:
             clusters: list[dict[str, Any]] = self._api.get("clusters")
         except CliError:
-            clusters = []  # a picture without nodes; the follow itself says what is wrong
+            clusters = []  # a picture without nodes; following the run reports the problem
         seen.cluster = next((c for c in clusters if c["name"] == run["cluster"]), seen.cluster)
         if run["state"] in FINAL and seen.cluster.get("nodes") == 0:
             seen.at_zero = seen.at_zero or datetime.now(UTC)
@@ -71,7 +71,7 @@ class Follower:
 
 
 def follow(api: Api, screen: Screen, drop: str, between: Callable[[], None]) -> None:
-    """Follow a new drop (`route/name`) until the run is archived, and the cluster at zero or kept by somebody else.
+    """Follow a new drop (`route/name`) until the run is archived, and the cluster at zero or kept up by somebody else.
 
     Raises Stuck if nothing changes for PATIENCE_SECONDS, CliError for a drop that is rejected.
     """
@@ -87,7 +87,7 @@ def follow(api: Api, screen: Screen, drop: str, between: Callable[[], None]) -> 
 
 
 def users(api: Api, cluster: str = "") -> list[str]:
-    """Return what needs a cluster, or any cluster: an unfinished run of each state, and the leases."""
+    """Return the users of a cluster, or of any cluster: an unfinished run of each state, and the leases."""
     found = [api.get("runs", cluster=cluster, state=state, limit=1)["runs"] for state in UNFINISHED]
     leases = [f"lease {lease['lease']}" for lease in api.get("leases") if cluster in ("", lease["cluster"])]
     return [f"run {run['run']}" for runs in found for run in runs] + leases

@@ -35,7 +35,7 @@ class Seen:
     run: dict[str, Any] = field(default_factory=dict)
     cluster: dict[str, Any] = field(default_factory=dict)
     at_zero: datetime | None = None
-    kept_for: str = ""  # who needs the cluster now that the demo does not
+    kept_for: str = ""  # the users that need the cluster after the demo
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """The progress of a training, read from its log: the trainers print `epoch 3/20` and, within an epoch, `step
-40/180`."""
+40/180`.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +33,9 @@ class Log:
 
 
 def share_done(line: str) -> float:
-    """Return the share of all epochs that is done according to this line; 0 if the line does not say. A line with a
-    step belongs to a running epoch."""
+    """Return the completed share of all epochs according to this line; 0 if the line does not state it. A line with
+    a step belongs to a running epoch.
+    """
     epoch, step = EPOCH.search(line), STEP.search(line)
     if not epoch or not int(epoch[2]):
         return 0.0

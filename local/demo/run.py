@@ -31,7 +31,7 @@ from local.demo.phases import CLOUD, UPLOAD, Seen
 from local.demo.view import Screen, View, open_view
 
 ROUTE = "mnist"
-PIPE_WIDTH = 120  # characters of a line where no terminal says how many
+PIPE_WIDTH = 120  # characters of a line, without a terminal that gives its width
 PLOTS = record.REPOSITORY / ".trainyard" / "demo"
 
 
@@ -87,7 +87,7 @@ def parse(argv: list[str] | None) -> Choice:
     options = parser.parse_args(argv)
     if options.epochs is not None and options.epochs < 1:
         parser.error(f"--epochs is {options.epochs}; it must be 1 or more")
-    if options.data:  # the user's folder, not the one that this program runs in
+    if options.data:  # relative to the user's folder, not to the folder of this program
         options.data = Path(os.environ.get("TRAINYARD_CWD", ".")).resolve() / options.data
     return Choice(**vars(options))
 
@@ -130,7 +130,7 @@ class Demo:
         return f"{where} `python3 trainyard.py down --purge` removes them, and the other cloud." if own else where
 
     def say_failure(self, why: str) -> None:
-        """Print the last line. With --json it is an object, even if the demo failed."""
+        """Print the last line. With --json, the line is an object, even if the demo failed."""
         if self.choice.as_json:
             run = self.screen.seen.run
             told = {"run": run.get("run", ""), "state": run.get("state", ""), "error": why}
@@ -140,7 +140,7 @@ class Demo:
     def _somewhere(self) -> Iterator[record.Record]:
         """A running cloud, left running; or a new cloud, stopped at the end.
 
-        Where others are at work there, the demo has one of its own beside it, so that neither waits for the other.
+        If others use the running cloud, the demo starts its own cloud beside it, so that neither waits for the other.
         """
         seen = self.screen.seen
         found = record.read(self.choice.home)

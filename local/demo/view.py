@@ -34,7 +34,7 @@ class Screen:
     notes: dict[str, str] = field(default_factory=dict)
 
     def note(self, key: str) -> str:
-        """Return the words beside a phase, one line."""
+        """Return the words beside a phase, in one line."""
         run, drop, cluster = self.seen.run, self.seen.drop, self.seen.cluster
         told = {
             SEAL: drop.get("why") or "",

@@ -1,4 +1,4 @@
-"""The eight tools, in the order in which a newcomer needs them."""
+"""The eight tools, in the order in which a new user needs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tool logs: the diagnosis, and the end of a log or the lines before a place."""
+"""The tool `logs`: the diagnosis, and the end of a log or the lines before an offset."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shared.agents.outside import Lines
 from shared.agents.shown_run import diagnosis
 from shared.agents.tools import Desk, ToolAnswer, arguments, run_or_drop
 
-LINE_BYTES = 400  # read per line that is asked for
+LINE_BYTES = 400  # bytes read per requested line
 MOST_LINES = 200
 BEYOND = 1 << 50  # an offset that no log has: the answer has only the size of the log
 
@@ -47,9 +47,9 @@ def _read(desk: Desk, run: str, rank: int, offset: int) -> dict[str, Any]:
 
 
 def last_lines(data: bytes, start: int, most: int) -> tuple[list[str], int]:
-    """Return the last lines of bytes that begin at `start` of a log, and the offset of the first of them.
+    """Return the last lines of bytes that begin at `start` of a log, and the offset of the first returned line.
 
-    A line that begins before `start` is left out. A progress bar's earlier states are left out, too.
+    A line that begins before `start` is left out. Earlier states of a progress bar are left out, too.
     """
     parts = re.findall(rb"[^\n]*\n|[^\n]+", data)
     if start and len(parts) > 1:

@@ -1,7 +1,7 @@
-"""Plans: what somebody may submit later, with its greatest cost, until the plan expires. Pure.
+"""Plans: a request that its caller may submit until the plan expires, with the greatest cost. Pure.
 
-A plan holds the whole request. So nothing of it changes between the plan and its submission, whatever happens to the
-process in between. The id of the plan is the key of the request, so a repeated submission finds the first one.
+A plan holds the whole request. So the request can't change between the plan and its submission, even if the process
+restarts in between. The id of the plan is the key of the request, so a repeated submission finds the first one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HALF_CENT = 0.005  # dollars; costs are shown to the cent
 class SubmissionPlan:
     """A request to an operation of the API, and the greatest cost that the plan stated, in dollars; None if unknown.
 
-    `submitted_at` is written before the request is made, `result` after it.
+    `submitted_at` is written before the request is made, and `result` after it.
     """
 
     id: str
@@ -44,7 +44,7 @@ class SubmissionPlans(Protocol):
     """The plans of each caller. No caller can read the plans of another."""
 
     def put(self, plan: SubmissionPlan) -> None:
-        """Store a plan, or what became of it. Remove those of the caller's plans that are older than it by KEPT."""
+        """Store a plan, or the result of a plan. Remove the caller's plans that are older than this plan by KEPT."""
 
     def get(self, caller: str, plan: str) -> SubmissionPlan | None:
         """Return this caller's plan, or None."""

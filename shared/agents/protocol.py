@@ -1,9 +1,9 @@
-"""The Model Context Protocol, as far as a server of tools needs it: revision 2026-07-28, and the older handshake.
+"""The part of the Model Context Protocol that a server of tools needs: revision 2026-07-28, and the older handshake.
 
 A request of revision 2026-07-28 carries its version and its client's capabilities in `_meta`. Over HTTP, headers repeat
-the version, the method and the tool's name, and must agree with the body. An older client begins with `initialize`;
-it is answered without a session, so each of its requests stands alone, too.
-Source: https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http. Pure.
+the version, the method and the tool's name, and must agree with the body. An older client begins with `initialize`. The
+server answers it without a session, so each of its requests is independent, too. Source:
+https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http. Pure.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class McpAnswer(Struct, omit_defaults=True):
 
 
 class ProtocolError(Exception):
-    """An error of the protocol, such as an unknown method. An error of a tool is a result."""
+    """An error of the protocol, such as an unknown method. A tool's own error is a result instead."""
 
     def __init__(self, code: int, message: str, data: Json | None = None) -> None:
         super().__init__(message)
@@ -67,10 +67,10 @@ class ProtocolError(Exception):
 
 @dataclass(frozen=True)
 class ToolServer:
-    """What the protocol serves: the tools as tools/list shows them, and a function that calls a tool.
+    """The tools as tools/list shows them, and a function that calls a tool.
 
-    `call` takes the tool's name and arguments, and returns the text of the answer and whether it is an error. It raises
-    KeyError for an unknown tool.
+    `call` takes the tool's name and arguments, and returns the text of the answer and whether the answer is an error.
+    It raises KeyError for an unknown tool.
     """
 
     name: str
@@ -108,7 +108,7 @@ def respond(server: ToolServer, message: McpMessage, headers: Mapping[str, str] 
 
 
 def _is_older(request: _Request) -> bool:
-    """Whether the client speaks an older revision: it names one, or names none and sends no version in `_meta`."""
+    """Return whether the client uses an older revision: it names one, or sends no version at all."""
     named = request.headers.get("mcp-protocol-version") if request.headers is not None else None
     return VERSION not in request.meta and named in (None, *OLDER)
 
@@ -169,7 +169,7 @@ def _check_meta(request: _Request) -> None:
 
 
 def _check_headers(request: _Request, headers: Mapping[str, str]) -> None:
-    """Raise ProtocolError unless the headers say the same as the body."""
+    """Raise ProtocolError unless the headers agree with the body."""
     params = request.message.params
     expected = {"mcp-protocol-version": request.meta[VERSION], "mcp-method": request.message.method}
     if request.message.method == "tools/call":
@@ -183,7 +183,7 @@ def _check_headers(request: _Request, headers: Mapping[str, str]) -> None:
 
 
 def _decoded(value: str) -> str | None:
-    """Return a header's text, which may be encoded as =?base64?...?=; None if that can't be decoded."""
+    """Return a header's text, which may be encoded as =?base64?...?=; None if the text can't be decoded."""
     encoded = _ENCODED.fullmatch(value.strip())
     if encoded is None:
         return value.strip()

@@ -1,4 +1,4 @@
-"""The tools that read: find, inspect and compare. What they show of a run is in shown_run.py."""
+"""The tools that read: find, inspect and compare. shown_run.py defines how they show a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shared.kernel.errors import Impossible
 CONDITIONS = ("where", "state", "experiment", "cluster", "tag", "since")
 MOST_RUNS = 50
 _RUNS = signature(operation("list_runs")).query
-_KINDS = {  # what find lists besides runs: the operation, the name of an entry, and the facts of an entry
+_KINDS = {  # kinds that `find` lists besides runs: the operation, the name and the facts of an entry
     "trainers": ("list_trainers", "trainer", ("elastic", "routes")),
     "routes": (
         "list_routes",
@@ -117,8 +117,8 @@ def _listed(desk: Desk, asked: Any) -> ToolAnswer:
 
 
 def _described(each: dict[str, Any], whole: bool) -> dict[str, Any]:
-    """Return what people wrote about an entry: its description and aliases, and its parameters if it is the only
-    one.
+    """Return the text that people wrote about an entry: the description and the aliases. A single entry also has
+    its parameters.
     """
     aliases = {alias["alias"]: alias["version"] for alias in each.get("aliases", ())}
     properties = each.get("parameters", {}).get("properties", {})

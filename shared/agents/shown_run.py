@@ -1,4 +1,4 @@
-"""A run as the tools show it: its facts, and what its program and its people wrote. Pure."""
+"""A run as the tools show it: its facts, and the text that its program and people wrote. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def entry(run: Json) -> tuple[Json, Json]:
 
 
 def shown(run: Json) -> ToolAnswer:
-    """Return a run with what it cost, what it reached, and why it failed or waits."""
+    """Return a run with its cost, its results, and why the run failed or waits."""
     facts = {name: run[name] for name in _FACTS if run.get(name) not in (None, "", 0)}
     words: Json = {name: run[name] for name in _WORDS if run.get(name)}
     facts["dollars"] = dollars(run)
@@ -45,20 +45,20 @@ def shown(run: Json) -> ToolAnswer:
 
 
 def waits_for(run: Json) -> Json:
-    """Return what a run waits for, and until when if that is known; {} for a run that does not wait."""
+    """Return what a run waits for, and the expected end of the wait if known; {} for a run that does not wait."""
     if not (waiting := run["waiting"]):
         return {}
     return {"waits_for": waiting["code"]} | ({"expected_at": until} if (until := waiting["expected_at"]) else {})
 
 
 def dollars(run: Json) -> float:
-    """Return what a run has cost so far."""
+    """Return the cost of a run so far."""
     cost = run["cost"]
     return round(cost["training"] + cost["allocation"] + cost["idle"], 4) if cost else 0.0
 
 
 def diagnosis(run: Json) -> tuple[Json, Json]:
-    """Return why a run failed, or what is wrong with a running one: codes and advice, and the quoted lines."""
+    """Return why a run failed, or the problems of a running run: codes and advice, and the quoted lines."""
     facts: Json = {}
     words: Json = {}
     if found := run.get("diagnosis"):

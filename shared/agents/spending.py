@@ -1,4 +1,4 @@
-"""The tools that change something: plan, submit and cancel. What costs money takes a plan and its submission.
+"""The tools that change something: plan, submit and cancel. An action that costs money takes a plan and its submission.
 
 A plan is for one of the ACTIONS, each of which is one operation of the API.
 """
@@ -43,7 +43,9 @@ Reproduce = arguments(
 
 
 class Action(NamedTuple):
-    """An operation that a plan may be for, in words. `path` are the arguments of its path; the others are its body."""
+    """An operation that can be planned, described in words. `path` are the arguments of its path; the others are
+    its body.
+    """
 
     operation: str
     path: tuple[str, ...]
@@ -90,7 +92,9 @@ def plan(desk: Desk, asked: Any) -> ToolAnswer:
 
 
 def _foreseen(desk: Desk, made: SubmissionPlan) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the costs of the plan's request, and why it could not start now. Raises the errors of a bad request."""
+    """Return the costs of the plan's request, and why the request could not start now. Raises the errors of a bad
+    request.
+    """
     if made.operation == "create_run":
         found = desk.call("create_run", query={"dry_run": True}, body=made.body, key=made.id)
         return _costs(found["cost"]), {"reasons": [each["message"] for each in found["reasons"]], "asked": made.body}
@@ -107,7 +111,9 @@ def _costs(costs: dict[str, Any]) -> dict[str, Any]:
 
 
 def submit(desk: Desk, asked: Any) -> ToolAnswer:
-    """Submit a plan once. The mark `submitted_at` comes first, so a repeated call completes an interrupted one."""
+    """Submit a plan once. The time `submitted_at` is written first, so a repeated call completes an interrupted
+    one.
+    """
     found = desk.plans.get(desk.caller, asked.plan)
     if found is None:
         raise NotFound(f"You have no plan {asked.plan}. Plans are kept for a day, and only their makers see them.")

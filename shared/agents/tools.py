@@ -1,7 +1,8 @@
-"""What a tool is: a name and a description for a reader that has never seen Trainyard, its arguments, and its function.
+"""The definition of a tool: a name, a description for a reader that does not know Trainyard, its arguments, and its
+function.
 
-A tool calls operations of the API. These decide who may use the tool, check each value, and have the types from which
-the tool's arguments are made. So nothing is declared twice, and a tool can do nothing that the API can't.
+A tool calls operations of the API. The operations decide who may use the tool and check each value, and their types
+define the tool's arguments. So nothing is declared twice, and a tool can do nothing beyond the API.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ _BY_NAME: dict[str, Operation] = {operation.name: operation for operation in OPE
 
 @dataclass(frozen=True)
 class Desk:
-    """What a tool works with. `call` calls an API operation for the caller, `caller` identifies the owner of plans."""
+    """The environment of a tool. `call` calls an API operation for the caller; `caller` identifies the owner of
+    plans.
+    """
 
     call: CallOperation
     plans: SubmissionPlans
@@ -41,10 +44,10 @@ class Desk:
 
 @dataclass(frozen=True)
 class ToolAnswer:
-    """What a tool answers.
+    """The answer of a tool.
 
-    `facts` are Trainyard's own words and numbers, `outside` is text from outside. `cut` says what is left out and how
-    to get it, `advice` what to do next.
+    `facts` are Trainyard's own words and numbers, and `outside` is text from outside. `cut` lists what is left out and
+    how to get it. `advice` is what to do next.
     """
 
     facts: dict[str, Any]
@@ -83,7 +86,9 @@ class Tool:
         return {**shown, "annotations": {"title": self.title, **self.hints}}
 
     def answer(self, desk: Desk, arguments: Any) -> ToolAnswer:
-        """Check the arguments and run the tool. Raises BadInput with the argument, and the errors of the operations."""
+        """Check the arguments and run the tool. Raises BadInput, which names the argument, and the errors of the
+        operations.
+        """
         if not isinstance(arguments, dict):
             raise BadInput(f"The arguments of {self.name} are {type(arguments).__name__}, not an object.")
         body = json.dumps(arguments).encode()
@@ -91,9 +96,9 @@ class Tool:
 
 
 def run_or_drop(desk: Desk, name: str) -> dict[str, Any]:
-    """Return what a name refers to: {"run", "drop"}, one of them ''. A run's complete name is not searched for.
+    """Return the meaning of a name: {"run", "drop"}, one of them ''. A run's complete name needs no search.
 
-    Raises NotFound. A caller that may not search among everybody's runs gets NotFound, too.
+    Raises NotFound, also for a caller that may not search among everybody's runs.
     """
     if RUN_NAME.fullmatch(name):
         try:
@@ -115,7 +120,7 @@ def operation(name: str) -> Operation:
 
 
 def arguments_of(model: Any, names: Iterable[str], **changes: Any) -> list[Field]:
-    """Return fields of an operation's query or body for a tool's arguments, all optional. Raises KeyError.
+    """Return fields of an operation's query or body as a tool's arguments, all optional. Raises KeyError.
 
     `changes` are defaults that differ from the operation's. Without a default, an absent field is UNSET.
     """
@@ -132,7 +137,7 @@ def arguments_of(model: Any, names: Iterable[str], **changes: Any) -> list[Field
 
 
 def given(arguments: Any, names: Iterable[str]) -> dict[str, Any]:
-    """Return the arguments of these names that were given."""
+    """Return the arguments of these names that the caller gave."""
     plain = to_builtins(arguments)
     return {name: plain[name] for name in names if name in plain and not is_empty(plain[name])}
 

@@ -1,4 +1,4 @@
-"""The tool wait: where some runs are, and when it is worth asking again. It never blocks."""
+"""The tool `wait`: the state of some runs, and when to ask again. It never blocks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shared.agents.shown_run import ENDED, METRICS_SHOWN, diagnosis, dollars, wa
 from shared.agents.tools import Desk, ToolAnswer, arguments
 
 SOONEST, LATEST = 5, 300  # seconds until the next question
-SHARE = 4  # of the time so far: a run of twelve minutes is asked about every three
+SHARE = 4  # of the time so far: for a run of twelve minutes, three minutes
 
 WaitArguments = arguments(
     "WaitArguments",
@@ -40,7 +40,7 @@ def wait(desk: Desk, asked: Any) -> ToolAnswer:
 
 
 def is_kept(run: dict[str, Any]) -> bool:
-    """Whether the run's archive is complete, or was given up."""
+    """Return whether the run's archive is complete, or was abandoned."""
     return bool(run["archived_at"] or run["gave_up_at"])
 
 
@@ -60,9 +60,9 @@ def _words(run: dict[str, Any]) -> dict[str, Any]:
 
 
 def seconds_until(run: dict[str, Any], now: datetime) -> int:
-    """Return after how many seconds a question about the run may have another answer.
+    """Return after how many seconds a question about the run may get a new answer.
 
-    A run that waits for nodes is asked about when they are expected; otherwise the pause is a share of its time so far.
+    For a run that waits for nodes, this is the expected start; for other runs, a share of the run's time so far.
     """
     expected = (run["waiting"] or {}).get("expected_at")
     if expected:

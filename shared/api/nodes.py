@@ -17,7 +17,7 @@ from shared.kernel.encode import Json
 MOST_HOURS = 72
 MOST_SAMPLES = 1000  # per cluster; beyond that, the states that lasted shortest are left out
 MOST_DECISIONS = 20
-UNCOUNTED = "nobody"  # marks a sample that stands for a time in which nobody counted
+UNCOUNTED = "nobody"  # marks a sample for a time without counts
 KINDS = ("running", "idle", "preparing", "leaving", "unusable")
 
 
@@ -26,7 +26,7 @@ class NodesQuery(Struct):
 
 
 class NodeSample(Struct):
-    """The nodes of the cluster from `at` until the next sample. If not `known`, nobody counted the nodes."""
+    """The nodes of the cluster from `at` until the next sample. If not `known`, the nodes were not counted."""
 
     at: datetime
     running: int

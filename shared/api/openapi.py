@@ -156,5 +156,5 @@ def _good(operation: Operation, status: int, schema_of: dict[str, Json]) -> Json
 
 def _bad(status: int) -> Json:
     content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}}
-    # The host and App Service send these without a body, before the app is called.
+    # The host and App Service send these statuses without a body, before they call the app.
     return {"description": PROBLEMS[status], **({} if status in (401, 500) else {"content": content})}

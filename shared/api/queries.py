@@ -66,7 +66,7 @@ def run(ports: ClusterPorts, name: str, viewed: bool = False) -> dict[str, Any]:
 
 
 def state_view(ports: ClusterPorts, run: Run) -> None:
-    """State that somebody looks at a run, unless it has ended. Nothing of an answer depends on this."""
+    """State that somebody views a run, unless the run has ended. No answer depends on this."""
     if not is_over(run):
         try:
             ports.happened(RunViewed(run))

@@ -84,7 +84,7 @@ class Git(Struct):
 
 
 class CostAnswer(Struct):
-    """What a run's nodes have cost until `at`, in dollars. `unpriced`: for some node seconds no price is known."""
+    """The cost of a run's nodes until `at`, in dollars. `unpriced`: the price of some node seconds is unknown."""
 
     training: float
     allocation: float

@@ -10,6 +10,6 @@ from shared.jobs.spec import JobSpec
 
 
 def git(job: JobSpec) -> dict[str, Any] | None:
-    """Return the commit, branch, repository and whether files had changed; None if the job does not say."""
+    """Return the commit, branch, repository and whether files had changed; None if the job does not state them."""
     source = source_of(job)
     return asdict(source) if source.commit else None

@@ -75,7 +75,7 @@ class Questions:
         self._open: dict[str, Future[None]] = {}
 
     def read(self, what: Callable[[], dict[str, Any]]) -> Future[dict[str, Any]]:
-        """Start to read what may never be answered: a client of storage tries again for minutes."""
+        """Start a read that may never get an answer, because a client of storage retries for minutes."""
         return self._readers.submit(what)
 
     def ask(self, checks: Mapping[str, Callable[[], None]]) -> dict[str, Future[None]]:
@@ -117,7 +117,7 @@ def get_status(ports: ClusterPorts) -> Annotated[Json, answers.Status]:
         wait([reading], LONGEST_READ)
         errors["storage"] = _error("storage", reading, LONGEST_READ)
     stored = {} if errors["storage"] else reading.result()
-    reading.cancel()  # nobody waits for one that has not begun
+    reading.cancel()  # cancel a read that has not begun, because no caller waits for it
     return {
         "checks": {name: str(exc) if exc else "ok" for name, exc in errors.items()},
         **(stored or {"queues": {}, "poison": {}, "drops": [], "runs": []}),

@@ -1,6 +1,7 @@
-"""What needs somebody this morning, what goes on, and what happened since yesterday, in one answer of few requests.
+"""Items that need a person this morning, current runs, and events since yesterday, in one answer of few requests.
 
-A part that can't be read is empty and named in `unknown`: with the workspace away, the rest still answers.
+A part that can't be read is empty and named in `unknown`: if the workspace is unavailable, the other parts still
+answer.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ T = TypeVar("T")
 
 
 class NeedsYou(Struct):
-    """Something that waits for a person. Which further fields are there depends on `kind`."""
+    """An item that waits for a person. Its further fields depend on `kind`."""
 
     kind: Annotated[str, Meta(description="failed, late, rejected, budget, poison or idle.")]
     name: Annotated[str, Meta(description="The run, drop, project, queue or cluster.")]
@@ -71,7 +72,7 @@ class WaitingToday(Struct):
 
 
 class Rival(Struct):
-    """What a completed run is compared with."""
+    """The version or run that a completed run is compared with."""
 
     name: Annotated[str, Meta(description="A version as model/number, or a run.")]
     value: float
@@ -123,7 +124,7 @@ class Today(Struct):
 
 @dataclass
 class _Reading:
-    """Reads part after part; what can't be read is remembered with the reason."""
+    """Reads one part after another, and records each part that can't be read, with the reason."""
 
     unknown: dict[str, str] = field(default_factory=dict)
 
@@ -136,7 +137,7 @@ class _Reading:
 
 
 def get_today(ports: AllPorts, schedules: Schedules) -> Annotated[Json, Today]:
-    """Return what needs somebody, what goes on, and what happened since yesterday. At most SHOWN old."""
+    """Return the items that need a person, the current runs, and the events since yesterday. At most SHOWN old."""
     return ports.memory.answer(TODAY, ports.clock(), lambda: _today(ports, schedules))
 
 
@@ -177,7 +178,7 @@ _NOTHING |= {name: [] for name in ("needs", "running", "waiting", "completed", "
 
 
 def _live(runs: Runs) -> list[Run]:
-    """Return up to MOST live runs of each state, the newest first."""
+    """Return up to MOST live runs of each state, newest first."""
     pages = (runs.page(RunFilter(state=state), MOST).runs for state in LIVE)
     return [run for page in pages for run in page]
 
@@ -193,7 +194,7 @@ def _waiting(ports: AllPorts, run: Run) -> Json:
 
 
 def _champions(ports: AllPorts, newest: list[Run], now: datetime) -> list[Champion]:
-    """Return the versions at up to CHAMPIONS aliases, those moved last, with the experiment that each is of."""
+    """Return the versions at up to CHAMPIONS aliases, the latest moved first, each with the experiment of its run."""
     if not today_items.completed(newest, (), now):
         return []
     found = []
@@ -217,7 +218,7 @@ def _spent(ports: AllPorts, now: datetime) -> Json:
 
 
 def _next(its_schedules: Schedules) -> list[Json]:
-    """Return what schedules start within the next week, the earliest first."""
+    """Return the firings of schedules within the next week, earliest first."""
     due = sorted((each.next_at, each) for each in its_schedules.all() if each.next_at and not each.paused)
     return [
         {"schedule": each.id, "what": str(each.request.get("trainer") or each.request.get("template") or ""), "at": at}

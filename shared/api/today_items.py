@@ -1,6 +1,7 @@
-"""What of the present state needs somebody, and what happened since yesterday. Pure.
+"""The items of the present state that need a person, and the events since yesterday. Pure.
 
-An item that needs somebody names one thing, says why in one sentence, and has the kind by which people act on it.
+An item that needs a person names one thing, gives the reason in one sentence, and has the kind by which people act on
+it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ PRODUCTION = "production"  # the alias of a champion if no route names another
 
 
 def failed_runs(runs: Sequence[Run], now: datetime) -> list[Json]:
-    """Return the failed runs that nobody repeated or continued, and whose drop has no completed run since."""
+    """Return the failed runs that nobody has repeated or continued, and whose drop has no completed run since."""
     repeated = {name for run in runs for name in (run.asked.retry_of, run.asked.continues)}
     completed: set[str] = set()
     items = []
@@ -98,7 +99,7 @@ def _item(kind: str, name: str, why: str, at: datetime | None) -> Json:
 
 
 def running(run: Run) -> Json:
-    """Return a running run with how far it is, and its dollars so far of the greatest possible."""
+    """Return a running run with its progress, its cost so far in dollars, and its greatest possible cost."""
     said = outline(run)
     cost = said.dollars if said.dollars is not None else run.money.cost.dollars if run.money.cost else None
     began = next((moment.at for moment in run.progress.history if moment.state is RunState.RUNNING), None)
@@ -125,7 +126,7 @@ class Champion:
 
 
 def champion_numbers(models: Iterable[Model], routes: Routes) -> list[tuple[str, int]]:
-    """Return each model that has an alias, with the version at its alias; those moved last come first.
+    """Return each model that has an alias, with the version at its alias; the latest moved aliases come first.
 
     The alias is the one for which a route's runs compete, else `production`, else the alias that was moved last.
     """
@@ -140,9 +141,9 @@ def champion_numbers(models: Iterable[Model], routes: Routes) -> list[tuple[str,
 
 
 def completed(runs: Sequence[Run], champions: Sequence[Champion], now: datetime) -> list[Json]:
-    """Return the runs completed within YESTERDAY, the newest first.
+    """Return the runs completed within YESTERDAY, newest first.
 
-    Each has its metric, and the values of the champion and of the completed run before it of its experiment.
+    Each has its metric, and the metric's values of the champion and of the previous completed run of its experiment.
     """
     ended = [run for run in runs if run.progress.state is RunState.COMPLETED and not part_of(run)]
     recent = [(at, run) for at, run in enumerate(ended) if now - _ended(run) < YESTERDAY]
@@ -169,7 +170,7 @@ def _is_champion_for(champion: Champion, run: Run) -> bool:
 
 
 def _rival(run: Run, metric: str, others: Iterable[tuple[str, Mapping[str, float]]]) -> Json | None:
-    """Return the first of the others that has the metric, and whether the run is better than it."""
+    """Return the first of the others that has the metric, and whether the run is better than this rival."""
     value = model_metrics(run).get(metric)
     if value is None:
         return None
@@ -180,7 +181,7 @@ def _rival(run: Run, metric: str, others: Iterable[tuple[str, Mapping[str, float
 
 
 def _is_better(run: Run, metric: str, value: float, earlier: float) -> bool | None:
-    """Return whether the value is better; None if they are equal, or if nobody says which direction is better."""
+    """Return whether the value is better; None if the values are equal, or if the metric's direction is unknown."""
     if value == earlier:
         return None
     goal = run.measured.goals.get(metric) or goal_of(metric)

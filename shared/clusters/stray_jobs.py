@@ -1,7 +1,7 @@
 """End jobs without a live run: a job that appears after the end of its run costs nodes, and nobody watches the job.
 
-The timer looks at the newest page of the workspace's jobs and at one older page, whose place a cursor keeps. So each
-period costs two requests to Azure ML, however many jobs there are, and every job is looked at in turn.
+The timer reads the newest page of the workspace's jobs and one older page, whose place a cursor keeps. So each period
+costs two requests to Azure ML, however many jobs there are, and every job is checked in turn.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OWNER = Person("Trainyard")
 
 
 def end_stray_jobs(ports: ClusterPorts) -> None:
-    """Cancel the live jobs of ended runs, and record the cancels on the runs. Other people's jobs are left alone."""
+    """Cancel the live jobs of ended runs, and record the cancels on the runs. Other people's jobs stay unchanged."""
     newest = ports.jobs.live_page()
     cursor = ports.drops.cursors([CURSOR]).get(CURSOR, "")
     older = _page_at(ports.jobs, cursor) if cursor else newest

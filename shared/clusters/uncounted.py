@@ -17,8 +17,8 @@ from shared.kernel.errors import TrainyardError
 
 log = logging.getLogger(__name__)
 
-WORKSPACE = "workspace"  # what made such a sample
-LONGEST = timedelta(days=7)  # of a gap; what was before is unknown
+WORKSPACE = "workspace"  # the origin of such a sample
+LONGEST = timedelta(days=7)  # of a gap; the time before stays unknown
 KEPT_EVERY = 2 * COUNTED_EVERY  # a count that did not change is recorded so often, as a count holds for HOLDS
 
 

@@ -1,7 +1,7 @@
-"""Check the data of a complete drop. A long check goes on in the next message, with what was read so far.
+"""Check the data of a complete drop. A long check continues in the next message, with the results so far.
 
-The drop says meanwhile how far the check is. What was read is a blob beside the future card, so a message that is
-delivered twice, or repeated after a crash, reads some files again, and comes to the same verdict.
+Meanwhile the drop shows the progress of the check. The results so far are a blob beside the future card. So a message
+that is delivered twice, or repeated after a crash, reads some files again and comes to the same verdict.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from trainers.data_checks.check import Task, check
 from trainers.data_checks.data import Unfinished
 from trainers.data_checks.source import File
 
-BUDGET = timedelta(seconds=60)  # of the reading of one message
-PATIENCE = timedelta(minutes=3)  # for one file that has to be read in one go; then the check ends without it
+BUDGET = timedelta(seconds=60)  # for the reading of one message
+PATIENCE = timedelta(minutes=3)  # for one file that must be read at once; then the check ends without the file
 CARD_LIMIT = 4 << 20  # bytes of a card
-PROGRESS_LIMIT = 64 << 20  # bytes of what a check has read, packed; hashes of half a million images have 6 MiB
+PROGRESS_LIMIT = 64 << 20  # packed bytes of a check's progress; hashes of half a million images have 6 MiB
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class BlobSource:
 
 
 def before_sealing(ports: WorkspacePorts, closing: Closing) -> Opinion:
-    """Return what the check of the drop's data says, and keep the card of data that is not refused."""
+    """Return the result of the check of the drop's data, and store the card of data that is not refused."""
     rule, blobs = closing.route.data, ports.blobs
-    if closing.checking not in ("", closing.folder):  # other content, whose check an upload ended
+    if closing.checking not in ("", closing.folder):  # the check was of other content; an upload ended it
         blobs.remove(OUTPUT_CONTAINER, [f"{closing.checking}/{PROGRESS}"])
     if rule.mode is CheckMode.OFF:
         return Opinion()
@@ -84,7 +84,7 @@ def before_sealing(ports: WorkspacePorts, closing: Closing) -> Opinion:
 
 
 def kept(blobs: Blobs, folder: str) -> DataCheck | None:
-    """Return the check that is kept in a generation's folder, None if there is none."""
+    """Return the stored check in a generation's folder; None if there is none."""
     try:
         return decode(blobs.read(OUTPUT_CONTAINER, f"{folder}/{CARD}", CARD_LIMIT), DataCheck)
     except NotFound:
@@ -97,7 +97,9 @@ def _note(said: DataCheck) -> str:
 
 
 def _files(blobs: Blobs, closing: Closing) -> Iterator[File]:
-    """Yield the drop's files: all, or the first MOST_LISTED of a drop that has more than a message lists."""
+    """Yield the drop's files: all files, or the first MOST_LISTED files of a drop that has more than a message
+    lists.
+    """
     listed = closing.files() if closing.files else islice(drop_blobs(blobs, closing.drop), MOST_LISTED)
     return (_file(closing.drop, blob) for blob in listed)
 
@@ -108,7 +110,7 @@ def _file(key: DropKey, blob: Blob) -> File:
 
 
 def _known(blobs: Blobs, folder: str) -> dict[str, Any]:
-    """Return what an earlier message read; nothing if another message has ended the check since."""
+    """Return the results of an earlier message; nothing if another message has ended the check since."""
     try:
         return dict(json.loads(gzip.decompress(blobs.read(OUTPUT_CONTAINER, f"{folder}/{PROGRESS}", PROGRESS_LIMIT))))
     except NotFound:

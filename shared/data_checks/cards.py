@@ -1,4 +1,6 @@
-"""Data cards over HTTP: what a check said about the data of a generation or a run, and how two of them differ."""
+"""Data cards over HTTP: the result of a check for the data of a generation or a run, and the differences of two
+cards.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,7 @@ def diff_cards(ports: DropPorts, query: CardsQuery) -> Annotated[Json, CardChang
 
 
 def _check_of(ports: DropPorts, ref: str) -> DataCheck:
-    """Return the check of what `ref` names. Raises NotFound if no card is kept."""
+    """Return the check of the generation or run that `ref` names. Raises NotFound if no card is stored."""
     of_run = RUN_NAME.fullmatch(ref)
     said = ports.runs.get(ref).value.feature(DataCheck) if of_run else _of_generation(ports, ref)
     if said is None:

@@ -1,4 +1,4 @@
-"""What data checks add: the check of a drop before it is sealed, and its result as a part of the run."""
+"""The parts that data checks add: the check of a drop before it is sealed, and its result as a part of the run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def before_sealing(ports: Any, closing: Closing) -> Opinion:
 
 
 def with_check(ports: Any, run: Run) -> Run:
-    """Return the run with what the check of the drop that it reads said."""
+    """Return the run with the result of the check of the drop that the run reads."""
     if not run.asked.drop and not run.asked.reads:
         return run
     from shared.data_checks.of_run import check_read_by

@@ -1,4 +1,4 @@
-"""The dry run of a check: what a drop with these files would be told, by their list alone."""
+"""The dry run of a check: the result for a drop with these files, from their list alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Listed:
-    """Files of which only the list is there."""
+    """Files of which only the list exists."""
 
     files: Sequence[File]
     whole: bool = False
@@ -31,7 +31,7 @@ class Listed:
 
 
 def check_files(ports: WorkspacePorts, route: Route, drop: CheckedDrop) -> Json:
-    """Return how drops of the route are checked, and the result for the files of the request, if it has any."""
+    """Return how drops of the route are checked, and the result for the files of the request, if there are any."""
     rule = route.data
     declared = declared_for(route, ports.trainers, drop.own_job, drop.declared)
     told: Json = {"mode": str(rule.mode), "declared": declared, "bounds": dict(rule.bounds)}

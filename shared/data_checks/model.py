@@ -1,4 +1,4 @@
-"""What a check of a drop's data said, as the record of a run and the card of a generation keep it."""
+"""The result of a check of a drop's data, as the record of a run and the card of a generation store it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class CheckVerdict(StrEnum):
 class DataCheck:
     """The verdict; the reasons for it, most severe first; and the data card (trainers/data_checks/card.py).
 
-    A route that only warns has refusals and the verdict `warned`. `generation` is what was checked, for a run
-    that reads it: mnist/digits-1@2.
+    A route that only warns has refusals and the verdict `warned`. For a run that reads the data, `generation` names the
+    checked data: mnist/digits-1@2.
     """
 
     verdict: CheckVerdict
@@ -33,5 +33,5 @@ class DataCheck:
 
 
 def shortened(sentences: list[str]) -> tuple[str, ...]:
-    """Return the first sentences, each cut to the length that a record keeps."""
+    """Return the first sentences, each cut to the length that a record stores."""
     return tuple(each if len(each) <= LONGEST else f"{each[: LONGEST - 1]}…" for each in sentences[:MOST_SENTENCES])

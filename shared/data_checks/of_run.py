@@ -1,4 +1,4 @@
-"""The data card of a run: that of the drop's generation which the run reads, as it was sealed when the run was made."""
+"""The data card of a run: the card of the drop's generation that the run reads, as sealed when the run was created."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from shared.runs.ports import Datasets
 
 
 def check_read_by(datasets: Datasets, blobs: Blobs, run: Run) -> DataCheck | None:
-    """Return the check of the data that the run reads; None if its data were not checked.
+    """Return the check of the data that the run reads; None if this data was not checked.
 
-    A run that reads several drops has the card of the first one with a card, and a note about the others.
+    A run that reads several drops has the card of the first drop with a card, and a note about the others.
     """
     asked = run.asked
     if asked.drop and run.name == run_name(DropKey.of(asked.drop), asked.fingerprint):  # the run of this seal
@@ -32,7 +32,7 @@ def check_read_by(datasets: Datasets, blobs: Blobs, run: Run) -> DataCheck | Non
 
 
 def _places(run: Run) -> Iterator[tuple[DropKey, str]]:
-    """Yield the drops that the run reads, each with the path inside it, '' for all of the drop."""
+    """Yield the drops that the run reads, each with the path inside the drop, '' for the whole drop."""
     seen = set[str]()
     for place in (*run.asked.reads, run.asked.drop):
         key = DropKey.of(place.strip("/"))
@@ -42,7 +42,7 @@ def _places(run: Run) -> Iterator[tuple[DropKey, str]]:
 
 
 def _of_drop(datasets: Datasets, blobs: Blobs, key: DropKey, below: str) -> DataCheck | None:
-    """Return the check of the drop's last generation; None for a drop that is open, because its files may differ."""
+    """Return the check of the drop's last generation; None for an open drop, because its files may differ."""
     content = datasets.of(key)
     if content is None or content.collecting or not content.generation:
         return None

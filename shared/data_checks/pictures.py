@@ -1,7 +1,7 @@
 """Sample pictures of a drop's generation, as addresses that a browser shows: the strip on a data card.
 
-An address reads one blob for 15 minutes. The blob is sent as a file to save, so a browser shows it only in an <img>,
-where nothing in it runs. SVG is no picture here.
+An address reads one blob for 15 minutes. The blob is sent as a file to save, so a browser shows the blob only in an
+<img>, where no script in it runs. SVG does not count as a picture here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from shared.runs.data import kept_listing
 from trainers.data_checks.sample import choose
 from trainers.data_checks.source import is_data
 
-ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")  # that every browser shows
+ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")  # formats that every browser shows
 SHOWN = 8
 LARGEST = 4 << 20  # bytes; a browser would load a larger picture for seconds
 ADDRESS_LIFE = 900  # seconds
@@ -32,7 +32,7 @@ class Pictures(Struct):
 
 
 def list_pictures(ports: DropPorts, query: CardQuery) -> Annotated[dict[str, Any], Pictures]:
-    """Return addresses of some pictures, the same ones each time; those that were overwritten since are left out."""
+    """Return addresses of some pictures, always the same ones. Pictures that have been overwritten are left out."""
     key, generation = generation_named(ports.drops, ports.routes, query.of)
     prefix = key.prefix()
     blobs = {

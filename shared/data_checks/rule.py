@@ -1,4 +1,4 @@
-"""How the drops of a route are checked: the kind of their data, the bounds, and what a result means."""
+"""How the drops of a route are checked: the kind of their data, the bounds, and the meaning of a result."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Json = dict[str, Any]
 
 
 def declared_for(route: Route, trainers: Path, own_job: bool, own_data: Mapping[str, Any]) -> Json:
-    """Return the declaration of a drop's data: its job file's (`own_data`), the route's, or the trainer's.
+    """Return the declaration of a drop's data: from its job file (`own_data`), the route, or the trainer.
 
-    The trainer's does not hold for a drop with a job of its own.
+    The trainer's declaration does not apply to a drop with its own job.
     """
     if own_data:
         return dict(own_data)
@@ -37,7 +37,7 @@ def settings_of(rule: DataRule) -> Settings:
 
 
 def judged(result: Result, mode: CheckMode) -> DataCheck:
-    """Return what the result means on a route of this mode."""
+    """Return the meaning of the result on a route of this mode."""
     refusals, warnings, notes = (
         shortened([str(finding) for finding in result.of(severity)])
         for severity in (Severity.REFUSE, Severity.WARN, Severity.NOTE)

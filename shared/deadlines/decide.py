@@ -34,8 +34,8 @@ def is_safe(terms: Terms, now: WorkLeft, hold: NodeChoice) -> bool:
 
 
 def is_affordable(terms: Terms, now: WorkLeft, hold: NodeChoice, nodes: int = 1) -> bool:
-    """Whether dedicated nodes alone can still do the rest for the money that is left, if no low-priority node is left
-    at the next check, and dedicated ones need all of the reserve to be at work.
+    """Whether dedicated nodes alone can still do the rest for the remaining money, if no low-priority node is left at
+    the next check and the dedicated nodes need the whole reserve until they work.
 
     `nodes`: the number of the run's nodes, of which one is dedicated if `hold` is ONE.
     """

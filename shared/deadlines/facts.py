@@ -13,7 +13,7 @@ from shared.runs.model import Run
 class RunWillBeLate(Fact):
     """The work is larger than stated: the run will end at `done_at`, after its deadline. `why` explains the delay.
 
-    Published before the row says so.
+    Published before the row records it.
     """
 
     run: Run

@@ -49,7 +49,7 @@ HELD = (NodeChoice.NONE, NodeChoice.LOW, NodeChoice.DEDICATED)
 _TO_LOW = (NodeChoice.NONE, NodeChoice.DEDICATED, NodeChoice.LOW)
 _OFF_DEDICATED = (NodeChoice.DEDICATED, NodeChoice.NONE, NodeChoice.LOW, NodeChoice.BOTH)
 # The choices by what is held, in the order in which the plan prefers them if they cost the same: if the pool has nodes,
-# and if it has none.
+# and if it has no nodes.
 _WITH_POOL = {NodeChoice.NONE: _TO_LOW, NodeChoice.LOW: _TO_LOW, NodeChoice.DEDICATED: _OFF_DEDICATED}
 _WITHOUT_POOL = {held: choices[:2] for held, choices in _WITH_POOL.items()}
 

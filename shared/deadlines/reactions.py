@@ -22,7 +22,7 @@ def begin_pace(ports: StoragePorts, fact: runs.RunRecorded) -> None:
 
 
 def queue_pace_check(ports: StoragePorts, fact: runs.RunStarted | runs.RunLosesNodes) -> None:
-    """Queue an early check, because nodes came or were lost. The row says so only after the fact is published."""
+    """Queue an early check, because nodes joined or were lost. The fact is published before the row records it."""
     if fact.run.feature(Date):
         ports.queues.send(CheckPace(fact.run.name), 1.0)
 

@@ -1,4 +1,4 @@
-"""Diagnosis: why a training failed, or does not get on."""
+"""Diagnosis: why a training failed, or makes no progress."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def diagnose_log(text: str, exit_code: int | None = None) -> Diagnosis:
-    """The cause of a training's failure, from its log and its exit code: see shared/diagnosis/judge.py."""
+    """Return the cause of a training's failure, from its log and its exit code: see shared/diagnosis/judge.py."""
     from shared.diagnosis.judge import diagnose_log as judge  # its patterns are compiled on first use
 
     return judge(text, exit_code)

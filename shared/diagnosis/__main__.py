@@ -42,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def shown(found: Diagnosis) -> str:
-    """The diagnosis as text: the cause, the lines that show it, and what to do."""
+    """Return the diagnosis as text: the cause, the lines that show the cause, and what to do."""
     lines = [found.summary, f"Cause: {found.cause.value}. Certainty: {found.certainty.value}."]
     for quote in found.evidence:
         rank = f" [rank {quote.rank}]" if quote.rank is not None else ""

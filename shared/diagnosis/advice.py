@@ -1,4 +1,4 @@
-"""What each cause means, and what to do about it."""
+"""The meaning of each cause, and what to do about it."""
 
 from __future__ import annotations
 
@@ -113,12 +113,12 @@ SAID: dict[Cause, tuple[str, tuple[str, ...]]] = {
 
 
 def advice(cause: Cause) -> tuple[str, ...]:
-    """What to do, one step each."""
+    """Return what to do, one step each."""
     return SAID[cause][1]
 
 
 def summary(cause: Cause, rank: int | None = None, where: str | None = None) -> str:
-    """One sentence: the cause, the rank, and the place in the user's own code by the name of its file."""
+    """Return one sentence: the cause, the rank, and the file name and line of the place in the user's own code."""
     on_rank = "" if rank is None else f" on rank {rank}"
     file = PureWindowsPath(where or "").name  # it splits at slashes, too
     at_place = f", at {file}" if file else ""

@@ -1,4 +1,4 @@
-"""The closed list of causes, and what a diagnosis says."""
+"""The closed list of causes, and the form of a diagnosis."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Cause(StrEnum):
-    """Why a training failed, or does not get on."""
+    """Why a training failed, or makes no progress."""
 
     CUDA_OOM = "cuda_oom"
     HOST_OOM = "host_oom"
@@ -42,7 +42,7 @@ class Cause(StrEnum):
 
 
 class Certainty(StrEnum):
-    """How far the evidence supports the cause.
+    """How strongly the evidence supports the cause.
 
     - `certain`: a line states the cause
     - `likely`: the evidence fits this cause best, but other causes leave the same evidence

@@ -1,4 +1,4 @@
-"""What a diagnosis advises to change of a run: its parameters, its machines, its time limit. Pure."""
+"""The changes to a run that a diagnosis advises: parameters, machines, time limit. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RATE = ("lr", "learning_rate")
 WORKERS = ("workers", "num_workers", "dataloader_num_workers")
 Change = dict[str, int | float]
 HALF, TENTH, LONGER = 0.5, 0.1, 2
-SPARE = 0.9  # of the GPU's memory that the smaller batch may need
+SPARE = 0.9  # share of the GPU's memory that the smaller batch may need
 SIZE = r"(?P<{0}>\d+(?:\.\d+)?) (?P<{0}_unit>[KMG])iB"
 UNITS = {"K": 2**-20, "M": 2**-10, "G": 1.0}  # in GiB
 # PyTorch's own figures, in the words of versions 1 and 2.
@@ -27,7 +27,7 @@ JobChange = dict[str, int | str]
 
 
 def advised_change(cause: Cause, parameters: Mapping[str, object], said: str = "") -> Change:
-    """The parameters to change against the cause; empty if the run has no parameter that would help.
+    """Return the parameters to change against the cause; empty if no parameter of the run would help.
 
     Half the batch for a GPU or a node without memory, or a quarter and less if the figures in `said`, the line of the
     log, show that half of it would still not fit; a tenth of the learning rate for a loss that is not a number or
@@ -43,9 +43,10 @@ def advised_change(cause: Cause, parameters: Mapping[str, object], said: str = "
 
 
 def _fitting(said: str) -> float:
-    """The share of the batch, a power of a half, whose memory would fit: all that was asked for is divided with it.
+    """Return the largest share of the batch, a power of a half, whose memory would fit. All requested memory is assumed
+    to shrink with the batch.
 
-    What does not shrink with the batch, such as the weights, is small beside it where half is not enough.
+    Memory that does not shrink with the batch, such as the weights, is small in comparison where half is not enough.
     """
     tried, whole, taken = (_gibibytes(pattern.search(said)) for pattern in (TRIED, WHOLE, TAKEN))
     share = HALF
@@ -55,14 +56,14 @@ def _fitting(said: str) -> float:
 
 
 def _gibibytes(found: re.Match[str] | None) -> float:
-    """The size that the pattern found; 0 without one."""
+    """Return the size that the pattern finds, in GiB; 0 without a match."""
     groups = found.groupdict() if found else {}
     name = next((name for name, value in groups.items() if value and not name.endswith("_unit")), "")
     return float(groups[name]) * UNITS[groups[f"{name}_unit"]] if name else 0.0
 
 
 def advised_job_change(cause: Cause, run: Run, clusters: Mapping[str, str], limits: Limits) -> JobChange:
-    """What to change of the job against the cause; empty if nothing that the limits allow would help.
+    """Return the changes to the job against the cause; empty if no change within the limits would help.
 
     Twice the time limit for a run that reached it, as far as the limits allow. For a GPU or a node without memory, the
     cluster with the least memory that has more than the run's own, and at least as many GPUs. `clusters` are the VM
@@ -90,7 +91,7 @@ def _memory(cause: Cause, size: VmSize) -> float:
 
 
 def reached_time_limit(run: Run) -> bool:
-    """Whether the run was canceled because it reached its time limit: by Trainyard, or by Azure ML."""
+    """Return whether Trainyard or Azure ML canceled the run because it reached its time limit."""
     if run.progress.state is not RunState.CANCELED:
         return False
     if run.cancel.asked_at is not None:
@@ -108,7 +109,7 @@ def _scaled(parameters: Mapping[str, object], names: tuple[str, ...], by: float,
 
 
 def _number(value: object) -> float:
-    """The value as a number; 0 for anything else."""
+    """Return the value as a number; 0 for a value of another type."""
     try:
         return 0.0 if isinstance(value, bool) else float(str(value))
     except ValueError:

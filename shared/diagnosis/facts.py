@@ -11,7 +11,7 @@ from shared.runs.pulse import Ailment
 
 @dataclass(frozen=True)
 class RunIsSick(Fact):
-    """A running run does not get on, or soon will not. Published before the row says so."""
+    """A running run makes no progress, or soon will not. Published before the row records it."""
 
     run: Run
     ailment: Ailment

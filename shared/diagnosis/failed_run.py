@@ -1,4 +1,4 @@
-"""The diagnosis of a run that failed, made when the run is archived."""
+"""The diagnosis of a failed run, made when the run is archived."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ log = logging.getLogger(__name__)
 
 
 def with_diagnosis(ports: ClusterPorts, fact: RunBeingArchived) -> Run:
-    """Return the run with its diagnosis if the run failed, or reached its time limit.
+    """Return the run with its diagnosis if the run failed or reached its time limit.
 
-    Reads the end of at most RANKS_READ logs. A log that can't be read leaves the run without a diagnosis: an archive
-    never fails for it.
+    Reads the end of at most RANKS_READ logs. If a log can't be read, the run has no diagnosis: an archive never fails
+    because of a diagnosis.
     """
     run = fact.run
     if run.feature(Diagnosis) is not None:
@@ -57,7 +57,9 @@ def with_diagnosis(ports: ClusterPorts, fact: RunBeingArchived) -> Run:
 
 
 def with_changes(ports: ClusterPorts, run: Run, found: Diagnosis) -> Run:
-    """Return the run with its diagnosis and what to change. Where a parameter helps, the job itself is not changed."""
+    """Return the run with its diagnosis and the advised changes. If a parameter helps, the job itself is not
+    changed.
+    """
     said = found.evidence[0].text if found.evidence else ""
     change = advised_change(found.cause, run.asked.parameters, said)
     if change:
@@ -79,7 +81,7 @@ def _of_time_limit(run: Run) -> Diagnosis:
 
 
 def trainers_causes(routes: Routes, trainers: Path, run: Run) -> Sequence[OwnCause]:
-    """The causes that the trainer of the run's route adds; none if its file can't be read."""
+    """Return the causes that the trainer of the run's route adds; none if the trainer's file can't be read."""
     route = routes.get(run.asked.route)
     try:
         return own_causes(trainers, route.trainer) if route else ()
@@ -89,14 +91,14 @@ def trainers_causes(routes: Routes, trainers: Path, run: Run) -> Sequence[OwnCau
 
 
 def notice_facts(run: Run) -> dict[str, str]:
-    """The cause of a failed run and the first thing to do, for the notice of its failure."""
+    """Return the cause of a failed run and the first step to take, for the notice of the failure."""
     found = run.feature(Diagnosis)
     return {"cause": found.summary, "what to do": next(iter(found.advice), "")} if found else {}
 
 
 @dataclass(frozen=True)
 class _LogEnd:
-    """The end of a rank's log. `is_cut`: it is not the whole log."""
+    """The end of a rank's log. `is_cut`: the beginning of the log is missing."""
 
     rank: int
     text: str

@@ -1,4 +1,4 @@
-"""Diagnosis: each failed run has the cause of its failure, from the logs of its ranks, in its row and its archive."""
+"""Diagnosis: each failed run has the cause of its failure in its row and its archive, from the logs of its ranks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def shown(run: Run) -> Any:
 
 @dataclass(frozen=True)
 class RunHealthAnswer:
-    """What is wrong with a running run, at the last check."""
+    """The problems of a running run at the last check."""
 
     ailments: Annotated[list[Ailment], Meta(description="Empty for a run that gets on.")]
     checked_at: Annotated[datetime | None, Meta(description="A time at most five minutes before the last check.")]
@@ -60,7 +60,7 @@ def notify_of_sick_run(ports: EventPorts, fact: RunIsSick) -> None:
 
 def outline_of(run: Run) -> RunOutline:
     found = run.feature(Diagnosis)
-    known = found is not None and found.cause is not Cause.NOT_KNOWN  # else the log's last line says more
+    known = found is not None and found.cause is not Cause.NOT_KNOWN  # otherwise the log's last line is more useful
     return RunOutline(cause=found.summary) if found and known else RunOutline()
 
 

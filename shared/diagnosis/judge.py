@@ -1,4 +1,4 @@
-"""One cause from all signs of a log."""
+"""Choose one cause from all signs of a log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shared.diagnosis.tracebacks import raised_in
 from shared.diagnosis.words import Weight
 
 QUOTES, LONGEST_QUOTE = 5, 300
-GOES_ON = 2  # reports of steps after a line, from which on the line ended nothing
+GOES_ON = 2  # with this many reports of steps after a line, the line did not end the training
 LOST_OTHERS = (Cause.RENDEZVOUS_OR_RESET, Cause.NCCL_TIMEOUT)
 STATED_BY_PLATFORMS = (Cause.PREEMPTION, Cause.TIME_LIMIT, Cause.QUOTA_OR_CAPACITY, Cause.ENV_BUILD, Cause.PERMISSION)
 OF_METRICS = (Cause.NAN_LOSS, Cause.DIVERGING, Cause.INPUT_BOUND)  # their lines are the reports of steps themselves
@@ -26,11 +26,11 @@ KILLED, BUS, ARGUMENTS = (137, -9), (135, -7), 2
 
 
 def diagnose_log(text: str, exit_code: int | None = None) -> Diagnosis:
-    """The cause of a training's failure, from its log and its exit code.
+    """Return the cause of a training's failure, from its log and its exit code.
 
-    `text` is the log of one process or of several; prefixes such as `[rank0]:` tell them apart. `exit_code` is that of
-    the process, or minus the signal that ended it. The result's cause is HEALTHY if the log shows no failure, and
-    NOT_KNOWN if the log does not show the cause.
+    `text` is the log of one process or of several; prefixes such as `[rank0]:` tell the processes apart. `exit_code` is
+    the exit code of the process, or minus the signal that ended the process. The result's cause is HEALTHY if the log
+    shows no failure, and NOT_KNOWN if the log does not show the cause.
     """
     lines = lines_of(text)
     raised = raised_in(lines)
@@ -53,10 +53,11 @@ def diagnose_log(text: str, exit_code: int | None = None) -> Diagnosis:
 
 
 def diagnose_ranks(logs: Mapping[int, str], said: str = "", exit_code: int | None = None) -> Diagnosis:
-    """The cause of a failure, from the log of each rank and from what the platform `said` of the job.
+    """Return the cause of a failure, from the log of each rank and from the platform's message `said` about the job.
 
-    Nodes have different clocks, so ranks are not ordered by time: a cause of its own counts more than an exception of
-    the user's code, and that more than a lost connection, which follows when another rank is gone.
+    Nodes have different clocks, so ranks are not ordered by time. A cause of the table counts more than an exception of
+    the user's code, which counts more than a lost connection, because a lost connection follows when another rank is
+    gone.
     """
     platform = diagnose_log(said, exit_code)
     found = [(rank, diagnose_log(text, exit_code)) for rank, text in sorted(logs.items())]
@@ -72,7 +73,7 @@ def diagnose_ranks(logs: Mapping[int, str], said: str = "", exit_code: int | Non
 
 
 def _died(lost: Diagnosis, rank: int) -> Diagnosis:
-    """The diagnosis of a rank that said nothing of an error while another rank lost its connection to it."""
+    """Return the diagnosis of a rank whose log shows no error while another rank lost its connection to this rank."""
     cause = Cause.RANK_FIRST_FAILED
     return replace(
         lost,
@@ -86,20 +87,22 @@ def _died(lost: Diagnosis, rank: int) -> Diagnosis:
 
 
 def _on_rank(found: Diagnosis, rank: int) -> Diagnosis:
-    """The diagnosis of this rank's log; a rank that the log itself names stays."""
+    """Return the diagnosis with this rank, unless the log itself names a rank."""
     quotes = tuple(replace(quote, rank=rank if quote.rank is None else quote.rank) for quote in found.evidence)
     first = rank if found.rank is None else found.rank
     return replace(found, summary=summary(found.cause, first, found.where), evidence=quotes, rank=first)
 
 
 def _order(cause: Cause) -> int:
-    """The order in which causes of different ranks count."""
+    """Return the position of the cause in the order in which causes of different ranks count."""
     last = (Cause.USER_EXCEPTION, Cause.NETWORK, *LOST_OTHERS, Cause.RANK_FIRST_FAILED, Cause.NOT_KNOWN, Cause.HEALTHY)
     return last.index(cause) + 1 if cause in last else 0
 
 
 def _went_on(sign: Sign, reports: StepReports) -> bool:
-    """Whether the training reported further steps, or its end, after the sign, so that the sign ended nothing."""
+    """Return whether the training reported further steps, or its end, after the sign. Then the sign did not end the
+    training.
+    """
     ends_job = sign.weight is Weight.PLATFORM and sign.cause in ENDS_THE_JOB
     if ends_job or sign.cause in OF_METRICS or sign.line.prose or sign.weight is Weight.WORDS:
         return False

@@ -1,4 +1,4 @@
-"""The lines of a log, without escape codes, progress bars' earlier states, and the prefixes that launchers add."""
+"""The lines of a log, without escape codes, earlier states of progress bars, and the prefixes of launchers."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from shared.diagnosis.markdown import Part, parts_of
 
-LONGEST, SHORTER = 2_000, 300  # characters of a line that are looked at; of the lines of a text of MANY characters
+LONGEST, SHORTER = 2_000, 300  # characters examined of a line; of a line in a text of MANY characters
 MANY = 1 << 20
 MOST_LINES = 60_000
-HEAD_CHARACTERS, TAIL_CHARACTERS = 2 << 20, 14 << 20  # of a longer log, the beginning and the end are looked at
+HEAD_CHARACTERS, TAIL_CHARACTERS = 2 << 20, 14 << 20  # of a longer log, only the beginning and the end are examined
 ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b\x0c\x0e-\x1f]|^\ufeff")
 
-# Who writes it: torch's exceptions, torchrun --tee, Horovod and mpirun, srun --label, accelerate, Ray, and frameworks'
-# own loggers. Prefixes may be nested: `gh run view --log` adds the job and the step, Kubernetes the stream.
+# Prefixes by torch's exceptions, torchrun --tee, Horovod and mpirun, srun --label, accelerate, Ray, and frameworks' own
+# loggers. Prefixes may be nested: `gh run view --log` adds the job and the step, Kubernetes the stream.
 PREFIXES = tuple(
     re.compile(pattern)
     for pattern in (
@@ -42,7 +42,7 @@ MAY_HAVE_PREFIX = re.compile(r"^[\[(\d>#*`IWEFa-f\ufeffsr]|^[^\t]{1,80}\t")
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One line.
+    """One line of a log.
 
     - `number`: its number in the log, from 1
     - `text`: its text without prefixes
@@ -64,7 +64,7 @@ class LogLine:
 
 
 def lines_of(text: str) -> list[LogLine]:
-    """The log's lines. Of a log of more than MOST_LINES lines, the first tenth and the end are kept."""
+    """Return the log's lines. A log of more than MOST_LINES lines is cut to its first tenth and its end."""
     rows = list(_numbered(text))
     if len(rows) > MOST_LINES:
         rows = rows[: MOST_LINES // 10] + rows[-MOST_LINES * 9 // 10 :]
@@ -76,7 +76,7 @@ def lines_of(text: str) -> list[LogLine]:
 
 
 def _numbered(text: str) -> Iterator[tuple[int, str]]:
-    """The lines of the beginning and the end of a text, with their numbers."""
+    """Return the lines of the beginning and the end of a text, with their numbers."""
     if len(text) <= HEAD_CHARACTERS + TAIL_CHARACTERS:
         yield from enumerate(text.split("\n"), 1)
         return

@@ -1,8 +1,8 @@
-"""Why a running run does not get on: causes in its pulse, by thresholds that quiet but healthy phases do not reach.
+"""Find out why a running run makes no progress, by thresholds that quiet but healthy phases do not reach.
 
-A healthy run is quiet while it starts, compiles, evaluates, saves a large checkpoint, or ends an epoch. In most
-of these its nodes work or move data. So silence of the log counts early only if every node is measured and idle, and
-late otherwise. Pure.
+A healthy run is quiet while it starts, compiles, evaluates, saves a large checkpoint, or ends an epoch. In most of
+these phases the nodes work or move data. So silence of the log counts early only if every node is measured and idle,
+and late otherwise. Pure.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from shared.diagnosis.steps import reports_step
 from shared.runs.pulse import Ailment, NodePulse, Pulse
 
 IDLE_CORES, IDLE_GPU, IDLE_MOVED = 0.1, 5.0, 1.0  # processors, percent, megabytes a second
-SAMPLE_BEFORE = timedelta(seconds=30)  # how long before the last line the sample that shows idleness may begin
+SAMPLE_BEFORE = timedelta(seconds=30)  # an idle sample may begin this long before the last line
 DENSE = 10.0  # reports of steps a minute; a log with fewer is quiet for longer
 IDLE_DENSE, IDLE_SPARSE, IDLE_START = timedelta(seconds=45), timedelta(minutes=3), timedelta(minutes=15)
 BUSY, BUSY_START = timedelta(hours=1), timedelta(hours=2)  # without measurements, too; NCCL gives up after 10 minutes
-PAUSES = 3  # times the longest pause that the run went on after
-SLOWED, SLOW_CHECKS, PACES = 0.5, 2, 5  # of the earlier pace; checks that are slower, and checks that are needed
+PAUSES = 3  # times the longest pause from which the run recovered
+SLOWED, SLOW_CHECKS, PACES = 0.5, 2, 5  # of the earlier pace; number of slower checks, and of all checks needed
 APART_GPU, ALIKE_GPU, APART_CORES = 40.0, 15.0, 0.08  # points of percent, processors
 LASTING, MANY = 10, 3  # samples, nodes
-STEPPED = timedelta(seconds=100)  # between two checks, and some
-STARVED, REPORTS = 0.5, 5  # share of the time that goes by until data are there; reports that say so
+STEPPED = timedelta(seconds=100)  # slightly more than the time between two checks
+STARVED, REPORTS = 0.5, 5  # share of the time spent waiting for data; number of such reports
 WORKING_GPU, ALL_CORES = 30.0, 0.9  # percent, share of the processors
-FULL_MEMORY, FULL_DISK, ROOMY_DISK = 0.95, 0.05, 20_000.0  # shares; megabytes that are enough whatever the share
+FULL_MEMORY, FULL_DISK, ROOMY_DISK = 0.95, 0.05, 20_000.0  # shares; free megabytes that suffice at any share
 NOT_NUMBERS = 3  # losses
 GIGABYTE = 1000.0
 
 
 def ailments(pulse: Pulse) -> list[Ailment]:
-    """What is wrong with the run, the most serious first; empty for a run that gets on."""
+    """Return the problems of the run, the most serious first; empty for a run that makes progress."""
     lines = lines_of(pulse.text)
     found = [*_hang(pulse), *_losses(lines), *_straggler(pulse), *_starved(pulse, lines)]
     return [*found, *(each for node in pulse.nodes for each in (*_memory(node), *_disk(node)))]
 
 
 def patience(pulse: Pulse) -> timedelta:
-    """How long the run may be silent before it counts as hanging."""
+    """Return how long the run may be silent before it counts as hanging."""
     idle, pauses = is_idle(pulse), PAUSES * pulse.pause
     if not (any(pulse.paces) or any(reports_step(line) for line in pulse.text.splitlines())):
         return max(IDLE_START if idle else BUSY_START, pauses)
@@ -53,7 +53,7 @@ def patience(pulse: Pulse) -> timedelta:
 
 
 def is_idle(pulse: Pulse) -> bool:
-    """Whether every node is measured since the log was last written, and does nothing."""
+    """Return whether every node was measured since the last write to the log, and is idle."""
     since = pulse.last_line_at - SAMPLE_BEFORE
     return bool(pulse.nodes) and all(node.at >= since and _does_nothing(node) for node in pulse.nodes)
 
@@ -73,7 +73,7 @@ def _hang(pulse: Pulse) -> Iterator[Ailment]:
 
 
 def _losses(lines: Sequence[LogLine]) -> Iterator[Ailment]:
-    """A loss that is not a number in NOT_NUMBERS reports up to the last, or that leaps and stays high."""
+    """Find a loss that is not a number in the last NOT_NUMBERS reports, or a loss that leaps and stays high."""
     for sign in of_metrics(lines, NOT_NUMBERS):
         if sign.cause is Cause.NAN_LOSS:
             yield _ailment(Cause.NAN_LOSS, "The loss is not a number.", [sign.line.text.strip()[:300]])
@@ -84,9 +84,10 @@ def _losses(lines: Sequence[LogLine]) -> Iterator[Ailment]:
 
 
 def _straggler(pulse: Pulse) -> Iterator[Ailment]:
-    """Steps take twice as long as before while one node works and others wait; or one GPU node of many always lags.
+    """Find a straggler: steps take twice as long as before while one node works and others wait, or one GPU node of
+    many always lags.
 
-    Two checks must show it, because rank 0 alone may evaluate for most of a minute.
+    Two checks must show the straggler, because rank 0 alone may evaluate for most of a minute.
     """
     if (odd := _odd_one(pulse.nodes)) is None or not _steps_now(pulse):
         return
@@ -102,18 +103,22 @@ def _straggler(pulse: Pulse) -> Iterator[Ailment]:
 
 
 def _steps_now(pulse: Pulse) -> bool:
-    """Whether the training makes steps; while the first node evaluates or saves, the others wait for it, too."""
+    """Return whether the training makes steps. While the first node evaluates or saves, the others wait for it,
+    too.
+    """
     gap = timedelta(minutes=1.5 / pulse.paces[-1]) if pulse.paces else timedelta(0)
     return pulse.stepped_at is None or pulse.now - pulse.stepped_at <= STEPPED + gap
 
 
 def _is_steady(pulse: Pulse, since: datetime) -> bool:
-    """Whether the training made steps without a long pause since then."""
+    """Return whether the training has made steps without a long pause since this time."""
     return pulse.steady_since is None or pulse.steady_since <= since
 
 
 def _odd_one(nodes: Sequence[NodePulse]) -> NodePulse | None:
-    """The node that the others wait for. Waiting shows as idle processors (gloo), but as busy GPUs (NCCL spins)."""
+    """Return the node that the others wait for. A waiting node has idle processors (gloo), but busy GPUs (NCCL
+    spins).
+    """
     if len(nodes) < 2:
         return None
     if all(node.gpu for node in nodes):
@@ -127,7 +132,7 @@ def _odd_one(nodes: Sequence[NodePulse]) -> NodePulse | None:
 
 
 def _always_lags(odd: NodePulse, nodes: Sequence[NodePulse]) -> bool:
-    """Whether one of at least MANY nodes used its GPUs less than all others in each of the last samples."""
+    """Return whether one of at least MANY nodes used its GPUs less than all others in each of the last samples."""
     if len(nodes) < MANY or any(len(node.gpu) < LASTING for node in nodes):
         return False
     others = [node.gpu[-LASTING:] for node in nodes if node is not odd]
@@ -172,7 +177,7 @@ def _ailment(cause: Cause, summary: str, evidence: Iterable[str], name: str = ""
 
 
 def _use(node: NodePulse) -> str:
-    """A node's measurements in words."""
+    """Describe a node's measurements."""
     parts = [f"{node.cores[-1]:.1f} processors in use"] if node.cores else []
     parts += [f"GPUs at {node.gpu[-1]:.0f} %"] if node.gpu else []
     parts += [f"{node.moved:.1f} MB/s through disks and network"] if node.moved is not None else []

@@ -1,4 +1,4 @@
-"""The text of a log file: its encoding, and of a long file only its beginning and its end."""
+"""The text of a log file: its encoding, and only the beginning and the end of a long file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import codecs
 from pathlib import Path
 from typing import IO
 
-HEAD, TAIL = 8 << 20, 56 << 20  # bytes of a longer file that are read; diagnose_log looks at less
+HEAD, TAIL = 8 << 20, 56 << 20  # bytes that are read of a longer file; diagnose_log examines fewer
 CHUNK = 1 << 20
 MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -17,7 +17,9 @@ SAMPLE, MANY = 2_000, 0.2
 
 
 def decoded(data: bytes) -> str:
-    """The text of these bytes: UTF-8, or the UTF-16 that PowerShell writes with `>`. Bytes of neither are replaced."""
+    """Return the text of these bytes: UTF-8, or the UTF-16 that PowerShell writes with `>`. Other bytes are
+    replaced.
+    """
     for mark, encoding in MARKS:
         if data.startswith(mark):
             return data[len(mark) :].decode(encoding, "replace")
@@ -28,7 +30,7 @@ def decoded(data: bytes) -> str:
 
 
 def log_text(path: Path) -> str:
-    """The text of the file. The middle of a file of more than HEAD + TAIL bytes is left out, except for its line ends.
+    """Return the text of the file. In a file of more than HEAD + TAIL bytes, only the line ends of the middle remain.
 
     Raises OSError if the file can't be read.
     """

@@ -1,7 +1,7 @@
-"""What is a log and what is a person's text in an issue's Markdown.
+"""Tell logs and a person's text apart in an issue's Markdown.
 
-Lines of a log follow each other in time. What a person writes before or after a log does not: a title that quotes the
-exception stands before the steps that the training still made.
+Lines of a log follow each other in time. A person's text before or after a log does not: a title that quotes the
+exception comes before the steps that the training still made.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ LOG = re.compile(r'Traceback \(most recent call last\)|^\s*File "|Error: |\d%\|'
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The part of a text that a line belongs to: its number, whether a person tells it, whether it is a program."""
+    """The part of a text that a line belongs to: its number, whether a person wrote it, and whether it is a
+    program.
+    """
 
     number: int
     prose: bool = False
@@ -29,7 +31,7 @@ class Part:
 
 
 def parts_of(rows: Sequence[str]) -> list[Part]:
-    """One part for each line. A text without fences is one part, except for its titles and its speakers."""
+    """Return one part for each line. A text without fences is one part, except for its titles and its speakers."""
     fences = [index for index, row in enumerate(rows) if FENCE.match(row)]
     parts: list[Part] = []
     number, begin, inside = 0, 0, False
@@ -47,7 +49,9 @@ def parts_of(rows: Sequence[str]) -> list[Part]:
 
 
 def _of_block(block: Sequence[str], number: int, prose: bool, source: bool, told: bool) -> Iterator[Part]:
-    """The parts of a block's lines. `told`: persons speak in it, so that sentences are theirs."""
+    """Return the parts of a block's lines. `told`: the block contains speakers, so its sentences are a person's
+    words.
+    """
     plain, person_line = Part(number, prose, source), Part(number, prose=True)
     for row in block:
         by_person = TITLE.match(row) or SPEAKER.match(row) or (told and SENTENCE.search(row))

@@ -10,7 +10,7 @@ from shared.kernel.message import CHECKS, Message, Trace
 
 @dataclass(frozen=True)
 class WatchRun(Message, queue=CHECKS, handler="shared.diagnosis.watch:watch_run"):
-    """See that a running run is checked every minute. `viewed`: because somebody looks at the run."""
+    """Start the minute-by-minute checks of a running run if none are active. `viewed`: somebody views the run."""
 
     watched: str  # the run
     viewed: bool = False
@@ -26,9 +26,10 @@ class WatchRun(Message, queue=CHECKS, handler="shared.diagnosis.watch:watch_run"
 
 @dataclass(frozen=True)
 class CheckHealth(Message, queue=CHECKS, handler="shared.diagnosis.watch:check_health"):
-    """Check whether a running run gets on, and queue the next check.
+    """Check whether a running run makes progress, and queue the next check.
 
-    A check whose `chain` is no longer that of the run's row ends its chain. `observed` is what the checks before saw.
+    If `chain` differs from the chain in the run's row, the check ends its chain. `observed` is the memory of the
+    earlier checks.
     """
 
     checked: str  # the run
@@ -48,7 +49,7 @@ class CheckHealth(Message, queue=CHECKS, handler="shared.diagnosis.watch:check_h
 class RestartHung(
     Message, queue=CHECKS, handler="shared.diagnosis.on_hang:restart", done="shared.diagnosis.on_hang:is_restarted"
 ):
-    """Start again a run that was canceled because it hung; `tries` counts the waits for its archive."""
+    """Start a run again that was canceled because it hung. `tries` counts the waits for its archive."""
 
     hung: str  # the run
     tries: int = 0

@@ -1,6 +1,6 @@
-"""What the checks of a running run remember of its log, from one check to the next. Pure.
+"""The memory of the checks of a running run: facts about its log, from one check to the next. Pure.
 
-The memory travels in the message of the next check, so it needs no store, and no process has to live on.
+The memory travels in the message of the next check, so it needs no store and no process that stays alive.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ KEPT_TEXT = 6_000  # characters of the end of the log
 KEPT_PACES = 30
 EVALUATES = re.compile(r"(?i)^\W*(?:val(?:id(?:ation)?)?|eval(?:uat\w+)?|test(?:ing)?)\b")  # rank 0 alone may do it
 EACH_SECONDS = 60.0  # between two checks
-PAUSE, GAPS = 120.0, 3  # seconds, and times the time between two steps, that are a pause
+PAUSE, GAPS = 120.0, 3  # seconds, and multiples of the time between two steps, that count as a pause
 LISTED_EACH = 10  # checks; a listing finds the logs of further ranks
 
 
 @dataclass(frozen=True)
 class Observed:
-    """The log that is read and how far, when each rank's log grew (Unix seconds), and what was seen of the pace.
+    """The log that the checks read, the position in it, when each rank's log grew (Unix seconds), and the observed
+    paces.
 
     - `read_to`: when the part of the log that is read was written
-    - `stepped`, `steady`: the last write with a step of the training, and since when its steps come without a pause
+    - `stepped`, `steady`: the last write with a step of the training, and when its steps last resumed after a pause
     - `quiet_since`: the log's last write before a silent check
-    - `changed`: when nodes last came or went; a silence then says nothing of other silences
+    - `changed`: when nodes last joined or left; a silence at that time does not raise the limit for other silences
     - `paces`: steps a minute between two writes of the log, so that a step may take longer than a check
     """
 
@@ -53,24 +54,24 @@ class Observed:
 
     @classmethod
     def of(cls, carried: dict[str, Any]) -> Observed:
-        """What a message carries. What this version can't read begins anew."""
+        """Return the memory from a message. A memory that this version can't read starts again empty."""
         try:
             return convert(carried, cls)
         except msgspec.ValidationError:
             return cls()
 
     def carried(self) -> dict[str, Any]:
-        """The value for the next message."""
+        """Return the value for the next message."""
         found: dict[str, Any] = msgspec.to_builtins(self)
         return found
 
     @property
     def wants_list(self) -> bool:
-        """Whether the next request lists the logs of all ranks, instead of reading the log further."""
+        """Whether the next request lists the logs of all ranks instead of reading the log further."""
         return not self.log or self.quiet_since is not None or self.checks % LISTED_EACH == 0
 
     def listed(self, container: str, logs: dict[int, tuple[str, int, datetime]]) -> Observed:
-        """After a listing of the logs by rank: name, size, and time of the last write."""
+        """Return the memory after a listing of the logs by rank: name, size, and time of the last write."""
         grew = self.grew | {str(rank): at.timestamp() for rank, (_, _, at) in logs.items()}
         if not logs:
             return replace(self, checks=self.checks + 1)
@@ -83,7 +84,7 @@ class Observed:
         return found._waited(max(grew.values()))
 
     def _followed(self, logs: dict[int, tuple[str, int, datetime]]) -> int | None:
-        """The rank whose log to read further: that of before, or one of another job that was written later.
+        """Return the rank whose log to read further: the previous rank, or a rank of another job that wrote later.
 
         An elastic run has several jobs, one of which writes the steps; the first member may leave.
         """
@@ -93,7 +94,7 @@ class Observed:
         return newest if logs[newest][2].timestamp() > self.grew.get(str(self.rank), 0.0) else None
 
     def read(self, new: Growth | None) -> Observed:
-        """After a request for what is new in the log; None if it is gone."""
+        """Return the memory after a request for new bytes of the log; None stands for a log that no longer exists."""
         if new is None:
             return replace(self, checks=self.checks + 1, log="")
         now = new.last_modified.timestamp()
@@ -116,14 +117,16 @@ class Observed:
         return (*self.paces, pace)[-KEPT_PACES:] if pace else self.paces
 
     def _stepped(self, now: float, paces: tuple[float, ...]) -> Observed:
-        """After a write with a step at the time `now`; 0 for none. `paces` are those before."""
+        """Return the memory after a write with a step at the time `now`; 0 for a write without steps. `paces` are
+        the earlier paces.
+        """
         if not now:
             return self
         longest = max(PAUSE, GAPS * 60 / paces[-1]) if paces else PAUSE
         return replace(self, stepped=now, steady=self.steady if now - self.stepped <= longest else now)
 
     def _waited(self, grew: float) -> Observed:
-        """After a write at this time: a silence before it has ended, and was healthy."""
+        """Return the memory after a write at this time. A silence that ends with a write was healthy."""
         if self.quiet_since is None or grew <= self.quiet_since:
             return self
         met_again = self.changed >= self.quiet_since - EACH_SECONDS
@@ -131,7 +134,7 @@ class Observed:
         return replace(self, pause=pause, quiet_since=None)
 
     def pulse(self, began: datetime, now: datetime, nodes: tuple[NodePulse, ...]) -> Pulse:
-        """What is known of the run. `began`: when nodes last came or went."""
+        """Return the known facts about the run. `began`: when nodes last joined or left."""
         return Pulse(
             now,
             began,
@@ -146,5 +149,5 @@ class Observed:
 
 
 def _steps(text: str) -> int:
-    """The steps of the training that the text reports; those of an evaluation do not count."""
+    """Return the number of training steps that the text reports. Steps of an evaluation do not count."""
     return sum(reports_step(line) and not EVALUATES.match(line) for line in text.splitlines())

@@ -1,7 +1,7 @@
-"""What a route says to do with a run that hangs: tell, cancel, or start it again.
+"""Act on a hanging run as its route demands: tell, cancel, or retry.
 
-The hang must last HELD, so that a check that was wrong ends nothing. A run that was itself started because the one
-before it hung is only canceled, so nothing is restarted for ever.
+The hang must last HELD, so that one wrong check ends nothing. If a run was itself started because the previous run
+hung, it is only canceled, so restarts end.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WAITS, WAIT_SECONDS = 30, 20.0  # for the archive of the canceled run
 
 
 def acted_on(route: Route | None, health: RunHealth, now: datetime) -> RunHealth:
-    """The health with the hang for which the route ends the run now."""
+    """Return the health with the hang for which the route ends the run now."""
     hang = next((each for each in health.ailments if each.cause == Cause.DEADLOCK), None)
     if route is None or route.on_hang not in CANCELS or hang is None or hang.since is None or now - hang.since < HELD:
         return health
@@ -39,20 +39,20 @@ def acted_on(route: Route | None, health: RunHealth, now: datetime) -> RunHealth
 
 
 def end(ports: RunPorts, run: Run, health: RunHealth) -> None:
-    """Cancel the run, with the hang as its reason."""
+    """Cancel the run, with the hang as the reason."""
     hang = next(each for each in health.ailments if each.cause == health.acted_on)
     cancel_run(ports, run.name, f"{hang.summary} Its route {run.asked.route} ends such runs.", code=CancelCode.HANG)
 
 
 def restart_if_hung(ports: RunPorts, fact: RunEnded) -> None:
-    """Queue the restart of a run that was canceled because it hung, if its route says so."""
+    """Queue the restart of a run that was canceled because it hung, if its route demands a retry."""
     run, route = fact.run, ports.routes.get(fact.run.asked.route)
     if run.cancel.code is CancelCode.HANG and route is not None and route.on_hang == "retry":
         ports.queues.send(RestartHung(run.name), WAIT_SECONDS)
 
 
 def restart(ports: RunPorts, message: RestartHung) -> None:
-    """Continue the run from its last checkpoint, or else make it again from the start. A repeat makes no second run."""
+    """Continue the run from its last checkpoint, or start it again without one. A repeat creates no second run."""
     run = ports.runs.get(message.hung).value
     if _was_restarted(ports.runs, run):
         return
@@ -70,7 +70,7 @@ def restart(ports: RunPorts, message: RestartHung) -> None:
 
 
 def is_restarted(ports: RunPorts, message: RestartHung) -> bool:
-    """Whether another run was made from the run that hung, or the run is gone."""
+    """Return whether another run was made from the hung run, or the hung run no longer exists."""
     try:
         route = ports.runs.get(message.hung).value.asked.route
         names = [name_with_route(ports.runs, why, route, message.hung) for why in ("continue", "retry")]
@@ -87,7 +87,7 @@ def _again(ports: RunPorts, run: Run) -> Run:
 
 
 def _was_restarted(runs: Runs, run: Run) -> bool:
-    """Whether the run was itself started because the run before it hung."""
+    """Return whether the run was itself started because the previous run hung."""
     origin = run.asked.continues or run.asked.retry_of
     try:
         return bool(origin) and runs.get(origin).value.cancel.code is CancelCode.HANG

@@ -26,7 +26,7 @@ from shared.runs.pulse import Ailment
 FILE = "causes.yaml"
 KEYS = {"name", "cause", "words", "summary", "advice", "live"}
 YIELD = (Cause.USER_EXCEPTION, Cause.RANK_FIRST_FAILED, Cause.NOT_KNOWN, Cause.HEALTHY)  # to a trainer's own cause
-GOES_ON = 2  # reports of steps after a line, from which on the line ended nothing
+GOES_ON = 2  # with this many reports of steps after a line, the line did not end the training
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class OwnCause:
 
 
 def own_causes(trainers: Path, trainer: str) -> tuple[OwnCause, ...]:
-    """The causes in the trainer's folder. Raises BadSetting with the file and what is wrong in it."""
+    """Return the causes in the trainer's folder. Raises BadSetting, which names the file and the mistake."""
     return _read(trainers / trainer / FILE) if trainer else ()
 
 
@@ -72,7 +72,9 @@ def _cause(where: str, row: Any) -> OwnCause:
 
 
 def refined(found: Diagnosis, causes: Sequence[OwnCause], logs: dict[int, str]) -> Diagnosis:
-    """The diagnosis with the trainer's own cause, if a log shows one and the general rules know nothing better."""
+    """Return the diagnosis with the trainer's own cause, if a log shows this cause and the general rules know no
+    better one.
+    """
     for rank, text in logs.items():
         for own, line in _shown(causes, text):
             if found.cause in YIELD or found.cause is own.cause:
@@ -84,13 +86,16 @@ def refined(found: Diagnosis, causes: Sequence[OwnCause], logs: dict[int, str]) 
 
 
 def live_ailments(causes: Sequence[OwnCause], text: str) -> Iterator[Ailment]:
-    """What a running run's log shows of the trainer's own causes."""
+    """Return the trainer's own causes that a running run's log shows."""
     for own, line in _shown([each for each in causes if each.live], text):
         yield Ailment(own.cause.value, own.summary, (line.text.strip()[:300],), own.advice, own.name)
 
 
 def _shown(causes: Sequence[OwnCause], text: str) -> Iterator[tuple[OwnCause, LogLine]]:
-    """Each cause that the log shows, with the last line that shows it, unless the training went on after the line."""
+    """Yield each cause that the log shows, with the last line that shows it.
+
+    Unless the cause is `live`, it is left out if the training continued after this line.
+    """
     if not causes:
         return
     lines = lines_of(text)

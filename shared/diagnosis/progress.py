@@ -1,4 +1,4 @@
-"""Whether a training gets on: its steps, its losses, and the time that it waits for data, as its log shows them."""
+"""The progress of a training in its log: its steps, its losses, and the time that it waits for data."""
 
 from __future__ import annotations
 
@@ -37,30 +37,32 @@ ADVERSARIAL = re.compile(
     r"(?:d|g|gen|disc|adv|gan|kl|gp)\w{0,12}[_ /-]?loss|loss_(?:d|g|gen|disc|adv|kl)\b"
 )  # they rise and fall
 LEAP, ENOUGH, MOSTLY = 10.0, 6, 0.5
-GRADIENTS = 2  # norms that are no numbers, up to the last
+GRADIENTS = 2  # norms that are not numbers, up to the last
 LEAST_SCALE, OVERFLOWS_IN_A_ROW = 1e-3, 10  # NVIDIA/apex#318, #493: a few overflows are how a dynamic loss scale works
 
 
 @dataclass(frozen=True)
 class StepReports:
-    """The lines on which the training reports a step, and those that say that it ended well, by part of the text."""
+    """The lines that report a step of the training, and the lines that report a successful end, by part of the
+    text.
+    """
 
     steps: dict[int, list[LogLine]]
     done: dict[int, int]
 
     def after(self, line: LogLine, last: int) -> int:
-        """The number of reports of the same part of the text, and of the same rank, after the line `last`."""
+        """Return the number of reports after the line `last` in the same part of the text and of the same rank."""
         steps = self.steps.get(line.part, [])
         of_rank = [step for step in steps if step.rank == line.rank] or steps
         return sum(1 for step in of_rank if step.number > last)
 
     def ended_well_after(self, line: LogLine, last: int) -> bool:
-        """Whether the same part of the text says after the line with the number `last` that the training ended well."""
+        """Return whether the same part of the text reports a successful end after the line with the number `last`."""
         return self.done.get(line.part, 0) > last
 
 
 def progress_of(lines: Sequence[LogLine], covered: frozenset[int]) -> StepReports:
-    """The training's reports, lines of exceptions excluded."""
+    """Return the training's reports, without lines of exceptions."""
     reports = StepReports({}, {})
     for line in lines:
         if line.number in covered or line.prose:
@@ -73,9 +75,9 @@ def progress_of(lines: Sequence[LogLine], covered: frozenset[int]) -> StepReport
 
 
 def of_metrics(lines: Sequence[LogLine], least: int = 1) -> Iterator[Sign]:
-    """Signs in what the training measured: losses that are no numbers or leap, and steps that wait for data.
+    """Find signs in the training's metrics: losses that are not numbers or leap, and steps that wait for data.
 
-    `least` is the number of losses that must be no numbers.
+    `least` is the required number of losses that are not numbers.
     """
     series: dict[str, list[tuple[LogLine, float]]] = {}
     for line in lines:
@@ -91,7 +93,7 @@ def of_metrics(lines: Sequence[LogLine], least: int = 1) -> Iterator[Sign]:
 
 
 def _overflows(lines: Sequence[LogLine]) -> Iterator[Sign]:
-    """A loss scale that falls without end: each step has a gradient that is not a number."""
+    """Find a loss scale that falls without end: each step has a gradient that is not a number."""
     in_a_row = 0
     for line in lines:
         found = OVERFLOW.search(line.text)
@@ -102,7 +104,7 @@ def _overflows(lines: Sequence[LogLine]) -> Iterator[Sign]:
 
 
 def _gradients(lines: Sequence[LogLine]) -> Iterator[Sign]:
-    """Norms of the gradients that are no numbers, in each of the reports up to the last, and in most."""
+    """Find gradient norms that are not numbers: the last one, and more than half of all."""
     norms = [(line, float(found["value"])) for line in lines if (found := GRADIENT.search(line.text))]
     bad = [line for line, value in norms if math.isnan(value)]
     if len(bad) >= GRADIENTS and math.isnan(norms[-1][1]) and len(bad) > len(norms) / 2:
@@ -131,7 +133,7 @@ def _leaps(values: list[tuple[LogLine, float]]) -> Iterator[Sign]:
 
 
 def wait_shares(lines: Sequence[LogLine]) -> list[tuple[LogLine, float]]:
-    """The lines that say how long the training waited for data, each with the share of the time (from 0 to 1)."""
+    """Return the lines that report how long the training waited for data, each with the share of the time (0 to 1)."""
     shares: list[tuple[LogLine, float]] = []
     for line in lines:
         waited, step = DATA_TIME.search(line.text), STEP_TIME.search(line.text)

@@ -45,10 +45,10 @@ class Raised:
 
     - `first`, `last`: the numbers of its first and its last line
     - `line`: the line that names the exception
-    - `message`: everything that the exception says, up to MESSAGE_LINES lines
+    - `message`: the whole message of the exception, up to MESSAGE_LINES lines
     - `chain`: the number of its chain; exceptions of one chain were raised while the first was handled
     - `ignored`: Python ignored the exception, as in a destructor
-    - `full`: the log has its traceback, and not only the line that names it
+    - `full`: the log contains the traceback, and not only the line that names the exception
     """
 
     first: int
@@ -69,12 +69,14 @@ class Raised:
 
     @property
     def named_as_error(self) -> bool:
-        """Whether its type ends as exceptions do; another dotted name before a colon may be that of a logger."""
+        """Whether its type has a name like an exception's. Another dotted name before a colon may be a logger's
+        name.
+        """
         return self.full or self.short_type.endswith(("Error", "Exception", "Interrupt"))
 
     @property
     def by_launcher(self) -> bool:
-        """Whether a launcher raised it because a process that it had started failed."""
+        """Whether a launcher raised the exception because one of its processes failed."""
         launched = bool(self.frames) and all(
             LAUNCHED_BY.search(each.file) or each.name == "main" for each in self.frames
         )
@@ -93,7 +95,7 @@ class Raised:
 
     @property
     def text(self) -> str:
-        """The type and everything that the exception says."""
+        """The type and the whole message."""
         return f"{self.type}: {self.message}"
 
     @property

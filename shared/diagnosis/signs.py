@@ -23,7 +23,7 @@ from shared.diagnosis.words import (
 
 @dataclass(frozen=True)
 class Sign:
-    """One sign: its cause, its weight, its line, the last line of it, and the exception if it is one."""
+    """One sign: its cause, its weight, its line, its last line, and the exception if the sign is an exception."""
 
     cause: Cause
     weight: Weight
@@ -34,7 +34,7 @@ class Sign:
 
     @property
     def rank(self) -> int | None:
-        """The rank that shows the sign, if the log names it."""
+        """The rank that shows the sign, if the log names the rank."""
         return self.raised.rank if self.raised else self.line.rank
 
 
@@ -76,9 +76,9 @@ FATAL_WARNING = re.compile(
 
 
 def of_exceptions(raised: Sequence[Raised]) -> Iterator[Sign]:
-    """One sign for each chain of exceptions: the first exception of the chain with a cause of its own.
+    """Yield one sign for each chain of exceptions: the first exception of the chain with a cause of the table.
 
-    Exceptions that Python ignored, and those of launchers, are no signs.
+    Exceptions that Python ignored, and exceptions of launchers, are not signs.
     """
     chains: dict[int, list[Raised]] = {}
     for one in raised:
@@ -103,17 +103,17 @@ def of_exceptions(raised: Sequence[Raised]) -> Iterator[Sign]:
 
 
 def _is_request(line: LogLine) -> bool:
-    """Whether the line is the title of a change or a wish."""
+    """Return whether the line is the title of a change or a wish."""
     return line.prose and REQUEST.match(line.text) is not None
 
 
 def _as_prose(sign: Sign) -> Sign:
-    """The sign, less heavy and less certain if a person tells it beside the log."""
+    """Return the sign with less weight and certainty if it is in a person's text beside the log."""
     return replace(sign, weight=min(sign.weight, Weight.PROSE), certain=False) if sign.line.prose else sign
 
 
 def _interrupted(one: Raised) -> Iterator[Sign]:
-    """A person ended the run. Where it stood shows a deadlock if it waited for another thread or process."""
+    """Yield a deadlock if a person ended the run while it waited for another thread or process."""
     if one.frames and re.search(
         r"wait|acquire|poll|select|recv|join|barrier|all_?reduce|synchronize|get\b|read", one.frames[-1].name
     ):
@@ -121,9 +121,9 @@ def _interrupted(one: Raised) -> Iterator[Sign]:
 
 
 def of_lines(lines: Sequence[LogLine], covered: frozenset[int]) -> Iterator[Sign]:
-    """Signs in lines that belong to no exception. `covered`: the numbers of the lines of exceptions.
+    """Yield signs in lines that belong to no exception. `covered`: the numbers of the lines of exceptions.
 
-    A log has many reports of steps that differ only in their figures; each such line is looked at once.
+    A log has many reports of steps that differ only in their figures. Each such line is examined once.
     """
     seen: dict[str, tuple[Cause, Weight] | None] = {}
     for line in lines:
@@ -148,14 +148,16 @@ def _of_line(line: LogLine, covered: frozenset[int]) -> tuple[Cause, Weight] | N
 
 
 def _of_message(line: LogLine) -> tuple[Cause, Weight] | None:
-    """The cause in a line that says that something failed, without an exception's type: a title, or `Error: ...`."""
+    """Return the cause in a line that reports a failure without an exception's type: a title, or `Error: ...`."""
     no_message = MESSAGE.match(line.text) is None or HARMLESS.search(line.text) or FIRST_FAILED.search(line.text)
     cause = None if no_message else cause_of_message(line.text)
     return (cause, Weight.PROSE) if cause else None
 
 
 def of_launchers(lines: Sequence[LogLine]) -> Iterator[Sign]:
-    """Summaries of torchrun, torch.multiprocessing and mpirun: which rank failed first, and with which exit code."""
+    """Yield signs in summaries of torchrun, torch.multiprocessing and mpirun: the rank that failed first, and its
+    exit code.
+    """
     root: int | None = None
     for line in lines:
         if named := ROOT_RANK.search(line.text):
@@ -173,7 +175,9 @@ def _code(found: re.Match[str]) -> int:
 
 
 def _of_code(line: LogLine, code: int, alone: bool) -> Iterator[Sign]:
-    """The sign of a process that ended with this code. `alone`: it was the job's only process, so it has no rank."""
+    """Yield the sign of a process that ended with this code. `alone`: the job had only this process, so there is no
+    rank.
+    """
     if code in (-9, 137):
         yield Sign(Cause.HOST_OOM, Weight.SUMMARY, line, line.number, certain=False)
     elif code in (-7, 135):
@@ -184,7 +188,7 @@ def _of_code(line: LogLine, code: int, alone: bool) -> Iterator[Sign]:
 
 
 def of_words(lines: Sequence[LogLine], covered: frozenset[int]) -> Iterator[Sign]:
-    """What a person wrote beside the log."""
+    """Yield signs in a person's text beside the log."""
     for line in lines:
         told = line.number not in covered and not reports_step(line.text) and not _is_request(line)
         if told and WARNING.search(line.text) is None:

@@ -1,4 +1,4 @@
-"""Which lines of a log report that the training goes on: a step, an epoch, a progress bar."""
+"""Find the lines of a log that report progress of the training: a step, an epoch, a progress bar."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ LONGEST = 400
 
 
 def reports_step(text: str) -> bool:
-    """Return whether the line reports a step; a person's sentence, a frame and source code do not."""
+    """Return whether the line reports a step. A person's sentence, a frame and source code do not count."""
     return bool(STEP.search(text[:LONGEST])) and not SENTENCE.search(text) and not SOURCE.match(text)

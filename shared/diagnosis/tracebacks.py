@@ -1,4 +1,4 @@
-"""Python's tracebacks in a log: which exceptions there are, and which of them is the first of its chain."""
+"""Python's tracebacks in a log: the exceptions, and the first exception of each chain."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FRAMES = (  # Python's own, IPython's, and rich's
 )
 NAME = r"(?:(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*|[A-Z]\w*)"
 EXCEPTION = re.compile(rf"^\s{{0,4}}(?P<type>{NAME})(?:: (?P<message>.*)|:?)$")
-LOOSE = re.compile(  # an exception's line that stands alone, as people paste it
+LOOSE = re.compile(  # an exception's line without a traceback, as people paste it
     r"(?:^|[\s\"'`(>|‘“]|[^\x00-\x7f])(?P<type>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt))"
     r"(?:(?:: ?|\s*\()(?P<message>.+)|: *)$"
     r"|<class '(?P<class>[\w.]+(?:Error|Exception))'>, ?(?P<told>.+)$"
@@ -50,7 +50,9 @@ class _Open:
 
 
 def raised_in(lines: Sequence[LogLine]) -> list[Raised]:
-    """The exceptions in the log, in its order: those with a traceback, and lines that name one without it."""
+    """Return the exceptions in the log, in order: exceptions with a traceback, and exceptions that a line only
+    names.
+    """
     found = list(_with_traceback(lines))
     covered = {number for one in found for number in range(one.first, one.last + 1)}
     after = [*lines[1:], None]
@@ -93,7 +95,9 @@ def _with_traceback(lines: Sequence[LogLine]) -> Iterator[Raised]:
 
 
 def _begins_without_head(lines: Sequence[LogLine], index: int) -> bool:
-    """Whether frames begin here whose first line is missing, because a person pasted the end of a traceback."""
+    """Return whether frames begin here without their first line, because a person pasted only the end of a
+    traceback.
+    """
     after = lines[index + 1].text if index + 1 < len(lines) else ""
     return bool(FRAMES[0].match(lines[index].text)) and (
         after.startswith("    ") or bool(FRAMES[0].match(after) or EXCEPTION.match(after))
@@ -101,7 +105,9 @@ def _begins_without_head(lines: Sequence[LogLine], index: int) -> bool:
 
 
 def _read(lines: Sequence[LogLine], index: int, opened: _Open) -> tuple[Raised | None, int]:
-    """The exception whose frames begin at this index, and the index after it. Lines of other ranks are skipped."""
+    """Return the exception whose frames begin at this index, and the index after it. Lines of other ranks are
+    skipped.
+    """
     skip_code = False
     while index < len(lines):
         line = lines[index]
@@ -125,7 +131,9 @@ def _read(lines: Sequence[LogLine], index: int, opened: _Open) -> tuple[Raised |
 
 
 def _cut(lines: Sequence[LogLine], index: int, opened: _Open) -> Raised | None:
-    """The traceback whose exception the log does not contain; an interrupted one if a person pressed Ctrl+C before."""
+    """Return a traceback whose exception is missing from the log; an interrupted one if a person pressed Ctrl+C
+    before.
+    """
     if not opened.frames and (index < len(lines) and lines[index].part == opened.head.part):
         return None
     named = NAMED_HEAD.match(opened.head.text)
@@ -141,7 +149,7 @@ def _frame(text: str) -> re.Match[str] | None:
 
 
 def _is_exception(line: LogLine) -> bool:
-    """Whether the line after a frame is the exception itself, because the frame's file could not be read."""
+    """Return whether the line after a frame is the exception itself, because the frame's file could not be read."""
     named = EXCEPTION.match(line.text)
     return bool(
         named and not line.text.startswith("    ") and re.search(r"(?:Error|Exception|Interrupt|Exit)$", named["type"])
@@ -189,7 +197,7 @@ def _ends(line: LogLine, named: LogLine) -> bool:
 
 
 def _alone(line: LogLine, then: LogLine | None) -> Raised | None:
-    """The exception that a line names without a traceback; its message may stand on the line after it."""
+    """Return the exception that a line names without a traceback. The message may be on the next line."""
     found = LOOSE.search(line.text)
     if found is None or NOT_SAID.match(line.text):
         return None

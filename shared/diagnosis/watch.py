@@ -1,8 +1,8 @@
-"""Check a running run once a minute while somebody looks, and record what is wrong with it (decision 106).
+"""Check a running run once a minute while somebody views it, and record its problems (decision 106).
 
-Somebody looks if they read the run's record, subscribe to notices of the kind `sick`, or say `on_hang` on the route. A
-check sends one request for the run's log. The nodes are asked about each minute while somebody reads the record;
-otherwise once the log is silent, and every five minutes.
+A run is viewed if somebody reads its record, subscribes to notices of the kind `sick`, or sets `on_hang` on the route.
+A check sends one request for the run's log. The checks read the nodes' measurements each minute while somebody reads
+the record; otherwise once the log is silent, and every five minutes.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ READ = 256 << 10  # bytes of the log per check
 MEASURED_EACH = 5  # checks, while nobody reads the record
 SILENT = timedelta(seconds=30)
 RANKS_LISTED = 1000
-GONE = timedelta(minutes=5)  # a node that was not measured for so long, while others were, has left the run
+GONE = timedelta(minutes=5)  # a node that was not measured for this time, while others were, has left the run
 SUBSCRIBED = Topic[bool]("whether anyone wants notices of sick runs", EACH)
 VIEWS = Topic[bool]("looks at runs that were passed on", timedelta(minutes=4), most=1000)
 
 
 def begin_checks(ports: RunPorts, fact: RunStarted | RunReconciled) -> None:
-    """See that the run is checked, if its route or a subscription asks for that."""
+    """Start the checks of the run, if its route or a subscription demands them."""
     run, its = fact.run, fact.run.feature(RunHealth) or RunHealth()
     if _can_be_checked(run) and not its.is_checked(ports.clock()) and is_wanted(ports, run):
         ports.queues.send(WatchRun(run.name))
 
 
 def pass_on_view(ports: RunPorts, fact: RunViewed) -> None:
-    """See that the run is checked while somebody looks. A process passes a look on once in four minutes."""
+    """Report that somebody views the run, so that it is checked. A process reports a view once in four minutes."""
     run = fact.run
     if not _can_be_checked(run):
         return
@@ -63,7 +63,7 @@ def pass_on_view(ports: RunPorts, fact: RunViewed) -> None:
 
 
 def is_wanted(ports: RunPorts, run: Run) -> bool:
-    """Whether the run's route or a subscription asks for checks, even if nobody reads the run's record."""
+    """Return whether the run's route or a subscription demands checks, even if nobody reads the run's record."""
     route, audience = ports.routes.get(run.asked.route), ports.audience
     if route is not None and route.on_hang:
         return True
@@ -71,7 +71,7 @@ def is_wanted(ports: RunPorts, run: Run) -> bool:
 
 
 def watch_run(ports: RunPorts, message: WatchRun) -> None:
-    """Note the look, and begin a chain of checks unless one goes on. A run that has ended is left alone."""
+    """Record the view, and start a chain of checks unless one is active. An ended run stays unchanged."""
 
     def note(stored: Stored[Run]) -> None:
         run, now = stored.value, ports.clock()
@@ -94,9 +94,9 @@ def watch_run(ports: RunPorts, message: WatchRun) -> None:
 
 
 def check_health(ports: RunPorts, message: CheckHealth) -> None:
-    """Look at the run's log and nodes, record what is wrong, act as its route says, and queue the next check.
+    """Read the run's log and nodes, record the problems, act as the route demands, and queue the next check.
 
-    The chain ends when the run does not run, when a newer chain was begun, or when nobody looks any more.
+    The chain ends when the run is not running, when a newer chain starts, or when nobody views the run any more.
     """
     try:
         stored = ports.runs.get(message.checked)
@@ -128,7 +128,7 @@ def check_health(ports: RunPorts, message: CheckHealth) -> None:
 
 
 def observe(jobs: Jobs, blobs: Blobs, run: Run, before: Observed) -> Observed:
-    """Send one request for the log: read what is new, or list the logs of all ranks of one of the run's jobs."""
+    """Send one request for the log: read the new bytes, or list the logs of all ranks of one of the run's jobs."""
     kind = workload(run)
     before = replace(before, changed=kind.nodes_changed_at(run).timestamp())
     if not before.wants_list:
@@ -149,7 +149,7 @@ def observe(jobs: Jobs, blobs: Blobs, run: Run, before: Observed) -> Observed:
 
 
 def _nodes(ports: RunPorts, run: Run, health: RunHealth, pulse: Pulse, checks: int) -> tuple[NodePulse, ...]:
-    """What the nodes use, if it is time to ask."""
+    """Return the measurements of the nodes, if it is time to read them."""
     asks = health.is_viewed(ports.clock()) or pulse.silence >= SILENT or checks % MEASURED_EACH == 0
     found = node_pulses(ports, run) if asks else ()
     newest = max((node.at for node in found), default=pulse.now)

@@ -27,16 +27,17 @@ LOADS_CHECKPOINT = re.compile(  # functions that put a checkpoint's tensors into
 PLACES = (
     (Cause.RENDEZVOUS_OR_RESET, re.compile(r"torch[/\\]distributed[/\\]rendezvous\.py|_create_c10d_store|TCPStore")),
     (Cause.CORRUPT_FILE, re.compile(r"[/\\](?:tarfile|zipfile|gzip|PIL[/\\]\w+)\.py")),
-)  # where the last frame of a traceback stands
+)  # the place of a traceback's last frame
 
 
 class Weight(IntEnum):
-    """What a sign counts. A heavier sign decides, whatever its place; among signs of one weight, the earliest decides.
+    """The weight of a sign. The heaviest sign decides, wherever it is; among signs of equal weight, the earliest
+    decides.
 
     - `PLATFORM`: the platform or the scheduler states why it ended the job
     - `ASSERTION`: CUDA's own assertion, which may stand before or after the exceptions that it causes
     - `CAUSE`: an exception, a guard or a kill with a cause of its own
-    - `CONSEQUENCE`: what other ranks say when one rank is gone, and exceptions of the user's own code
+    - `CONSEQUENCE`: errors of other ranks when one rank is gone, and exceptions of the user's own code
     - `PROSE`: an exception or a line of a platform that a person quotes beside the log
     - `SUMMARY`: a launcher's summary without the exception itself
     - `WORDS`: a person's words
@@ -66,13 +67,13 @@ def _of_exceptions() -> tuple[tuple[Cause, re.Pattern[str]], ...]:
 
 @cache
 def of_log_lines() -> tuple[tuple[Cause, Weight, re.Pattern[str]], ...]:
-    """The causes that a line of a log shows, with their weight and a pattern of their words."""
+    """Return the causes that a line of a log shows, with their weight and a pattern of their words."""
     return tuple((Cause(row["cause"]), Weight[row["weight"].upper()], _any_of(row)) for row in _file()["lines"])
 
 
 @cache
 def of_people() -> tuple[tuple[Cause, re.Pattern[str]], ...]:
-    """The causes that a person's words beside a log show, each with a pattern of these words."""
+    """Return the causes that a person's words beside a log show, each with a pattern of these words."""
     return tuple((Cause(row["cause"]), _any_of(row)) for row in _file()["people"])
 
 
@@ -81,7 +82,7 @@ def _any_of(row: dict[str, Any], flags: int = 0) -> re.Pattern[str]:
 
 
 def cause_of(raised: Raised) -> Cause:
-    """The cause that an exception's type and words show; USER_EXCEPTION if they show none of the others."""
+    """Return the cause that an exception's type and words show; USER_EXCEPTION if they show no other cause."""
     places = "\n".join(f"{frame.file} {frame.name}" for frame in raised.frames)
     cause = next((cause for cause, pattern in _of_exceptions() if pattern.search(raised.text)), Cause.USER_EXCEPTION)
     if cause is Cause.RENDEZVOUS_OR_RESET and "http" in raised.text.lower():
@@ -92,18 +93,22 @@ def cause_of(raised: Raised) -> Cause:
 
 
 def cause_of_place(raised: Raised) -> Cause:
-    """The likely cause of an exception whose own line is missing, from where it was raised."""
+    """Return the likely cause of an exception whose own line is missing, from the place where it was raised."""
     last = raised.frames[-1] if raised.frames else None
     place = f"{last.file} {last.name}" if last else ""
     return next((cause for cause, pattern in PLACES if pattern.search(place)), Cause.USER_EXCEPTION)
 
 
 def cause_of_message(text: str) -> Cause | None:
-    """The cause that an exception's words show where its type is missing, as in a title; None if they show none."""
+    """Return the cause that an exception's words show where the type is missing, as in a title; None without a
+    cause.
+    """
     cause = next((cause for cause, pattern in _of_exceptions() if pattern.search(text)), None)
     return in_shared_memory(cause, text) if cause else None
 
 
 def in_shared_memory(cause: Cause, text: str) -> Cause:
-    """A full disk is full shared memory if the text names it: Linux reports both as "No space left on device"."""
+    """Return the cause. A full disk becomes full shared memory if the text names it: Linux reports "No space left
+    on device" for both.
+    """
     return Cause.SHM_BUS_ERROR if cause is Cause.DISK_FULL and SHARED_MEMORY.search(text) else cause

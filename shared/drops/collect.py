@@ -143,7 +143,7 @@ def _check(ports: DropPorts, stored: Stored[Drop], last: bool = False, so_far: S
 
 
 def _wait_for_removal(ports: StoragePorts, drop: Drop, last: bool) -> None:
-    """Check the drop again later: what a pending removal deletes must not become part of the next generation."""
+    """Check the drop again later: files of a pending removal must not become part of the next generation."""
     if drop.removed_at and ports.clock() - drop.removed_at > REMOVAL_LOST_AFTER:
         ports.happened(DropWaitsForRemoval(drop))
     if not last:
@@ -216,7 +216,7 @@ def _judge_on(ports: DropPorts, stored: Stored[Drop], route: Route, check: DropC
 
 
 def _wait(drops: Drops, queues: Queues, stored: Stored[Drop], verdict: DropVerdict, last: bool) -> None:
-    """Check the drop again later. If a check of its data was going on, an upload ended that check."""
+    """Check the drop again later. If a check of its data was in progress, an upload ended that check."""
     drop = stored.value
     if drop.code == CHECKING:
         drops.replace(replace(drop, code=verdict.code, why=verdict.why, listed=""), stored)
@@ -225,7 +225,7 @@ def _wait(drops: Drops, queues: Queues, stored: Stored[Drop], verdict: DropVerdi
 
 
 def _continue_check(ports: DropPorts, stored: Stored[Drop], seen: Survey, progress: str, last: bool) -> None:
-    """Write into the drop how far the check of its data is, and let another message continue.
+    """Write the progress of the data check into the drop, and let another message continue the check.
 
     The write comes first: of two deliveries of a message, only the one that writes sends the next message.
     """

@@ -39,12 +39,12 @@ class Drops(Protocol):
         """Add a record. Raises Changed if the record exists, and Taken if another call added it during this call."""
 
     def replace(self, drop: Drop, before: Stored[Drop]) -> Stored[Drop]:
-        """Write the record if nobody changed it since the read. Raises Changed after a change or a deletion."""
+        """Write the record unless it changed since the read. Raises Changed after a change or a deletion."""
 
     def delete(self, before: Stored[Drop]) -> None:
-        """Delete the record if nobody changed it since the read.
+        """Delete the record unless it changed since the read.
 
-        Raises Changed if it changed; does nothing if it is gone.
+        Raises Changed if it changed; does nothing if it no longer exists.
         """
 
     def generations(self, key: DropKey, limit: int = 1000) -> list[Generation]:

@@ -51,7 +51,7 @@ class Complete:
 class Prepared:
     """The fate of a complete drop: sealed as `sealing`, or rejected with `code` and `why`.
 
-    `later` says how far a check is that takes another message.
+    `later` is the progress of a check that takes another message.
     """
 
     sealing: Drop | None = None
@@ -170,14 +170,16 @@ def _written(ports: WorkspacePorts, route: Route, job_file: JobFile | None, fold
 
 
 def brought(ports: WorkspacePorts, route: Route, content: dict[str, Any] | None) -> tuple[bool, Mapping[str, Any]]:
-    """Whether a job file with this content has a job of its own, and how it declares the drop's data, {} for not."""
+    """Return whether a job file with this content has its own job, and how the file declares the drop's data ({}
+    without a declaration).
+    """
     job_file = None if content is None else job_file_of("job.yaml", content, {})
     written = _written(ports, route, job_file, None)
     return _has_job(written), _declared(job_file, written)
 
 
 def _declared(job_file: JobFile | None, written: Written | None) -> Mapping[str, Any]:
-    """How a job file declares the drop's data. Raises BrokenJobFile if the route's job, and not its own, reads it."""
+    """Return how a job file declares the drop's data. Raises BrokenJobFile if the route's job reads this data."""
     if job_file is None or not job_file.data:
         return {}
     if not _has_job(written):

@@ -75,7 +75,7 @@ def _check(files: Sequence[Offered]) -> None:
 
 
 def _is_there(file: Offered, blob: Blob | None) -> bool:
-    """Whether the file is stored already. A marker is always written again, to say that the drop is complete now."""
+    """Whether the file is stored already. A marker is always written again, to mark the drop as complete now."""
     if blob is None or blob.last_modified is None or file.name == SUCCESS_MARKER:
         return False
     return blob.size == file.size and blob.last_modified >= file.modified

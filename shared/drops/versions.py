@@ -68,7 +68,7 @@ def _of_run(ports: DropPorts, name: str) -> list[DataFile]:
 
 
 def _folder(drops: Drops, routes: Routes, run: Run) -> str:
-    """The folder with the list of the drop's files: that of the first run of the generation."""
+    """The folder with the list of the drop's files, which is the folder of the generation's first run."""
     all_generations = _known(drops, routes, DropKey.of(run.asked.drop))
     return next((each.folder for each in all_generations if _is_of(each, run)), f"{run.asked.experiment}/{run.name}")
 

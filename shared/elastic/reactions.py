@@ -10,7 +10,7 @@ from shared.runs.ports import RunPorts
 
 
 def close_rendezvous(ports: RunPorts, fact: runs.RunEnded | runs.RunArchived) -> None:
-    """Close the rendezvous of a canceled or failed run: a member with a late start leaves at once.
+    """Close the rendezvous of a canceled or failed run: a member that starts late exits at once.
 
     The members of a completed run close their rendezvous themselves.
     """

@@ -1,1 +1,1 @@
-"""Grants: another program may spend so much, on this, until then, and nothing else."""
+"""Grants: another program may spend a limited amount, on named things, until a set time."""

@@ -1,7 +1,7 @@
 """Reserve the greatest cost of a run in its grant, before the run is recorded and again before it is submitted.
 
-Each way of making a run ends here, because each run names its owner, and the owner of what a grant's program makes is
-the grant: requests, drops, retries, continuations, trials, moved runs, and schedules.
+Each way of making a run ends here. Each run names its owner, and the owner of everything that a grant's program makes
+is the grant: requests, drops, retries, continuations, trials, moved runs, and schedules.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ log = logging.getLogger(__name__)
 
 
 def reserve(ports: RunPorts, run: Run) -> None:
-    """Reserve the run's greatest cost in its grant. A repeat changes nothing, and neither does a person's run.
+    """Reserve the run's greatest cost in its grant. A repeat changes nothing. A person's run reserves nothing.
 
-    Raises Conflict, which says what to do, if the grant does not allow the run.
+    Raises Conflict, with the remedy, if the grant does not allow the run.
     """
     if not (name := grant_of(run.people.owner_id)):
         return
@@ -53,7 +53,7 @@ def reserve(ports: RunPorts, run: Run) -> None:
 
 
 def release(ports: RunPorts, run: Run) -> None:
-    """Release what a run reserved that will not start. A recorded run keeps its reservation until its end."""
+    """Release the reservation of a run that will not start. A recorded run keeps its reservation until its end."""
     if not (name := grant_of(run.people.owner_id)) or find_run(ports.runs, run.name):
         return
 
@@ -65,7 +65,7 @@ def release(ports: RunPorts, run: Run) -> None:
 
 
 def refusal(ports: RunPorts, run: Run) -> Refusal | None:
-    """Return why the grant would not let the run start now; None if it would. Reserves nothing."""
+    """Return why the grant would not let the run start now; None if the run could start. Reserves nothing."""
     if not (name := grant_of(run.people.owner_id)):
         return None
     stored = ports.store(GRANTS).get(name)
@@ -76,7 +76,9 @@ def refusal(ports: RunPorts, run: Run) -> Refusal | None:
 
 
 def shrink_at_end(ports: RunPorts, run: Run) -> None:
-    """Shrink the reservation of an ended run to what the run can have cost. The books settle it later."""
+    """Shrink the reservation of an ended run to the most that the run can have cost. The books settle the cost
+    later.
+    """
     if not (name := grant_of(run.people.owner_id)) or not workload(run).has_own_nodes:
         return
 
@@ -88,7 +90,7 @@ def shrink_at_end(ports: RunPorts, run: Run) -> None:
 
 
 def _is_done(runs: Runs, run: Run) -> bool:
-    """Whether a run of this name has ended: a repeated request returns that run, and reserves nothing."""
+    """Return whether a run of this name has ended. A repeated request then returns that run and reserves nothing."""
     found = find_run(runs, run.name)
     return found is not None and is_over(found)
 
@@ -113,7 +115,7 @@ def _asked(run: Run) -> Asked:
 
 
 def _announce_refusal(ports: Any, stored: Stored[Grant], why: Refusal) -> None:
-    """Announce once that the budget is used up: a run was refused for its cost."""
+    """Announce once that the budget is used up, because a run was refused for its cost."""
     grant = stored.value
     if why.code != "over_grant" or grant.told >= decide.MARKS[0]:
         return

@@ -27,7 +27,7 @@ ThenField = Annotated[Then, Meta(description="What happens to runs in progress w
 
 
 class GrantRequest(Struct, forbid_unknown_fields=True):
-    """A grant to create."""
+    """The terms of a new grant."""
 
     purpose: Annotated[str, Meta(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
     budget: Budget
@@ -44,7 +44,7 @@ class GrantRequest(Struct, forbid_unknown_fields=True):
 
 
 class GrantChanges(Struct, forbid_unknown_fields=True):
-    """What changes in a grant. A list replaces the whole list."""
+    """The changes to a grant. A given list replaces the whole list."""
 
     budget: Budget | UnsetType = UNSET
     until: Until | UnsetType = UNSET
@@ -75,7 +75,7 @@ class DeedAnswer(Struct):
 
 
 class InProgress(Struct):
-    """A run that holds a part of the budget. `ended`: its nodes may still cost something."""
+    """A run that holds a part of the budget. `ended`: the run is over, but its nodes may still cost something."""
 
     run: str
     most: Annotated[float, Meta(description="Dollars that are reserved for it.")]
@@ -185,7 +185,7 @@ def shown(grant: Grant, now: datetime) -> Json:
 
 
 def _values(clock: Clock, body: GrantRequest | GrantChanges) -> Json:
-    """Return the given fields as terms have them."""
+    """Return the given fields, converted to the types of the terms."""
     names = body.__struct_fields__
     given = {name: value for name in names if (value := getattr(body, name)) is not UNSET}
     if "until" in given:

@@ -1,4 +1,4 @@
-"""Decide whether a grant admits a run, what its runs have cost, and which runs must end. Pure."""
+"""Decide whether a grant admits a run, how much its runs have cost, and which runs must end. Pure."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from shared.runs.ports import Refusal
 
 MARKS = (100, 80, 50)  # percent of the budget that a notice announces
 MOST_RESERVED = 250  # reservations of a grant at the same time: a row of a table has room for 1 MiB
-# Part of a run's allowance that is left when the run is canceled for its cost: for the period of the timer, the
-# cancellation, and the idle time of the nodes.
+# The part of a run's allowance that is left when the run is canceled for its cost. It covers the period of the timer,
+# the cancellation, and the idle time of the nodes.
 ENDING_SECONDS = ALLOWANCE_SECONDS - 300
 _CENT = 0.005
 _HOUR = 3600
@@ -27,9 +27,10 @@ _HOUR = 3600
 
 @dataclass(frozen=True)
 class Asked:
-    """What a run asks of its grant. `most` are dollars at worst, None (with the reason `why`) if the price is unknown.
+    """The claim of a run on its grant. `most` is the greatest cost in dollars, None (with the reason `why`) if the
+    price is unknown.
 
-    `part_of` is the sweep whose reservation pays for the run, '' if there is none.
+    `part_of` is the sweep whose reservation pays for the run, '' for a run without a sweep.
     """
 
     run: str
@@ -103,7 +104,7 @@ def _too_dear(grant: Grant, most: float) -> str:
 
 
 def release(grant: Grant, run: str) -> Grant:
-    """The grant without the reservation of a run that will not start."""
+    """Return the grant without the reservation of a run that will not start."""
     return replace(grant, reserved={name: kept for name, kept in grant.reserved.items() if name != run})
 
 
@@ -120,10 +121,10 @@ class RunCost:
 
 
 def with_costs(grant: Grant, costs: Mapping[str, list[RunCost]], now: datetime) -> Grant:
-    """The grant with what its runs have cost until now. `costs` has each reservation's runs: one, or a sweep's trials
-    after the sweep itself.
+    """Return the grant with the costs of its runs until now.
 
-    A reservation whose nodes are gone is settled. One whose run was never recorded, after a crash, is released.
+    `costs` has the runs of each reservation: one run, or the sweep and then its trials. A reservation whose nodes are
+    gone is settled. A reservation whose run was never recorded, because of a crash, is released.
     """
     kept, settled, ended = dict[str, Reservation](), grant.settled, grant.ended
     for name, reservation in grant.reserved.items():
@@ -149,39 +150,43 @@ def _costed(reservation: Reservation, runs: list[RunCost]) -> Reservation:
 
 
 def gone_by(run: Run) -> datetime:
-    """When the nodes of an ended run are charged to nobody any more, at the latest."""
+    """Return the latest time at which the nodes of an ended run may still be charged to the run."""
     end = run.progress.history[-1].at if run.progress.history else run.created_at
     return end + IDLE_TAIL + timedelta(seconds=_warm_seconds(run))
 
 
 def idle_dollars(run: Run) -> float:
-    """What the nodes of an ended run may cost after its end, at most: until they are released, and while a lease
-    keeps them.
+    """Return the most that the nodes of an ended run may cost after its end, until they are released. A lease may
+    keep the nodes longer.
     """
     seconds = IDLE_TAIL.total_seconds() + _warm_seconds(run)
     return most_nodes(run) * run.money.price * seconds / _HOUR
 
 
 def has_steps(run: Run) -> bool:
-    """Whether the run's job has steps. Nobody knows when nodes start and idle between steps."""
+    """Return whether the run's job has steps. Trainyard does not see when nodes start and idle between steps."""
     return bool(kind_of(run.asked.request).parts(run.asked.request))
 
 
 def most_nodes(run: Run) -> int:
-    """The most nodes that the run may have at the same time: those of all its steps, if it has steps."""
+    """Return the most nodes that the run may have at the same time. For a run with steps, this is the sum over all
+    steps.
+    """
     parts = [part for part in kind_of(run.asked.request).parts(run.asked.request) if not part.is_pipeline]
     return sum(part.trials * part.job.node_count for part in parts) or run.asked.nodes
 
 
 def ceiling(run: Run, now: datetime) -> float:
-    """What the run can have cost until now, at most: all its nodes since its creation, and idle nodes after its end."""
+    """Return the most that the run can have cost until now: all its nodes since its creation, and idle nodes after
+    its end.
+    """
     end = run.progress.history[-1].at if is_over(run) and run.progress.history else now
     dollars = most_nodes(run) * run.money.price * (end - run.created_at).total_seconds() / _HOUR
     return dollars + (idle_dollars(run) if is_over(run) else 0.0)
 
 
 def warm_dollars(run: Run) -> float:
-    """What it costs at most to keep the nodes of the run warm as it asks, and until they are released."""
+    """Return the most that it costs to keep the run's nodes warm as requested, and until they are released."""
     return idle_dollars(run) if run.asked.keep_warm_seconds else 0.0
 
 
@@ -190,7 +195,9 @@ def _warm_seconds(run: Run) -> float:
 
 
 def ended_early(grant: Grant, run: Run) -> Grant:
-    """The grant after the end of a run with own nodes: its reservation shrinks to what it can have cost at most."""
+    """Return the grant after the end of a run with its own nodes: the reservation shrinks to the most that the run
+    can have cost.
+    """
     before = grant.reserved.get(run.name)
     if before is None or before.until or not is_over(run):
         return grant
@@ -200,8 +207,10 @@ def ended_early(grant: Grant, run: Run) -> Grant:
 
 
 def to_cancel(grant: Grant, costs: Iterable[RunCost], now: datetime) -> dict[str, str]:
-    """The runs that must end now, by name, with the reason: all of them if the grant is over and says so, and those
-    that have nearly cost all that they reserved.
+    """Return the names of the runs that must end now, each with the reason.
+
+    These are all runs if the grant is over and demands their cancellation; otherwise the runs that have nearly cost
+    their reservations.
     """
     live = [each for each in costs if not is_over(each.run) and each.run.cancel.asked_at is None]
     if grant.terms.then is Then.CANCEL and (why := grant.over(now)):
@@ -215,6 +224,6 @@ def to_cancel(grant: Grant, costs: Iterable[RunCost], now: datetime) -> dict[str
 
 
 def mark(grant: Grant) -> int:
-    """The share of the budget in percent that is spent and not announced yet; 0 if there is nothing to announce."""
+    """Return the percentage of the budget to announce as spent; 0 if there is nothing new to announce."""
     share = 100 * grant.spent / grant.terms.budget if grant.terms.budget else 100.0
     return next((percent for percent in MARKS if share >= percent > grant.told), 0)

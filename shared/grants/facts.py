@@ -9,7 +9,9 @@ from shared.kernel.facts import Fact
 
 @dataclass(frozen=True)
 class GrantUsed(Fact):
-    """So many percent of the grant's budget are used, or a run was refused because the budget is used up (100)."""
+    """The runs have used this percentage of the grant's budget. At 100, a run may have been refused because of the
+    budget.
+    """
 
     grant: str
     percent: int

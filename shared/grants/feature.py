@@ -1,4 +1,4 @@
-"""Grants: a program may spend so much, on this, until then, and nothing else.
+"""Grants: a program may spend a limited amount, on named things, until a set time.
 
 model.py is the record, decide.py makes the decisions, admission.py reserves before each run, keep.py settles from the
 books, manage.py changes grants, and guest.py decides what a program may call and see.
@@ -53,7 +53,7 @@ def keep(ports: Any) -> None:
 
 
 def owner_of_drop(drop: DropKey) -> Person:
-    """Return the grant whose program alone gets addresses for uploads to this drop."""
+    """Return the grant that owns this drop. Only the grant's program gets upload addresses for the drop."""
     grant = grant_of_drop(drop.name)
     return Person(f"grant {grant}", f"{PROGRAM}{grant}") if grant else NOBODY
 

@@ -1,7 +1,8 @@
-"""What the program behind a grant's token may call, and what it sees: its own things, and what is shared with it.
+"""Which operations the program behind a grant's token may call, and what the program sees.
 
-RULES lists every operation that a grant may call. An operation that is not in the table is refused, so a new operation
-is closed to grants until somebody adds it here. A thing that the program may not see does not exist for it.
+RULES lists every operation that a grant may call. Every other operation is refused, so a new operation is closed to
+grants until somebody adds the operation here. A program sees the grant's own things and the shared things. For
+everything else, the answer is 404.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from shared.runs.features import part_of
 from shared.runs.intake.request import RunRequest
 from shared.runs.names import RUN_NAME
 
-READABLE = timedelta(days=1)  # after a grant's end; so a program still gets the results of its last runs
+READABLE = timedelta(days=1)  # after a grant's end, so that a program still gets the results of its last runs
 NOT_KNOWN = "This token is not known here, or was revoked."
 
 
@@ -59,7 +60,7 @@ class GrantGuest:
         return show(self, ports, value) if show else value
 
     def sees_run(self, ports: Any, name: str) -> bool:
-        """Whether the run is the grant's own, or is shared with it, or is a trial of such a sweep."""
+        """Return whether the run belongs to the grant, is shared with the grant, or is a trial of such a sweep."""
         if not RUN_NAME.fullmatch(name):
             return False
         run = ports.runs.recent(name).value
@@ -78,7 +79,9 @@ Check = Callable[[GrantGuest, Any, Arguments], Arguments]  # returns the argumen
 
 @dataclass(frozen=True)
 class Rule:
-    """What a grant needs for an operation, a check of the operation's arguments, and what it sees of the answer."""
+    """The right that an operation needs, the check of the operation's arguments, and the visible part of the
+    answer.
+    """
 
     may: May
     check: Check
@@ -86,10 +89,10 @@ class Rule:
 
 
 def guest_of(ports: Any, token: str) -> GrantGuest | None:
-    """Return the guest behind a token; None for a text that is no token of a grant.
+    """Return the guest behind a token; None for a text that is not a token of a grant.
 
-    Raises Unknown for a token that does not count: of no grant, with another secret, or of a grant that is revoked or
-    has long ended. Costs one read of the app's own table.
+    Raises Unknown for an invalid token: there is no such grant, the secret is wrong, or the grant is revoked or has
+    long ended. Costs one read of the app's own table.
     """
     parts = parts_of(token)
     if parts is None:
@@ -130,14 +133,14 @@ def _own_run(guest: GrantGuest, ports: Any, arguments: Arguments) -> Arguments:
 
 
 def _visible_runs(guest: GrantGuest, ports: Any, arguments: Arguments) -> Arguments:
-    """Check names that are separated by commas. Other ways to name a run search among everybody's runs."""
+    """Check names that are separated by commas. Other ways to name a run would search among everybody's runs."""
     for name in filter(None, arguments["query"].runs.split(",")):
         _need_run(guest, ports, name.strip())
     return {}
 
 
 def _own_list(guest: GrantGuest, _ports: Any, arguments: Arguments) -> Arguments:
-    """List the newest of the grant's own runs. The token of a page is a key, and may name a run of another."""
+    """List the newest of the grant's own runs. The token of a page is a key, and may name a run of another owner."""
     query = arguments["query"]
     if any((query.experiment, query.state, query.cluster, query.owner, query.tag, query.token)):
         raise Impossible("A grant lists its own runs: use `where` instead of the other filters.", "bad_parameter")
@@ -145,7 +148,7 @@ def _own_list(guest: GrantGuest, _ports: Any, arguments: Arguments) -> Arguments
 
 
 def _request(guest: GrantGuest, ports: Any, arguments: Arguments) -> Arguments:
-    """Check a request for a run: what it trains, on which data, from which model. The admission checks the rest."""
+    """Check the trainer, the data and the starting model in a request for a run. The admission checks the rest."""
     body: RunRequest = arguments["body"]
     terms = guest.grant.terms
     trainers = _trainers(guest.grant, ports.routes)
@@ -167,7 +170,7 @@ def _request(guest: GrantGuest, ports: Any, arguments: Arguments) -> Arguments:
 
 
 def _trainers(grant: Grant, routes: Routes) -> tuple[str, ...]:
-    """The trainers of the grant: those that it names, and those of its routes."""
+    """Return the trainers of the grant: the named trainers, and the trainers of the grant's routes."""
     of_routes = {routes[name].trainer for name in grant.terms.routes if name in routes}
     return tuple(sorted({*grant.terms.trainers, *of_routes} - {""}))
 
@@ -179,7 +182,7 @@ def _need_data(guest: GrantGuest, text: str) -> None:
 
 
 def _need_inputs(guest: GrantGuest, job: Any) -> None:
-    """Check that a job document names only data that the grant may read, and no place of its own for outputs."""
+    """Check that a job document names only data that the grant may read, and no output location."""
     if not isinstance(job, dict):
         return
     for value in _mapping(job, "inputs").values():
@@ -261,7 +264,7 @@ def _own_trainers(guest: GrantGuest, ports: Any, value: Any) -> Any:
 
 
 def _without_others(_guest: GrantGuest, _ports: Any, value: Any) -> Any:
-    """Show records of runs without the names of the runs that are ahead of them."""
+    """Show records of runs without the names of the runs that are ahead in the queue."""
     if isinstance(value, Reply):
         return value
     records = [value, value.get("run"), *(value.get("records") or ()), *(value.get("runs") or ())]
@@ -273,7 +276,7 @@ def _without_others(_guest: GrantGuest, _ports: Any, value: Any) -> Any:
 
 
 def _page(guest: GrantGuest, ports: Any, value: Any) -> Any:
-    """Show a page without its token, and without hints and counts, which are about everybody's runs."""
+    """Show a page without its token, and without hints and counts, because they cover everybody's runs."""
     shown = {"runs": value["runs"], "continue": None, "looked_at": len(value["runs"])}
     return _without_others(guest, ports, shown)
 

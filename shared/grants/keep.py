@@ -1,6 +1,6 @@
-"""Hold the grants to their budgets: write what their runs have cost, settle ended runs, announce, and cancel.
+"""Hold the grants to their budgets: record the costs of their runs, settle ended runs, announce, and cancel.
 
-Each step may be repeated: costs are computed from the books and from the runs' own records.
+Each step may be repeated, because costs are computed from the books and from the runs' own records.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Costs = dict[str, list[RunCost]]  # by reservation: the run, or the sweep and it
 
 
 def keep_grants(ports: MoneyPorts) -> None:
-    """Hold each grant with reservations to its budget. A grant that fails does not stop the others."""
+    """Hold each grant with reservations to its budget. A failure with one grant does not stop the others."""
     grants = [grant for grant in ports.store(GRANTS).all() if grant.reserved]
     if not grants:
         return
@@ -66,7 +66,7 @@ def _keep(ports: MoneyPorts, grant: Grant, books: Charged) -> None:
 
 
 def _announced(ports: MoneyPorts, grant: Grant, percent: int) -> Grant:
-    """State that so much of the budget is spent. After a crash before the write, the fact is stated again."""
+    """State how much of the budget is spent. After a crash before the write, the fact is stated again."""
     why = (
         f"Grant {grant.id} ({grant.purpose}) has spent ${grant.spent:.2f}, {percent} % of its "
         f"${grant.terms.budget:.2f} or more."
@@ -100,9 +100,10 @@ def _booked(leases: Leases, clock: Clock, books: Charged) -> dict[str, float]:
 
 
 def _by_record(run: Run, now: datetime) -> float:
-    """Return what the run's nodes cost by the run's own record: known before the books, and during gaps in them.
+    """Return the cost of the run's nodes by the run's own record, which exists before the books and during gaps in the
+    books.
 
-    For a run with steps, this is what it can have cost at most.
+    For a run with steps, this is the most that the run can have cost.
     """
     kind = workload(run)
     if not kind.has_own_nodes:

@@ -1,4 +1,4 @@
-"""Create, narrow, extend and revoke grants. The record says who did it, and when."""
+"""Create, narrow, extend and revoke grants. The grant's history names the person and the time of each change."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _NUMBERS = ("budget", "runs", "at_once")
 
 @dataclass(frozen=True)
 class Created:
-    """A new grant, and its token, which nobody can read again."""
+    """A new grant and its token. The token can't be read again."""
 
     grant: Grant
     token: str
 
 
 def create(ports: MoneyPorts, purpose: str, terms: GrantTerms, caller: Caller) -> Created:
-    """Create a grant. Raises Forbidden if the caller may not do, or not spend, what the grant would allow."""
+    """Create a grant. Raises Forbidden if the grant would exceed the caller's own rights or money."""
     now = ports.clock()
     _check(ports, terms, caller, now, now)
     made = new_token()
@@ -52,7 +52,7 @@ def create(ports: MoneyPorts, purpose: str, terms: GrantTerms, caller: Caller) -
 
 
 def narrow(ports: MoneyPorts, name: str, changes: Mapping[str, Any], caller: Caller) -> Grant:
-    """Take something from a grant. Raises Impossible for a change that would add something."""
+    """Narrow the terms of a grant. Raises Impossible for a change that would add something."""
 
     def change(grant: Grant, _: datetime) -> tuple[GrantTerms, str]:
         after = replace(grant.terms, **changes)
@@ -66,7 +66,7 @@ def narrow(ports: MoneyPorts, name: str, changes: Mapping[str, Any], caller: Cal
 
 
 def extend(ports: MoneyPorts, name: str, changes: Mapping[str, Any], caller: Caller) -> Grant:
-    """Add something to a grant, within what the caller may do. Raises Impossible for a change that would take
+    """Extend the terms of a grant, within the caller's own rights. Raises Impossible for a change that would remove
     something.
     """
 
@@ -83,7 +83,7 @@ def extend(ports: MoneyPorts, name: str, changes: Mapping[str, Any], caller: Cal
 
 
 def revoke(ports: MoneyPorts, name: str, caller: Caller, then: Then | None = None) -> Grant:
-    """End a grant now. `then` says what happens to its runs in progress. A repeat changes nothing."""
+    """End a grant now. `then` decides about the runs in progress. A repeat changes nothing."""
 
     def write(stored: Stored[Grant] | None) -> Grant:
         grant, now = _known(stored, name).value, ports.clock()
@@ -102,7 +102,7 @@ def known(ports: MoneyPorts, name: str) -> Grant:
 
 
 def read_until(text: str, now: datetime) -> datetime:
-    """Return a moment in the future: a time, or 18:00 for the next one in UTC. Raises Impossible."""
+    """Return a future moment from a time, or from 18:00, which means the next 18:00 in UTC. Raises Impossible."""
     if clock := _CLOCK.fullmatch(text.strip()):
         at = now.replace(hour=int(clock[1]), minute=int(clock[2]), second=0, microsecond=0)
         return at if at > now else at + timedelta(days=1)
@@ -141,7 +141,7 @@ def _with_deed(grant: Grant, caller: Caller, now: datetime, what: str) -> Grant:
 
 
 def _added(before: GrantTerms, after: GrantTerms) -> list[str]:
-    """Return the names of the terms of which `after` has more."""
+    """Return the names of the terms that are wider in `after`."""
     more = [name for name in _NUMBERS if getattr(after, name) > getattr(before, name)]
     more += [name for name in _LISTS if set(getattr(after, name)) - set(getattr(before, name))]
     return more + (["until"] if after.until and before.until and after.until > before.until else [])
@@ -159,7 +159,7 @@ def _text(value: Any) -> str:
 
 
 def _check(ports: MoneyPorts, terms: GrantTerms, caller: Caller, made_at: datetime, now: datetime) -> None:
-    """Raise Forbidden for terms beyond the caller's own rights, and Impossible for terms that make no sense."""
+    """Raise Forbidden for terms beyond the caller's own rights, and Impossible for invalid terms."""
     most = largest(ports.money.grants, caller.role)
     if terms.budget > most:
         raise Forbidden(

@@ -1,7 +1,7 @@
-"""A grant: what a program may do with a token, how much it may spend, and what it has reserved.
+"""A grant: the rights of a program with a token, its budget, and its reservations.
 
-One row holds the terms of a grant and its reservations. So a narrowed or revoked grant and the admission of a run are
-decided one after the other, under the etag of this row.
+One row holds the terms of a grant and its reservations. So a change of the terms and the admission of a run are decided
+one after the other, under the etag of this row.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ DROP = "grant-"  # begins the name of each drop of a grant, followed by the gran
 
 
 class May(StrEnum):
-    """What a grant allows."""
+    """A right that a grant gives."""
 
-    READ = "read"  # see the grant's own things, and what is shared with it
+    READ = "read"  # see the grant's own things, and shared things
     SUBMIT = "submit"  # start runs on its routes and trainers, and write notes and tags on its own runs
     CANCEL = "cancel"  # cancel its own runs
-    UPLOAD = "upload"  # upload drops of its own to its routes
+    UPLOAD = "upload"  # upload its own drops to its routes
     LEASE = "lease"  # keep nodes warm after its runs
     PROMOTE = "promote"  # move aliases of its models to its own runs
-    RUN_CODE = "run-code"  # run code of its own on the nodes: it reads whatever the nodes may read
+    RUN_CODE = "run-code"  # run its own code on the nodes; the code can read all that the nodes can read
 
 
 class Then(StrEnum):
-    """What happens to running runs when the grant's budget or time is used up, or when it is revoked."""
+    """What happens to running runs when the grant's budget or time is used up, or when the grant is revoked."""
 
     FINISH = "finish"
     CANCEL = "cancel"
@@ -64,8 +64,8 @@ class GrantTerms:
 class Reservation(msgspec.Struct, frozen=True, array_like=True):
     """The amount reserved for a run: at most `most` dollars, of which `spent` are spent.
 
-    A sweep reserves for all its trials: `runs` of them, `slots` at the same time. `until` is when the run's nodes are
-    gone, at the latest, once the run has ended.
+    A sweep reserves for all its trials: `runs` trials, of which `slots` run at the same time. Once the run has ended,
+    `until` is the latest time at which its nodes are gone.
     """
 
     most: float
@@ -77,7 +77,7 @@ class Reservation(msgspec.Struct, frozen=True, array_like=True):
 
 
 class GrantDeed(msgspec.Struct, frozen=True, array_like=True):
-    """One line of the grant's history: what somebody changed, and who."""
+    """One line of the grant's history: the change, and the person who made it."""
 
     at: datetime
     by: str
@@ -89,8 +89,8 @@ class GrantDeed(msgspec.Struct, frozen=True, array_like=True):
 class Grant:
     """A grant. `secret` is the SHA-256 of the token's secret, in hex.
 
-    `settled` are the dollars of the `ended` runs, whose reservations are over. `told` is the share of the budget in
-    percent that the last notice announced.
+    `settled` is the cost in dollars of the `ended` runs, whose reservations are over. `told` is the percentage of the
+    budget that the last notice announced.
     """
 
     id: str
@@ -118,7 +118,7 @@ class Grant:
 
     @property
     def in_progress(self) -> float:
-        """The dollars that the reserved runs may still cost, at worst."""
+        """The greatest cost in dollars that the reserved runs may still add."""
         return sum(max(0.0, each.most - each.spent) for each in self.reserved.values())
 
     @property
@@ -127,7 +127,7 @@ class Grant:
 
     @property
     def at_once(self) -> int:
-        """The runs that may hold nodes now."""
+        """The number of runs that may hold nodes now."""
         return sum(each.slots for each in self.reserved.values() if each.until is None)
 
     @property
@@ -138,7 +138,7 @@ class Grant:
         return what in self.terms.may
 
     def over(self, now: datetime) -> str:
-        """Why no run may start any more; '' while runs may start."""
+        """Return why no run may start any more; '' while runs may start."""
         if self.revoked_at:
             return f"Grant {self.id} was revoked at {_minute(self.revoked_at)}."
         if self.terms.until is None or now >= self.terms.until:
@@ -149,18 +149,18 @@ class Grant:
 
 
 def grant_of(owner_id: str) -> str:
-    """The id of the grant whose program has this owner id; '' for a person."""
+    """Return the id of the grant whose program has this owner id; '' for a person."""
     name = owner_id.removeprefix(PROGRAM)
     return name if name != owner_id and GRANT_ID.fullmatch(name) else ""
 
 
 def drop_prefix(grant: str) -> str:
-    """The beginning of the names of the grant's drops."""
+    """Return the beginning of the names of the grant's drops."""
     return f"{DROP}{grant}-"
 
 
 def grant_of_drop(name: str) -> str:
-    """The id of the grant that the drop of this name belongs to; '' for a drop of a person."""
+    """Return the id of the grant that owns the drop of this name; '' for a drop of a person."""
     rest = name.removeprefix(DROP)
     grant, dash, _ = rest.partition("-")
     return grant if rest != name and dash and GRANT_ID.fullmatch(grant) else ""

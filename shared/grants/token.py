@@ -1,6 +1,6 @@
-"""The bearer token of a grant: `tg_<id>_<secret>`, with a secret of 256 random bits. Records have only its SHA-256.
+"""The bearer token of a grant: `tg_<id>_<secret>`, with a secret of 256 random bits. Records contain only its SHA-256.
 
-A fast hash suffices, because nobody can guess 256 random bits. The comparison takes the same time for each wrong
+A fast hash suffices, because 256 random bits can't be guessed. The comparison takes the same time for each wrong
 secret.
 """
 
@@ -16,7 +16,7 @@ TOKEN = re.compile(r"tg_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 
 
 class NewToken(NamedTuple):
-    """The id of a grant, its token for the grant's program, and the digest of the token's secret for the record."""
+    """The id of a grant, the token for the grant's program, and the digest of the token's secret for the record."""
 
     grant: str
     token: str

@@ -1,7 +1,7 @@
-"""What people state about the models of a route: author, task, intended use, limits, licences.
+"""People's statements about the models of a route: author, task, intended use, limits, licences.
 
-Nobody can compute these facts. A trainer states what is true of all its models (card.json in its folder), and a route
-states the rest (`card:`). The model card says of each fact that nobody stated.
+These facts can't be computed. A trainer states the facts about all its models (card.json in its folder), and a route
+states the rest (`card:`). The model card names each fact that is missing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ Card = dict[str, str]
 
 
 def read_card(trainer: Path | None, section: Any, where: str) -> Card:
-    """Return the statements of a trainer's folder and, over them, of a route. Raises BadSetting for another key."""
+    """Return the statements of a trainer's folder, overridden by those of a route. Raises BadSetting for another
+    key.
+    """
     file = trainer / FILE if trainer else None
     stated = _checked(_json(file), str(file)) if file and file.is_file() else {}
     return stated | (_checked(section, f"{where}: card") if section is not None else {})

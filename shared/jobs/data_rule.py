@@ -18,7 +18,7 @@ BOUNDS = {  # key: (least, most)
 
 
 class CheckMode(StrEnum):
-    """What a check of a drop's data leads to: a refusal, at most a warning, or no check."""
+    """The strongest result of a check of a drop's data: a refusal, a warning, or no check at all."""
 
     REFUSE = "refuse"
     WARN = "warn"
@@ -27,7 +27,9 @@ class CheckMode(StrEnum):
 
 @dataclass(frozen=True)
 class DataRule:
-    """`bounds` replace the defaults of trainers/data_checks. `declared` is the kind of the data, {}: the trainer's."""
+    """`bounds` replace the defaults of trainers/data_checks. `declared` is the kind of the data; {} stands for the
+    trainer's kind.
+    """
 
     mode: CheckMode = CheckMode.REFUSE
     bounds: Mapping[str, float] = field(default_factory=dict)
@@ -59,10 +61,10 @@ def check_declared(declared: Any, where: str) -> None:
 
 
 def problem_of(declared: Any, of_uploader: bool = False) -> str:
-    """Return what is wrong with a declaration of data, or ''.
+    """Return the mistake in a declaration of data, or ''.
 
-    `of_uploader`: a drop's job file has the declaration. Then it can't have a regular expression, because some need
-    hours for a short text, and the app would match them.
+    `of_uploader`: a drop's job file has the declaration. Then a regular expression is not allowed, because the app
+    would match it, and some expressions need hours for a short text.
     """
     from trainers.data_checks import columns, kinds  # few routes declare their data
 

@@ -17,8 +17,8 @@ from shared.jobs.spec import COMMAND, PIPELINE, JobSpec
 class JobKind(Protocol):
     """One kind of job.
 
-    `runs_a_command`: the job itself runs a command, on its own nodes and with its own inputs. Otherwise the jobs within
-    it do. No template lies under such inner jobs, and they are not fully read here.
+    `runs_a_command`: the job itself runs a command, on its own nodes and with its own inputs. Otherwise the inner
+    jobs do. An inner job has no template, and is not fully read here.
     """
 
     @property

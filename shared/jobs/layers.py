@@ -44,7 +44,7 @@ def known_parameters(order: JobOrder) -> Parameters:
 def over(below: Layer, above: Layer) -> Layer:
     """Merge two layers.
 
-    Mappings are merged by name. Any other field is taken from `above`, if `above` sets the field.
+    Mappings are merged by name. Any other field comes from `above`, if `above` sets the field.
     """
     values = {each.name: _field(each.name, below, above) for each in fields(JobSpec)}
     said = {name for name in values if getattr(above.job, name) != getattr(_NOTHING, name)} | above.off

@@ -19,11 +19,11 @@ from shared.jobs.vm_size import why_retired
 from shared.kernel.names import COMPUTE, COMPUTE_RULE
 
 DAY = 86_400
-# Azure ML ends a job after so many days, and "data for runs not completed within the maximum lifetime is not
+# Azure ML ends a job after this many days, and "data for runs not completed within the maximum lifetime is not
 # accessible": https://learn.microsoft.com/azure/machine-learning/how-to-manage-quotas
 JOB_DAYS, LOW_PRIORITY_JOB_DAYS = 21, 7
 _SECONDS_TO_SAVE = 3600  # by which a job's own time limit ends the job earlier, so that its data is accessible
-# What Azure ML stores of a job: https://learn.microsoft.com/azure/machine-learning/resource-limits-capacity
+# Limits of Azure ML for a job: https://learn.microsoft.com/azure/machine-learning/resource-limits-capacity
 MOST_ENTRIES, RESERVED = 50, 10  # tags, and properties, of a job; and how many Trainyard may add of each
 KEY_LENGTH, VALUE_LENGTH, DESCRIPTION_LENGTH = 100, 1000, 5000  # characters
 OURS = "trainyard."  # begins the names of Trainyard's own tags and properties
@@ -69,7 +69,7 @@ class Limits:
 
 
 def lifetime_seconds(days: int) -> int:
-    """The longest useful time limit, in seconds, of a job with so many days until Azure ML ends it."""
+    """The longest useful time limit, in seconds, of a job that Azure ML ends after this number of days."""
     return days * DAY - _SECONDS_TO_SAVE
 
 

@@ -1,8 +1,8 @@
 """Whether a higher or a lower value of a metric is better. Pure.
 
-Whoever trains can say it: the route, the sweep, or the trainer in model.json. Otherwise the words of the metric's name
-decide, if one of the two lists below has one of them: `test_rmse` is minimized, and so is `valLoss`; `blossom` has no
-such word, and nobody knows its direction.
+The route, the sweep, or the trainer (in model.json) can state the direction. Otherwise the words of the metric's name
+decide, if one of the two lists below contains one of them: `test_rmse` is minimized, and so is `valLoss`. `blossom`
+contains no such word, so its direction is unknown.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PER = re.compile(r"(?<![a-z])per[_ -][a-z]+")  # images_per_second
 
 
 def words_of(metric: str) -> frozenset[str]:
-    """Return the words of a name, such as val and loss of valLoss; of map50 both map50 and map."""
+    """Return the words of a name: val and loss for valLoss; both map50 and map for map50."""
     plain = _PER.sub("", _CAMEL.sub("_", metric).lower())
     words = [word for word in _BETWEEN.split(plain) if word]
     return frozenset({*words, *(word.rstrip("0123456789") for word in words)})
@@ -53,5 +53,5 @@ def goal_of(metric: str) -> Goal | None:
 
 
 def lower_is_better(metric: str) -> bool:
-    """Return whether lists and curves show the lowest value as the best: only if the name tells it."""
+    """Return whether lists and curves show the lowest value as the best: only if the metric's name implies it."""
     return goal_of(metric) is Goal.MINIMIZE

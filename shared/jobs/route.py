@@ -78,9 +78,9 @@ class Route:
     gpus: int = -1  # GPUs per machine; -1 if unknown
     model: RouteModel | None = None  # the model for which the route's runs compete
     sweep: Sweep | None = None  # the sweep for each drop of the route
-    card: Card = field(default_factory=dict)  # what people state about its models
+    card: Card = field(default_factory=dict)  # people's statements about its models
     trains: bool = True
-    on_hang: str = ""  # what to do with a run that hangs: cancel, retry, tell; '' for nothing
+    on_hang: str = ""  # the reaction to a run that hangs: cancel, retry, tell; '' for none
     data: DataRule = field(default_factory=DataRule)  # how the data of its drops is checked
 
     @property
@@ -102,7 +102,7 @@ class Route:
 
     @property
     def processes(self) -> int:
-        """The number of processes per node, one per GPU; 0 if the template alone decides."""
+        """The number of processes per node, one per GPU; 0 if only the template decides."""
         counted = self.template.distribution in ("pytorch", "mpi") or self.template.is_elastic
         return max(1, self.gpus) if counted and self.gpus >= 0 else 0
 

@@ -48,7 +48,7 @@ class DataInput:
 
 @dataclass(frozen=True)
 class JobOutput:
-    """An output of a job. Without a `path`, it goes to a folder of the run; see places.py."""
+    """An output of a job. Without a `path`, the output is a folder of the run; see places.py."""
 
     path: Where | Pattern = ""
     kind: str = ""

@@ -151,7 +151,7 @@ def gpus_of(name: str) -> int | None:
 
 
 def why_retired(name: str) -> str:
-    """Why no machine of this size exists any more, with the size to use instead; '' for any other size."""
+    """Return why machines of this size no longer exist, with the size to use instead; '' for any other size."""
     if not _RETIRED.fullmatch(name):
         return ""
     size = known(name)

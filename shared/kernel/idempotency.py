@@ -11,8 +11,8 @@ from shared.kernel.errors import Conflict
 def id_for(prefix: str, key: str | None, new_token: Callable[[], str]) -> str:
     """Return the id for this key. Equal keys give equal ids. Without a key the id is new.
 
-    The id does not depend on the request, so a different request with the same key finds what the first request
-    created.
+    The id does not depend on the request, so a different request with the same key finds the object that the first
+    request created.
     """
     return f"{prefix}-{hashlib.sha256(key.encode()).hexdigest()[:16] if key else new_token()}"
 

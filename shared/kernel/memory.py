@@ -1,6 +1,6 @@
-"""The cache of answers from outside, in one place: how old each answer may be, and how many are kept.
+"""The cache of answers from outside, in one place: the maximum age and number of the answers.
 
-A module declares a Topic for what it wants to cache, and asks the System's Memory for the answer. Copies of the System
+A module declares a Topic for the answers that it caches, and gets them from the System's Memory. Copies of the System
 share one Memory, so all handlers of a process share the cached answers.
 """
 

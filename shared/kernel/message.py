@@ -26,9 +26,9 @@ from typing import Any, ClassVar
 from shared.kernel.errors import BadMessage
 from shared.kernel.parsing import convert
 
-# Queues that several folders share. Each queue is polled, and has instances of its own in Azure (decision 78).
+# Queues that several folders share. Each queue is polled, and has its own instances in Azure (decision 78).
 CHECKS = "checks"  # compare a record with the world: seconds
-BACKGROUND = "background"  # copy, delete, deliver: may take minutes, and nobody waits for it
+BACKGROUND = "background"  # copy, delete, deliver: may take minutes, and no caller waits for the result
 MESSAGE = "message"  # the key of the class's name; `kind` belongs to announcements
 NEWS_FOR = timedelta(days=1)  # Event Grid also retries a delivery for one day
 

@@ -1,6 +1,6 @@
 """msgspec's messages about values of a wrong type, as sentences: the field, the value, and the allowed values.
 
-The forms of the messages are those of msgspec's source (`_core.c`, `ms_error_with_path` and its callers).
+The forms of the messages are from msgspec's source (`_core.c`, `ms_error_with_path` and its callers).
 """
 
 from __future__ import annotations

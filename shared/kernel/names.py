@@ -17,7 +17,7 @@ _FILE_NAME_LIMIT = 255  # bytes of one path segment on the nodes' file systems (
 
 
 def path_problem(path: str) -> str | None:
-    """Return why a node could not write this path below a folder of its own, as a sentence, or None."""
+    """Return why a node could not write this path below its own folder, as a sentence, or None."""
     for segment in path.split("/"):
         if fault := _segment_fault(segment, _FILE_NAME_LIMIT, in_bytes=True):
             return f"The name {path[:80]!r} can't be a file on a node: a segment {fault}."

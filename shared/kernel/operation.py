@@ -47,7 +47,7 @@ class Operation(NamedTuple):
     needs: str | None = None  # a role, or ANYONE; None: reader for a GET, else contributor
     code: str = ""  # which of its requests also need the role coder
     no_key: str = ""  # why each call has a new effect, so that an Idempotency-Key is refused
-    own_threads: bool = False  # has threads of its own, so it answers while all others wait for a slow service
+    own_threads: bool = False  # has its own threads, so it answers while all others wait for a slow service
 
     @property
     def role(self) -> str:

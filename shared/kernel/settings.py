@@ -139,7 +139,7 @@ class Settings:
     prices_url: str = ""
     signing_key: str = ""
     allow: tuple[str, ...] = ()
-    given: Mapping[str, str] = field(default_factory=dict)  # what is set, without the values of secrets
+    given: Mapping[str, str] = field(default_factory=dict)  # the settings that are set, without the values of secrets
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Settings:

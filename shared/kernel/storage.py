@@ -94,7 +94,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class Growth:
-    """What a growing blob has after an offset, its size, and when it was last written."""
+    """The bytes of a growing blob after an offset, the blob's size, and the time of the last write."""
 
     data: bytes
     size: int

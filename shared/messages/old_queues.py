@@ -1,8 +1,8 @@
 """Move the messages of the previous version from queues without a place in this version.
 
-An upgrade needs no step of its own: the first reconcile of a new process looks into every old queue, and later rounds
-look into them by turns, because messages may be hidden for a while. The messages of the old poison queues are tried
-again. Delete this module, and the old queues, with the next version.
+An upgrade needs no extra step: the first reconcile of a new process reads every old queue, and later rounds read the
+queues by turns, because messages may be hidden for a while. The messages of the old poison queues are retried. Delete
+this module, and the old queues, with the next version.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ _NO_REASON = ReasonRequest()
 
 
 class ReproduceRequest(Struct, forbid_unknown_fields=True):
-    """The number of the repetition: each is a run of its own, to see how much a metric scatters."""
+    """The number of the repetition. Each repetition is a separate run, to show how much a metric scatters."""
 
     repetition: Annotated[int, Meta(ge=1, le=reproduce.MOST_REPETITIONS)] = 1
 

@@ -1,9 +1,9 @@
 """Evidence that comes after a version was signed: an approval, a test report, a fairness check, a scan.
 
-An attestation is an in-toto statement about the version's digest, in a DSSE envelope in a Sigstore bundle, with a
-signer of its own. A person attests through the API: the app signs, and states who attested and whether the person had
-signed in. A program, such as a scanner in CI, signs with its own key and sends the bundle with its public key.
-Attestations lie beside the proof, so what is signed stays as it is. A route's model can demand them before its alias
+An attestation is an in-toto statement about the version's digest, in a DSSE envelope in a Sigstore bundle, with its own
+signer. A person attests through the API: the app signs, and states who attested and whether the person had signed in. A
+program, such as a scanner in CI, signs with its own key and sends the bundle with its public key. Attestations are
+stored beside the proof, so the signed files stay unchanged. A route's model can demand attestations before its alias
 moves (`require`).
 """
 
@@ -32,16 +32,16 @@ PREDICATE = "urn:trainyard:attestation:v1"
 FOLDER = "attestations"
 MOST = 100  # attestations of a version
 MOST_BYTES = 256 << 10  # of one attestation
-APPROVAL = "approval"  # counts only from somebody else than the run's owner
+APPROVAL = "approval"  # counts only from a person other than the run's owner
 _LONG_AGO = datetime(1, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class Attestation:
-    """What an attestation states, and whether it counts.
+    """The statement of an attestation, and whether it counts.
 
-    `signer` is the SHA-256 of the key that signed; `of_app` says that the app signed for the person `by`, whose id is
-    empty for a name without sign-in. `problem` is the reason why the signature does not count, '' if it does.
+    `signer` is the SHA-256 of the key that signed. `of_app`: the app signed for the person `by`, whose id is empty for
+    a name without sign-in. `problem` is the reason why the signature does not count, '' if it counts.
     """
 
     file: str
@@ -58,7 +58,7 @@ class Attestation:
 
 
 def attest(ports: ModelPorts, version: Version, kind: str, passed: bool, says: str, by: Person) -> Attestation:
-    """Sign and store what a person states about a version."""
+    """Sign and store a person's statement about a version."""
     now = ports.clock()
     record_key(ports.models, ports.signer, now)
     statement = {
@@ -100,7 +100,9 @@ def attestations(ports: ModelPorts, version: Version) -> list[Attestation]:
 
 
 def demand(ports: ModelPorts, version: Version, alias: str) -> None:
-    """Raise Conflict, with what is missing, if a route of this model demands attestations before the alias moves."""
+    """Raise Conflict, which names the missing attestations, if a route of this model demands attestations before
+    the alias moves.
+    """
     if gaps := list(missing(ports, version, alias)):
         raise Conflict(
             f"{version.model}@{alias} can't move to {version}: {' '.join(gaps)} `attest {version} KIND` adds one.",
@@ -135,7 +137,7 @@ def missing(ports: ModelPorts, version: Version, alias: str) -> Iterator[str]:
 def counts(attestation: Attestation, rule: RouteModel, owner_id: str) -> bool:
     """Return whether the rule accepts the signer: the app, for a person; or one of the rule's own signers of the kind.
 
-    An approval by the owner of the run is none.
+    An approval by the owner of the run does not count.
     """
     if attestation.problem:
         return False
@@ -164,7 +166,7 @@ def _stored(ports: ModelPorts, version: Version, kept: Json) -> Attestation:
 
 
 def _read(file: str, kept: Json, version: Version, keys: KnownKeys) -> Attestation:
-    """Return what a stored attestation states, with the problem of its signature or of its subject."""
+    """Return the statement of a stored attestation, with the problem of its signature or of its subject."""
     pem = str(kept["publicKey"]).encode()
     try:
         hint, payload = payload_of(kept["bundle"], pem or keys.pem)
@@ -195,5 +197,7 @@ def _read(file: str, kept: Json, version: Version, keys: KnownKeys) -> Attestati
 
 
 def _passed(predicate: Json) -> bool:
-    """Return whether it passed: `result` of in-toto's test result, or `verificationResult` of SLSA's summary."""
+    """Return whether the check passed: `result` of in-toto's test result, or `verificationResult` of SLSA's
+    summary.
+    """
     return "PASSED" in (predicate.get("result"), predicate.get("verificationResult"))

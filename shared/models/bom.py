@@ -1,7 +1,7 @@
 """The bill of materials of a model: CycloneDX 1.6 with a machine-learning-model, data and packages. Pure.
 
-The library writes everything that it has classes for. The model card, for which it has no class yet, is added to the
-JSON.
+The library writes every part for which it has classes. It has no class for the model card yet, so the card is added to
+the JSON.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _supplier(evidence: Evidence) -> OrganizationalEntity | None:
 
 
 def _licences(text: str | None) -> list[License]:
-    """Return the licence by its own words: an SPDX identifier would be claimed for what nobody checked."""
+    """Return the licence in its own words, because nobody has checked which SPDX identifier would apply."""
     from cyclonedx.model.license import DisjunctiveLicense
 
     return [DisjunctiveLicense(name=text)] if text else []

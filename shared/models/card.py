@@ -106,7 +106,7 @@ def _inputs(rows: list[Json]) -> list[str]:
 
 
 def _origin(build: Json, run: Json) -> list[tuple[str, str]]:
-    """Return what made the model, and for whom: a row for each fact, also for one that nobody knows."""
+    """Return who made the model, from what, and for whom: a row for each fact, also for an unknown fact."""
     asked, rows = build["externalParameters"], build["resolvedDependencies"]
     owner = run["owner"] or NOT_KNOWN
     members = [each["job"] for each in run.get("elastic", {}).get("members", ())]
@@ -137,7 +137,9 @@ def _of_kind(rows: list[Json], kind: str) -> list[Json]:
 
 
 def _checked(check: Json) -> list[str]:
-    """Return the data card as lines: the verdict, a table of classes by split, how much was read, and the warnings."""
+    """Return the data card as lines: the verdict, a table of classes by split, the amount of data read, and the
+    warnings.
+    """
     if not check:
         return []
     card = check["card"]

@@ -1,9 +1,9 @@
 """A challenge: compare a route's run with the champion of the route's model. The run becomes a version, and takes the
 alias, only if it wins.
 
-Both must be measured on the same data, else nobody can say which is better. If the data differ, the champion is tested
-on the challenger's data, or the champion stays and the notice says how to decide by hand. The first run with the metric
-wins.
+Both must be measured on the same data, because otherwise the values can't be compared. If the data differ, the champion
+is tested on the challenger's data, or the champion stays and the notice says how to decide by hand. The first run with
+the metric wins.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def challenge(ports: ModelPorts, message: Challenge) -> None:
     if rule is None or not is_challenger(ports.routes, run):
         return
     for _ in range(TRIES):
-        stored = ports.models.get(rule.name)  # before the history, so that `Judged` tells of every later decision
+        stored = ports.models.get(rule.name)  # read before the history, so that `Judged` detects every later decision
         if decided := decision_of(ports.models, rule.name, rule.alias, run.name):
             _state(ports, rule, run, decided)
             return
@@ -106,7 +106,7 @@ def _rule(routes: Routes, run: Run) -> RouteModel | None:
 
 
 def _state(ports: StoragePorts, rule: RouteModel, run: Run, line: Change) -> None:
-    """State the decision again, in case of a crash between the write and the statement."""
+    """State the decision again, because the process may have crashed between the write and the statement."""
     fact = ChallengeLost(rule.name, run.name, line.why) if line.what is ChangeKind.LOST else AliasMoved(line)
     ports.happened(fact)
 
@@ -114,7 +114,7 @@ def _state(ports: StoragePorts, rule: RouteModel, run: Run, line: Change) -> Non
 def _judge(ports: ModelPorts, rule: RouteModel, run: Run, model: Model | None) -> None:
     """Judge the run by the champion of this moment.
 
-    Raises OtherChampion if the alias moves, or somebody else decides on the run, meanwhile.
+    Raises OtherChampion if the alias moves, or another decision on the run is made, meanwhile.
     """
     alias = model.aliases.get(rule.alias) if model else None
     champion = version_named(ports.models, rule.name, alias.number) if alias else None
@@ -215,7 +215,7 @@ def _same_data(run: Run, before: Run) -> bool:
 
 
 def _same_files(ports: ModelPorts, run: Run, before: Run) -> bool:
-    """Return whether the drops of both runs had the same files, whatever their job files say."""
+    """Return whether the drops of both runs had the same files, apart from job files."""
     if run.asked.reads != before.asked.reads:
         return False
     now, then = (_files(ports, each) for each in (run, before))

@@ -1,7 +1,7 @@
 """Test the champion on the challenger's data: a run of the challenger's job, with the challenger's code and
 environment, starts from the champion's model and only tests.
 
-The test has an experiment of its own, so that `mnist@latest` and `mnist@best:accuracy` never resolve to it.
+The test has its own experiment, so that `mnist@latest` and `mnist@best:accuracy` never resolve to it.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ Changed = tuple[Model, list[Change]]
 
 
 class OtherChampion(Exception):
-    """The alias does not stand any more where it stood when the champion was judged, or the run is decided on."""
+    """The alias has moved since the champion was judged, or somebody has decided on the run."""
 
 
 def with_version(model: Model, number: int, asked: ChangeRequest, goals: Mapping[str, str] | None = None) -> Changed:
@@ -57,7 +57,7 @@ def pointed_from(model: Model, number: int, alias: str, judged: Alias | None, as
 
 
 def kept(model: Model, alias: str, judged: Alias | None, run: str, asked: ChangeRequest) -> Changed:
-    """Return the model with the line that a run was judged, and the alias stayed. Raises OtherChampion as above."""
+    """Return the model with a history line: a run was judged, and the alias stayed. Raises OtherChampion as above."""
     if model.aliases.get(alias) != judged:
         raise OtherChampion
     number = judged.number if judged else 0
@@ -95,7 +95,7 @@ def without(model: Model, version: Version, asked: ChangeRequest) -> Changed:
 
 
 def signed_again(model: Model, version: Version, asked: ChangeRequest) -> Changed:
-    """Return the model with the line that a version got a new signature."""
+    """Return the model with a history line: a version got a new signature."""
     after, change = _with_change(model, asked, ChangeKind.SIGNED, before=version.number, after=version.number)
     return after, [change]
 

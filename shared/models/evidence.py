@@ -29,7 +29,7 @@ from shared.runs.results.node_facts import read_all_node_facts, read_node_facts
 from shared.runs.results.outputs import archive_folder
 
 MODELS = "models/"
-MOST_MODEL_BYTES = 32 << 30  # as much as can be hashed in the 230 seconds that Azure allows a request
+MOST_MODEL_BYTES = 32 << 30  # the amount that can be hashed in the 230 seconds that Azure allows a request
 
 
 @dataclass(frozen=True)
@@ -53,17 +53,18 @@ class Evidence:
     files: tuple[ModelFile, ...]  # models/... and the manifest
     data: tuple[tuple[Blob, str], ...] = ()  # each blob of the drop, with its SHA-256
     unhashed: str = ""
-    checked: dict[str, Any] = field(default_factory=dict)  # what features know of the data, such as its data card
+    checked: dict[str, Any] = field(default_factory=dict)  # the features' facts about the data, such as its data card
     job: dict[str, Any] = field(default_factory=dict)
-    node: dict[str, Any] = field(default_factory=dict)  # what the trainer recorded of its node: packages, processor
-    nodes: dict[str, dict[str, Any]] = field(default_factory=dict)  # the same of every node or step, by its folder
+    node: dict[str, Any] = field(default_factory=dict)  # the trainer's record of its node: packages, processor
+    # the same facts for every node or step, by its folder
+    nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
     inputs: tuple[NamedData, ...] = ()  # data that the job names beside the drop
     made_by: Run | None = None
     continued: tuple[str, ...] = ()  # the runs whose training this run continued, the latest first
     parent: str = ""  # the version, else the run, whose model the training started from
     parent_digest: str = ""
     workspace: str = ""
-    stated: Card = field(default_factory=dict)  # what people state about the models of the route
+    stated: Card = field(default_factory=dict)  # people's statements about the models of the route
 
     @property
     def maker(self) -> Run:

@@ -1,8 +1,9 @@
-"""Which files of a model run code when they are loaded. The content decides, never the name.
+"""Find the files of a model that run code when they are loaded. The content decides, never the name.
 
 Only content on one list is data: safetensors, ONNX, arrays of NumPy, pictures, text, pickles of tensors and plain
-values (pickles.py), and zip archives of these. Every member of an archive is read, archives in archives too. Everything
-else is refused, because a loader may run it: programs of TorchScript, HDF5 with Lambda layers, compressed pickles.
+values (pickles.py), and zip archives of these. Every member of an archive is read, including archives in archives. All
+other content is refused, because a loader may run it: programs of TorchScript, HDF5 with Lambda layers, compressed
+pickles.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ MOST_DEPTH = 3  # archives within archives
 MOST_UNPACKED = 20 << 30  # bytes of all members, by the archive's own list
 ENCRYPTED, USUAL = 0x1, (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 ZIP = b"PK\x03\x04"
-# What zipfile raises for an archive that is cut, altered, or of a later version.
+# The errors that zipfile raises for an archive that is cut, altered, or of a later version.
 BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, UnicodeDecodeError)
-# Raw numbers beside the data.pkl of `torch.save`; its loader reads them as numbers alone.
+# Raw numbers beside the data.pkl of `torch.save`; its loader reads them only as numbers.
 STORAGE = re.compile(
     r"(?:[^/]+/)?(?:data/\d+|\.data/serialization_id|\.format_version|\.storage_alignment|byteorder|version)"
 )
-PICTURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")  # no pickle begins so
+PICTURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")  # no pickle begins with these bytes
 OTHER_PICTURES = (b"GIF87a", b"GIF89a", b"BM", b"II*\0", b"MM\0*", b"RIFF")  # a pickle may
 COMPRESSED = {
     b"\x1f\x8b": "gzip",
@@ -46,7 +47,7 @@ ONNX_FIRST, ONNX_GRAPH = 8, 7  # the key of ir_version, with which files begin; 
 
 
 def why_unsafe(blobs: Blobs, name: str, size: int) -> str:
-    """Return why loading this file of the output container may run code, '' if the file holds data alone."""
+    """Return why loading this file of the output container may run code, '' if the file contains only data."""
     file = io.BufferedReader(_BlobFile(blobs, name, size), 1 << 16)
     return _why(io.BytesIO(file.read()) if size <= READ_WHOLE else file, size, 0)
 
@@ -60,7 +61,7 @@ def _why(file: IO[bytes], size: int, depth: int) -> str:
         return f"it is compressed by {packed}, so its content is unknown"
     if start.startswith(ZIP):
         return _why_archive(file, depth)
-    if zipfile.is_zipfile(file):  # a picture or a pickle with an archive behind it is read as either
+    if zipfile.is_zipfile(file):  # a loader may read a picture or a pickle that is followed by an archive as either
         return "an archive is hidden behind other content"
     file.seek(0)
     return _why_plain(file, size, start)
@@ -98,7 +99,9 @@ def _is_text(data: bytes) -> bool:
 
 
 def _why_array(start: bytes) -> str:
-    """An array of objects is a pickle: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html"""
+    """Refuse an array of objects, which is a pickle:
+    https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
+    """
     length = int.from_bytes(start[8:10] if start[6] == 1 else start[8:12], "little")
     header = start[10 if start[6] == 1 else 12 :][:length].decode("latin-1")
     kind = re.search(r"'descr':\s*('[^']*'|\[)", header)

@@ -7,7 +7,7 @@ from shared.kernel.suggest import did_you_mean, there_are
 from shared.models.model import NAME, NUMBER, TAKEN, Change, ChangeKind, Model, Version
 from shared.models.ports import Models
 
-REMEMBERED = 1000  # newest lines of the history, among which a decision is looked for
+REMEMBERED = 1000  # newest lines of the history that are searched for a decision
 
 
 def version_of(models: Models, name: str, which: str) -> Version:
@@ -89,5 +89,5 @@ def aliases_of(model: Model, number: int) -> list[str]:
 
 
 def chosen_by(model: Model) -> str:
-    """Return the metric by which versions of the model were compared last; '' if they never were."""
+    """Return the metric of the latest comparison of the model's versions; '' without a comparison."""
     return next(iter(model.goals), "")

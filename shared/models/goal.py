@@ -19,7 +19,8 @@ HOW = (
 def goal_for(rule: RouteModel, run: Run, model: Model | None) -> Goal:
     """Return the goal: of the model's existing versions; else from the route, the sweep, the trainer or the name.
 
-    Raises Impossible if nobody says it, or if the route says another than the model's versions were compared by.
+    Raises Impossible if no source states the goal, or if the route's goal differs from the goal of the model's
+    versions.
     """
     kept = model.goals.get(rule.metric, "") if model else ""
     said = rule.goal or _of_sweep(rule, run) or _of_trainer(rule, run) or goal_of(rule.metric)
@@ -43,7 +44,7 @@ def value_of(metric: str, run: Run) -> float | None:
 
 
 def whose_word(metric: str, run: Run) -> str:
-    """Return the source of the value: the trainer, or nobody (the value is then the last of the training)."""
+    """Return the source of the value: the trainer, or no one (the value is then the last value of the training)."""
     return run.measured.said_by(metric_named(metric, run.measured.of_model))
 
 

@@ -1,4 +1,4 @@
-"""The data that a job names itself, beside a drop: listed and hashed when a version is made."""
+"""The data that a job itself names, beside a drop: listed and hashed when a version is made."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from shared.models.hashing import MOST_DATA_BYTES, MOST_DATA_FILES, sha256_of
 from shared.models.ports import ModelPorts
 from shared.runs.model import Run
 
-FROM_MODEL = "from_model"  # the input with the parent's model, which is a dependency of its own
+FROM_MODEL = "from_model"  # the input with the parent's model, which is a separate dependency
 
 
 @dataclass(frozen=True)
 class NamedData:
     """Data named by a job: the input's name (with the step's name), the place as written, the files with SHA-256.
 
-    `not_known` says why there are no hashes, or why the files may not be those of the training; '' for neither.
+    `not_known` says why there are no hashes, or why the files may differ from those of the training; '' in all other
+    cases.
     """
 
     name: str
@@ -49,7 +50,7 @@ def places(run: Run) -> Iterator[tuple[str, Where]]:
 
 
 def listed(ports: ModelPorts, where: Where) -> list[Blob]:
-    """Return the files at the place. Raises TrainyardError if nobody can list the files, or for too many files."""
+    """Return the files at the place. Raises TrainyardError if the files can't be listed, or for too many files."""
     place = ports.jobs.place(where)
     return list(islice(ports.blobs.list(place), MOST_DATA_FILES + 1))
 

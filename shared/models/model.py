@@ -35,7 +35,9 @@ class ChangeKind(StrEnum):
 
 
 class Alias(msgspec.Struct, frozen=True, array_like=True):
-    """Where an alias points, since when, by whom and why; `earlier` are the versions before, the last one last."""
+    """The target of an alias, the time, the person and the reason; `earlier` are the earlier versions, the latest
+    one last.
+    """
 
     number: int
     at: datetime
@@ -49,8 +51,8 @@ class Alias(msgspec.Struct, frozen=True, array_like=True):
 class Model:
     """A name with aliases. `latest` counts all versions ever made, `changes` the lines of the history.
 
-    `goals` are the directions of the metrics by which versions were compared, the last one first. They
-    hold for all its versions.
+    `goals` are the directions of the metrics by which versions were compared, the latest first. They apply to all
+    versions of the model.
     """
 
     name: str

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import IO
 
-# What weights are made of, as torch._weights_only_unpickler has it.
+# The types that weights consist of, as in torch._weights_only_unpickler.
 SAFE = re.compile(
     r"torch\._utils _rebuild_\w+|torch(\.storage)? \w*Storage|torch \w*(Size|device|dtype|float\w*|int\w*|bool)"
     r"|collections (OrderedDict|Counter)|torch\.nn\.parameter Parameter|torch\._tensor _rebuild_from_type_v2"
@@ -24,7 +24,7 @@ BOOKKEEPING = ("MEMOIZE", "BINPUT", "LONG_BINPUT", "PUT", "FRAME", "PROTO")
 
 
 class NotAPickle(Exception):
-    """The bytes are no pickle, or what follows a pickle is none. The message says where."""
+    """The bytes, or the bytes after a pickle, are not a pickle. The message says where."""
 
 
 def why_unsafe(data: bytes) -> str:
@@ -56,8 +56,8 @@ class _Pickle:
         self.value: object = None
 
     def names(self) -> Iterator[str]:
-        """`module name` of everything that the pickle imports; `? ?` where no literal comes right before the import."""
-        before: list[str | None] = []  # the texts that the last steps pushed, None for a step that did anything else
+        """`module name` of every import of the pickle; `? ?` for an import without a literal directly before it."""
+        before: list[str | None] = []  # the texts that the last steps pushed; None for any other step
         for opcode, argument, _ in pickletools.genops(self._file):
             if opcode.name in BOOKKEEPING:
                 continue

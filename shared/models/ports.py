@@ -56,7 +56,7 @@ class Models(Protocol):
         """Return every public key that was recorded."""
 
     def put_signing_key(self, key: SigningKey) -> None:
-        """Record a public key, in place of what was recorded of the same key."""
+        """Record a public key. An earlier record of this key is replaced."""
 
 
 class Signer(Protocol):

@@ -59,8 +59,8 @@ Move = Callable[[Model], tuple[Model, list[Change]]]
 
 @dataclass(frozen=True)
 class Judged:
-    """The decision of a challenge: the run, the alias (None: nowhere) and the number of lines of the history when the
-    run was judged, and the metric's goal.
+    """The decision of a challenge: the run, the target of the alias (None: none) and the number of lines of the
+    history at the time of the judgment, and the metric's goal.
     """
 
     run: str
@@ -129,7 +129,7 @@ def point(
 
 def keep(ports: ModelPorts, name: str, alias: str, judged: Judged, asked: ChangeRequest) -> Model:
     """Record that a run was judged, and the alias stayed. Raises OtherChampion if the alias moved meanwhile, or
-    somebody else decided on the run.
+    another decision on the run was made.
     """
 
     def write(model: Model) -> tuple[Model, list[Change]]:
@@ -169,9 +169,9 @@ def let_go(models: Models, clock: Clock, name: str, number: int, asked: ChangeRe
 
 
 def sign_again(ports: ModelPorts, name: str, number: int, asked: ChangeRequest) -> Version:
-    """Sign a version with the key that signs now, after every signed file was read and compared with its signature.
+    """Sign a version with the current signing key, after every signed file was read and compared with its signature.
 
-    A repeat signs once more. Raises Conflict if a file differs from what was signed.
+    A repeat signs once more. Raises Conflict if a file differs from the signed one.
     """
     version = version_named(ports.models, name, number)
     files = _as_signed(ports, version)
@@ -189,7 +189,9 @@ def sign_again(ports: ModelPorts, name: str, number: int, asked: ChangeRequest) 
 
 
 def _as_signed(ports: ModelPorts, version: Version) -> dict[str, str]:
-    """Return the SHA-256 of every file of the version, read now. Raises Conflict if one is not as it was signed."""
+    """Return the SHA-256 of every file of the version, read now. Raises Conflict if a file differs from the signed
+    one.
+    """
     files, _ = read_signature(ports.blobs.read(OUTPUT_CONTAINER, f"{version.proof}/{SIGNATURE}", PROOF_LIMIT))
     run = ports.runs.get(version.run).value
     now = model_digests(ports.blobs, ports.each, run)

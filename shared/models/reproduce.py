@@ -37,7 +37,7 @@ DESCRIBING = (".json", ".txt", ".md", ".yaml", ".yml", ".csv", ".html", ".png", 
 NAMED = 5
 MOST_REPETITIONS = 20
 ROUNDING = 1e-9  # of equal values
-FEWEST_REPETITIONS = 3  # from which the scatter of a metric is estimated
+FEWEST_REPETITIONS = 3  # needed to estimate the scatter of a metric
 # 0.975 quantile of Student's t by degrees of freedom, https://www.itl.nist.gov/div898/handbook/eda/section3/eda3672.htm
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
 STUDENT_BEYOND = 2.1
@@ -49,9 +49,9 @@ class Comparison:
     """The comparison with a reproduction's model: whether the weights are equal, different files, and other
     differences.
 
-    `metric` is the one by which versions of the model are compared, or the run's first one, with its value in the
-    version and in each completed repetition. `within` says whether the version's value is what the repetitions let
-    expect (a 95 % prediction interval); None for fewer than three repetitions, or without a metric.
+    `metric` is the metric by which versions of the model are compared, or the run's first metric, with its value in the
+    version and in each completed repetition. `within` says whether the version's value lies in the range that the
+    repetitions predict (a 95 % prediction interval); None for fewer than three repetitions, or without a metric.
     """
 
     equal: bool

@@ -1,6 +1,6 @@
-"""What a model was made from, as resources of an in-toto statement: data, code, environment, packages, parents.
+"""The sources of a model, as resources of an in-toto statement: data, code, environment, packages, parents.
 
-A fact that nobody knows is in no resource. `not_known` says it in a sentence, so that readers of the proof see the gap.
+An unknown fact is in no resource. `not_known` names it in a sentence, so that readers of the proof see the gap.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _unknown_result(evidence: Evidence) -> Iterator[str]:
     if not run.people.owner_id:
         claim = f"{run.people.owner} is the client's own claim" if run.people.owner else "nobody signed in"
         yield f"Who requested the run: {claim}."
-    trials = evidence.maker is not run  # whose cost is in the part of the sweep
+    trials = evidence.maker is not run  # the sweep's part has the cost of its trials
     if not trials and (run.money.cost is None or run.money.cost.unpriced):
         yield "The cost of the run: no price is known for all of its nodes."
 
@@ -140,7 +140,9 @@ def code_digests(evidence: Evidence) -> dict[str, str]:
 
 
 def parameters_of(evidence: Evidence) -> Json:
-    """Return the parameters of the job; for a pipeline those of each step, as `STEP.NAME`, without inputs of data."""
+    """Return the parameters of the job, without data inputs. A pipeline has the parameters of each step, as
+    `STEP.NAME`.
+    """
     steps = step_inputs(evidence.run.asked.request)
     values = {f"{step}.{name}": value for step, its in steps.items() for name, value in its.items()}
     return evidence.maker.asked.parameters | {name: each for name, each in values.items() if not isinstance(each, dict)}

@@ -108,7 +108,7 @@ def input_changes(ports: ModelPorts, version: Version, run: Run) -> str:
         begin = f"{place_text(where).rstrip('/')}#"
         then = {str(row["name"]): _content(row) for row in rows if str(row.get("uri", "")).startswith(begin)}
         if not then:
-            continue  # an older proof, or data that nobody could list
+            continue  # an older proof, or data that could not be listed
         now = {blob.name: blob.md5 or blob.etag.strip('"') for blob in listed(ports, where)}
         if differing := sorted(name for name in then.keys() | now.keys() if then.get(name) != now.get(name)):
             return ", ".join(differing[:NAMED])
@@ -168,7 +168,7 @@ def _weights(blobs: Blobs, run: Run, signed: dict[str, str]) -> Link:
 
 
 def _run(run: Run, metric: str) -> Link:
-    """Name the run with its first metrics: the one by which versions are compared, then those of quality."""
+    """Name the run with its first metrics: the metric by which versions are compared, then metrics of quality."""
     owner = f" for {run.people.owner}" if run.people.owner else ""
     values = run.measured.of_model
     metrics = ", ".join(f"{name} {values[name]:g}" for name in most_telling_first(values, metric)[:NAMED])
@@ -251,7 +251,7 @@ def _attested(ports: ModelPorts, version: Version) -> Iterator[Link]:
 
 
 def _required(ports: ModelPorts, version: Version) -> Iterator[Link]:
-    """Say of each alias that demands attestations whether the version has them. The alias must not lack any."""
+    """Check each alias that demands attestations: the version must have them."""
     here = aliases_of(model_named(ports.models, version.model), version.number)
     for alias, kinds in required(ports.routes, version.model).items():
         gaps = list(missing(ports, version, alias))

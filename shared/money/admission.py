@@ -40,7 +40,7 @@ NEWEST_RUNS = Topic[list[Run]]("newest runs", timedelta(minutes=1), else_last=Tr
 
 @dataclass(frozen=True)
 class BudgetAdmission:
-    """Implements the port shared.runs.ports.Purse with the money file and the projects' accounts."""
+    """Implements the port shared.runs.ports.Admission with the money file and the projects' accounts."""
 
     ports: MoneyPorts
 
@@ -144,8 +144,8 @@ def _with_limit(money: Policy, run: Run) -> Run:
 def admit(ports: MoneyPorts, run: Run) -> None:
     """Reserve the run's greatest cost in the project's budget. A repeat changes nothing.
 
-    Raises Conflict, which says what to do, if the budget does not allow the run. Two concurrent admissions are decided
-    one after the other, because the account is written under its etag.
+    Raises Conflict, with the remedy, if the budget does not allow the run. Two concurrent admissions are decided one
+    after the other, because the account is written under its etag.
     """
     budget = ports.money.budgets.get(run.money.project)
     if budget is None or not workload(run).has_own_nodes:
@@ -165,7 +165,9 @@ def admit(ports: MoneyPorts, run: Run) -> None:
 
 
 def refusal(ports: MoneyPorts, run: Run) -> Refusal | None:
-    """Return why the project's budget would not let the run start now; None if it would. Reserves nothing."""
+    """Return why the project's budget would not let the run start now; None if the run could start. Reserves
+    nothing.
+    """
     budget = ports.money.budgets.get(run.money.project)
     if budget is None or not workload(run).has_own_nodes:
         return None

@@ -22,7 +22,7 @@ from shared.money.sampled import start_of_day
 Json = dict[str, Any]
 LONGEST = timedelta(days=366)
 _MONTH_DAYS = 365.25 / 12
-# When charges were computed, and the charges. The report says up to when it counts. Budgets are read for each report.
+# The time of the computation, and the charges. The report states until when it counts. Each report reads the budgets.
 CHARGES = Topic[tuple[datetime, list[Day]]](
     "charges", timedelta(seconds=10), most=4, keeps=lambda charges: not any(day.problem for day in charges[1])
 )
@@ -124,11 +124,10 @@ class CostReport(Struct):
 
 
 def get_costs(ports: MoneyPorts, query: CostsQuery) -> Annotated[Json, CostReport]:
-    """Return what the nodes cost since a day, grouped as the query says, and the state of each budget.
+    """Return the cost of the nodes since a day, grouped as requested, and the state of each budget.
 
-    Without `since` the report covers this month. Days are whole days in UTC. `until` is at most ten seconds ago.
-    Raises Impossible for a time in the future
-    or more than a year ago.
+    Without `since` the report covers this month. Days are whole days in UTC. `until` is at most ten seconds ago. Raises
+    Impossible for a time in the future or more than a year ago.
     """
     now = ports.clock()
     since = start_of_day(read_time(query.since)) if query.since else start_of_day(now).replace(day=1)

@@ -1,4 +1,4 @@
-"""Answer the clusters' sweeps whether a project has money left."""
+"""Tell the scaling of clusters whether a project has money left."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ Counts = dict[str, list[Sample]]  # by cluster
 
 
 def _counts(samples: Sampled, first: dict[str, datetime], since: datetime, now: datetime) -> Counts:
-    """Return the samples of each cluster that say how many nodes the cluster had on this day, until now."""
+    """Return the samples of each cluster that show its number of nodes on this day, until now."""
     until = min(since + DAY, now)
     return {name: samples.around(name, since, until, day, now) for name, day in first.items()}
 

@@ -27,7 +27,7 @@ _CENT = 0.005
 class Consequence:
     """A consequence of a budget's state: with `event`, an event to announce; without, runs to cancel.
 
-    `subject` is what the event is about (a project's month, or a run). Each subject is announced once.
+    `subject` is the subject of the event (a project's month, or a run). Each subject is announced once.
     """
 
     why: str

@@ -38,7 +38,7 @@ class LeasedNodes:
 
 @dataclass(frozen=True)
 class Share:
-    """Some nodes of a cluster, from `begin` to before `end`, charged to a run, to a lease, or ('') to nobody."""
+    """Some nodes of a cluster, from `begin` to before `end`, charged to a run, to a lease, or ('') to no one."""
 
     kind: str
     who: str

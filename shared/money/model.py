@@ -56,7 +56,7 @@ class Account:
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True):
-    """A day's charge for one kind of use of one cluster: to a run, a lease, or ('') to nobody.
+    """A day's charge for one kind of use of one cluster: to a run, a lease, or ('') to no one.
 
     `dollars` is None if the price is unknown. `owner` and `project` are '' if unknown. `owner_id` is the owner's object
     id in Entra ID; days closed before ids were recorded have none.

@@ -31,7 +31,7 @@ NO_LIMIT = 1_000_000  # nodes; the maximum of a cluster whose samples were writt
 class Paid:
     """A stretch of time in which a cluster had this many nodes of this size and tier.
 
-    `unknown` is how many more nodes the cluster may have had: nobody counted.
+    `unknown` is the number of further nodes that the cluster may have had without a count.
     """
 
     spell: NodeSpan
@@ -61,7 +61,7 @@ def paid(samples: Iterable[Sample], uses: Iterable[ClusterUse], since: datetime,
 
 @dataclass(frozen=True)
 class _Known:
-    """How many nodes a cluster had at least and at most from `begin` to `end`, by its counts alone.
+    """The least and the greatest number of nodes of a cluster from `begin` to `end`, by its counts alone.
 
     If `uncounted`, each further node up to `most` is unknown; otherwise, only the runs' records add nodes.
     """
@@ -206,10 +206,10 @@ def _had(between: _Between, running: _Running) -> Iterator[tuple[NodeSpan, int]]
 
 
 def _at_once(there: list[NodeSpan], before: Callable[[datetime], int], at: datetime) -> int:
-    """Return the most nodes that runs which run or wait at this moment have at once before the next count.
+    """Return the most nodes that the runs of this moment, running or waiting, have at once before the next count.
 
-    `before`: the nodes of the runs that began before the last count. A run that was over when its start was seen has
-    its nodes at the moment of its start.
+    `before`: the nodes of the runs that began before the last count. A run that had ended when its start was recorded
+    has its nodes at the moment of its start.
     """
 
     def nodes(moment: datetime) -> int:

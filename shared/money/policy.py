@@ -11,7 +11,7 @@ from shared.money.prices import Prices
 
 @dataclass(frozen=True)
 class Budget:
-    """What a project may spend, in dollars, per month in UTC and per run. None means no limit.
+    """The limits on a project's spending, in dollars, per month in UTC and per run. None means no limit.
 
     `warn` and `refuse` are percentages. `grace_seconds` is the time between reaching the limit and canceling the
     running runs, so that they can write a checkpoint.

@@ -1,4 +1,4 @@
-"""Check the name of an Azure region, by which prices are found: a wrong name would have no prices, in silence. Pure.
+"""Check the name of an Azure region. Prices are found by region, so a wrong name would silently have no prices. Pure.
 
 The names are those that `az account list-locations` uses (https://learn.microsoft.com/azure/reliability/regions-list).
 The list may lack a new region, so an unknown name is accepted if it has the form of a region's name and does not
@@ -29,7 +29,7 @@ _ALMOST = 0.85
 
 
 def region_fault(name: str) -> str:
-    """Return what is wrong with the name of a region, as the end of a sentence; '' for a region, and for no name."""
+    """Return the fault in the name of a region, as the end of a sentence; '' for a valid name, and for no name."""
     if not name or name in REGIONS:
         return ""
     near = difflib.get_close_matches(name.lower().replace(" ", ""), REGIONS, n=1, cutoff=_ALMOST)

@@ -39,7 +39,7 @@ class Sampled:
         return found
 
     def around(self, cluster: str, since: datetime, until: datetime, first: datetime, now: datetime) -> list[Sample]:
-        """Return the samples that say how many nodes the cluster had from `since` to `until`, oldest first.
+        """Return the samples that show the cluster's number of nodes from `since` to `until`, oldest first.
 
         These are the samples in this period, the last one before, and the first one after, up to `now`. The cluster's
         oldest sample is not before `first`. Without a sample in or after the period, the cluster is deleted: an earlier

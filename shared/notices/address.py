@@ -82,8 +82,7 @@ def _host_of(text: str, plain_http: bool) -> str:
 
 
 def is_public(address: str) -> bool:
-    """Return whether an IP address is on the internet, and not that of an internal machine: private, link-local,
-    metadata.
+    """Return whether an IP address is on the internet, and is not an internal address: private, link-local, metadata.
 
     An IPv6 address that embeds an IPv4 address is judged by the IPv4 address.
     """

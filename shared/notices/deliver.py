@@ -135,7 +135,7 @@ def _send_message(queues: Queues, subscription: str, event: str, delay: float = 
 
 
 def is_spread(ports: EventPorts, message: Notify) -> bool:
-    """Return whether the event is old, or nobody subscribes."""
+    """Return whether the event is old, or has no subscribers."""
     nobody = ports.audience is not None and not ports.audience.anyone()
     return nobody or is_old(ports.clock(), message.at)
 

@@ -56,7 +56,7 @@ class Answer:
 
 
 class Sender(Protocol):
-    """Sends once, within CLAIM_SECONDS. Raises Unavailable if nobody answered; the error shows no address."""
+    """Sends once, within CLAIM_SECONDS. Raises Unavailable without an answer; the error shows no address."""
 
     def post(self, address: str, body: bytes, headers: dict[str, str]) -> Answer:
         """POST to a web address without following redirects. Raises Impossible for an address that is not allowed."""

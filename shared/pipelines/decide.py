@@ -55,7 +55,7 @@ def _with_status(step: Step, status: StepStatus | None, ended: bool) -> Step:
 
 
 def why_failed(steps: Sequence[Step]) -> tuple[str, str]:
-    """(why the pipeline failed, the job whose log says more).
+    """(why the pipeline failed, the job whose log has the details).
 
     The reason names the first failed step, other failed steps, and the steps that never started.
     """

@@ -1,7 +1,7 @@
 """Pipelines: a run whose job has several steps, each of which is a job in Azure ML.
 
-workload.py is the kind of such a run, and decide.py follows the steps. What a pipeline is as a job, before it is a run,
-is in shared/jobs/readers/pipeline.py.
+workload.py is the kind of such a run, and decide.py follows the steps. shared/jobs/readers/pipeline.py reads a pipeline
+as a job, before there is a run.
 """
 
 from __future__ import annotations

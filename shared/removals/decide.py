@@ -1,4 +1,4 @@
-"""Decide what a route's retention deletes, and when. No I/O."""
+"""Decide the deletions of a route's retention, and their times. No I/O."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PlannedRemoval:
 
 
 def of_run(run: Run, rules: Retention) -> Iterator[PlannedRemoval]:
-    """Yield what of an archived run will be deleted. The last run of a chain decides about shared checkpoints."""
+    """Yield the future deletions from an archived run. The last run of a chain decides about shared checkpoints."""
     if run.archive.at is None or run.removed.at is not None or run.archiving.gave_up_at is not None:
         return
     kinds = (

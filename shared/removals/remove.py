@@ -195,8 +195,8 @@ def carry_out(ports: RemovalPorts, message: CarryOutRemoval) -> None:
 
 
 def finish(ports: RemovalPorts, drop: Drop) -> None:
-    """Resend the removal for which an open drop waits. If the removal's request ended before its record was written,
-    take the mark off the drop.
+    """Resend the removal for which an open drop waits. If the removal's request ended before its record was
+    written, remove the mark from the drop.
     """
     assert drop.removed_at is not None
     removal = ports.removals.get(RemovalKind.DROP, str(drop.key), drop.removed_at)
@@ -246,7 +246,7 @@ def _reach_now(ports: DropPorts, removal: Removal) -> Reach:
 
 def _going(runs: Runs, blobs: Blobs, removal: Removal, reach: Reach) -> Iterator[tuple[str, list[Blob]]]:
     """Yield batches of blobs to delete, with their container. The list of a generation's files and its data card
-    stay as long as the drop.
+    are kept as long as the drop.
     """
     is_drop = removal.what is RemovalKind.DROP
     keep = () if is_drop else kept_with_drop(runs.get(removal.name).value)

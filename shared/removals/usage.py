@@ -1,4 +1,4 @@
-"""What uses space: the bytes of drops, archives, and jobs' files in the workspace's container."""
+"""The use of space: the bytes of drops, archives, and jobs' files in the workspace's container."""
 
 from __future__ import annotations
 

@@ -40,11 +40,11 @@ from shared.runs.trained_on import ChangedFile, DataVerdict, TrainedOn, differen
 
 OF_DATA = "data."  # the prefix of both; an output's name has no dot
 LISTING = "data.json.gz"
-CARD = "data.card.json"  # beside it: what a check said about these data
-PROGRESS = "data.check.json"  # what a check that goes on has read, until it ends
+CARD = "data.card.json"  # beside the list: the result of a check of these data
+PROGRESS = "data.check.json"  # the progress of a check, until the check ends
 MOST_LISTED = 100_000  # blobs; for a larger drop, the fingerprint shows whether it changed, but not which blobs
 COMPARED_AT_ONCE = 1000  # blobs; some milliseconds
-MOST_PACKED = 2_000_000  # blobs; a list of so many has some 90 MB on disk
+MOST_PACKED = 2_000_000  # blobs; a list of this length takes some 90 MB on disk
 _LIMIT = 64 << 20  # bytes of a stored listing, compressed
 _GZIP = 16 + zlib.MAX_WBITS  # zlib's value for the gzip format
 log = logging.getLogger(__name__)
@@ -144,7 +144,7 @@ def verdict_at_end(ports: RunPorts, run: Run) -> Run:
 
 
 def ask_for_check(queues: Queues, run: Run) -> None:
-    """Queue a check of the data of a run whose jobs started or ended, once the row says so."""
+    """Queue a check of the data of a run whose jobs started or ended, once the row records this."""
     queues.send(CheckData(run.name), 1.0)
 
 
@@ -257,7 +257,7 @@ def _gone_again(datasets: Datasets, run: Run) -> list[ChangedFile]:
 
 
 def _folder(datasets: Datasets, run: Run) -> str:
-    """The folder with the list of the run's data: the run's own, or that of the run which the generation made."""
+    """The folder with the list of the run's data: the run's own folder, or the folder of the generation's run."""
     drop = DropKey.of(run.asked.drop)
     kept_in = datasets.kept_in(drop, run.asked.generation, run.asked.fingerprint)
     return kept_in or f"{run.asked.experiment}/{run.name}"

@@ -130,7 +130,7 @@ class Folded:
 
 
 def fold_metrics(rows: Iterable[Mapping[str, Any]], goals: Mapping[str, str] | None = None) -> Folded:
-    """Fold the rows of a run. The best is the lowest value where `goals`, else the metric's name, say so."""
+    """Fold the rows of a run. The best is the lowest value if `goals`, else the metric's name, demands it."""
     folded = Folded()
     last, best, steps = folded.last, folded.best, folded.best_steps
     for row in rows:

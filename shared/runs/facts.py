@@ -17,7 +17,7 @@ class RunRecorded(Fact):
 
 @dataclass(frozen=True)
 class RunSubmitted(Fact):
-    """Azure ML has the run's job. Published before the row says so.
+    """Azure ML has the run's job. Published before the row records it.
 
     A repeat publishes the same event. A lost fact would never be published again, hence the order.
     """
@@ -27,7 +27,7 @@ class RunSubmitted(Fact):
 
 @dataclass(frozen=True)
 class RunStarted(Fact):
-    """The row says that the run has nodes, for the first time or again."""
+    """The row records that the run has nodes, for the first time or again."""
 
     run: Run
 
@@ -46,7 +46,7 @@ class RunAdvances(Fact):
 
 @dataclass(frozen=True)
 class RunLosesNodes(Fact):
-    """The run has now lost its nodes `after` times, previously `before` times. Published before the row says so."""
+    """The run has now lost its nodes `after` times, previously `before` times. Published before the row records it."""
 
     run: Run
     before: int
@@ -69,14 +69,14 @@ class RunReconciled(Fact):
 
 @dataclass(frozen=True)
 class RunViewed(Fact):
-    """Somebody reads the record of this run, which has not ended."""
+    """Somebody reads the record of this unfinished run."""
 
     run: Run
 
 
 @dataclass(frozen=True)
 class RunEnded(Fact):
-    """The row says that the run is completed, failed or canceled."""
+    """The row records that the run is completed, failed or canceled."""
 
     run: Run
 
@@ -90,9 +90,9 @@ class RunBeingArchived(Fact):
 
 @dataclass(frozen=True)
 class RunArchived(Fact):
-    """The manifest of the run's archive is written. Published before the row says so.
+    """The manifest of the run's archive is written. Published before the row records it.
 
-    `seconds` is the longest time until the row says so.
+    `seconds` is the longest time until the row records it.
     """
 
     run: Run

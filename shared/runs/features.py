@@ -61,10 +61,11 @@ class BeforeStart:
 
 @dataclass(frozen=True)
 class RunOutline:
-    """What features say of a run in a list or an overview. None and '' mean that no feature says it.
+    """The features' facts about a run for a list or an overview. None and '' mean that no feature has the fact.
 
-    `cause` is why the run failed, `dollars` what it costs with its parts, `parts` how many parts have begun. A run with
-    a date has `done_by`, and since when it is known to be late. `done_share` is the share that is done, from 0 to 1.
+    `cause` is why the run failed, `dollars` the cost of the run with its parts, and `parts` the number of parts that
+    have begun. A run with a date has `done_by`, and the time since which it is known to be late. `done_share` is the
+    completed share, from 0 to 1.
     """
 
     cause: str = ""
@@ -77,7 +78,7 @@ class RunOutline:
 
 @dataclass(frozen=True)
 class RunFinding:
-    """What is wrong with a run that goes on, in words. With `cancels` the run is canceled for this reason."""
+    """A problem of a running run, in words. If `cancels` is set, the run is canceled for this reason."""
 
     words: str
     cancels: CancelCode | None = None
@@ -88,9 +89,9 @@ class Closing:
     """A complete drop just before sealing.
 
     `folder` will have the generation's list of blobs. `files` yields the blobs of the closing listing; it is None for a
-    drop of too many blobs. `own_job`: the drop's job file has a job of its own, which is not the route's. `declared` is
-    how this job file declares the drop's data, {} if it does not. `checking` is the folder of a check that an earlier
-    message began, '' for none.
+    drop of too many blobs. `own_job`: the drop's job file has its own job instead of the route's. `declared` is the
+    declaration of the drop's data in this job file, {} without a declaration. `checking` is the folder of a check that
+    an earlier message began, '' without such a check.
     """
 
     drop: DropKey
@@ -104,7 +105,7 @@ class Closing:
 
 @dataclass(frozen=True)
 class CheckedDrop:
-    """A drop of which nothing is uploaded yet: what its job file brings (see Closing), and its files, None: unknown."""
+    """A drop before its upload: the facts from its job file (see Closing), and its files, None if unknown."""
 
     own_job: bool
     declared: Mapping[str, Any]
@@ -113,9 +114,10 @@ class CheckedDrop:
 
 @dataclass(frozen=True)
 class Opinion:
-    """What a feature says to sealing a drop: `refused` is a reason against it, `note` a sentence for the drop's owner.
+    """A feature's opinion on sealing a drop: `refused` is a reason against sealing, `note` a sentence for the drop's
+    owner.
 
-    `later` says how far the feature is if it needs another message to come to its opinion. The feature finds its own
+    `later` is the feature's progress if it needs another message to form its opinion. The feature finds its own
     progress again.
     """
 
@@ -131,27 +133,27 @@ class Feature:
     - `parts`: the feature's parts of a run, one column each
     - `workloads`: kinds of runs
     - `begin`: adds the feature's part to a new run; raises Impossible for a run that can't have the part
-    - `of_data`: adds what is known of the data that a new run reads; also to a run that repeats or continues another
+    - `of_data`: adds facts about the data that a new run reads, also to a run that repeats or continues another
     - `check`: raises Impossible for a requested run that can never start
     - `before_start`: fields of dry runs and of responses to requests for runs
     - `reactions`: reactions to facts, which run after the reactions common to all runs (shared/reactions.py)
     - `in_the_same_write`: changes of the run that belong in the same write as a fact (IN_THE_SAME_WRITE there)
     - `price_on`: the price of a node-hour on one of the run's clusters; None if the feature has no price
     - `part_of`: the name of the run that this run is a part of, such as the sweep of a trial; '' if there is none
-    - `outline`: what lists and overviews say of a run; only fields that no other feature fills
+    - `outline`: facts about a run for lists and overviews; only fields that no other feature fills
     - `instead_of`: the runs to compare if a request names this run alone
-    - `watch`: finds what is wrong with runs that go on, by their names; called every five minutes
-    - `node_pulses`: what the nodes of a running run use now; may send a request to whoever measures them
-    - `ailments`: causes of its own for which a running run does not get on; pure
-    - `before_sealing`: looks at a complete drop before it is sealed
-    - `check_files`: answers what a drop of this route with these files would be told, {} for nothing
+    - `watch`: finds the problems of running runs, by their names; called every five minutes
+    - `node_pulses`: the current use of a running run's nodes; may send a request for the measurements
+    - `ailments`: the feature's own causes why a running run makes no progress; pure
+    - `before_sealing`: checks a complete drop before it is sealed
+    - `check_files`: the result for a drop of this route with these files, {} without a result
     - `data_facts`: facts about a run's data that the provenance of its model states
-    - `guest_of`: the program behind a bearer token, None for a text that is no token of this feature; raises Unknown
+    - `guest_of`: the program behind a bearer token; None for a text that is not a token of this feature; raises Unknown
     - `reserve`: reserves the run's greatest cost in a limit of the feature's own, before the run is recorded and again
-      before it is submitted; raises Conflict. `release` takes this back for a run that does not start, and `refusal`
-      says why `reserve` would raise
-    - `keep_books`: writes what runs have cost, with the books; called every five minutes
-    - `owner_of_drop`: the owner of a drop whose name only this owner gets addresses for; NOBODY for another drop
+      before it is submitted; raises Conflict. `release` releases the reservation of a run that does not start, and
+      `refusal` returns why `reserve` would raise
+    - `keep_books`: records the costs of runs, with the books; called every five minutes
+    - `owner_of_drop`: the only owner who gets upload addresses for a drop; NOBODY for another drop
     - `notice_facts`: facts that the feature adds to a notice of a run
     - `mend`: completes a run whose row the previous version wrote
     """
@@ -203,7 +205,7 @@ def begun(ports: Any, run: Run, origin: Origin) -> Run:
 
 
 def with_data(ports: Any, run: Run) -> Run:
-    """The new run with what all features know of the data that the run reads."""
+    """The new run with all features' facts about the data that the run reads."""
     for feature in features():
         run = feature.of_data(ports, run) if feature.of_data else run
     return run
@@ -228,7 +230,7 @@ def part_of(run: Run) -> str:
 
 
 def outline(run: Run) -> RunOutline:
-    """What all features say of a run in lists and overviews."""
+    """All features' facts about a run for lists and overviews."""
     said = [asdict(feature.outline(run)) for feature in features() if feature.outline]
     return RunOutline(**{name: value for each in said for name, value in each.items() if value not in (None, "")})
 
@@ -256,13 +258,13 @@ def before_sealing(ports: Any, closing: Closing) -> Opinion:
 
 
 def check_files(ports: Any, route: Route, drop: CheckedDrop) -> Json:
-    """What the features say about such a drop of this route."""
+    """The features' results for such a drop of this route."""
     answers = (feature.check_files(ports, route, drop) for feature in features() if feature.check_files)
     return {key: value for answer in answers for key, value in answer.items()}
 
 
 def data_facts(run: Run) -> Json:
-    """What the features know of the run's data, for the provenance of its model."""
+    """The features' facts about the run's data, for the provenance of its model."""
     return {key: value for each in features() if each.data_facts for key, value in each.data_facts(run).items()}
 
 
@@ -286,7 +288,7 @@ def reserve(ports: Any, run: Run) -> None:
 
 
 def release(ports: Any, run: Run) -> None:
-    """Take back what `reserve` reserved for a run that does not start."""
+    """Release the reservation of `reserve` for a run that will not start."""
     for feature in features():
         if feature.release:
             feature.release(ports, run)
@@ -299,20 +301,20 @@ def refusal(ports: Any, run: Run) -> Refusal | None:
 
 
 def keep_books(ports: Any) -> None:
-    """Let the features write what runs have cost."""
+    """Let the features record the costs of runs."""
     for feature in features():
         if feature.keep_books:
             feature.keep_books(ports)
 
 
 def owner_of_drop(drop: DropKey) -> Person:
-    """The owner for whom alone the app makes addresses for uploads to this drop; NOBODY for a drop of anyone."""
+    """The only owner who gets upload addresses for this drop; NOBODY for a drop that is open to anyone."""
     owners = (feature.owner_of_drop(drop) for feature in features() if feature.owner_of_drop)
     return next((owner for owner in owners if owner.id), NOBODY)
 
 
 def findings(ports: Any, runs: Sequence[Run]) -> dict[str, RunFinding]:
-    """What the features find wrong with these runs, by name. A feature that can't ask now finds nothing."""
+    """The features' findings about these runs, by name. A feature that can't ask now has no findings."""
     found: dict[str, RunFinding] = {}
     for feature in features():
         try:
@@ -323,7 +325,7 @@ def findings(ports: Any, runs: Sequence[Run]) -> dict[str, RunFinding]:
 
 
 def node_pulses(ports: Any, run: Run) -> tuple[NodePulse, ...]:
-    """What the nodes of a running run use now; empty if nobody measures them, or if the measurements can't be read."""
+    """The current use of the nodes of a running run; empty without measurements, or if they can't be read."""
     try:
         return tuple(node for feature in features() if feature.node_pulses for node in feature.node_pulses(ports, run))
     except TrainyardError as exc:
@@ -332,7 +334,7 @@ def node_pulses(ports: Any, run: Run) -> tuple[NodePulse, ...]:
 
 
 def ailments(run: Run, pulse: Pulse) -> list[Ailment]:
-    """What the features find wrong with a running run."""
+    """The features' findings about the health of a running run."""
     return [found for feature in features() if feature.ailments for found in feature.ailments(run, pulse)]
 
 

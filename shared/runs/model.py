@@ -227,7 +227,7 @@ class Measured:
     last: dict[str, float] = column("last_metrics", factory=dict)
     best: dict[str, float] = column("best_metrics", factory=dict)
     best_steps: dict[str, float] = field(default_factory=dict)  # the step of each best value, where it is known
-    # Metrics of the saved weights, and the step at which these were saved, by the trainer's word; goals by metric
+    # Metrics of the saved weights, and the step at which the weights were saved, from the trainer; goals by metric
     saved: dict[str, float] = column("saved_metrics", factory=dict)
     saved_step: int | None = None
     goals: dict[str, str] = field(default_factory=dict)

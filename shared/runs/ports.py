@@ -65,7 +65,8 @@ _SOME = {
 
 def read_columns(which: RunFields) -> frozenset[str]:
     """Return the columns of a run that a page with these fields reads. ALL and NODES also have the features' parts,
-    and ROW those with a cell."""
+    and ROW those with a cell.
+    """
     if which is RunFields.ALL:
         return frozenset(columns(Run)) - {"request"}
     listed = {name for name, each in columns(Run).items() if each.listed} if which is RunFields.ROW else set()
@@ -107,7 +108,7 @@ class Reason(TypedDict):
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a run may not be paid for: a stable code, and a sentence that says what to do."""
+    """Why a run may not start: a stable code, and a sentence with the remedy."""
 
     code: str
     why: str
@@ -247,7 +248,7 @@ class Runs(Protocol):
 
 
 class RunPorts(WorkspacePorts, Protocol):
-    """The ports of the workspace, the run store, and what runs need from folders that are built on runs."""
+    """The ports of the workspace, the run store, and the questions that runs ask folders built on runs."""
 
     @property
     def runs(self) -> Runs: ...

@@ -1,6 +1,7 @@
-"""What is known of a running run now: its logs, its pace and its nodes; and what may be wrong with it. Pure.
+"""The current facts about a running run: its logs, its pace and its nodes; and its possible problems. Pure.
 
-A feature that measures nodes, or that knows a cause of its own, says so in its `feature.py` (shared/runs/features.py).
+A feature that measures nodes, or that has causes of its own, declares that in its `feature.py`
+(shared/runs/features.py).
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from datetime import datetime, timedelta
 class NodePulse:
     """The newest measurements of one node. None: not measured.
 
-    `at` is the begin of the newest sample's minute. `cores` are processors in use, `gpu` is percent, both of the last
-    minutes, oldest first. `moved` is megabytes a second through disks and network; memory and disk are in megabytes.
+    `at` is the start of the newest sample's minute. `cores` are processors in use and `gpu` is percent, both for the
+    last minutes, oldest first. `moved` is megabytes a second through disks and network; memory and disk are in
+    megabytes.
     """
 
     node: str
@@ -32,16 +34,16 @@ class NodePulse:
 
 @dataclass(frozen=True)
 class Pulse:
-    """What is known of a running run.
+    """The known facts about a running run.
 
-    - `began`: when it got its nodes, or when nodes of an elastic run last came or went
+    - `began`: when it got its nodes, or when nodes of an elastic run last joined or left
     - `grew`: when the log of each rank last grew
-    - `pause`: the longest time without a line of the log that the run went on after
+    - `pause`: the longest time without a line of the log from which the run recovered
     - `paces`: steps a minute that the log reported, of the last checks, oldest first
     - `text`: the end of the log
-    - `nodes`: what its nodes use; empty if nobody asked or measured
+    - `nodes`: the use of its nodes; empty without measurements
     - `stepped_at`: when the log last reported a step of the training; None: not known
-    - `steady_since`: since when steps come without a long pause; None: not known
+    - `steady_since`: when steps last resumed after a long pause; None: not known
     """
 
     now: datetime
@@ -56,7 +58,7 @@ class Pulse:
 
     @property
     def last_line_at(self) -> datetime:
-        """When any rank's log last grew, but not before the run began: a team that lost a node meets again first."""
+        """When any rank's log last grew, but not before the run began: a team that lost a node forms again first."""
         return max([self.began, *self.grew.values()])
 
     @property
@@ -67,7 +69,7 @@ class Pulse:
 
 @dataclass(frozen=True)
 class Ailment:
-    """What is wrong with a running run: a cause of shared/diagnosis/causes.py, the evidence, and what to do.
+    """A problem of a running run: a cause of shared/diagnosis/causes.py, the evidence, and what to do.
 
     `name` tells ailments with the same cause apart, such as those of a trainer's own list.
     """

@@ -18,7 +18,7 @@ from shared.jobs.search import ASHA, BANDIT, MEDIAN, Stopping, Sweep
 from shared.sweeps.model import Trial, TrialState
 from shared.sweeps.trust import GOOD_OF, is_witness, part_to_stop, percentile, rungs, trust, whole_length
 
-COMPARED = 2  # a trial is compared at a rung until it has told so many times as many values
+COMPARED = 2  # a trial is compared at a rung until it has reported this many times as many values
 
 
 def losers(sweep: Sweep, trials: Sequence[Trial]) -> dict[int, str]:

@@ -1,4 +1,4 @@
-"""Points of a Sobol sequence: each new point lies where the previous points left the most room. Pure.
+"""Points of a Sobol sequence: each new point lies in the largest gap between the previous points. Pure.
 
 The direction numbers are by Joe and Kuo (new-joe-kuo-6.21201, https://web.maths.unsw.edu.au/~fkuo/sobol/, BSD license):
 for each dimension from the second on, the primitive polynomial, with all its coefficients as bits, and its first

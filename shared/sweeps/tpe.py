@@ -1,4 +1,5 @@
-"""A tree-structured Parzen estimator: where in the unit cube the next trial is likely to be good. Pure.
+"""A tree-structured Parzen estimator: find the places in the unit cube where the next trial is likely to be good.
+Pure.
 
 Densities l(x) of the good points and g(x) of the others are estimated, and of CANDIDATES points drawn from l the one
 with the largest l(x) / g(x) is taken (Bergstra et al. 2011, https://papers.nips.cc/paper/4443). Both densities are

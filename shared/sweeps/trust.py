@@ -27,7 +27,7 @@ PRIOR_TRIALS = 4
 TRUSTED = 0.6  # from this trust on, few witnesses are needed
 WITNESSES, MORE_WITNESSES = 25, 5  # every so manieth trial is a witness: of a sweep with trust, and of another one
 MOST_STOPPED = 0.8  # of the trials at a rung
-GOOD_OF = 20  # a good trial is at least the best of so many
+GOOD_OF = 20  # a good trial is at least the best of this many
 _NORMAL = NormalDist()
 _GRID = [_NORMAL.inv_cdf((place + 0.5) / 100) for place in range(100)]
 
@@ -64,7 +64,7 @@ def trust(sweep: Sweep, trials: Sequence[Trial]) -> dict[int, float]:
 
 
 def in_words(sweep: Sweep, trials: Sequence[Trial]) -> str:
-    """How far early values could be trusted in this sweep; '' before a trial is completed, or without asha."""
+    """How well early values predicted final values in this sweep; '' before a trial is completed, or without asha."""
     if sweep.stopping is None or sweep.stopping.kind != ASHA or not (trusted := trust(sweep, trials)):
         return ""
     completed = sum(map(_is_complete, trials))
@@ -73,8 +73,8 @@ def in_words(sweep: Sweep, trials: Sequence[Trial]) -> str:
 
 
 def is_witness(stopping: Stopping, trusted: dict[int, float], trial: Trial) -> bool:
-    """Whether a trial runs to the end whatever values it reports: the first trial, and more trials while trust is
-    low.
+    """Whether a trial runs to the end whatever values it reports: the first trial, and further trials while trust
+    is low.
     """
     second = (stopping.delay or FIRST_RUNG) * stopping.eta
     known = [trusted[rung] for rung in trusted if rung <= second]

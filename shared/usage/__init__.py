@@ -1,1 +1,1 @@
-"""Usage of nodes: what the nodes of each run use of their processors, memory, disks, network and GPUs."""
+"""Usage of nodes: how much of their processors, memory, disks, network and GPUs the nodes of each run use."""

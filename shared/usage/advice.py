@@ -1,4 +1,4 @@
-"""A smaller machine that would do, from what a run used. Pure.
+"""Find a smaller machine that would suffice, from the measured use of a run. Pure.
 
 Advice needs evidence: the run was measured for TEN_MINUTES, its machine and the smaller one are in the table of sizes,
 and both have a price. A smaller machine has room above the highest measured use, and its GPUs are not slower than the
@@ -26,7 +26,7 @@ _CORES = re.compile(r"Standard_[A-Za-z]+(\d+)")
 
 @dataclass(frozen=True)
 class Advice:
-    """A machine that would do for the run, with both prices in dollars per hour and node."""
+    """A machine that would suffice for the run, with both prices in dollars per hour and node."""
 
     vm_size: str
     dollars: float
@@ -42,7 +42,7 @@ class Advice:
 
 
 def advice(usage: NodeUsage, found: UsageSummary, present: str, price: Callable[[str], float | None]) -> Advice | None:
-    """Return the cheapest smaller machine that would do; None without evidence, or if there is none.
+    """Return the cheapest smaller machine that would suffice; None without evidence, or if there is no such machine.
 
     `price` gives dollars per hour of a VM size, None if the price is unknown.
     """
@@ -97,7 +97,7 @@ def _gpus_would_do(found: UsageSummary, present: str, size: VmSize, name: str, o
 
 
 def _speed(name: str) -> float | None:
-    """Return the speed of one GPU of this machine; None where it is unknown, or a part of a GPU."""
+    """Return the speed of one GPU of this machine; None if the speed is unknown, or for a part of a GPU."""
     if re.search(r"NV(6|12|18)ads_A10", name):
         return None
     return next((speed for model, speed in SPEEDS if model in f"{name}_"), None)

@@ -22,7 +22,7 @@ from shared.usage.reading import usage_of
 from shared.usage.words import TimeWent, sentence
 
 log = logging.getLogger(__name__)
-# Metrics that Trainyard's trainers write (the third: any training may): shares of the time since the row before.
+# Shares of the time since the previous row, written by Trainyard's trainers (the third: by any training).
 WAITED, SAVED, OTHERS = "data_wait_share", "save_share", "others_wait_share"
 
 
@@ -59,7 +59,7 @@ def get_run_usage(ports: MoneyPorts, run: RunName) -> Annotated[Json, NodeUsageA
 
 
 def time_went(ports: RunPorts, run: Run) -> TimeWent:
-    """Return where the training's time went, as its metrics say. A row without a share adds nothing to it."""
+    """Return how the training spent its time, from its metrics. A row without a share adds nothing to the share."""
     found = series(ports, run.name, f"{WAITED},{SAVED},{OTHERS}", printed=False)
     shares = {name: [value for _, value, _ in points if 0 <= value <= 1] for name, points in found.items()}
     rows = max(map(len, shares.values()), default=0)

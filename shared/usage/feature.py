@@ -1,4 +1,4 @@
-"""Usage: each run says how its nodes were used, from what Azure Monitor measures of every job."""
+"""Usage: each run records how its nodes were used, from Azure Monitor's measurements of every job."""
 
 from __future__ import annotations
 

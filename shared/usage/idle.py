@@ -1,7 +1,7 @@
-"""GPUs that do nothing: runs with GPUs are watched, and warned of or ended as the administrator chose.
+"""Idle GPUs: watch the runs with GPUs, and warn of idle ones or end them, as the administrator chose.
 
-One request to Azure Monitor in five minutes is enough for all jobs of MOST_JOBS; with more jobs, the next check asks
-about the following runs.
+One request to Azure Monitor in five minutes is enough for all jobs up to MOST_JOBS. With more jobs, the next check
+requests the following runs.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from shared.usage.model import Measurement, Metric, NodeUsage, together
 from shared.usage.ports import MOST_JOBS, NODE_METRICS
 from shared.usage.reading import GRAIN, measurable_part
 
-LATE = timedelta(minutes=10)  # a value that comes later does not count any more
+LATE = timedelta(minutes=10)  # a later value no longer counts
 EACH = timedelta(minutes=5)
-# A timer is never exactly on time, so an answer may be used for a little less than the time between two checks.
+# A timer is never exactly on time, so an answer is used for slightly less than the time between two checks.
 ASKED = Topic[dict[str, NodeUsage]]("GPUs of live runs", EACH - timedelta(seconds=10))
 
 
 def watch(ports: RunPorts, runs: Sequence[Run]) -> dict[str, RunFinding]:
-    """Return the runs whose GPUs do nothing, with a sentence. Raises Unavailable if Azure Monitor does not answer."""
+    """Return the runs whose GPUs are idle, with a sentence. Raises Unavailable if Azure Monitor does not answer."""
     rules, now = ports.rules, ports.clock()
     old = [run for run in runs if now - run.progress.history[-1].at >= rules.idle_gpus_after]
     jobs = _in_rotation({run.name: _jobs_with_gpus(ports.jobs, ports.clock, run) for run in old}, now)
@@ -45,7 +45,7 @@ def watch(ports: RunPorts, runs: Sequence[Run]) -> dict[str, RunFinding]:
 
 
 def idle(usage: NodeUsage, now: datetime, quiet: timedelta, percent: float) -> str | None:
-    """Return why the GPUs count as idle: each was below `percent` in each minute of the last `quiet` that was measured.
+    """Return why the GPUs count as idle: each was below `percent` in each measured minute of the last `quiet`.
 
     None if a GPU was busy, if minutes are missing, or if the newest sample is older than LATE.
     """
@@ -66,7 +66,7 @@ def _last(points: Sequence[Measurement], quiet: timedelta) -> list[Measurement]:
 
 
 def _is_covered(points: Sequence[Measurement], now: datetime, quiet: timedelta) -> bool:
-    """Return whether there is a sample of each minute of the last `quiet`, the newest of them not too old."""
+    """Return whether each minute of the last `quiet` has a sample, and the newest sample is not too old."""
     return bool(points) and now - points[-1].at <= LATE and len(_last(points, quiet)) >= quiet // GRAIN
 
 
@@ -76,7 +76,7 @@ def _jobs_with_gpus(jobs: Jobs, clock: Clock, run: Run) -> Iterable[str]:
 
 
 def _in_rotation(jobs: dict[str, Iterable[str]], now: datetime) -> dict[str, tuple[str, ...]]:
-    """Return the jobs of as many runs as one request takes, beginning with others at each check."""
+    """Return the jobs of as many runs as one request takes, starting with other runs at each check."""
     names = [name for name, of_run in jobs.items() if of_run]
     first = int(now.timestamp() // EACH.total_seconds()) * MOST_JOBS % max(len(names), 1)
     chosen: dict[str, tuple[str, ...]] = {}

@@ -1,4 +1,4 @@
-"""What the nodes of a run used, minute by minute: samples by metric, node and device. Pure.
+"""The use of a run's nodes, minute by minute: samples by metric, node and device. Pure.
 
 `NodeUsage` is the one value that the rest of Trainyard works with; shared/adapters/usage reads it from Azure Monitor.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class Metric(StrEnum):
-    """What is measured, of a node or of one of its devices. Each metric has one unit."""
+    """A measured quantity of a node or of one of its devices. Each metric has one unit."""
 
     CPU = "cpu"  # percent of the node's processors
     CORES = "cores"  # processors in use
@@ -45,7 +45,7 @@ OF_GPUS = frozenset({Metric.GPU, Metric.GPU_MEMORY, Metric.GPU_MEMORY_IN_ALL, Me
 
 @dataclass(frozen=True)
 class Measurement:
-    """One sample: the interval's begin, its amount (of a flow) or average (of a level), and its highest value."""
+    """One sample: the interval's start, its amount (of a flow) or average (of a level), and its highest value."""
 
     at: datetime
     value: float
@@ -64,7 +64,7 @@ class NodeSeries:
 
 @dataclass(frozen=True)
 class NodeUsage:
-    """What the nodes of a run used. Without series, nothing is known: the run was too short, or has not begun."""
+    """The use of a run's nodes. Without series, nothing is known: the run was too short, or has not begun."""
 
     series: tuple[NodeSeries, ...] = ()
 
@@ -105,7 +105,7 @@ class NodeUsage:
         return sum(values) if values else None
 
     def last_at(self) -> datetime | None:
-        """Return the begin of the newest sample; None without samples."""
+        """Return the start of the newest sample; None without samples."""
         return max((each.points[-1].at for each in self.series if each.points), default=None)
 
     def between(self, begin: datetime, end: datetime) -> NodeUsage:
@@ -126,10 +126,11 @@ def _together(metric: Metric, points: list[Measurement]) -> Measurement:
 
 @dataclass(frozen=True)
 class UsageSummary:
-    """The usage of a run in a few numbers, as its row, its manifest and lists have it. None: not measured.
+    """The usage of a run in a few numbers, for its row, its manifest and lists. None: not measured.
 
     `cpu` and `gpu` are percent, averaged over nodes and time. Memory is in megabytes: the highest use of any node (or
-    GPU), and how much a node (or GPU) has. `gpus` counts the GPUs of one node. `until` is the time of the last sample.
+    GPU), and the capacity of a node (or GPU). `gpus` counts the GPUs of one node. `until` is the time of the last
+    sample.
     """
 
     nodes: int = 0
@@ -174,7 +175,8 @@ Row = dict[str, Any]
 
 def rows(usage: NodeUsage) -> list[Row]:
     """Return the usage as rows, oldest first: the time in Unix seconds, the node, the device ('' for the node itself),
-    and [value, highest value] of each metric. `of_rows` reads them."""
+    and [value, highest value] of each metric. `of_rows` reads them.
+    """
     found: dict[tuple[float, str, str], Row] = {}
     for each in usage.series:
         for point in each.points:
@@ -206,7 +208,7 @@ def _place(item: tuple[tuple[Metric, str, str], list[Measurement]]) -> tuple[int
 
 
 def together(usages: Iterable[NodeUsage]) -> NodeUsage:
-    """Return the usage of several jobs as one: nodes that two jobs used after each other have one series."""
+    """Return the usage of several jobs as one: nodes that two jobs used one after the other have one series."""
     found: dict[tuple[Metric, str, str], list[Measurement]] = {}
     for usage in usages:
         for each in usage.series:

@@ -1,4 +1,4 @@
-"""What the usage of nodes needs from outside: a service that measures the nodes of each job."""
+"""The external port of usage: a service that measures the nodes of each job."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class NodeMetrics(Protocol):
     """
 
     def nodes(self, jobs: Sequence[str], since: datetime, until: datetime) -> dict[str, NodeUsage]:
-        """Return what the nodes of these jobs used from `since` to `until`, by job, without their GPUs."""
+        """Return the use of these jobs' nodes from `since` to `until`, by job, without their GPUs."""
 
     def gpus(self, jobs: Sequence[str], since: datetime, until: datetime) -> dict[str, NodeUsage]:
-        """Return what the GPUs of these jobs did, by job."""
+        """Return the use of these jobs' GPUs, by job."""
 
 
 NODE_METRICS: FeatureStore[NodeMetrics] = FeatureStore("node_metrics")

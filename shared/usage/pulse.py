@@ -1,4 +1,4 @@
-"""What the nodes of a running run use now, for whoever judges whether the run gets on."""
+"""The current use of a running run's nodes, for the features that judge whether the run makes progress."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def pulses(usage: NodeUsage) -> Iterator[NodePulse]:
 
 
 def _of_node(usage: NodeUsage, node: str, metric: Metric) -> list[Measurement]:
-    """Return the points of one metric of a node: of its GPUs the average, of its devices the sum of what they moved."""
+    """Return the points of one metric of a node: the average over its GPUs, or the sum over its other devices."""
     series = tuple(each for each in usage.of(metric) if each.node == node and each.device != OWN_MACHINE)
     return NodeUsage(series).by_node(metric).get(node, [])
 

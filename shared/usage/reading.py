@@ -1,7 +1,7 @@
 """The usage of a run: from Azure Monitor while it has the samples, and from the run's archive afterwards.
 
-Azure Monitor keeps samples for 93 days, and its values come some minutes late. So the archive, which is written when
-the run ends, may lack the last minutes; while Azure Monitor has them, they are read there.
+Azure Monitor keeps samples for 93 days, and its values arrive some minutes late. So the archive, which is written when
+the run ends, may lack the last minutes. These minutes are read from Azure Monitor while it has them.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ FILE_LIMIT = 64 << 20  # bytes; a sample takes about 300
 GRAIN = timedelta(minutes=1)  # of Azure Monitor's samples
 LEAST = timedelta(minutes=1)  # a run on nodes for a shorter time is not asked about when it is archived
 KEPT = timedelta(days=93)  # by Azure Monitor
-# People who look do not cost a request each. A check every minute is never exactly on time, and shall get a new answer.
+# Viewers share one request. A check every minute is never exactly on time, and should get a new answer.
 LOOKED_UP = Topic[NodeUsage]("usage of a run", GRAIN - timedelta(seconds=5), most=100)
 
 
 @dataclass(frozen=True)
 class Measurable:
-    """The jobs of a run, and the time in which they had nodes. `gpus` is False if no node has a GPU."""
+    """The jobs of a run, and the period in which they had nodes. `gpus` is False if no node has a GPU."""
 
     jobs: tuple[str, ...]
     begin: datetime
@@ -48,7 +48,7 @@ class Measurable:
 
 
 def usage_of(ports: RunPorts, run: Run) -> NodeUsage:
-    """Return what the nodes of the run used; empty for a run that was not measured.
+    """Return the use of the run's nodes; empty for a run that was not measured.
 
     Sends at most one request a minute for the nodes of a run, and one for their GPUs. Raises Unavailable if Azure
     Monitor does not answer and there is no archive.
@@ -84,7 +84,7 @@ def archived(blobs: Blobs, run: Run) -> NodeUsage:
 def with_usage(ports: RunPorts, fact: RunBeingArchived) -> Run:
     """Return the run with its usage in a few numbers, and write all samples into its archive.
 
-    An archive never fails for this: a run that Azure Monitor does not know has no usage.
+    An archive never fails because of missing usage: a run that Azure Monitor does not know has no usage.
     """
     run = fact.run
     try:
@@ -104,7 +104,7 @@ def with_usage(ports: RunPorts, fact: RunBeingArchived) -> Run:
 
 
 def measurable_part(jobs: Jobs, clock: Clock, run: Run) -> Measurable | None:
-    """Return what can be asked of Azure Monitor; None for a run that never had nodes of its own."""
+    """Return the jobs and times to request from Azure Monitor; None for a run that never had nodes of its own."""
     kind = workload(run)
     uses = kind.uses(run, clock()) if kind.has_own_nodes else []
     spans = [span for use in uses for span in use.ran]

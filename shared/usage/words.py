@@ -12,9 +12,9 @@ WATT_HOUR = 3600.0  # joules
 
 @dataclass(frozen=True)
 class TimeWent:
-    """Where a training's time went, as shares from 0 to 1. None: the training did not say it.
+    """How a training spent its time, as shares from 0 to 1. None: the training did not report the share.
 
-    `others` is the time that processes waited for slower ones. What is left of the known shares is `computing`.
+    `others` is the time that processes waited for slower ones. The rest beside the known shares is `computing`.
     """
 
     data: float | None = None
@@ -24,7 +24,7 @@ class TimeWent:
 
     @classmethod
     def of(cls, data: float | None, saving: float | None, others: float | None) -> TimeWent:
-        """Return where the time went; without the share of waiting for data, the share of computing is not known."""
+        """Return the shares of the time. Without the share of waiting for data, the share of computing is unknown."""
         rest = None if data is None else max(0.0, 1.0 - data - (saving or 0.0) - (others or 0.0))
         return cls(data, saving, others, rest)
 
@@ -40,7 +40,7 @@ class TimeWent:
 
 
 def sentence(found: UsageSummary, went: TimeWent = TimeWent()) -> str:
-    """Return how the nodes were used, and where the training's time went."""
+    """Return how the nodes were used, and how the training spent its time."""
     parts = [f"{found.nodes} node{'' if found.nodes == 1 else 's'}"]
     if found.cpu is not None:
         parts.append(f"processors {found.cpu:.0f} %")

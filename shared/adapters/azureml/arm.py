@@ -102,7 +102,8 @@ class Arm:
     def find_in_registry(self, registry: str, path: str) -> Json | None:
         """Return the resource of a registry; None if the registry or the resource does not exist.
 
-        The service of registries says where a registry is, as MLClient asks it (azure/ai/ml/_utils/_registry_utils.py).
+        As MLClient does, this asks the service of registries for the registry's address
+        (azure/ai/ml/_utils/_registry_utils.py).
         """
         services = f"{self._services('api')}/registrymanagement/v1.0/registries/{quote(registry)}/discovery"
         try:

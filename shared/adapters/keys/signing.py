@@ -29,7 +29,7 @@ def signer_of(setting: str) -> Signer:
 
 
 class NoKey:
-    """Without a configured key nothing can be promoted: a proof that can't be checked later is none."""
+    """No key is configured, so nothing can be promoted: a proof must be checkable later."""
 
     def public_key(self) -> bytes:
         raise BadSetting(

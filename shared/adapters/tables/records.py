@@ -80,7 +80,7 @@ def part_cells(record: Any, parts: Parts) -> Row:
 
 
 def changed_columns(before: Any, after: Any, parts: Parts = ()) -> Row:
-    """Return the columns in which `after` differs from `before`, and those of the parts that differ."""
+    """Return the columns in which `after` differs from `before`, and the columns of the differing parts."""
     changed = tuple(each for each in parts if after.features.get(each.kind) != before.features.get(each.kind))
     own = some_columns(type(after), difference(before, after)) | one_column_cells(after, before)
     return own | part_cells(after, changed)
@@ -94,7 +94,7 @@ def some_columns(kind: type[Any], changes: Mapping[str, Any]) -> Row:
 
 
 def column_names(kind: type[Any], skip: tuple[str, ...] = (), parts: Parts = ()) -> list[str]:
-    """Return the columns of a record without those of the skipped fields; of long JSON the first four columns."""
+    """Return the columns of a record without the skipped fields; for long JSON the first four columns."""
     hints = {name: each.hint for name, each in columns(kind).items() if name not in skip}
     hints |= {each.column: each.kind for each in one_columns(kind) if not set(skip).intersection(each.fields)}
     for part in parts:
@@ -122,7 +122,7 @@ def _is_alone(part: OneColumn, row: Mapping[str, Any]) -> bool:
 
 
 def _part_value(part: FeaturePart[Any], row: Mapping[str, Any]) -> Any:
-    """Return what a feature added to the record of this row, read from the old columns if the row has them."""
+    """Return the feature's addition to the record of this row, read from the old columns if the row has them."""
     if part.was_there and part.was_there(row):
         return from_columns(part.kind, _values(part.old_columns(), row))
     return _checked(part.kind, part.in_column, row) if row.get(part.in_column) else None

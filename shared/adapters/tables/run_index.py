@@ -77,7 +77,7 @@ def state_of(row: Row) -> RunState:
 
 
 def best_entry(run_filter: RunFilter) -> Entry | None:
-    """Return the index entry to read: the one that usually has the fewest runs."""
+    """Return the index entry to read: the entry that usually has the fewest runs."""
     unfinished = run_filter.state in LIVE
     order = ("tag", "owner", "experiment", "cluster", "state")
     for field in ("state", *order) if unfinished else order:

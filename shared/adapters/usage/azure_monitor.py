@@ -1,4 +1,4 @@
-"""What Azure Monitor measures of the workspace's jobs, over plain REST.
+"""Azure Monitor's measurements of the workspace's jobs, over plain REST.
 
 Names and dimensions: learn.microsoft.com/azure/machine-learning/monitor-azure-machine-learning-reference.
 The request: Azure/azure-rest-api-specs, Microsoft.Insights/stable/2024-02-01/metrics_API.json.

@@ -10,7 +10,7 @@ from shared.jobs.readers.place_text import ASSET_FORM
 
 
 class BatchAI(Struct, forbid_unknown_fields=True):
-    """The context of a Batch AI job.json, which alone does not say where its files are."""
+    """The context of a Batch AI job.json, which does not state the place of its files."""
 
     cluster: Annotated[dict[str, Any] | None, Meta(description="The cluster.json, for its mounts.")] = None
     project: Annotated[dict[str, Any] | None, Meta(description="The project.json.")] = None

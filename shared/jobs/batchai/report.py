@@ -1,4 +1,4 @@
-"""The report on a document's fields: where each value ended up, or what is done instead. Pure."""
+"""The report on a document's fields: the place of each value in the job, or the replacement. Pure."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def is_file(named: str) -> bool:
 def from_folder(said: Mapping[str, Any], folder: str) -> Json:
     """A component from a file in this folder.
 
-    Its relative paths, and those of its steps, get the folder as a prefix.
+    The relative paths of the component and of its steps get the folder as a prefix.
     """
     made = dict(said)
     for key in ("code", "component", "trial", "environment"):

@@ -43,7 +43,7 @@ class JobFile:
 
 
 def job_file_of(name: str, content: dict[str, Any], lines: Lines) -> JobFile:
-    """The job file with this content. Raises BrokenJobFile for a declaration of data that can't be read."""
+    """Return the job file with this content. Raises BrokenJobFile for an unreadable declaration of data."""
     if "data" not in content:
         return JobFile(name, content, lines)
     document = {key: value for key, value in content.items() if key != "data"}

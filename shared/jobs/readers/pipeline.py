@@ -155,7 +155,7 @@ def _with_references(body: Mapping[str, Any], holder: Mapping[str, Any]) -> str:
 
 
 def _task(body: Mapping[str, Any], holder: Mapping[str, Any]) -> Json:
-    """The task of a parallel step: its own keys over those of its component."""
+    """The task of a parallel step: the step's keys, which override the component's keys."""
     return {**mapping(holder.get("task")), **mapping(body.get("task"))}
 
 

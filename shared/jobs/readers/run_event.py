@@ -32,7 +32,7 @@ def status_of(event: Json) -> str:
 
 
 def time_of(event: Json) -> datetime | None:
-    """When the event occurred; None for a time that is missing or can't be read, because the event still counts."""
+    """Return when the event occurred; None for a missing or unreadable time, because the event still counts."""
     try:
         return event_time(event)
     except BadMessage:

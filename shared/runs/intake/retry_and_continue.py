@@ -242,7 +242,9 @@ def _check_start(ports: RunPorts, old: Run) -> None:
 
 
 def _check_downloads(ports: RunPorts, old: Run, job: JobSpec) -> None:
-    """Raise Impossible if the nodes can't download what the job needs. A job that starts from a model needs nothing."""
+    """Raise Impossible if the nodes can't download the job's needs. A job that starts from a model downloads
+    nothing.
+    """
     schemas = {} if old.asked.from_run else known_parameters(ports.routes, ports.trainers, job)
     if problems := list(out_of_reach(ports.jobs, schemas, job)):
         raise Impossible("; ".join(f"{p.path} {p.message}" for p in problems), problems[0].code)

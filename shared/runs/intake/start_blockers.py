@@ -60,8 +60,8 @@ def _no_place(jobs: Jobs, run: Run) -> list[Reason]:
 def _never(jobs: Jobs, run: Run) -> list[Reason]:
     """Permanent problems of the job.
 
-    These are missing fields of a plain job, or schema errors of a pipeline, which is checked as a whole only here; and
-    what the workspace can't provide.
+    These are missing fields of a plain job, schema errors of a pipeline (only here is it checked as a whole), and needs
+    that the workspace can't meet.
     """
     job = run.asked.request
     wrong = _missing(job) if kind_of(job).runs_a_command else _refused(jobs, job)
@@ -127,6 +127,6 @@ def checked_job(ports: RunPorts, job: JobSpec, fewest: int) -> tuple[JobSpec, li
 
 
 def _lacks(jobs: Jobs, job: JobSpec) -> list[Reason]:
-    """What the workspace can't provide for the job. The trainers' own environment is always available."""
+    """The job's needs that the workspace can't meet. The trainers' own environment is always available."""
     job = replace(job, environment="") if uses_own_environment(job) else job
     return [Reason(code="not_available", message=words) for words in jobs.lacks(job)]

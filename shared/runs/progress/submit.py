@@ -108,7 +108,7 @@ def _environment(named: str | Asset | Environment) -> str:
 
 
 def _what_came_of_it(run: Run, submitted: Submitted, now: datetime) -> Run:
-    """The run with the submitted jobs, in the state queued if the jobs already wait for nodes."""
+    """The run with the submitted jobs; its state is queued if the jobs already wait for nodes."""
     run = workload(run).after_submission(run, submitted.jobs)
     after = advance(run, RunState.SUBMITTED, now)
     return advance(after, RunState.QUEUED, now) if after is not run and submitted.queued else after

@@ -99,11 +99,13 @@ class JobLifecycle(ABC):
         return set(self.live_jobs(run)) if run.progress.state is RunState.RUNNING else set()
 
     def running_since(self, run: Run, job: str) -> datetime | None:
-        """When the row's writer saw that this job runs; None for a job that does not run, according to the row."""
+        """When the row's writer first saw this job running; None for a job that is not running, according to the
+        row.
+        """
         return run.progress.history[-1].at if job in self.running_jobs(run) else None
 
     def nodes_changed_at(self, run: Run) -> datetime:
-        """When a node of the run last came or went, according to the row."""
+        """When a node of the run last joined or left, according to the row."""
         return run.progress.history[-1].at
 
     def has_unsent_jobs(self, run: Run) -> bool:

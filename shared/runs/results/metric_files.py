@@ -39,7 +39,7 @@ Row = dict[str, Any]
 class MetricFile:
     """A file with metrics, or a log. `name` is the path in the archive, without the folder of the output `metrics`.
 
-    `whole`: the file won't grow any more.
+    `whole`: the file won't grow any further.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""A run's metrics from MLflow, if the run has no metrics files, as rows like those of a trainer."""
+"""A run's metrics from MLflow, if the run has no metrics files, in the form of a trainer's rows."""
 
 from __future__ import annotations
 

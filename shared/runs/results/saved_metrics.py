@@ -1,6 +1,6 @@
-"""The trainer's own word on the saved weights: their metrics, their step, and which direction is better.
+"""The trainer's statement about the saved weights: their metrics, their step, and which direction is better.
 
-A trainer writes it into models/model.json, beside whatever else it writes there:
+A trainer writes this statement into models/model.json, which may contain further keys:
 
     {"metrics": {"val_accuracy": 0.91}, "step": 400, "goals": {"val_accuracy": "maximize"}}
 """
@@ -24,7 +24,7 @@ LIMIT = 1 << 20  # bytes
 
 @dataclass(frozen=True)
 class Saved:
-    """The metrics of the saved weights, the step at which they were saved (None: not said), and goals by metric."""
+    """The metrics of the saved weights, the step at which they were saved (None: unknown), and goals by metric."""
 
     metrics: dict[str, float] = field(default_factory=dict)
     step: int | None = None
@@ -32,7 +32,9 @@ class Saved:
 
 
 def read_saved(blobs: Blobs, folder: str, names: Collection[str]) -> Saved:
-    """Return what the archive's model.json says, without whatever has another form. `names`: the archive's files."""
+    """Return the statements in the archive's model.json, without parts of another form. `names`: the archive's
+    files.
+    """
     if f"{folder}/{FILE}" not in names:
         return Saved()
     try:

@@ -26,7 +26,7 @@ _MEMBER = re.compile(r"^member: worker failed: .*?ended with \d+: (?:rank \d+: )
 
 
 def lower_is_better(metric: str, run: Run) -> bool:
-    """Whether a lower value is better, as the run's trainer says, otherwise the metric's name."""
+    """Whether a lower value is better, by the run's trainer, otherwise by the metric's name."""
     return run.measured.goals.get(metric, goal_of(metric)) == Goal.MINIMIZE
 
 
@@ -50,7 +50,7 @@ def best_metric(run: Run) -> tuple[str, float] | None:
 
 
 def most_telling_first(metrics: Iterable[str], chosen_by: str = "") -> list[str]:
-    """The names of the metrics: `chosen_by` first, then those that describe a model's quality, then the others."""
+    """The names of the metrics: first `chosen_by`, then metrics of a model's quality, then the others."""
     names = sorted(metrics)
     ranks = [(part, word) for part in (*HELD_OUT, "") for word in TELLING]
 
