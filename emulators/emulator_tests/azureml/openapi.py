@@ -1,4 +1,4 @@
-"""Checks recorded requests and answers against Microsoft's OpenAPI (Swagger 2.0) documents.
+"""Check recorded requests and answers against Microsoft's OpenAPI (Swagger 2.0) documents.
 
 A stock JSON Schema validator can't: polymorphic bases say `additionalProperties: false` beside `allOf`, subtypes are
 found by discriminator, and null is a matter of `x-nullable`. Members that a schema doesn't list are findings, and so
@@ -27,7 +27,7 @@ TYPES: dict[str, Any] = {"string": str, "integer": int, "number": (int, float), 
 
 @dataclass(frozen=True)
 class Schema:
-    """A schema, and the document for relative references."""
+    """A schema, and the document that its relative references refer to."""
 
     body: Json
     file: Path
@@ -52,7 +52,8 @@ class OpenApi:
                 self._paths.append((re.compile(pattern), operations, file.resolve()))
 
     def check(self, entry: Json) -> list[str]:
-        """Findings about one recorded request and the answer; a request unknown to the documents is a finding."""
+        """Return the findings about one recorded request and its answer. A request that the documents do not
+        contain is a finding."""
         found = self._operation(entry["method"], entry["path"])
         if found is None:
             return [f"{entry['method']} {entry['path']} is not in the contract"]
