@@ -75,7 +75,7 @@ def test_an_image_stands_for_the_packages_that_it_is_known_for(
     ],
 )
 def test_what_can_not_be_made_here_is_named(properties: dict[str, Any], why: str) -> None:
-    """Other languages, unknown images, packages of other systems, and files elsewhere are refused by name."""
+    """Other languages, unknown images, packages that are not Python's, and files elsewhere are refused by name."""
     with pytest.raises(NotHere, match=why):
         registered("x", properties)
 
