@@ -1,4 +1,4 @@
-"""Common fixtures of the emulators' tests: started processes import the test's own source."""
+"""Common fixtures of the emulators' tests. Started processes import the same source as the tests."""
 
 from __future__ import annotations
 
