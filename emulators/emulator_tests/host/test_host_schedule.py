@@ -134,7 +134,8 @@ def test_an_early_clock_does_not_fire_twice() -> None:
 
 
 def test_after_an_overrun_one_firing_is_caught_up() -> None:
-    """A late run counts from its start. One missed firing runs immediately, and further missed firings are skipped."""
+    """A late run counts from its start. After an overrun the next firing is in the past and runs immediately; other
+    missed firings are skipped."""
     status = Status(NEVER, at("2026-11-21 09:00"), at("2026-11-21 08:00"))
     following = after_run(HOURLY, status, at("2026-11-21 10:30"), scheduled=True)
     assert following.next == at("2026-11-21 11:00")

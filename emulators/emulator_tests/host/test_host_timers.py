@@ -90,8 +90,8 @@ def test_a_failed_timer_is_retried_as_declared(start_host: StartHost) -> None:
     ("attempt", "low", "high"), [(1, 2, 2), (2, 1.6, 2.4), (3, 3.2, 4.8), (9, 30, 30), (2000, 30, 30)]
 )
 def test_exponential_retries_double_to_their_maximum(attempt: int, low: float, high: float) -> None:
-    """The first retry waits for the minimum. The n-th retry waits about 2^(n-2) times the minimum longer, within a
-    fifth."""
+    """The first retry waits for the minimum. Retry n waits for the minimum plus about 2^(n-2) minimums (within a
+    fifth), up to the maximum."""
     policy = RetryPolicy("exponential_backoff", -1, minimum=2, maximum=30)
     base = 0 if attempt == 1 or attempt > 8 else policy.minimum
     assert low + base <= retry_delay(policy, attempt) <= high + base

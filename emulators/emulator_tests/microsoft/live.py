@@ -1,6 +1,6 @@
-"""A plugin of pytest for Microsoft's tests: the tests run against our services, and sleeps do not wait.
+"""A pytest plugin for Microsoft's tests: the tests run against our services, and sleeps take no time.
 
-The tests speak to the account at its addresses in Azure; whatever goes there is sent to our services instead.
+The tests use the account's addresses in Azure, and the plugin redirects these requests to our services.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ clock = Clock(STATE)
 
 
 class Time:
-    """The module `time` or `asyncio`, as a test sees it, or the client between two tries."""
+    """The module `time` or `asyncio` as a test sees it, or as the client sees it between two tries."""
 
     def __init__(self, sleep: Callable[[float], Any], module: types.ModuleType = time) -> None:
         self.sleep, self._module = sleep, module
@@ -49,7 +49,7 @@ async def _slept(seconds: float, _result: Any = None) -> None:
 
 
 async def _not_slept(*_: Any) -> None:
-    """Between two tries of an asynchronous client."""
+    """Take no time between two tries of an asynchronous client."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -74,7 +74,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _without_azure() -> None:
-    """Stand in for Azure's Resource Manager, by which some tests set up their account."""
+    """Stand in for Azure's Resource Manager, with which some tests set up their account."""
     for name in ("azure.mgmt.storage", "azure.mgmt.storage.aio"):
         module = sys.modules[name] = types.ModuleType(name)
         module.StorageManagementClient = partial(pytest.skip, "needs Azure's Resource Manager")  # type: ignore[attr-defined]
@@ -149,4 +149,4 @@ def _send_here(ports: dict[str, int]) -> None:
 
 @pytest.fixture(scope="session")
 def test_proxy() -> None:
-    """The recorder."""
+    """Stand in for the recorder."""

@@ -1,4 +1,5 @@
-"""`python -m emulator_tests.microsoft.serve STATE`: our services for Microsoft's tests, whose clock the tests move."""
+"""`python -m emulator_tests.microsoft.serve STATE`: run our services for Microsoft's tests, with a clock that the
+tests move."""
 
 from __future__ import annotations
 
