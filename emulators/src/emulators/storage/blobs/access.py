@@ -34,9 +34,9 @@ def split(resource: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class BlobAccount(Account):
-    """With `allows_public`, a container can be opened to requests without any authorization. `public` returns how far
-    a container is: '', `blob` (its blobs can be read) or `container` (its blobs can be listed, too).
-    """
+    """With `allows_public`, a container can be opened to requests without any authorization. `public` returns the
+    public access of a container: '', `blob` (its blobs can be read) or `container` (its blobs can be listed,
+    too)."""
 
     allows_public: bool = False
     public: Callable[[str], str] = lambda _name: ""

@@ -93,7 +93,8 @@ class ContainerOperations(Operations):
         return Answer(200, xml.containers(page, found[:limit]), XML)
 
     def _public(self, call: Call) -> str:
-        """Return how far a request opens the container. Raises StorageError, 400, and 409 if the account forbids it."""
+        """Return the public access that a request asks for. Raises StorageError, 400, and 409 if the account
+        forbids public access."""
         level = call.headers.get(PUBLIC, "")
         if level not in ("", "blob", "container"):
             raise invalid_header(PUBLIC, level)

@@ -1,8 +1,8 @@
-"""The storage of blobs' bytes in extents, which are written once, and shared by copies of a blob.
+"""The storage of blobs' bytes in extents, which are written once and shared by copies of a blob.
 
-A small extent is in the SQLite file, so that a small blob is one transaction; a larger one is a file of its own. How
-many blobs and blocks hold an extent is counted beside it, and `purge` removes those that nothing holds: whatever was
-left half-written by a process that was killed, too. Extents that are being written or read are pinned meanwhile.
+A small extent is in the SQLite file, so that writing a small blob is one transaction. A larger extent is a file. The
+number of blobs and blocks that use an extent is stored with the extent. `purge` removes extents without references,
+including half-written extents of a killed process. Extents that are being written or read are pinned meanwhile.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Digest(Protocol):
 
 @dataclass(frozen=True)
 class Upload:
-    """Received bytes: few bytes are in `data`, more are already stored in the extent `extent`."""
+    """Received bytes: a few bytes are in `data`, more are already stored in the extent `extent`."""
 
     size: int
     md5: bytes
@@ -114,7 +114,7 @@ class Extents:
     # Reading
 
     def at_once(self, pieces: Iterable[Piece]) -> bytes | None:
-        """Return the bytes of at most two pieces that lie in the database or are short holes, otherwise None."""
+        """Return the bytes of at most two pieces that are in the database or are short holes, otherwise None."""
         found: list[bytes] = []
         for extent, offset, length in pieces:
             if len(found) == 2 or (extent <= 0 and length > SMALL):
@@ -208,7 +208,7 @@ def _short_holes(pieces: Iterable[Piece]) -> Iterator[Piece]:
 
 
 def part_of(pieces: Iterable[Piece], offset: int, length: int) -> list[Piece]:
-    """Return the pieces of a range of bytes."""
+    """Return the pieces in a range of bytes."""
     found = []
     for extent, begin, size in pieces:
         skipped = min(offset, size)

@@ -20,9 +20,9 @@ Row = tuple[str, str, str | None, int]  # name, time, facts, and whether it is a
 class Wanted:
     """A page of a listing: at most `limit` entries from `start` on. Names that contain the delimiter after the
     prefix are grouped into one entry for each part up to the delimiter. With `uncommitted`, blobs that have only
-    uncommitted blocks are listed too. With `versions`, previous versions are listed; with `orphans`, the last version
-    of each blob that has no current one; with `deleted`, deleted blobs that can come back, and their snapshots if
-    `snapshots`."""
+    uncommitted blocks are listed too. With `versions`, previous versions are listed. With `orphans`, the last
+    version of each blob without a current version is listed. With `deleted`, deleted blobs that can be restored
+    are listed, and with `snapshots` their snapshots, too."""
 
     prefix: str
     delimiter: str

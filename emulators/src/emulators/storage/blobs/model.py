@@ -16,7 +16,7 @@ NONE = Lease()
 
 @dataclass(frozen=True)
 class Container:
-    """A container. `policies`: its stored access policies, as the XML that set them."""
+    """A container. `policies` has its stored access policies, as the XML that set them."""
 
     id: int
     name: str
@@ -32,8 +32,8 @@ class Container:
 
 @dataclass(frozen=True)
 class Blob:
-    """The facts about a blob. `headers` are the content headers, by their names in an answer; `copy` describes the copy
-    that made the blob.
+    """The facts about a blob. `headers` are the content headers, by their names in an answer. `copy` describes the
+    copy that created the blob.
 
     `snapshot` is the time at which a snapshot was taken, in Azure's format; '' for the blob itself. `version` is the
     time that names the version, if the account has versions. A `previous` version is no longer the current one.
@@ -72,7 +72,7 @@ class Blob:
 
 @dataclass(frozen=True)
 class Content:
-    """A blob's bytes, and the blocks it was made of: id and size."""
+    """A blob's bytes, and the id and size of each committed block."""
 
     pieces: list[Piece] = field(default_factory=list)
     blocks: list[tuple[str, int]] = field(default_factory=list)
@@ -91,7 +91,7 @@ REHYDRATION_SECONDS = 60.0  # from Archive to another tier; Azure takes hours
 
 
 def rehydrated(blob: Blob, now: float) -> Blob:
-    """Return the blob as it is now. A blob that is being rehydrated leaves the archive after a while."""
+    """Return the blob in its current tier. A blob that is being rehydrated leaves the archive after some time."""
     if blob.rehydrating and now >= blob.tier_set + REHYDRATION_SECONDS:
         return replace(blob, tier=blob.rehydrating, rehydrating="", priority="")
     return blob

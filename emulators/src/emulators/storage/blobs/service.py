@@ -1,4 +1,4 @@
-"""The blob service's REST interface: which request is which operation.
+"""The blob service's REST interface: how requests map to operations.
 
 https://learn.microsoft.com/rest/api/storageservices/blob-service-rest-api
 """
@@ -88,7 +88,7 @@ def _table(*rows: tuple[str, Callable[[Call], Any], frozenset[str]]) -> Table:
 
 
 class BlobService(Service[BlobAccount]):
-    """Answers requests to the blobs of one account. Whatever is not allowed raises StorageError."""
+    """Answers requests to the blobs of one account. A request that is not allowed raises StorageError."""
 
     largest_body: ClassVar[int] = 8 * 1024 * 1024  # of XML; a blob's bytes come by a stream
     backslashes: ClassVar[bool] = False
@@ -205,8 +205,8 @@ class BlobService(Service[BlobAccount]):
         return await self._operation(call, container, name)(call)
 
     def _operation(self, call: Call, container: str, name: str) -> Operation:
-        """Return the operation that a request asks for. Raises StorageError, 405 for an unknown operation, and 400
-        for a condition that the operation does not support."""
+        """Return the operation of a request. Raises StorageError, 405 for an unknown operation, and 400 for a
+        condition that the operation does not support."""
         comp = call.text("comp")
         if not container:
             key = f"{call.method} {comp}"
@@ -232,7 +232,7 @@ class BlobService(Service[BlobAccount]):
         return Answer(200, headers=facts)
 
     async def _put(self, call: Call) -> Answer:
-        """Put Blob From URL has a type, Copy Blob none."""
+        """Put Blob From URL or Copy Blob. Only Put Blob From URL has a blob type."""
         return await (self._copies.put_from_url if call.headers.get("x-ms-blob-type") else self._copies.copy)(call)
 
     def _configured(self, properties: str) -> None:

@@ -32,7 +32,7 @@ class TagIndex:
         self._db.executemany("INSERT INTO blob_tags VALUES (?, ?, ?, ?)", rows)
 
     def search(self, query: Query, start: Start, limit: int) -> list[Found]:
-        """At most `limit` blobs from `start` on."""
+        """Return at most `limit` blobs that match, from `start` on."""
         first, *others = sorted(query.terms, key=lambda term: term.operator != "=")  # one value is read in order
         values: list[object] = [first.key, first.value, *start]
         text = (

@@ -1,4 +1,4 @@
-"""Sources of copies at other addresses: other accounts, in Azure too, and anything else behind HTTP.
+"""Sources of copies at other addresses: other accounts, also in Azure, and any other HTTP server.
 
 https://learn.microsoft.com/rest/api/storageservices/put-blob-from-url
 """

@@ -39,7 +39,7 @@ SIGNED_HEADERS = (
 
 @dataclass(frozen=True)
 class Account:
-    """`policy` finds a stored access policy of a container, queue or table by both names; None if there is none."""
+    """`policy` returns the stored access policy of a container, queue or table by both names, or None."""
 
     name: str
     key: str = field(repr=False)
@@ -70,8 +70,8 @@ class Account:
         return KEY_HOLDER
 
     def admit_any(self, call: Call) -> None:
-        """Authorize a request with any valid signature or token, whatever it allows. Raises StorageError for
-        others."""
+        """Authorize a request with any valid signature or token, whatever it allows. Raises StorageError for other
+        requests."""
         if "sig" in call.query:
             self._checked_sas(call)
         elif self._authorization(call).startswith("Bearer "):
@@ -80,7 +80,7 @@ class Account:
             self.admit(call, Right("s", ("r",)))
 
     def admit_identity(self, call: Call, right: Right) -> str:
-        """Return the object id of a request's token, if its roles allow this. A key or signature is refused."""
+        """Return the object id in a request's token, if its roles allow this. A key or signature is refused."""
         scheme, _, token = self._authorization(call).partition(" ")
         if scheme != "Bearer":
             raise unauthenticated("Only authentication scheme Bearer is supported")
@@ -217,7 +217,7 @@ class Account:
         return call.text("tn").lower() if self.service == "table" else call.resource.partition("/")[0]
 
     def _is_for(self, call: Call, right: Right) -> bool:
-        """Return whether a service SAS is for the resource that the request names."""
+        """Return whether a service SAS is for the resource of the request."""
         return bool(right.name) and right.name.lower() == self._resource_of_sas(call)
 
     def _check_time(self, start: str | None, end: str | None) -> None:

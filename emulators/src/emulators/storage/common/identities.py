@@ -67,7 +67,7 @@ SCOPES = {"container": "blob", "queue": "queue", "table": "table"}
 
 @dataclass(frozen=True)
 class Grant:
-    """A role of an identity: for all of the account, or, with `service` and `name`, one container, queue or table."""
+    """A role of an identity for the whole account or, with `service` and `name`, for one container, queue or table."""
 
     principal: str
     role: Role
@@ -80,7 +80,7 @@ class Grant:
 
 @dataclass(frozen=True)
 class Identities:
-    """The identities that may use the account: holders of tokens signed with `key`, with their grants."""
+    """The identities that may use the account. Their tokens are signed with `key`, and their grants are known."""
 
     key: str = field(repr=False)
     grants: tuple[Grant, ...] = ()
@@ -124,8 +124,8 @@ def _grant(one: Mapping[str, Any]) -> Grant:
 
 
 def actions_of(service: str, right: Right) -> list[list[str]]:
-    """Return the actions that a request needs: all actions of one of these lists. Alternatives for one action are
-    joined by |."""
+    """Return lists of actions, of which a request needs one complete list. Alternatives for one action are joined
+    by |."""
     below = f"Microsoft.Storage/storageAccounts/{service}Services"
     if right.action:
         return [[f"{below}/{right.action}"]]

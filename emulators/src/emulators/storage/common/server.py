@@ -1,6 +1,6 @@
-"""The HTTP side of all services: a request becomes a Call, its Answer or StorageError a response.
+"""The HTTP side of all services: a request becomes a Call, and its Answer or StorageError becomes a response.
 
-aiohttp's bare server, without routes: with one, a request would cost half as much again.
+This is aiohttp's bare server without routes, because routes would make a request half as expensive again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ BETWEEN_PURGES = 0.002  # for requests, while there is much to remove
 
 
 def server(service: AnyService, access_log: TextIO | None = None) -> web.Server:
-    """Return an HTTP server for the service; its body limit is the service's."""
+    """Return an HTTP server for the service, with the service's body limit."""
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
         request_id = str(uuid.uuid4())
@@ -99,7 +99,7 @@ def _bare(answer: Answer) -> Answer:
 
 
 def _without_requests(record: logging.LogRecord) -> bool:
-    """Leave out the text of a request that is no HTTP: a signature may stand in it."""
+    """Remove the text of a malformed request from log records, because it may contain a signature."""
     error = record.exc_info[1] if record.exc_info else None
     if isinstance(error, HttpProcessingError):
         record.exc_info, record.msg = None, f"{record.msg}: {type(error).__name__}"
@@ -107,7 +107,7 @@ def _without_requests(record: logging.LogRecord) -> bool:
 
 
 def _printable(value: str) -> str:
-    """Return the value with ? for each character that may not be in a response header."""
+    """Return the value with ? for each character that a response header can't contain."""
     return "".join(char if char.isprintable() else "?" for char in value)
 
 
@@ -200,7 +200,7 @@ async def _call(service: AnyService, request: web.BaseRequest) -> Call:
 
 
 async def _body(request: web.BaseRequest) -> AsyncIterator[bytes]:
-    """Yield the parts of a body. Raises HTTPRequestTimeout if the next one does not come within BODY_SECONDS."""
+    """Yield the parts of a body. Raises HTTPRequestTimeout if the next part does not arrive within BODY_SECONDS."""
     while True:
         try:
             async with asyncio.timeout(BODY_SECONDS):
@@ -216,7 +216,7 @@ async def _body(request: web.BaseRequest) -> AsyncIterator[bytes]:
 async def served(
     service: AnyService, host: str, port: int, access_log: TextIO | None = None, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[int]:
-    """Serve for the length of the block, and give the port."""
+    """Serve during the block, and yield the port."""
     runner = web.ServerRunner(server(service, access_log), shutdown_timeout=1.0)
     await runner.setup()
     inner = runner.server

@@ -32,7 +32,7 @@ DEFAULT_PROPERTIES = (
 
 
 def parsed(body: bytes) -> ET.Element:
-    """Parse the XML document in a body, as UTF-8 whatever encoding it declares. Raises StorageError, 400."""
+    """Parse the XML document in a body as UTF-8, whatever encoding it declares. Raises StorageError, 400."""
     try:
         text = body.decode()
     except UnicodeDecodeError:
@@ -46,7 +46,7 @@ def parsed(body: bytes) -> ET.Element:
 
 
 def merged(before: str, body: bytes) -> str:
-    """Return the service's properties after a request. Properties that the request does not name keep their values."""
+    """Return the service's properties after a request. Properties that the request omits keep their values."""
     asked = parsed(body)
     if asked.tag != "StorageServiceProperties":
         raise bad_xml("StorageServiceProperties is expected.")

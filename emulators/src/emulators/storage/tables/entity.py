@@ -1,4 +1,4 @@
-"""An entity as the table service takes and gives it: typed properties in JSON, and Azure's limits on them.
+"""An entity in the table service's format: typed properties in JSON, and Azure's limits on them.
 
 https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model
 https://learn.microsoft.com/rest/api/storageservices/payload-format-for-table-service-operations
