@@ -1,4 +1,4 @@
-"""Files that only their owner can read: configurations hold keys, logs hold signed addresses."""
+"""Files that only their owner can read, because configurations contain keys and logs contain signed addresses."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ def private_append(path: Path) -> BinaryIO:
 
 
 def private_folder(path: Path) -> None:
-    """Create a missing folder, and close the folder to other users. Raises PermissionError for another user's
-    folder.
-    """
+    """Create a missing folder, and deny other users access to it. Raises PermissionError for another user's folder."""
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.chmod(0o700)
 
@@ -42,7 +40,8 @@ def _private(path: str, flags: int) -> int:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove the folder and the content, including write-protected parts. Undeletable files stay, without an error."""
+    """Remove the folder and its content, including write-protected parts. Files that can't be deleted stay, without
+    an error."""
     unlock(folder)
     shutil.rmtree(folder, ignore_errors=True)
 

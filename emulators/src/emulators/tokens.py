@@ -35,8 +35,7 @@ def _encoded(data: bytes) -> str:
 
 
 def principal_of(token: str, key: str, audience: str) -> str:
-    """Return the object id of a token for `audience`. Raises ValueError, with the reason, for a token that is not
-    valid."""
+    """Return the object id in a token for `audience`. Raises ValueError, with the reason, for an invalid token."""
     import jwt  # with its cryptography a quarter of the time in which the storage service starts
 
     audiences = [audience, f"{audience}/"]

@@ -1,4 +1,4 @@
-"""Works out the declarations of a Bicep file: every resource with name, id and properties, modules included."""
+"""Evaluates the declarations of a Bicep file: every resource with name, id and properties, including modules."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def deploy(
 
 
 class Reference:
-    """A resource in an expression. Values come from the template, otherwise from Azure's assigned values."""
+    """A resource in an expression. Its values come from the template, or otherwise from Azure's assigned values."""
 
     def __init__(self, deployment: Deployment, resource: Resource) -> None:
         self.deployment, self.resource = deployment, resource
@@ -104,7 +104,7 @@ class ModuleOutputs:
 
 
 class Template:
-    """One file with parameters, deployed at `place`: the id of a subscription or resource group."""
+    """One file with parameters, deployed at `place`, the id of a subscription or resource group."""
 
     def __init__(self, deployment: Deployment, file: syntax.File, given: Mapping[str, Any], place: str) -> None:
         self.deployment, self.file, self.place = deployment, file, place

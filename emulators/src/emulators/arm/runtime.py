@@ -1,4 +1,5 @@
-"""Azure's assigned values for deployed resources, here derived from the resource's id: equal ids give equal values."""
+"""Values that Azure assigns to deployed resources. Here they are derived from the resource's id, so equal ids have
+equal values."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ def listed(name: str, resource: Resource, before: Resource | None) -> Any:
 
 
 def kept(resource: Resource, before: Resource | None) -> Resource:
-    """Return the resource in Azure's stored form: an existing cluster keeps the VM size and priority."""
+    """Return the resource as Azure stores it: an existing cluster keeps its VM size and priority."""
     if before is None or resource.kind.lower() != COMPUTES:
         return resource
     body = deepcopy(resource.body)

@@ -1,4 +1,5 @@
-"""python -m emulators.eventgrid --config FILE.json: serve until stopped. emulators.eventgrid has the description."""
+"""python -m emulators.eventgrid --config FILE.json: serve until stopped. The package's docstring has the
+description."""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ async def serve(settings: Config) -> None:
 
 
 async def _made(settings: Config, storage: Storage) -> None:
-    """Make the queues and containers that subscriptions deliver to, once the account answers."""
+    """Create the destination queues and containers of the subscriptions, once the account answers."""
     targets = [one.target for one in settings.subscriptions]
     queues = {("queue", target.queue) for target in targets if isinstance(target, QueueTarget)}
     letters = {("container", one.dead_letter_container) for one in settings.subscriptions if one.dead_letter_container}
@@ -117,7 +118,7 @@ async def _listening(app: web.Application, listener: socket.socket, certificates
 
 
 async def _work(broker: Broker, source: BlobSource | None, url: str) -> None:
-    """Deliver and follow the log until stopped. An error in either ends the process: a part that looks alive and
+    """Deliver and follow the log until stopped. An error in either ends the process, because a running part that
     delivers nothing would be worse."""
     running = [asyncio.create_task(broker.run())]
     if source is not None:

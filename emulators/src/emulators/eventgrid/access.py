@@ -1,5 +1,5 @@
-"""Authorization of publishers to a topic: the topic's key, an unexpired signature with the key, or a bearer token. No
-I/O.
+"""Authorization of publishers to a topic: the topic's key, an unexpired signature made with the key, or a bearer
+token. No I/O.
 
 https://learn.microsoft.com/azure/event-grid/authenticate-with-access-keys-shared-access-signatures
 """
@@ -23,7 +23,7 @@ NEEDS = "the request needs this topic's aeg-sas-key or aeg-sas-token, or a beare
 
 
 def new_key() -> str:
-    """Return a new key in the format of topics: 32 random bytes in base64, with which `generate_sas` can sign."""
+    """Return a new key in the format of topics: 32 random bytes in base64. `generate_sas` can sign with it."""
     return base64.b64encode(secrets.token_bytes(32)).decode()
 
 
@@ -64,7 +64,7 @@ def _sent(text: str) -> bytes:
 
 
 def _time(text: str) -> datetime | None:
-    """Parse a time, in UTC without another zone."""
+    """Parse a time. A time without a zone is in UTC."""
     found = None
     try:
         found = datetime.fromisoformat(text)

@@ -1,6 +1,5 @@
-"""The configuration file, read once. Subscriptions have the form of Microsoft.EventGrid/…/eventSubscriptions: a
-deployed definition serves here unchanged.
-"""
+"""The configuration file, read once. Subscriptions have the form of Microsoft.EventGrid/…/eventSubscriptions, so a
+deployed definition can be used unchanged."""
 
 from __future__ import annotations
 
@@ -19,12 +18,12 @@ ENDPOINT_TYPES = ("StorageQueue", "WebHook")
 
 
 class BadConfig(ValueError):
-    """A configuration that can't be served; the message names the key, the value and the choices."""
+    """An invalid configuration. The message has the key, the value and the allowed values."""
 
 
 @dataclass(frozen=True)
 class Topic:
-    """`source` "storage" makes this the topic of blob events. With a `key`, publishers must show the key."""
+    """With `source` "storage" the topic has the blob events. With a `key`, publishers must send the key."""
 
     name: str
     resource: str

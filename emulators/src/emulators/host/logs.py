@@ -29,7 +29,7 @@ class _OneLine(logging.Formatter):
 
 
 def configure(in_thread: Callable[[], str | None] = lambda: None) -> None:
-    """Send the root logger's records to standard error, from INFO on, as in Azure.
+    """Send the root logger's records from INFO on to standard error, as in Azure.
 
     `in_thread` knows the invocation where the context does not.
     """

@@ -1,4 +1,4 @@
-"""The host: the start of the parts, and the stop in order."""
+"""The host: starts its parts, and stops them in order."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Host:
         self._exporting: asyncio.Task[None] | None = None
 
     async def load(self) -> None:
-        """Import the app and check it completely. Raises Refused before anything is started."""
+        """Import the app and check it completely. Raises Refused before anything starts."""
         if self._host_json.ignored:
             log.warning("host.json: not honoured here: %s", ", ".join(self._host_json.ignored))
         configuration.load_local_settings(self._config.app)
@@ -80,9 +80,9 @@ class Host:
         return int(bound.getsockname()[1])
 
     async def stop(self) -> int:
-        """Take on nothing new, let what runs finish within `drain_seconds`, and give up leases.
+        """Accept no new work, let running work finish within `drain_seconds`, and release leases.
 
-        Returns how many invocations were still running; their messages are visible again.
+        Returns the number of invocations that were still running. Their messages are visible again.
         """
         deadline = time.monotonic() + self._config.drain_seconds
         self._stop.set()

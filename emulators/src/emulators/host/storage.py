@@ -25,7 +25,7 @@ def queue_client(connection: str, queue: str, connections: Connections) -> Queue
 def container_client(
     connection: str, container: str, requested: Callable[[str], None] = lambda _: None
 ) -> ContainerClient:
-    """`requested` is told of each request."""
+    """Return a client of the container. `requested` is called for each request."""
 
     def answered(response: Any) -> None:
         requested(f"{response.http_request.method} {container}")

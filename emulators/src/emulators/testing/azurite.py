@@ -1,10 +1,10 @@
-"""Azurite, Microsoft's storage emulator, over HTTP: what our own services are held against.
+"""Azurite, Microsoft's storage emulator, over HTTP. Tests compare our own services with it.
 
-Azurite keeps its data under one folder. It saves its catalogue every five seconds and when it is stopped, so a stop
-loses nothing. A kill, or a power cut, loses what was written since the last save, though the client has its 201.
+Azurite keeps its data in one folder. It saves its catalogue every five seconds and when it is stopped, so a stop loses
+nothing. A kill or a power cut loses the writes since the last save, even though the client got a 201.
 
-Each home has an account key of its own, drawn at random and kept there in `account.key`, and programs of this machine
-alone are served: a page of another origin, or under a name that was bent to this machine, gets 403.
+Each home has its own random account key, stored in `account.key`. Only programs of this machine are served: a page of
+another origin, or a foreign host name that points to this machine, gets a 403.
 """
 
 from __future__ import annotations
@@ -112,11 +112,11 @@ class Ports:
 
 
 class NotHere(PartFailed):
-    """Azurite, or Node.js, is not installed. The message says what to run."""
+    """Azurite, or Node.js, is not installed. The message has the command to run."""
 
 
 class Azurite:
-    """A running Azurite; made by `start`. As a context manager it stops at the end of the block."""
+    """A running Azurite, made by `start`. As a context manager, it stops at the end of the block."""
 
     def __init__(self, home: Path, command: list[str], ports: Ports, key: str, tls: Path | None = None) -> None:
         self.home = home
@@ -176,7 +176,7 @@ class Azurite:
             self._process.stdin.flush()
 
     def stop(self) -> None:
-        """Shut down and save. Returns when the process is gone; stopping twice is stopping once."""
+        """Shut down and save. Returns when the process has ended. A second call does nothing."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
@@ -235,15 +235,15 @@ def start(
     names: Iterable[str] = (),
     tls: Path | None = None,
 ) -> Azurite:
-    """Start Azurite on the data under `home` and wait for the first answer.
+    """Start Azurite with the data under `home` and wait for its first answer.
 
-    Without `ports`, those of the last start are used again if they are free, else free ones are chosen; either way
-    they are kept in `home`/ports.json. `node_home` is the npm prefix that holds Azurite; its default is
-    $EMULATORS_NODE_HOME or ~/.azure-emulators/node. Without `key` (base64) the one in `home`/account.key is used,
-    which the first start draws. `names` are further host names that it answers to. Raises PartFailed, saying what to
-    run, without Node or Azurite, and when Azurite ends at start (a given port that is taken, say). One Azurite per
-    `home` at a time. With `tls`, a PEM file of key and certificate, it serves HTTPS, and takes tokens of Entra ID too
-    (it looks at their claims alone: whoever makes one may do everything).
+    Without `ports`, the ports of the last start are used if they are free, and otherwise free ports are chosen. Both
+    are stored in `home`/ports.json. `node_home` is the npm prefix with Azurite, by default $EMULATORS_NODE_HOME or
+    ~/.azure-emulators/node. Without `key` (base64) the key in `home`/account.key is used, which the first start
+    generates. `names` are further host names that Azurite answers to. Raises PartFailed, with the command to run,
+    without Node or Azurite, and if Azurite ends at start (for example because a given port is in use). One Azurite per
+    `home` at a time. With `tls`, a PEM file of key and certificate, Azurite serves HTTPS and also accepts tokens of
+    Entra ID (it checks only their claims, so anyone who makes a token may do everything).
     """
     program = str(_program(node_home or default_node_home(), "azurite.js"))
     command = [*_node(), "-e", GUARD, "--", program, json.dumps(list(names))]
@@ -255,7 +255,7 @@ def start(
 
 
 def default_node_home() -> Path:
-    """Return the npm prefix with Azurite: $EMULATORS_NODE_HOME, else ~/.azure-emulators/node."""
+    """Return the npm prefix with Azurite: $EMULATORS_NODE_HOME, or ~/.azure-emulators/node."""
     return Path(os.environ.get("EMULATORS_NODE_HOME") or Path.home() / ".azure-emulators" / "node")
 
 

@@ -28,8 +28,8 @@ INSTALL_SECONDS = 600
 
 
 def installed(python: str, venv: Path, requirements: Path | None = None) -> Path:
-    """Return the interpreter of an environment with the runtime and the app's requirements, made anew as these
-    change."""
+    """Return the interpreter of an environment with the runtime and the app's requirements. The environment is
+    created again when these change."""
     asked = (requirements.read_bytes() if requirements else b"") + repr(PACKAGES).encode()
     wanted = hashlib.sha256(asked).hexdigest()
     interpreter, stamp = venv / ("Scripts" if IS_WINDOWS else "bin") / "python", venv / "installed"
@@ -54,7 +54,7 @@ def _command(argv: list[str]) -> None:
 def run(
     python: str, app: Path, backend: str, table: list[dict[str, Any]], folder: Path, path: Sequence[Path] = ()
 ) -> dict[str, Any]:
-    """Return the index, the outcome of each row of the table, and what the functions recorded in $SAMPLE_RECORD.
+    """Return the index, the outcome of each row of the table, and the records of the functions in $SAMPLE_RECORD.
 
     `path` holds further folders that the app imports from.
     """

@@ -39,12 +39,12 @@ def plain(thing: object) -> Any:
 
 
 def result(outcome: Outcome) -> dict[str, Any]:
-    """Everything but the traceback, which differs by nature."""
+    """Return everything except the traceback, which differs between backends."""
     return {name: part for name, part in asdict(outcome).items() if name != "trace"}
 
 
 class Attributed(logging.Handler):
-    """Keeps the app's records with the invocation that the worker takes each for."""
+    """Stores the app's records with the invocation that the worker assigns to each."""
 
     def __init__(self, backend_name: str) -> None:
         super().__init__()

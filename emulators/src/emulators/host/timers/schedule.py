@@ -29,7 +29,7 @@ class Field:
     names: tuple[str, ...] = ()
 
     def parse(self, text: str) -> tuple[int, ...]:
-        """Return the values that `text` stands for, ascending. Raises ValueError naming the field and the part."""
+        """Return the values of `text`, ascending. Raises ValueError with the field and the part."""
         return tuple(sorted({value for part in text.split(",") for value in self._part(part)}))
 
     def _part(self, part: str) -> range:
@@ -78,7 +78,7 @@ class Schedule(Protocol):
 
 
 class Cron:
-    """An NCRONTAB expression of six fields, or of five, which fire at second 0."""
+    """An NCRONTAB expression of six fields, or of five fields, which fires at second 0."""
 
     adjust_for_dst = True
 
@@ -139,7 +139,7 @@ class Interval:
 
 
 def parse(text: str) -> Schedule:
-    """Read a timer's `schedule`: a TimeSpan for one word with colons, else NCRONTAB. Raises ValueError."""
+    """Read a timer's `schedule`: a TimeSpan if it is one word with colons, otherwise NCRONTAB. Raises ValueError."""
     if len(text.split()) == 1 and ":" in text:
         return Interval(timespan.parse(text))
     return Cron(text)

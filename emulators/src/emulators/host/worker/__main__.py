@@ -1,7 +1,7 @@
-"""The worker: a separate process for loading the app and running the functions for its host.
+"""The worker: a separate process that loads the app and runs its functions for the host.
 
 As in Azure, an app that blocks, exits or is killed affects the worker and not the host. The worker ends when the host
-closes the worker's standard input, or when the host is gone.
+closes the worker's standard input, or when the host has ended.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Worker:
         self._ended = asyncio.Event()
 
     async def serve(self) -> int:
-        """Serve until the host is gone. Returns the number of invocations still running at the end."""
+        """Serve until the host has ended. Returns the number of invocations that are still running."""
         threading.Thread(target=self._read, args=(asyncio.get_running_loop(),), daemon=True).start()
         await self._ended.wait()
         return len(self._running)
@@ -72,7 +72,7 @@ class Worker:
         self._send((number, await (self._start() if call is None else self._invoke(call))))
 
     def _send(self, answer: tuple[int | None, Any]) -> None:
-        """`answer` is a call's number with its answer, or None with a log record for the host."""
+        """Send to the host: `answer` is a call's number with its answer, or None with a log record."""
         with self._writing:
             self._answers.write(frames.packed(answer))
             self._answers.flush()

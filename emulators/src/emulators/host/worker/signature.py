@@ -1,4 +1,4 @@
-"""Matching of a function's Python parameters and its bindings, by the rules of Microsoft's Python worker."""
+"""Matches a function's Python parameters with its bindings, by the rules of Microsoft's Python worker."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UserFunction = Callable[..., Any]
 
 
 class GenericConverter:
-    """Passes text and bytes through: for `str` and `bytes` parameters, and for bindings without a converter."""
+    """Passes text and bytes through, for `str` and `bytes` parameters and for bindings without a converter."""
 
     @staticmethod
     def has_trigger_support() -> bool:
@@ -50,7 +50,7 @@ class GenericConverter:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A bound parameter: the binding type of the serving converter, the converter, and the annotated type."""
+    """A bound parameter: the binding type of its converter, the converter, and the annotated type."""
 
     binding: str
     converter: Any
@@ -73,7 +73,7 @@ class Signature:
 
 
 def read(function: Function) -> Signature:
-    """Match parameters and bindings. Raises ValueError, saying which of them do not fit."""
+    """Match parameters and bindings. Raises ValueError with those that do not match."""
     call = function.get_user_function()
     hints = typing.get_type_hints(call)
     bindings = {binding.name: binding for binding in function.get_bindings()}

@@ -253,9 +253,10 @@ class BlobService(Service[BlobAccount]):
 
     def _log_access(self, call: Call, status: int, before: str) -> None:
         """Write a line of Azurite's access log for a request that created, deleted or moved a blob, followed by the
-        blob's facts; `before` holds the facts from before the request.
+        blob's facts. `before` has the facts from before the request.
 
-        Whoever asks for the service's root with a parameter of its own finds it there, behind all that was before.
+        A request for the service's root is also logged. A client can send one with a unique parameter: its line follows
+        the lines of all earlier requests.
         """
         if self._journal is None:
             return
