@@ -1,4 +1,5 @@
-"""The Azure Machine Learning control plane on one machine: Azure Resource Manager over HTTPS, and really running jobs.
+"""The Azure Machine Learning control plane on one machine: Azure Resource Manager over HTTPS, and jobs that really
+run.
 
 The unmodified `azure.ai.ml.MLClient` works against it. Who does what:
 

@@ -21,7 +21,7 @@ NAMESPACE = uuid.UUID("5f0c1d7e-8c3b-4a57-9d0e-6f3f6f0b9a11")
 
 @dataclass(frozen=True)
 class Life:
-    """The course of each job on a simulated cluster. Without `running_seconds`, a job runs until it is told to end."""
+    """The course of each job on a simulated cluster. Without `running_seconds`, a job runs until a request ends it."""
 
     queued_seconds: float = 0.0
     running_seconds: float | None = None
@@ -34,9 +34,8 @@ class Life:
 
 @dataclass(frozen=True)
 class ClusterSeed:
-    """A cluster for the start. An existing cluster of this name stays. Jobs on a `simulated` cluster run no
-    processes.
-    """
+    """A cluster to create at the start. An existing cluster of this name is kept. Jobs on a `simulated` cluster run
+    no processes."""
 
     name: str
     vm_size: str = "Standard_D2s_v5"
@@ -49,9 +48,7 @@ class ClusterSeed:
 
 @dataclass(frozen=True)
 class EventTarget:
-    """The target of status events: the endpoint of a custom topic, and the authority behind the endpoint's
-    certificate.
-    """
+    """The target of status events: the endpoint of a custom topic, and the authority of the endpoint's certificate."""
 
     url: str
     ca: Path | None = None
@@ -60,7 +57,8 @@ class EventTarget:
 
 @dataclass(frozen=True)
 class NodeIdentity:
-    """The identity of the clusters' nodes. `token_key` signs the tokens; accepting services have the key too."""
+    """The identity of the clusters' nodes. `token_key` signs the tokens, and services that accept them have the
+    same key."""
 
     principal: str
     client_id: str
@@ -117,12 +115,12 @@ class Config:
         return self.guid("workspace")
 
     def guid(self, *parts: str) -> str:
-        """Return a GUID from only the workspace and these words."""
+        """Return a GUID that depends only on the workspace and these words."""
         return str(uuid.uuid5(NAMESPACE, "/".join((self.workspace_id.lower(), *parts))))
 
 
 def parse(source: Mapping[str, Any]) -> Config:
-    """Make a Config from the JSON document. Raises ValueError naming the key that is unknown, missing or wrong."""
+    """Make a Config from the JSON document. Raises ValueError with the unknown, missing or wrong key."""
     values = dict(source)
     try:
         values["connection_string"] = values.pop("storage")["connection_string"]

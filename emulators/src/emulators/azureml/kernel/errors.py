@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 
 class ArmError(Exception):
-    """Raised anywhere below a route; the server turns it into `{"error": {"code", "message"}}`."""
+    """Raised anywhere below a route. The server turns it into `{"error": {"code", "message"}}`."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
@@ -39,13 +39,13 @@ class Conflict(ArmError):
 
 
 class DataError(Exception):
-    """Something that a job reads or writes is missing, damaged or out of reach."""
+    """A job's input or output is missing, damaged or out of reach."""
 
 
 class Refused(DataError):
-    """This file can't be moved; other files still may."""
+    """This file can't be moved; other files still may be."""
 
 
 def among(names: Iterable[str]) -> str:
-    """Return the choices, for an error message."""
+    """Return the allowed values for an error message."""
     return ", ".join(sorted(names)) or "none"

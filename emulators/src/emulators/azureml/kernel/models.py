@@ -14,7 +14,7 @@ SERVERLESS = "serverless"
 
 
 class Status(StrEnum):
-    """The statuses of azure-ai-ml's JobStatus in this control plane."""
+    """The statuses of azure-ai-ml's JobStatus that this control plane uses."""
 
     NOT_STARTED = "NotStarted"
     QUEUED = "Queued"
@@ -48,7 +48,7 @@ ON_NODES = frozenset({Status.PREPARING, Status.RUNNING, Status.FINALIZING})
 
 @dataclass
 class Job:
-    """A job: a command, a pipeline or a sweep. `properties` is its REST body as accepted; times are ISO 8601 in UTC."""
+    """A job: a command, a pipeline or a sweep. `properties` is its accepted REST body. Times are ISO 8601 in UTC."""
 
     name: str
     number: int  # of submission: the queue's order, and the listing's
@@ -74,7 +74,7 @@ class Job:
 
     @property
     def cluster(self) -> str:
-        """Return the name of the cluster on which the job runs; '' for a parent job, which only has child jobs."""
+        """Return the name of the job's cluster, or '' for a parent job, which only has child jobs."""
         return compute_name(self.properties) if self.kind == "Command" else ""
 
     @property
@@ -98,7 +98,7 @@ class NodeState(StrEnum):
 
 @dataclass
 class Node:
-    """A node of a cluster: in truth, a place for a job's processes. `since` is the begin of the node's state."""
+    """A node of a cluster, which is only a place for a job's processes. `since` is when the node entered its state."""
 
     id: str
     number: int
@@ -112,7 +112,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Scale:
-    """A cluster's limits, in nodes, and the seconds after which an idle node leaves."""
+    """A cluster's limits in nodes, and the seconds after which an idle node is released."""
 
     minimum: int
     maximum: int
@@ -121,7 +121,7 @@ class Scale:
 
 @dataclass
 class Cluster:
-    """An AmlCompute. The nodes exist in memory only, so a restarted control plane allocates new nodes."""
+    """An AmlCompute. Its nodes exist only in memory, so a restarted control plane allocates new nodes."""
 
     name: str
     location: str
@@ -161,7 +161,7 @@ class Datastore:
 
 @dataclass
 class Asset:
-    """A version of an asset; `kind` is the ARM collection, for example `codes` or `environments`."""
+    """A version of an asset. `kind` is the ARM collection, for example `codes` or `environments`."""
 
     kind: str
     name: str
@@ -181,7 +181,7 @@ class Asset:
 
 @dataclass
 class Shelf:
-    """A name that holds versions of an asset: in Azure ML's words, a container."""
+    """A name that has versions of an asset. Azure ML calls it a container."""
 
     kind: str
     name: str
@@ -201,7 +201,7 @@ DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)
 
 
 def seconds(duration: str) -> float:
-    """Return the seconds of an ISO 8601 duration of days, hours, minutes and seconds. Raises ValueError for any
+    """Return the seconds of an ISO 8601 duration with days, hours, minutes and seconds. Raises ValueError for any
     other text."""
     match = DURATION.fullmatch(duration)
     if not match or not any(match.groups()):

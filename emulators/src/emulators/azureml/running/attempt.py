@@ -36,7 +36,7 @@ SHUT_DOWN_GRACE_SECONDS = 4.0  # at most: whoever stops the control plane waits 
 
 
 class Attempt:
-    """Runs a job once. `run` returns an Outcome whatever happens; `interrupt` makes it return early."""
+    """Runs a job once. `run` always returns an Outcome; `interrupt` makes it return early."""
 
     def __init__(self, site: Site, job: Job, spec: JobSpec, node_ids: tuple[str, ...], lifetime: float) -> None:
         self._site = site
@@ -58,7 +58,7 @@ class Attempt:
         self._own: dict[str, list[str]] = {}  # placeholders that have another value on each node
 
     def interrupt(self, stop: Stop, node_id: str | None = None) -> None:
-        """Give the attempt up. `node_id` is the node that is lost, whose processes are told first."""
+        """Stop the attempt early. `node_id` is a lost node, whose processes are stopped first."""
         if self._stop is None or stop is Stop.CANCELED:
             self._stop = stop
         if node_id is not None and self._lost_node is None:
@@ -66,7 +66,7 @@ class Attempt:
         self._interrupted.set()
 
     def note(self, words: str) -> None:
-        """Add a line by the control plane to the log, once the log exists."""
+        """Add a line of the control plane to the log, once the log exists."""
         if self._logs:
             with self._logs[0].file.open("a") as file:
                 file.write(f"[azureml] {words}\n")
@@ -143,7 +143,7 @@ class Attempt:
                 await copy.push(self._site.blobs)
 
     async def _bring(self) -> dict[str, str]:
-        """Bring code and inputs, and prepare the outputs; returns the values of the placeholders."""
+        """Download code and inputs, and prepare the outputs. Returns the values of the placeholders."""
         spec, site = self._spec, self._site
         mover = Mover(site.blobs, site.places, self._folders, self._mount, WebFolder(site.config.web_folder))
         await mover.bring_code(site.code_place(spec.code) if spec.code else None, spec.nodes)
@@ -158,9 +158,8 @@ class Attempt:
         return {**inputs, **outputs}
 
     async def _mount(self, output: str, place: Place) -> list[Watched]:
-        """Mount an output. The nodes of all jobs share one folder; with the fault `own`, each node gets a separate
-        folder, which may show less.
-        """
+        """Mount an output. The nodes of all jobs share one folder. With the fault `own`, each node gets its own
+        folder, which may show less."""
         if not self._site.own_mounts():
             watched = await self._site.mounts.acquire(self._site.blobs, place)
             self._mounted.append(watched)
@@ -210,9 +209,9 @@ class Attempt:
         return Outcome(stop, None if stop or failed is None else await self._failure(failed))
 
     async def _until_over(self) -> int | None:
-        """Return after the good end of every rank, with the first failed rank, or at the end of the attempt's patience.
+        """Return when every rank has ended well, with the first failed rank, or when the attempt is stopped.
 
-        Parameter servers serve until they are stopped, so they end with the last of the others.
+        Parameter servers run until they are stopped, so they end after the last other rank.
         """
         ending = asyncio.create_task(self._first_failure())
         stop = asyncio.create_task(self._interrupted.wait())
@@ -232,7 +231,7 @@ class Attempt:
             await asyncio.gather(ending, stop, return_exceptions=True)
 
     def _limit(self) -> tuple[float, Stop]:
-        """Return the processes' remaining seconds, and the reason for the stop afterwards."""
+        """Return the processes' remaining seconds, and the reason for the stop at their end."""
         own, left = self._spec.timeout, max(0.0, self._dies_at - time.monotonic())
         return (own, Stop.TIMED_OUT) if own is not None and own <= left else (left, Stop.OUTLIVED)
 

@@ -1,5 +1,5 @@
-"""Ranks under Open MPI's mpirun, in job environments with mpirun. `import mpi4py` needs mpirun to reach the other
-ranks.
+"""Ranks under Open MPI's mpirun, in job environments that have mpirun. `import mpi4py` needs mpirun to reach the
+other ranks.
 
 Without mpirun, each rank is started separately, with the variables that mpirun would set (see distribution). That is
 enough for torch.distributed and for other programs that read the variables. With mpirun, one script is started for all

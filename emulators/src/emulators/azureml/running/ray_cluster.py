@@ -1,12 +1,11 @@
-"""Starts a Ray cluster on this machine and, once its nodes are up, runs a command, as Azure ML's launcher for Ray
-does.
+"""Starts a Ray cluster on this machine and, once its nodes are up, runs a command, as Azure ML's launcher for Ray does.
 
     python ray_cluster.py --nodes 2 --command "python train.py"
 
-Runs in the job's own environment, which has Ray; it imports nothing else of ours. Azure ML starts the head on the first
-machine, a worker on each other one, and the command on the head. Here `ray.cluster_utils`, with which Ray tests itself,
-starts the nodes: those of `ray start` would listen on all of the machine's addresses, these on 127.0.0.1 alone. Ray's
-processes end with this one.
+This script runs in the job's own environment, which has Ray, and imports nothing else of ours. Azure ML starts the head
+on the first machine, a worker on every other machine, and the command on the head. Here `ray.cluster_utils`, with which
+Ray tests itself, starts the nodes, because nodes of `ray start` would listen on all of the machine's addresses. These
+nodes listen only on 127.0.0.1. Ray's processes end with this process.
 """
 
 from __future__ import annotations

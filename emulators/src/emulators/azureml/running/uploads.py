@@ -25,8 +25,7 @@ NO_TEXT = "the name of a blob must be UTF-8, and this file's is not."
 
 
 class Copies:
-    """The copies of logs and folders to storage. A failed copy is retried in the next round; the last rounds must
-    succeed."""
+    """Copies logs and folders to storage. A failed copy is retried in the next round. The last rounds must succeed."""
 
     def __init__(self, blobs: Blobs, logs: Sequence[LogCopy], folders: Sequence[Watched]) -> None:
         self._blobs = blobs
@@ -36,7 +35,7 @@ class Copies:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Copy in the background for the length of the block."""
+        """Copy in the background during the block."""
         tasks = [
             asyncio.create_task(_repeat(self._push_logs, self._log_pause)),
             asyncio.create_task(_repeat(self._push_folders, lambda: OUTPUT_SECONDS)),
@@ -49,9 +48,7 @@ class Copies:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def finish(self) -> None:
-        """Copy the remaining output, after the end of every process. Raises DataError for lasting failures of
-        storage.
-        """
+        """Copy the remaining output after all processes have ended. Raises DataError if storage keeps failing."""
         for attempt in range(1, FINAL_TRIES + 1):
             try:
                 await self._push_logs()
@@ -76,7 +73,7 @@ class Copies:
                 self._log_unnamed({(folder.folder, name) for name in folder.unnamed})
 
     def _log_unnamed(self, unnamed: set[tuple[Path, str]]) -> None:
-        """Say in the first log which files are left out, each once."""
+        """Log each file that is left out once, in the first log."""
         new = sorted(unnamed - self._logged)[: MOST_TOLD - len(self._logged)]
         if new:
             with self._logs[0].file.open("a", encoding="utf-8") as file:

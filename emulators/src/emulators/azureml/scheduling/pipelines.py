@@ -51,7 +51,7 @@ class PipelineDriver:
         )
 
     def _ended(self) -> list[str]:
-        """Take over the outputs of steps that have completed, and tell which have ended."""
+        """Record the outputs of completed steps, and return the ended steps."""
         lines = []
         for name, child in self._children.items():
             if child.status in (Status.COMPLETED, Status.FAILED, Status.CANCELED) and name not in self._told:

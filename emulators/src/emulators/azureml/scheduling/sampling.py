@@ -1,6 +1,5 @@
-"""The next trial of a sweep, from Optuna's samplers. The study is in memory: after a restart, the control plane asks
-the earlier questions again, and reports the ended trials.
-"""
+"""Draws the next trial of a sweep with Optuna's samplers. The study is in memory: after a restart, the control
+plane repeats the earlier draws and reports the ended trials."""
 
 from __future__ import annotations
 
@@ -19,8 +18,8 @@ Drawn = dict[str, float]
 
 
 class Sampling:
-    """Draws the parameters of one sweep's trials. The seed is the sweep's own or derived from the sweep's name, so a
-    restart repeats the draws.
+    """Draws the parameters of one sweep's trials. The seed is the sweep's own or derived from the sweep's name, so
+    a restart repeats the draws.
 
     `drawn` are the trials that were drawn before a restart.
     """

@@ -64,8 +64,8 @@ class SweepDriver:
                 self._lines.append(f"Trial {number} (job {trial.name}): {trial.status}, {told}")
 
     def _cannot_read(self, error: ArmError) -> None:
-        """Handle a metric that can't be read. MLflow's server may be starting; a sweep ends after a long time
-        without metrics."""
+        """Handle a metric that can't be read. MLflow's server may be starting, so a sweep ends only after a long
+        time without metrics."""
         self._unread += 1
         if self._unread == 1:
             self._lines.append(f"Metrics can't be read: {error.message}")
