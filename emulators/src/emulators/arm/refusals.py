@@ -163,8 +163,8 @@ def _assignments(deployment: Deployment) -> Iterator[str]:
 
 
 def _granted_by_azure_ml(deployment: Deployment) -> Iterator[tuple[str, str, str]]:
-    """Return the assignment of AcrPull on the workspace's registry: "a managed identity is automatically granted
-    ACRPull role on workspace ACR".
+    """Yield Azure ML's own assignments of AcrPull on the workspace's registry: "a managed identity is automatically
+    granted ACRPull role on workspace ACR".
 
     https://learn.microsoft.com/azure/machine-learning/how-to-identity-based-service-authentication
     """

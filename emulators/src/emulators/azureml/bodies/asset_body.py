@@ -1,4 +1,4 @@
-"""REST bodies of assets, checked: the fields of a version, and of the name of versions. No I/O."""
+"""Checks the REST bodies of assets: the fields of a version, and of a name of versions. No I/O."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def checked(kind: str, name: str, version: str, body: Json) -> Json:
 
 
 def content(kind: str, body: Json) -> dict[str, str]:
-    """Return the immutable parts of a version, for comparison. Missing, null and empty values are equal."""
+    """Return the immutable parts of a version for comparisons. Missing, null and empty values are equal."""
     found = {key: body.get(key) for key in FIXED[kind]}
     if kind == "components":
         spec = mapping(body, "componentSpec")
@@ -70,7 +70,7 @@ def content(kind: str, body: Json) -> dict[str, str]:
 
 
 def shelf(kind: str, body: Json) -> Json:
-    """Return the properties of an asset's name. Every version shares these properties."""
+    """Return the properties of an asset's name, which all its versions share."""
     found = {**_common(body), "description": optional_text(body, "description")}
     if kind == "data":
         found["dataType"] = _one_of(body, "dataType", DATA_TYPES)

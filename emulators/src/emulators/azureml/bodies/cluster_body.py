@@ -1,4 +1,4 @@
-"""REST bodies of clusters, checked: what a cluster may be here. No I/O."""
+"""Checks the REST bodies of clusters. No I/O."""
 
 from __future__ import annotations
 
@@ -59,15 +59,16 @@ def checked(name: str, body: Json) -> Json:
 
 
 def updated(present: Json, wanted: Json) -> Json:
-    """Return a cluster's `properties` after an update: the requested values, except for the properties that Azure
-    does not change."""
+    """Return a cluster's `properties` after an update: the requested values, except for properties that Azure does
+    not change."""
     inner = present["properties"]
     kept = {name: inner[name] for name in FIXED if name in inner}
     return {**wanted, "properties": {**wanted["properties"], **kept}}
 
 
 def identity(body: Json) -> Json | None:
-    """Return the cluster's `identity` in the service's form, with Azure's assigned ids; None without an identity."""
+    """Return the cluster's `identity` in the service's form, with the ids that Azure assigns, or None without an
+    identity."""
     wanted = mapping(body, "identity")
     if not wanted:
         return None
@@ -99,7 +100,7 @@ def _check_scale(name: str, settings: Json) -> None:
 
 
 def seed_body(seed: ClusterSeed, location: str) -> Json:
-    """Return the body for creating a cluster of the configuration."""
+    """Return the body that creates a cluster of the configuration."""
     scale = {
         "minNodeCount": seed.min_instances,
         "maxNodeCount": seed.max_instances,

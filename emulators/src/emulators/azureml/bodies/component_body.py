@@ -1,4 +1,4 @@
-"""Parsing of registered components: inputs, outputs, and the work of a step with a component. No I/O."""
+"""Parses registered components: inputs, outputs, and the work of a step with the component. No I/O."""
 
 from __future__ import annotations
 

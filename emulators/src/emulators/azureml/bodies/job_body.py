@@ -1,4 +1,4 @@
-"""Parsing of a command job's REST body into the checked value that everything after submission uses. No I/O."""
+"""Parses a command job's REST body into the checked value that all later code uses. No I/O."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class JobSpec:
 
 
 def parse(name: str, properties: Json) -> JobSpec:
-    """Read the `properties` of a job's body. Raises BadRequest with the fault and an allowed value."""
+    """Read the `properties` of a job's body. Raises BadRequest with the error and an allowed value."""
     if not JOB_NAME.fullmatch(name):
         raise BadRequest(f"Job name {name!r}: use letters, digits, '-' and '_', at most 255 of them.")
     check_facts(properties)
@@ -121,7 +121,8 @@ def _check_names(properties: Json) -> None:
 
 
 def _variables(given: Json) -> Iterator[tuple[str, str]]:
-    """Texts. MLClient sends numbers and truth values of YAML unchanged, which become 1 or True; null is no variable."""
+    """Return the variables as strings. MLClient sends numbers and booleans of YAML unchanged, and they become 1 or
+    True. A null is not a variable."""
     for key, value in given.items():
         if not isinstance(value, str | int | float | None):
             raise BadRequest(f"environmentVariables.{key} is {value!r:.80}; write a text, a number, true or false.")
@@ -132,7 +133,7 @@ def _variables(given: Json) -> Iterator[tuple[str, str]]:
 
 
 def check_facts(properties: Json) -> None:
-    """Check the properties for lists, without effect on the job. Raises BadRequest."""
+    """Check the properties that appear in lists and do not affect the job. Raises BadRequest."""
     for key in ("tags", "properties"):
         checks.texts(properties, key)
     for key in ("displayName", "experimentName", "description"):
@@ -144,7 +145,7 @@ def check_facts(properties: Json) -> None:
 
 
 def version_of(value: Any, kind: str, key: str) -> AssetRef:
-    """Return the version of this kind named by an id of Resource Manager, a short id, or a registry's id."""
+    """Return the version of this kind in a Resource Manager id, a short id, or a registry's id."""
     found = asset(str(value), kind)
     if found and found.kind == kind:
         return found
@@ -167,9 +168,8 @@ def resolve(command: str, values: Mapping[str, str]) -> str:
 
 
 def _with_options(replace: Callable[[re.Match[str]], str], command: str) -> str:
-    """Return the command with the optional sections replaced. Text after the last end of a section is not searched:
-    each beginning without an end would take a search to the command's end.
-    """
+    """Return the command with the optional sections replaced. Text after the last end of a section is not searched,
+    because each unclosed beginning would be searched up to the command's end."""
     end = command.rfind("]]") + 2
     return OPTIONAL.sub(replace, command[:end]) + command[end:] if end > 1 else command
 

@@ -1,7 +1,8 @@
-"""Microsoft's curated environments: which of them this machine can make, and how what it makes differs.
+"""Microsoft's curated environments: which of them this machine can build, and how its builds differ.
 
-An environment whose published definition is locked here is the same. Any other name of a known framework gets the
-lock of this framework, and the job's log says what differs. All other names are refused.
+An environment whose published definition is locked here is the same as in Azure. Any other name of a known framework
+gets the framework's lock, and the job's log has the differences. All other names are refused.
+
 https://learn.microsoft.com/azure/machine-learning/resource-curated-environments
 """
 
@@ -29,8 +30,8 @@ MLFLOW = ("mlflow-skinny<3.14", "azureml-mlflow")
 
 @dataclass(frozen=True)
 class Framework:
-    """A framework by a word in the names of environments. `package` is what a number in a name counts; `lock` has the
-    packages, or else `packages` of today."""
+    """A framework, recognized by a word in environments' names. The numbers in a name are versions of `package`.
+    `lock` has the packages; without a lock, the current `packages` are installed."""
 
     word: str
     package: str = ""
@@ -53,8 +54,8 @@ OTHER_API = re.compile(r"tensorflow-[01]\.")  # programs for these don't run wit
 
 @dataclass(frozen=True)
 class Curated:
-    """What this machine makes of a name. `differences` are empty if it is the same as in Azure; `refused` is the
-    reason if it can't be made."""
+    """How this machine builds an environment. `differences` are empty if it is the same as in Azure. `refused` is
+    the reason if it can't be built."""
 
     recipe: Recipe = field(default_factory=Recipe)
     lock: str = ""
@@ -64,7 +65,7 @@ class Curated:
 
 def curated(name: str) -> Recipe:
     """Return the recipe of one of Microsoft's environments, by its name with or without `AzureML-`. Raises NotHere
-    for a name that can't be made here."""
+    for a name that can't be built here."""
     made = matched(name)
     if made.refused:
         raise NotHere(made.refused)
@@ -72,7 +73,7 @@ def curated(name: str) -> Recipe:
 
 
 def matched(name: str) -> Curated:
-    """Return what this machine makes of an environment's name."""
+    """Return how this machine builds the environment of this name."""
     plain = name.lower().removeprefix("azureml-")
     if plain in LOCKS:
         return Curated(Recipe(LOCKS[plain], LOCKED_FOR[0], or_python=LOCKED_FOR[1:]), plain)
@@ -103,7 +104,7 @@ def _unlocked(name: str, plain: str, framework: Framework) -> Curated:
 
 
 def _differences(plain: str, framework: Framework) -> Iterator[str]:
-    """Yield how the framework's lock differs from the numbers in the name."""
+    """Yield the differences between the framework's lock and the numbers in the name."""
     asked = re.search(rf"{framework.word}-(\d+(?:\.\d+)?)", plain)
     version = versions(framework.lock)[framework.package]
     if asked and not f"{version}.".startswith(f"{asked[1]}."):
@@ -120,7 +121,7 @@ def versions(lock: str) -> Mapping[str, str]:
 
 
 def _python(plain: str) -> str:
-    """Return the version of Python in a name, such as 3.8 of py38 and py3.8; '' without one."""
+    """Return the Python version in a name, such as 3.8 in py38 and py3.8, or ''."""
     found = re.search(r"py(3)\.?(\d{1,2})\b", plain)
     return f"{found[1]}.{found[2]}" if found else ""
 

@@ -1,8 +1,8 @@
-"""The needs of an environment, as far as this machine can meet them: a Python, packages of PyPI, variables. No I/O.
+"""The content of an environment that this machine can build: a Python, packages from PyPI, variables. No I/O.
 
 In Azure an environment is a container image, with a conda environment in it if it has a conda file. Here it is a
-virtual environment: a conda package becomes the PyPI package of the same content, and an image stands for the Python
-packages that it is known for. What is no Python package can't be had here, and is refused with its name.
+virtual environment. A conda package becomes the PyPI package with the same content, and an image stands for its known
+Python packages. Anything that is not a Python package is refused by name.
 """
 
 from __future__ import annotations
@@ -49,9 +49,8 @@ _LOCAL = re.compile(r"-r\b|--requirement\b|-c\b|--constraint\b|-e\b|--editable\b
 
 
 def registered(name: str, properties: dict[str, Any]) -> Recipe:
-    """Return the recipe of an environment version: from the conda file, otherwise from the image. `dockerfile` handles
-    build contexts.
-    """
+    """Return the recipe of an environment version, from its conda file or otherwise from its image. `dockerfile`
+    handles build contexts."""
     what = "The job's environment" if properties.get("isAnonymous") else f"Environment {name!r}"
     conda, image = properties.get("condaFile"), str(properties.get("image") or "")
     if conda:
@@ -66,7 +65,7 @@ def registered(name: str, properties: dict[str, Any]) -> Recipe:
 
 
 def from_image(image: str) -> Recipe:
-    """Return the known packages of an image."""
+    """Return the recipe with the known packages of an image."""
     language_problem(image)
     bare = image.removeprefix("docker://").partition("@")[0]
     path, _, tag = bare.rpartition(":") if ":" in bare.rpartition("/")[2] else (bare, "", "")
@@ -139,15 +138,14 @@ def _from_conda_package(entry: str, what: str) -> Iterator[str]:
 
 
 def _python(entry: Any) -> str:
-    """Return the Python version pinned by a dependency, for example 3.11; '' for another dependency or a range of
-    versions.
-    """
+    """Return the Python version that a dependency pins, for example 3.11, or '' for another dependency or a range
+    of versions."""
     found = re.fullmatch(r"(?:[\w-]+::)?python\s*={1,2}\s*(3\.\d+)(?:\.[\d*]+)?(?:=.*)?", str(entry).strip())
     return found[1] if found else ""
 
 
 def _split(entry: str, what: str) -> tuple[str, str]:
-    """Split conda's spelling of a package into the name and the versions in pip's spelling."""
+    """Split conda's spelling of a package into its name and its versions in pip's spelling."""
     found = _CONDA.fullmatch(entry.strip())
     if found is None:
         raise NotHere(f"{what}: the dependency {entry[:80]!r} can't be read.")

@@ -1,4 +1,4 @@
-"""Routes of the clusters and the clusters' nodes, and of the operations for creating and deleting clusters."""
+"""Routes of the clusters and their nodes, and of the operations that create and delete clusters."""
 
 from __future__ import annotations
 

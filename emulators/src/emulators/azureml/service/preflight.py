@@ -1,6 +1,5 @@
-"""The needs of a job beyond the workspace's records, checked before the acceptance: an environment within this
-machine's reach, and reachable data. Each lack is described; nothing is made yet.
-"""
+"""A job's needs beyond the workspace's records, checked before the job is accepted: an environment that this
+machine can make, and data that it can reach. Each missing need is described, and nothing is created yet."""
 
 from __future__ import annotations
 
@@ -34,13 +33,14 @@ _TYPES = {"pytorch": "PyTorch", "mpi": "Mpi", "tensorflow": "TensorFlow", "ray":
 
 @dataclass(frozen=True)
 class Download:
-    """What a job downloads by itself: from this address, unless PyTorch's cache has a file that matches `cached`."""
+    """A file that a job downloads by itself from this address, unless PyTorch's cache has a file that matches
+    `cached`."""
 
     url: str
     cached: str
 
     def is_cached(self) -> bool:
-        """Return whether nodes have the file. They share the cache of this machine's user, where torch.hub keeps it."""
+        """Return whether nodes have the file. They share this user's cache, where torch.hub keeps it."""
         caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         home = Path(os.environ.get("TORCH_HOME") or caches / "torch")
         is_inside = ".." not in Path(self.cached).parts and not Path(self.cached).is_absolute()
@@ -49,8 +49,8 @@ class Download:
 
 @dataclass(frozen=True)
 class Wanted:
-    """The parts of a job that this machine must be able to provide. `environment` is a reference to a version, or
-    the properties of an environment that the job defines; `component`, of a step, is one of a registry."""
+    """What a job needs from this machine. `environment` is a reference to a version, or the properties of an
+    environment that the job defines. `component` is a step's component in a registry."""
 
     environment: AssetRef | Json | None
     inputs: Mapping[str, tuple[str, Source]]  # by name: kind, and where it lies
@@ -70,7 +70,7 @@ class Needs:
     web: WebFolder
 
     async def refresh(self, body: Json) -> None:
-        """Read changes in the registries if the job's body names a registry."""
+        """Read changes in the registries if the job's body refers to a registry."""
         if "azureml://registries/" in json.dumps(body):
             await self.registries.refresh()
 
@@ -118,7 +118,7 @@ class Needs:
 
 
 def described(job: Json) -> Wanted:
-    """Return the needs of a job in Azure ML's YAML schema, as far as known before the upload."""
+    """Return the needs of a job in Azure ML's YAML schema that are known before the upload."""
     nodes = mapping(job, "resources").get("instance_count")
     spread = mapping(job, "distribution")
     body = {**{_camel(key): value for key, value in spread.items()}, "distributionType": _type(spread.get("type"))}

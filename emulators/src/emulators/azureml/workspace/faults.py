@@ -1,6 +1,6 @@
 """Injected faults: refused or slow requests, exhausted quotas, and nodes that are never allocated.
 
-`PUT /control/faults` sets the faults. Without it there are none.
+`PUT /control/faults` sets the faults. By default there are none.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Faults:
     own_mounts: bool = False  # each node of a job that starts now has a view of its own: views.py
 
     def replace(self, document: Json) -> None:
-        """Replace the faults by a request's faults. Raises BadRequest, and changes nothing, for an invalid fault."""
+        """Replace all faults by the request's. Raises BadRequest for an invalid fault, and then changes nothing."""
         if unknown := document.keys() - {"requests", "allocations", "quotas", "mounts"}:
             raise BadRequest(f"There is no {among(unknown)}; there are requests, allocations, quotas and mounts.")
         requests, allocations = document.get("requests") or [], checks.mapping(document, "allocations")
@@ -77,7 +77,7 @@ class Faults:
                 raise ArmError(fault.status, fault.code, fault.message)
 
     def allotted(self, cluster: Cluster, clusters: Iterable[Cluster], nodes: int) -> tuple[int, Json | None]:
-        """Return the cluster's share of the requested nodes, and an error for a smaller number."""
+        """Return how many of the requested nodes the cluster gets, and an error if it gets fewer."""
         if error := self.allocations.get(cluster.name.lower()):
             return 0, error
         family, cores = family_of(cluster)
@@ -107,7 +107,7 @@ def _request_fault(said: Any) -> RequestFault:
 
 
 def _allocation(said: Json, name: str) -> Json:
-    """Return the error of a cluster's failed allocations, from its code and message."""
+    """Return the error for a cluster's failed allocations, from the fault's code and message."""
     error = checks.mapping(said, name)
     for key in ("code", "message"):
         checks.text(error, key)
@@ -115,7 +115,7 @@ def _allocation(said: Json, name: str) -> Json:
 
 
 def family_of(cluster: Cluster) -> tuple[str, int]:
-    """Return the quota that the cluster's nodes count against, and the number of cores of a node."""
+    """Return the quota that the cluster's nodes count against, and the number of cores per node."""
     size = str(cluster.properties["properties"].get("vmSize") or "")
     match = _SIZE.fullmatch(size)
     letters, cores, features, version = match.groups() if match else ("Other", "1", "", None)

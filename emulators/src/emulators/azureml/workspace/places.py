@@ -1,4 +1,5 @@
-"""The place of an input's bytes: a location of `sources`, resolved through data assets, models and outputs of jobs."""
+"""The place of an input's bytes: a location from `sources`, resolved through data assets, models and outputs of
+jobs."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ class Places:
             raise DataError(error.message) from error
 
     def check(self, wanted: Source, what: str) -> None:
-        """Raise BadRequest for an address of a missing datastore, asset or job."""
+        """Raise BadRequest for a location whose datastore, asset or job does not exist."""
         try:
             found = self.followed(wanted)
             if isinstance(found, Location):
@@ -48,7 +49,7 @@ class Places:
             raise BadRequest(f"{what}: {error.message}") from error
 
     def address(self, wanted: Source) -> str:
-        """Return the URI for a job's own reading of an input (mode direct)."""
+        """Return the URI for a job that reads an input by itself (mode direct)."""
         found = self.followed(wanted)
         if not isinstance(found, Location):
             return str(found)
@@ -57,7 +58,7 @@ class Places:
         return str(found).replace("azureml://", f"azureml://{scope}/workspaces/{config.workspace}/", 1)
 
     def followed(self, wanted: Source) -> Location | JobOutput | AccountBlob | Web:
-        """Return the location behind assets and named outputs. A job's artifacts are returned unchanged."""
+        """Return the location that assets and named outputs refer to. A job's artifacts are returned unchanged."""
         found = wanted
         for _ in range(MOST_STEPS):
             if isinstance(found, AssetRef):

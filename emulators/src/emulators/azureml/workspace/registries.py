@@ -1,7 +1,7 @@
-"""Registries: shared assets of several workspaces. Registries are read-only for clients.
+"""Registries: assets that several workspaces share. Registries are read-only for clients.
 
-What is in them comes from files (see registry_files). One is always there: `azureml`, Microsoft's own, with its curated
-environments. https://learn.microsoft.com/azure/machine-learning/concept-machine-learning-registries-mlops
+Their content comes from files (see registry_files). One registry always exists: `azureml`, Microsoft's own, with its
+curated environments. https://learn.microsoft.com/azure/machine-learning/concept-machine-learning-registries-mlops
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FIRST = "1"  # Microsoft's version numbers are not known here; whichever is aske
 
 @dataclass(frozen=True)
 class Written:
-    """A version of an asset, defined in a registry's file."""
+    """A version of an asset that a registry's file defines."""
 
     kind: str
     name: str
@@ -55,7 +55,7 @@ class Registries:
         self.replace({}, {})
 
     def replace(self, content: Mapping[str, Iterable[Written]], problems: Mapping[str, dict[str, str]]) -> None:
-        """Replace every registry except Microsoft's own. Assets that can't be added become problems."""
+        """Replace all registries except Microsoft's. Assets that can't be added become problems."""
         made = {}
         for name in {MICROSOFT, *content, *problems}:
             registry = Registry(name, _empty(), dict(problems.get(name, {})))
@@ -78,7 +78,7 @@ class Registries:
         )
 
     def find(self, wanted: AssetRef) -> Asset:
-        """Return the referenced version. Raises NotFound, with the unreadable files."""
+        """Return the version of a reference. Raises NotFound, with the unreadable files."""
         registry = self.get(wanted.registry)
         try:
             return registry.assets.get(wanted.kind, wanted.name, wanted.version)
@@ -109,8 +109,8 @@ def _curated(name: str, version: str = FIRST) -> Written:
 
 
 def of_microsoft(wanted: AssetRef) -> Asset:
-    """Return a curated environment, which every workspace has too. Raises NotFound for a framework that can't be
-    made here."""
+    """Return a curated environment, which every workspace also has. Raises NotFound if this machine can't make the
+    framework."""
     try:
         curated(wanted.name)
     except NotHere as error:

@@ -1,4 +1,5 @@
-"""What is in a registry, as files of Azure ML's own YAML: `REGISTRY/{environments,components,models,data}/*.yml`.
+"""The content of a registry, as files in Azure ML's own YAML:
+`REGISTRY/{environments,components,models,data}/*.yml`.
 
     registries/
       team/
@@ -89,7 +90,7 @@ class Reading:
         return {"dataUri": uri, "dataType": str(said.get("type") or "uri_folder")}
 
     def _component(self, said: Json, file: Path, facts: Json) -> Iterator[Written]:
-        """Yield the component, and the component's inline code and environment, as separate versions."""
+        """Yield the component and, as separate versions, its inline code and environment."""
         name, version = str(said["name"]), str(said.get("version") or "1")
         spec = {"type": "command", **said}
         if isinstance(code := said.get("code"), str) and not code.startswith("azureml:"):
@@ -136,15 +137,15 @@ def stamps(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 def _beside(file: Path, path: str) -> Path:
-    """Return the path that a file names, relative to the file. Raises BadRequest for an absolute path or `..`,
-    which could leave a shared folder; the folder's owner may use links instead."""
+    """Return the path in a file, relative to the file. Raises BadRequest for an absolute path or `..`, which could
+    leave a shared folder. The folder's owner can use links instead."""
     if Path(path).is_absolute() or ".." in Path(path).parts:
         raise BadRequest(f"The path {path!r} must lie below the folder of the file.")
     return file.parent / path
 
 
 def _digest(files: list[Path], root: Path) -> str:
-    """Return a hash of these files: of their relative paths and their bytes."""
+    """Return a hash of these files' relative paths and bytes."""
     told = hashlib.sha256()
     for file in files:
         path = file.relative_to(root).as_posix()
