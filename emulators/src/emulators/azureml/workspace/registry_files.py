@@ -8,8 +8,8 @@
         data/iris.yml                 name, version, type, path: ./iris.csv
         components/train.yml          a command component: code: ./src, environment, inputs, outputs, command
 
-A path may lead to a file or folder beside the YAML, or to any other place that an input may name. What lies beside it
-is sent to the storage account, under a name of its content.
+A path may lead to a file or folder beside the YAML, or to any other place that an input may name. Files
+beside the YAML are uploaded to the storage account under a name derived from their content.
 """
 
 from __future__ import annotations
