@@ -45,7 +45,7 @@ def _made(certs: Certs) -> bool:
 
 def _make(certs: Certs) -> None:
     import certifi
-    import trustme  # cryptography takes long to import, and all starts but the first find the certificates
+    import trustme  # slow to import, and needed only by the first start
 
     authority = trustme.CA(organization_name="Azure emulators")
     server = authority.issue_cert("127.0.0.1", "localhost")

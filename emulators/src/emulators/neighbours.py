@@ -33,12 +33,12 @@ def is_ours(peer: Address, here: Address) -> bool:
     its owner is unknown, and not if its client has already closed it."""
     try:
         owner = _asked(peer, here)
-    except (OSError, AttributeError):  # no such question in this sandbox, or on this system
+    except (OSError, AttributeError):  # this sandbox or system does not support the query
         try:
             owner = _listed(peer, here)
         except OSError:
             return True
-    # A socket that its program has closed has no inode any more, and shows as root's.
+    # A socket that its program has closed has no inode and is shown as root's.
     return owner is not None and owner[1] != 0 and owner[0] in (0, os.getuid())
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 IS_WINDOWS = os.name == "nt"
-# For Popen: what a child makes is private too. Windows knows no umask, and Popen wants -1 there.
+# For Popen: a child's files are private too. Windows has no umask, and Popen requires -1 there.
 PRIVATE_UMASK = -1 if IS_WINDOWS else 0o077
 
 

@@ -160,7 +160,7 @@ def _stop_signal() -> asyncio.Event:
 
 
 def _is_parent(pid: int) -> bool:
-    # Windows keeps the parent's id after its death, and has no cheap way to ask; Ctrl-C reaches all there.
+    # Windows keeps the parent's id after its end, and offers no cheap check. There Ctrl-C reaches all processes.
     return IS_WINDOWS or os.getppid() == pid
 
 

@@ -36,7 +36,7 @@ def _encoded(data: bytes) -> str:
 
 def principal_of(token: str, key: str, audience: str) -> str:
     """Return the object id in a token for `audience`. Raises ValueError, with the reason, for an invalid token."""
-    import jwt  # with its cryptography a quarter of the time in which the storage service starts
+    import jwt  # its cryptography takes a quarter of the storage service's start
 
     audiences = [audience, f"{audience}/"]
     try:

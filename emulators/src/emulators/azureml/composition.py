@@ -46,7 +46,7 @@ from emulators.azureml.workspace.store import Store
 from emulators.azureml.workspace.workspace import Workspace
 from emulators.private import private_folder, remove_folder
 
-STORAGE_SECONDS = 30.0  # that the storage account may take to start beside this part
+STORAGE_SECONDS = 30.0  # for the storage account to start beside this part
 
 
 class Wakes:
@@ -161,7 +161,7 @@ def _work_folder(state: Path, workspace: Workspace) -> Path:
     work = state.resolve() / "work"
     if shlex.quote(work.as_posix()) != work.as_posix():
         work = Path(tempfile.gettempdir()) / f"emulators-{workspace.config.workspace_guid}"
-        if work.is_symlink():  # in a folder where all may write, somebody else may have laid it
+        if work.is_symlink():  # another user may have created it in a shared folder
             raise PermissionError(f"{work} is a link; remove it")
     private_folder(work)
     for folder in work.iterdir():

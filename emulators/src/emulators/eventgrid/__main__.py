@@ -30,8 +30,8 @@ from emulators.eventgrid.store import Store
 from emulators.process import serve_until_stopped
 from emulators.serving import Listener
 
-STORAGE_SECONDS, AGAIN_SECONDS = 30.0, 0.05  # the account starts when this part does
-MADE = (201, 204, 409)  # made, or there before
+STORAGE_SECONDS, AGAIN_SECONDS = 30.0, 0.05  # the account starts at the same time as this part
+MADE = (201, 204, 409)  # created, or already existing
 
 log = logging.getLogger(__name__)
 MakeDestination = Callable[[Subscription], Destination]
@@ -83,7 +83,7 @@ async def _answered(ask: Callable[[], Awaitable[int]]) -> int:
         while True:
             try:
                 return await ask()
-            except aiohttp.ClientError:  # it starts at the same time
+            except aiohttp.ClientError:  # the account is still starting
                 await asyncio.sleep(AGAIN_SECONDS)
 
 
@@ -100,7 +100,7 @@ def _destinations(settings: Config, storage: Storage, certificates: certs.Certs,
 
 def _source(settings: Config, storage: Storage, broker: Broker, store: Store) -> BlobSource | None:
     position = store.position() or accesslog.end_of(settings.access_log, time.time())
-    store.put([], position)  # what is written while we are down, even before the first event, is then found
+    store.put([], position)  # so that writes during a stop are found, even before the first event
     for topic in settings.topics:
         if topic.source is not None:
             return BlobSource(topic, Tail(settings.access_log, position), storage, broker)

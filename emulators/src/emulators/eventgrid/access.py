@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from emulators.eventgrid.config import Topic
 
-# As Python, ISO 8601 and .NET's invariant culture write a time; Event Grid takes what .NET can read.
+# The time formats of Python, ISO 8601 and .NET's invariant culture. Event Grid accepts what .NET can parse.
 FORMATS = ("%m/%d/%Y %I:%M:%S %p", "%m/%d/%Y %H:%M:%S")
 NEEDS = "the request needs this topic's aeg-sas-key or aeg-sas-token, or a bearer token"
 
@@ -53,7 +53,7 @@ def _token_refusal(topic: Topic, token: str, path: str, now: datetime) -> str | 
 def _signed(unsigned: str, signature: str, key: str) -> bool:
     try:
         digest = hmac.new(base64.b64decode(key, validate=True), _sent(unsigned), hashlib.sha256).digest()
-    except binascii.Error:  # a key that is no base64 signs nothing
+    except binascii.Error:  # a key that is not base64 can't sign
         return False
     return hmac.compare_digest(base64.b64encode(digest), _sent(signature))
 

@@ -28,7 +28,7 @@ LINE = re.compile(
 CREATED = "Microsoft.Storage.BlobCreated"
 DELETED = "Microsoft.Storage.BlobDeleted"
 TIER_CHANGED = "Microsoft.Storage.BlobTierChanged"
-INITIATED = "Microsoft.Storage.AsyncOperationInitiated"  # a blob begins its way out of the archive
+INITIATED = "Microsoft.Storage.AsyncOperationInitiated"  # an archived blob's rehydration starts
 # By method, `comp` and status: the operation's name in events, and the type of the event.
 OPERATIONS = {
     ("PUT", "", "201"): ("PutBlob", CREATED),

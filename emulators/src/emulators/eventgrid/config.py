@@ -63,7 +63,7 @@ class Config:
     access_log: Path
     topics: tuple[Topic, ...]
     subscriptions: tuple[Subscription, ...]
-    make_destinations: bool = False  # the queues and containers that subscriptions name; Azure makes none
+    make_destinations: bool = False  # create the destinations of subscriptions, which Azure does not
 
 
 def read(raw: Mapping[str, Any]) -> Config:
@@ -125,7 +125,7 @@ def _subscription(item: Mapping[str, Any], scale: float) -> Subscription:
 
 
 def _target(name: str, item: Mapping[str, Any]) -> QueueTarget | WebhookTarget:
-    # With delivery by identity the destination stands one level deeper.
+    # With delivery by identity the destination is one level deeper.
     destination = item.get("destination") or item["deliveryWithResourceIdentity"]["destination"]
     kind, properties = destination["endpointType"], destination["properties"]
     if kind == "StorageQueue":

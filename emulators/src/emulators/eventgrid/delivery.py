@@ -14,7 +14,7 @@ from http import HTTPStatus
 RETRY_SECONDS = (10, 30, 60, 300, 600, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600)
 DEAD_LETTER_DELAY_SECONDS = 300  # between the last attempt and the dead-letter blob
 DEAD_LETTER_RETRY_SECONDS = 60
-DEAD_LETTER_PATIENCE_SECONDS = 4 * 3600  # with no dead-letter container for so long, the event is dropped
+DEAD_LETTER_PATIENCE_SECONDS = 4 * 3600  # the event is dropped if writing fails for this long
 SUCCESS = range(200, 205)
 NO_ANSWER = 0
 

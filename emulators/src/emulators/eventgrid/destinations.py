@@ -21,7 +21,7 @@ from emulators.eventgrid.config import QueueTarget, Subscription, Topic, Webhook
 from emulators.eventgrid.delivery import NO_ANSWER, Delivery
 from emulators.eventgrid.storage import Storage
 
-RESPONSE_SECONDS = 30  # Azure waits so long for a webhook
+RESPONSE_SECONDS = 30  # Azure's timeout for a webhook
 HANDSHAKE_RETRY_SECONDS = 0.5
 ORIGIN = "eventgrid.azure.net"
 

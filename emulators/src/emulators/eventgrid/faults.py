@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 SHUFFLE_SECONDS = 1.0
-LONGEST_SECONDS = 86_400.0  # after which Azure gives an event up
+LONGEST_SECONDS = 86_400.0  # Azure's time to live of an event
 MOST_COPIES = 1000
 
 

@@ -21,7 +21,7 @@ SLOTS = 16
 
 log = logging.getLogger(__name__)
 
-# Told of each attempt that did not end the delivery, and of the end: "delivered", "dead_lettered" or "dropped".
+# Called for each attempt that did not end the delivery, and for its end: "delivered", "dead_lettered" or "dropped".
 Changed = Callable[[Delivery], None]
 Ended = Callable[[Delivery, str], None]
 

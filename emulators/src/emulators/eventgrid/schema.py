@@ -17,7 +17,7 @@ VALIDATION = "Microsoft.EventGrid.SubscriptionValidationEvent"
 
 CLOUD_REQUIRED = ("id", "source", "type", "specversion")
 EVENT_GRID_REQUIRED = ("id", "subject", "eventType", "eventTime", "data", "dataVersion")
-# Event ids are hashes of the log line they come from, so that a line read twice gives the same event twice.
+# An event's id is a hash of its log line, so that reading a line twice repeats the same event.
 NAMESPACE = uuid.UUID("6f1d6d0e-8c1c-4b41-9d43-0b2f3e0c6d51")
 
 

@@ -18,7 +18,7 @@ from yarl import URL
 
 from emulators.eventgrid.accesslog import BlobFacts
 
-# Azurite closes a connection after 5 idle seconds; we let go of it before, so that no request meets a closed one.
+# Azurite closes a connection after 5 idle seconds. We close it earlier, so that no request uses a closed connection.
 KEEP_ALIVE_SECONDS = 3.0
 TIMEOUT = aiohttp.ClientTimeout(total=30)
 

@@ -32,9 +32,9 @@ from emulators.azureml.kernel.errors import DataError
 from emulators.process import IS_WINDOWS
 
 INSTALL_SECONDS = 1800
-RESOLVE_SECONDS = 8  # to find out whether an environment can be made; a caller waits meanwhile
-AT_ONCE = 8  # environments that are made, or waited for, at a time
-SAID_LINES = 12  # of uv's words, in an error
+RESOLVE_SECONDS = 8  # for checking an environment, because a caller waits
+AT_ONCE = 8  # environments that are built, or waited for, at a time
+SAID_LINES = 12  # of uv's output in an error
 
 
 UNREADABLE = "The job's environment can't be made on this machine. A requirement can't be read: {}"
@@ -81,8 +81,8 @@ class Environments:
         self._python = python
         self._running: set[subprocess.Popen[str]] = set()
         self._closed = False
-        self._resolved: set[str] = set()  # recipes that can be made, as far as this process found out
-        # Threads of their own: a long installation, and those who wait for it, hold up nothing else.
+        self._resolved: set[str] = set()  # recipes that passed a check in this process
+        # Separate threads, so that a long installation, and jobs that wait for it, delay nothing else.
         self._threads = ThreadPoolExecutor(AT_ONCE, "environments")
 
     async def give(self, recipe: Recipe, folder: Path, log: Path | None = None) -> JobEnvironment:
@@ -129,11 +129,11 @@ class Environments:
     def _give(self, recipe: Recipe, folder: Path, making: Making) -> JobEnvironment:
         began = time.monotonic()
         base = self._made(recipe, making)
-        (base / COMPLETE).touch()  # it was used now
+        (base / COMPLETE).touch()  # record the use
         self._uv("venv", "--quiet", "--python", str(_python_of(base)), str(folder))
         _lay_over(base, folder)
         if making.unwanted.is_set():
-            _remove(folder)  # whoever gave it up has removed the folders around it, which uv made anew
+            _remove(folder)  # the caller removed its folders, and uv created them again
         return JobEnvironment(folder, recipe.variables, self._notes(recipe), time.monotonic() - began)
 
     def _check(self, recipe: Recipe) -> None:
@@ -209,7 +209,7 @@ class Environments:
         return base
 
     def _make(self, recipe: Recipe, base: Path, making: Making) -> None:
-        shutil.rmtree(base, ignore_errors=True)  # what is left of one that was interrupted
+        shutil.rmtree(base, ignore_errors=True)  # the rest of an interrupted installation
         version = self._version(recipe)
         making.say(f"Python {version or self._installed.version}, {len(recipe.requirements)} requirements")
         self._uv("venv", "--quiet", "--python", version or str(self._python), str(base))
@@ -220,7 +220,7 @@ class Environments:
         else:
             missing.append("pip")
         if missing:
-            # All of them, so that what is linked stays only if it goes with the rest.
+            # Check all requirements, so that linked packages are kept only if they fit the rest.
             wanted = base / "requirements.txt"
             wanted.write_text("\n".join([*recipe.requirements, "pip"]) + "\n")
             making.say(f"Installing {', '.join(missing)[:1000]}")

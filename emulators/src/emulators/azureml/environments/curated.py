@@ -49,7 +49,7 @@ FRAMEWORKS = (
     Framework("minimal"),
     Framework("local"),
 )
-OTHER_API = re.compile(r"tensorflow-[01]\.")  # programs for these don't run with the lock's version
+OTHER_API = re.compile(r"tensorflow-[01]\.")  # programs for these versions don't run with the lock's version
 
 
 @dataclass(frozen=True)

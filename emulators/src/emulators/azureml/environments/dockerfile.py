@@ -18,7 +18,7 @@ CONDA_INSTALL = re.compile(r"(?:conda|mamba|micromamba) install (.*)")
 HARMLESS = re.compile(r"(mkdir|echo|true|rm|ln|cd|set|export|chmod|chown|useradd|groupadd|conda clean)\b.*")
 CONDA_WITH_VALUE = ("-c", "--channel", "-n", "--name", "-p", "--prefix")
 WITH_VALUE = ("-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--trusted-host", "--timeout")
-# The commands of a line; `;` and `&&` within quotes part none.
+# The commands of a line. `;` and `&&` within quotes do not separate commands.
 STEPS = re.compile(r"""(?:[^;&|'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*"|(?<!&)&(?!&)|(?<!\|)\|(?!\|)|['"\\])+""")
 Read = Callable[[str], str]  # a file of the build context, as text
 

@@ -55,7 +55,7 @@ class Installed:
         for text in requirements:
             try:
                 needed = self._closure(Requirement(text))
-            except ValueError:  # it, its marker or a version can't be read; uv will say what is wrong
+            except ValueError:  # unreadable requirement, marker or version; uv reports the error
                 needed = None
             if needed is None:
                 missing.append(text)
@@ -124,8 +124,8 @@ def _link(source: Path, target: Path) -> None:
     try:
         os.link(source, target)
     except FileExistsError:
-        return  # two packages that share a file, or compiled code that is listed too
+        return  # two packages share a file, or compiled code is also listed
     except FileNotFoundError:
-        return  # compiled code that nobody made yet
+        return  # code that is not compiled yet
     except OSError:  # another file system
         shutil.copy2(source, target)

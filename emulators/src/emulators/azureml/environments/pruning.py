@@ -15,8 +15,8 @@ log = logging.getLogger(__name__)
 DAY = 86_400.0
 UNUSED_SECONDS = 30 * DAY
 MOST = 40
-SURELY_IDLE_SECONDS = 2 * DAY  # longer than a job of a laptop runs in one that others overtook
-COMPLETE = "complete.json"  # its time is that of the last use
+SURELY_IDLE_SECONDS = 2 * DAY  # longer than a laptop's job runs in an old environment
+COMPLETE = "complete.json"  # its time is the time of the last use
 
 
 def to_remove(used: Mapping[str, float], now: float) -> list[str]:

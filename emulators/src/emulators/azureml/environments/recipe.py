@@ -30,12 +30,12 @@ IMAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
 CURATED_IMAGE = re.compile(r"mcr\.microsoft\.com/azureml/curated/([\w.-]+)")
 LANGUAGES = {"R": re.compile(r"r-base|rocker/.*|r-.*|.*/r-ver"), "Julia": re.compile(r"(.*/)?julia(-.*)?")}
 
-# conda's names of what PyPI calls otherwise.
+# conda's names of packages that have another name on PyPI.
 PYPI = {"pytorch": "torch", "tensorflow-gpu": "tensorflow", "py-xgboost": "xgboost", "matplotlib-base": "matplotlib",
         "opencv": "opencv-python-headless", "pytables": "tables", "msgpack-python": "msgpack", "faiss-cpu": "faiss-cpu",
         "dask-core": "dask", "ray-default": "ray", "ray-core": "ray", "py-lightgbm": "lightgbm", "pillow": "pillow",
         "huggingface_hub": "huggingface-hub", "pytorch-cpu": "torch", "pytorch-gpu": "torch"}  # fmt: skip
-# Of these the wheels of PyPI bring what they need, or they are the installers themselves.
+# Packages whose PyPI wheels contain their needs, or which are the installers themselves.
 NEEDLESS = re.compile(
     r"pip|setuptools|wheel|conda|mamba|cuda[\w-]*|cudatoolkit|cudnn|nccl|pytorch-cuda|pytorch-mutex|cpuonly|mkl[\w-]*|"
     r"intel-openmp|blas|openblas|lib(gcc|stdcxx)[\w-]*|ca-certificates|openssl|certifi"
@@ -93,7 +93,7 @@ def from_conda(conda: Any, what: str) -> Recipe:
     """Return the recipe of a conda file, given as text or as the mapping in it."""
     try:
         document = yaml.safe_load(conda) if isinstance(conda, str) else conda
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none, and nesting without an end
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # an invalid date, and endless nesting
         raise NotHere(f"{what}: its conda file is no YAML: {str(error).splitlines()[0]}.") from None
     entries = document.get("dependencies") if isinstance(document, dict) else None
     if not isinstance(entries, list):
@@ -155,7 +155,7 @@ def _split(entry: str, what: str) -> tuple[str, str]:
     if versions[0] in "<>!~":
         return name, versions
     exact = versions.startswith("==")
-    version = versions.lstrip("=").partition("=")[0]  # after another = comes the build
+    version = versions.lstrip("=").partition("=")[0]  # the build follows another =
     if exact or version.endswith("*") or not versions.startswith("="):
         return name, f"=={version}"
     return name, f"=={version}.*"

@@ -15,7 +15,7 @@ from emulators.azureml.kernel.models import Status
 PROVIDER = "Microsoft.MachineLearningServices"
 ARTIFACT_CONTAINER = "azureml"
 DEFAULT_DATASTORE = "workspaceblobstore"
-# Namespace of the GUIDs that Azure would draw at random; ours are the same after every restart.
+# Namespace of the GUIDs. Azure's are random, and ours are the same after every restart.
 NAMESPACE = uuid.UUID("5f0c1d7e-8c3b-4a57-9d0e-6f3f6f0b9a11")
 
 
@@ -82,17 +82,17 @@ class Config:
     node_start_seconds: float = 1.0
     preemption_grace_seconds: float = 5.0
     measured_every_seconds: float = 5.0  # what nodes use; Azure Monitor's metrics have the sums of each minute
-    job_day_seconds: float = 86_400.0  # of each of the 7 or 21 days after which a job is ended; a test has shorter days
+    job_day_seconds: float = 86_400.0  # the length of a day of a job's lifetime limit; shorter in tests
     events: EventTarget | None = None
     arm_limits: Limits | None = None
-    roles: tuple[Role, ...] | None = None  # the app's; None allows it everything
+    roles: tuple[Role, ...] | None = None  # the app's roles; None allows everything
     nodes: NodeIdentity | None = None  # None: nodes have no identity
-    environments: Path | None = None  # where those of jobs are made and kept; None: with the state
-    registries: Path | None = None  # a folder for each registry of the owner's; None: with the state
-    web: Path | None = None  # a folder for each host that it answers for; None: with the state
-    # Environments, by name, that are made of other requirements here than their own files say.
+    environments: Path | None = None  # where jobs' environments are built; None: with the state
+    registries: Path | None = None  # a folder for each of the owner's registries; None: with the state
+    web: Path | None = None  # a folder for each host; None: with the state
+    # Environments, by name, whose requirements here differ from their own files.
     made_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    # What every node has beside Azure ML's own variables.
+    # Variables of every node in addition to Azure ML's own.
     node_environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     record_bodies: bool = False
 

@@ -23,7 +23,7 @@ from emulators.tokens import LIFETIME_SECONDS, TENANT, issue
 
 PRINCIPAL = "00000000-0000-0000-0000-0000000000bb"
 NODES_PATH = "/msi/node"
-HEADER = "azure-emulators"  # the value of IDENTITY_HEADER, which App Service asks back with every request
+HEADER = "azure-emulators"  # the value of IDENTITY_HEADER, which App Service requires in requests
 
 
 def token(audience: str = "https://management.azure.com/", run: str = "") -> str:

@@ -51,7 +51,7 @@ class Job:
     """A job: a command, a pipeline or a sweep. `properties` is its accepted REST body. Times are ISO 8601 in UTC."""
 
     name: str
-    number: int  # of submission: the queue's order, and the listing's
+    number: int  # of submission: the order of the queue and of lists
     properties: Json
     created: str
     status: Status = Status.NOT_STARTED
@@ -60,12 +60,12 @@ class Job:
     ended: str | None = None
     error: Json | None = None  # run history's shape: {"error": {"code", "message"}}
     waiting: str | None = None  # why a queued job has not started
-    notice: str | None = None  # why the last attempt was given up; heads the next attempt's log
+    notice: str | None = None  # why the last attempt was stopped; heads the next attempt's log
     logs: list[str] = field(default_factory=list)  # paths of its log files, under the run's folder
     nodes: list[str] = field(default_factory=list)
-    parent: str | None = None  # the pipeline or sweep that it is a step or a trial of
-    step: str = ""  # its step's name, or its trial's number
-    # Where outputs lie that another job wrote, {"uri", "type"} by name: of a pipeline, a sweep, a step that was reused.
+    parent: str | None = None  # the pipeline of this step, or the sweep of this trial
+    step: str = ""  # the step's name, or the trial's number
+    # Where another job's outputs are, {"uri", "type"} by name: for a pipeline, a sweep or a reused step.
     places: dict[str, Json] = field(default_factory=dict)
 
     @property
@@ -132,8 +132,8 @@ class Cluster:
     nodes: list[Node] = field(default_factory=list)
     identity: Json | None = None
     errors: list[Json] = field(default_factory=list)  # why nodes are not allocated
-    refused: int = 0  # how many nodes it wants and does not get
-    settled: bool = True  # whether its nodes are as many as it wants, and since when
+    refused: int = 0  # the number of nodes that it requests and does not get
+    settled: bool = True  # whether it has the requested number of nodes, and since when
     settled_since: str = ""
 
     @property
@@ -168,7 +168,7 @@ class Asset:
     version: str
     properties: Json
     created: str
-    made: int = 0  # its place in the order in which versions were made
+    made: int = 0  # its position in the order of creation
 
     @property
     def archived(self) -> bool:

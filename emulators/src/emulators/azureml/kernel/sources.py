@@ -19,7 +19,7 @@ _ID = re.compile(
     rf"(?:azureml:)?(?!azureml://registries/|https?://)(?:.*/)?{_VERSION}", re.IGNORECASE
 )  # Resource Manager's
 _SHORT = re.compile(r"azureml:(?P<name>[^/:@]+)[:@](?P<version>[^/:@]+)")  # a version, or a label
-_REGISTRY = re.compile(  # without a version it is the newest
+_REGISTRY = re.compile(  # without a version, the newest is meant
     rf"(?:azureml:)?azureml://registries/(?P<registry>[^/]+)/(?:{_VERSION}|(?P<any>{_KINDS})/(?P<newest>[^/:]+))",
     re.IGNORECASE,
 )
@@ -154,6 +154,6 @@ def _web(text: str, what: str, kind: str) -> Source:
         container, _, path = unquote(parts.path).lstrip("/").partition("/")
         return AccountBlob(host["account"], container, path, text)
     if kind != "uri_file":
-        shown = text.partition("?")[0][:200]  # what follows may be a signature
+        shown = text.partition("?")[0][:200]  # the query may contain a signature
         raise BadRequest(f"{what}: {shown!r} can be a file only (uri_file); what lies below it can't be listed.")
     return Web(text)

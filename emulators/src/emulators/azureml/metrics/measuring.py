@@ -98,7 +98,7 @@ class _Sum:
     read: int = 0
     written: int = 0
     own_memory: int = 0
-    shared_memory: int = 0  # of the process that maps most: others map the same libraries
+    shared_memory: int = 0  # of the process that maps most, because others map the same libraries
 
     def add(self, now: _Counted, before: _Counted) -> None:
         self.cpu += max(0.0, now.cpu - before.cpu)

@@ -108,7 +108,7 @@ class Sampler:
             work = self._scheduler.work()
             measured = list(counts(self._workspace.every_cluster()))
             if work:
-                with contextlib.suppress(OSError):  # a folder that goes with its job
+                with contextlib.suppress(OSError):  # the folder may be removed with its job
                     measured += await asyncio.to_thread(self._measurer.measure, work, now - last)
             last = now
             self.samples.add(measured, time.time())

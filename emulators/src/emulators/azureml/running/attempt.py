@@ -31,8 +31,8 @@ from emulators.private import remove_folder
 
 log = logging.getLogger(__name__)
 
-BUILD_LOG = "azureml-logs/20_image_build_log.txt"  # where Azure ML tells how an environment is made, and MLClient looks
-SHUT_DOWN_GRACE_SECONDS = 4.0  # at most: whoever stops the control plane waits for it
+BUILD_LOG = "azureml-logs/20_image_build_log.txt"  # Azure ML's log of building an environment
+SHUT_DOWN_GRACE_SECONDS = 4.0  # at most, because stopping the control plane waits for it
 
 
 class Attempt:
@@ -43,9 +43,9 @@ class Attempt:
         self._job = job
         self._spec = spec
         self._node_ids = node_ids
-        self._dies_at = time.monotonic() + lifetime  # in seconds: Azure ML ends the job then, whatever its own limit
+        self._dies_at = time.monotonic() + lifetime  # when Azure ML ends the job, whatever its own limit
         self._folders = Folders(site.work / job.name, job.attempt)
-        self.requeues_if_preempted = True  # False once a node was taken whose job is to fail
+        self.requeues_if_preempted = True  # False once a node is preempted whose job must fail
         self._stop: Stop | None = None
         self._lost_node: int | None = None
         self._interrupted = asyncio.Event()
@@ -55,7 +55,7 @@ class Attempt:
         self._mounted: list[Watched] = []
         self._scratch: Path | None = None
         self._build_log: list[str] = []
-        self._own: dict[str, list[str]] = {}  # placeholders that have another value on each node
+        self._own: dict[str, list[str]] = {}  # placeholders with a different value on each node
 
     def interrupt(self, stop: Stop, node_id: str | None = None) -> None:
         """Stop the attempt early. `node_id` is a lost node, whose processes are stopped first."""
@@ -153,7 +153,7 @@ class Attempt:
             folder = self._folders.code(node) / "outputs"
             folder.mkdir(exist_ok=True)
             watch = Watched(folder, self._run_place("outputs"), mirror=False)
-            watch.remember()  # files of the code snapshot are no outputs
+            watch.remember()  # files of the code snapshot are not outputs
             self._watched.append(watch)
         return {**inputs, **outputs}
 
@@ -199,7 +199,7 @@ class Attempt:
         async with copies.running():
             failed = await self._until_over()
             await self._stop_ranks()
-        stop = self._stop  # what happens from here on changes the result no more
+        stop = self._stop  # later events do not change the result
         if stop is None:
             progress.entered(Status.FINALIZING)
         await copies.finish()
@@ -220,7 +220,7 @@ class Attempt:
             await asyncio.wait({ending, stop}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if ending.done() and (not self._interrupted.is_set() or ending.result() is None):
                 if self._stop is not Stop.CANCELED:
-                    self._stop = None  # all had ended before the interruption reached them
+                    self._stop = None  # all ranks had ended before the interruption
                 return ending.result()
             if not self._interrupted.is_set():
                 self.interrupt(why)

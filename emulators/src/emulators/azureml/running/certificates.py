@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-# What programs read them from: Python's ssl, requests, pip, curl, uv and git.
+# The variables for Python's ssl, requests, pip, curl, uv and git.
 NAMES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO")
-WGET = "WGETRC"  # wget reads them from no variable, but from the file that this one names
-# How this machine reaches the web, which its jobs do as well.
+WGET = "WGETRC"  # wget has no variable for authorities, only for its configuration file
+# How this machine, and so its jobs, reach the web.
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 HERE = "127.0.0.1,localhost"  # the control plane is reached without a proxy
 

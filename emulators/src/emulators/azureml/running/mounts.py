@@ -59,7 +59,7 @@ class Mounts:
 
 
 async def _fill(blobs: Blobs, watched: Watched) -> None:
-    shutil.rmtree(watched.folder, ignore_errors=True)  # left by a control plane that was killed
+    shutil.rmtree(watched.folder, ignore_errors=True)  # left by a killed control plane
     watched.folder.mkdir(parents=True)
     await blobs.download_folder(watched.place, watched.folder)
     watched.remember()

@@ -26,7 +26,7 @@ class Guard:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", __file__],
                 stdin=subprocess.PIPE,
-                start_new_session=True,  # whatever ends the control plane's group must not end its guard
+                start_new_session=True,  # a signal to the control plane's group must not end the guard
             )
 
     def watch(self, group: int) -> None:

@@ -18,7 +18,7 @@ from emulators.azureml.running.read_only import obeying
 from emulators.process import IS_WINDOWS
 
 TAIL_BYTES = 4000
-DRAIN_SECONDS = 1.0  # to wait for a process that left its group and still holds the log
+DRAIN_SECONDS = 1.0  # to wait for a process that left its group and has the log open
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class RankProcess:
 
     async def _end(self) -> int:
         code = await self._process.wait()
-        if not IS_WINDOWS:  # what the command left running in the background ends with it, as with its node
+        if not IS_WINDOWS:  # background processes end with the command, as with a node
             signal_groups([self._process.pid], signal.SIGKILL)
         self._guard.release(self._process.pid)
         await asyncio.to_thread(self._errors.join, DRAIN_SECONDS)

@@ -20,8 +20,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-STORE_BYTES = 100_000_000  # of a node's objects in memory; Ray would take a third of the machine for each
-DEEPEST = 24  # characters of the folder for temporary files: Ray's sockets lie 80 below it, and may have paths of 107
+STORE_BYTES = 100_000_000  # for a node's objects in memory; Ray's default is a third of the machine
+DEEPEST = 24  # length of the temporary folder's path: Ray's sockets add 80 characters, and 107 are allowed
 
 
 def main() -> int:
@@ -44,7 +44,7 @@ def run(nodes: int, command: str, scratch: Path) -> int:
     os.environ |= {
         "RAY_TMPDIR": str(scratch),
         "RAY_USAGE_STATS_ENABLED": "0",
-        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # else 127.0.0.1 would become another address of the machine
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # otherwise 127.0.0.1 is replaced by another address
     }
     started = importlib.import_module("ray.cluster_utils").Cluster()
     node = {
@@ -62,4 +62,4 @@ def run(nodes: int, command: str, scratch: Path) -> int:
 
 
 if __name__ == "__main__":
-    os._exit(main())  # Ray's own end would ask each node to stop, which takes seconds
+    os._exit(main())  # Ray's own exit stops each node, which takes seconds

@@ -7,7 +7,7 @@ from pathlib import Path
 from emulators.azureml.bodies.job_body import JobSpec
 from emulators.azureml.kernel.models import Job
 
-ERROR_LINES = 12  # of standard error that a failure's message quotes
+ERROR_LINES = 12  # of standard error in a failure's message
 
 
 def log_names(spec: JobSpec) -> list[str]:

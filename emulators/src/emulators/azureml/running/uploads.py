@@ -18,9 +18,9 @@ log = logging.getLogger(__name__)
 
 LOG_SECONDS = 0.3
 OUTPUT_SECONDS = 1.0
-SELDOM_SECONDS = 30.0  # once a log nears the number of blocks that its blob can take
+SELDOM_SECONDS = 30.0  # once a log is near its blob's maximum number of blocks
 FINAL_TRIES = 5
-MOST_TOLD = 20  # files of which the log says that they are left out
+MOST_TOLD = 20  # files that the log lists as left out
 NO_TEXT = "the name of a blob must be UTF-8, and this file's is not."
 
 
@@ -31,7 +31,7 @@ class Copies:
         self._blobs = blobs
         self._logs = logs
         self._folders = folders
-        self._logged: set[tuple[Path, str]] = set()  # files that can't be kept, of which the log says so
+        self._logged: set[tuple[Path, str]] = set()  # files that the log lists as left out
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -53,9 +53,9 @@ class Copies:
             try:
                 await self._push_logs()
                 await self._push_folders()
-                await self._push_logs()  # what the folders had to say
+                await self._push_logs()  # messages about the folders
                 return
-            except (DataError, OSError) as error:  # of a folder that another job mounts, something may vanish meanwhile
+            except (DataError, OSError) as error:  # another job may remove files from a mount meanwhile
                 if attempt == FINAL_TRIES or isinstance(error, Refused):
                     raise
                 log.warning("final copy failed, trying again: %s", error)

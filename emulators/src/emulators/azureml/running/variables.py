@@ -14,7 +14,7 @@ from emulators.azureml.kernel.config import Config
 from emulators.azureml.kernel.identity import token
 from emulators.azureml.kernel.models import Job
 
-# What a program needs of the machine. The rest stays out: the control plane's own settings are no business of a job.
+# The machine's variables that a program needs. A job does not get the control plane's own settings.
 SYSTEM = ("HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH")
 WINDOWS = ("SYSTEMROOT", "COMSPEC", "PATHEXT", "USERPROFILE", "TEMP", "TMP")
 INHERITED = frozenset((*SYSTEM, *WINDOWS, "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES"))
@@ -26,11 +26,11 @@ class Gang:
     path)."""
 
     node_ids: tuple[str, ...]
-    ports: tuple[int, ...]  # free ones, one for each process; the first is the master's
+    ports: tuple[int, ...]  # free ports, one per process, the master's first
     paths: Mapping[str, str]
     environment: JobEnvironment  # its scripts go first on PATH, so `python` in a command is its interpreter
     service_url: str
-    scratch: Path  # for temporary files, as a node's own disk: it goes with the attempt
+    scratch: Path  # for temporary files, like a node's own disk; removed with the attempt
 
 
 def environment(config: Config, job: Job, spec: JobSpec, gang: Gang, rank: int) -> dict[str, str]:
@@ -94,7 +94,7 @@ def _tracking(config: Config, job: Job, service_url: str) -> dict[str, str]:
         "MLFLOW_TRACKING_SERVER_CERT_PATH": str(config.bundle),
         "MLFLOW_RUN_ID": job.name,
         "MLFLOW_EXPERIMENT_NAME": job.experiment,
-        "MLFLOW_DISABLE_TELEMETRY": "true",  # it would look for a network
+        "MLFLOW_DISABLE_TELEMETRY": "true",  # telemetry would need a network
     }
 
 

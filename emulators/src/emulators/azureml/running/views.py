@@ -20,7 +20,7 @@ from emulators.azureml.running.folders import Watched
 from emulators.azureml.storage.blobs import Blobs, Place
 
 LOOKS_AGAIN = "DATASET_MOUNT_ATTRIBUTE_CACHE_TTL"
-PUSHED = ""  # stands for the etag of what this node has just written
+PUSHED = ""  # in place of the etag of a file that this node has just written
 
 
 @dataclass

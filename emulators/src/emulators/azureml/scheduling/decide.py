@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from emulators.azureml.kernel.models import Node, NodeState, Scale
 
-LEAVING_SECONDS = 0.3  # how long a node that leaves, or was preempted, can still be seen
+LEAVING_SECONDS = 0.3  # how long a leaving or preempted node is shown
 
 
 @dataclass(frozen=True)

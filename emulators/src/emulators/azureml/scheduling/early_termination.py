@@ -12,7 +12,7 @@ from statistics import fmean, median
 
 from emulators.azureml.bodies.sweep_body import Policy
 
-Told = Mapping[int, Sequence[float]]  # by a trial's number, what it told of the metric, in order
+Told = Mapping[int, Sequence[float]]  # a trial's number -> its values of the metric, in order
 
 
 def to_end(policy: Policy, maximize: bool, told: Told, running: set[int], looked: Mapping[int, int]) -> dict[int, str]:

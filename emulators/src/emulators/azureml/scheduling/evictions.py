@@ -71,7 +71,7 @@ class Evictions:
 
     async def _evict(self, cluster: str, node: str, requeues: bool, notice: float) -> None:
         await asyncio.sleep(notice)
-        with contextlib.suppress(NotFound):  # the node left by itself meanwhile, or its cluster went
+        with contextlib.suppress(NotFound):  # meanwhile the node was released, or its cluster deleted
             self._scheduler.preempt(cluster, node, requeues)
         del self._announced[node]
         self._incarnation += 1

@@ -17,7 +17,7 @@ from emulators.azureml.workspace.workspace import Workspace
 log = logging.getLogger(__name__)
 
 LIVE = frozenset(Status) - TERMINAL
-Metrics = Callable[[str, str], Awaitable[list[float]]]  # a job and a metric -> what it told, in order
+Metrics = Callable[[str, str], Awaitable[list[float]]]  # a job and a metric -> its values, in order
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Driver(Protocol):
     """Runs the child jobs of one parent."""
 
     log_name: str
-    look_seconds: float | None  # after which it looks again by itself
+    look_seconds: float | None  # after which it checks again without a change
 
     async def step(self) -> tuple[End | None, list[str]]:
         """Do every action that is possible now. Returns the end of the parent, or None before the end, and lines

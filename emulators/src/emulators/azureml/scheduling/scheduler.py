@@ -31,7 +31,7 @@ PREEMPTED = (  # https://github.com/Azure/MachineLearningNotebooks/issues/1242 h
 )
 UNREADABLE = "What the workspace has stored of this job can't be read; the control plane's log has the traceback."
 
-ALLOCATE_AGAIN_SECONDS = 1.0  # until nodes that were refused are asked for again
+ALLOCATE_AGAIN_SECONDS = 1.0  # until refused nodes are requested again
 
 
 class Scheduler:
@@ -82,7 +82,7 @@ class Scheduler:
             self._workspace.set_status(job, Status.CANCEL_REQUESTED)
         if name in self._attempts:
             self._attempts[name].interrupt(Stop.CANCELED)
-        elif job.cluster:  # else it ends once its own jobs have
+        elif job.cluster:  # otherwise it ends after its child jobs
             self._end(job, Status.CANCELED)
         return True
 
@@ -150,7 +150,7 @@ class Scheduler:
             return self._workspace.command_spec(job)
         except ArmError as error:
             message = error.message
-        except Exception:  # whatever is wrong with one job, the others go on
+        except Exception:  # an error in one job does not stop the others
             log.exception("job %s can't be read", job.name)
             message = UNREADABLE
         self._workspace.set_status(job, Status.PREPARING)
@@ -175,7 +175,7 @@ class Scheduler:
             if job.waiting != reason:
                 self._workspace.update(job, waiting=reason)
         if given or decision.leave:
-            self._wake.set()  # what was just decided sets new deadlines
+            self._wake.set()  # the decision sets new deadlines
 
     def _allotted(self, cluster: Cluster, nodes: int) -> tuple[int, Json | None]:
         if not nodes:
@@ -226,7 +226,7 @@ class Scheduler:
         self._wake.set()
 
     def _entered(self, job: Job, status: Status) -> None:
-        if job.status is Status.CANCEL_REQUESTED:  # the attempt hears of it next
+        if job.status is Status.CANCEL_REQUESTED:  # the attempt is told next
             return
         self._workspace.set_status(job, status)
 

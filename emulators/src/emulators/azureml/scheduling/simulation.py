@@ -26,7 +26,7 @@ class Simulation:
         self._lives = {name.lower(): life for name, life in lives.items()}
         self._due: list[tuple[float, int, str, int]] = []  # when, the job's number, its name, its attempt
         self._sooner = asyncio.Event()
-        self._known: set[str] = set()  # clusters whose jobs of before the last restart have been taken in
+        self._known: set[str] = set()  # clusters whose jobs from before the restart were added
 
     def has(self, cluster: str) -> bool:
         return cluster.lower() in self._lives

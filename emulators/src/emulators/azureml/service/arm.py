@@ -20,7 +20,7 @@ from emulators.azureml.kernel.config import PROVIDER
 from emulators.azureml.kernel.errors import ArmError, BadRequest
 from emulators.tokens import TENANT
 
-# Those that Microsoft has published for this provider, and those that its clients name.
+# The versions that Microsoft has published for this provider, and those that its clients send.
 STABLE = (
     "2018-11-19 2019-05-01 2019-06-01 2019-11-01 2020-01-01 2020-03-01 2020-04-01 2020-06-01 2020-08-01 2021-01-01 "
     "2021-04-01 2021-07-01 2022-05-01 2022-10-01 2023-04-01 2023-10-01 2024-04-01 2024-10-01 2025-06-01 2025-09-01 "
@@ -37,9 +37,9 @@ LATEST = STABLE.split()[-1]
 # that have a metrics_API.json or metricDefinitions_API.json.
 INSIGHTS = "Microsoft.Insights"
 INSIGHTS_VERSIONS = frozenset(["2018-01-01", "2021-05-01", "2023-10-01", "2024-02-01"])
-DEEPEST = 100  # levels that a body may nest
+DEEPEST = 100  # maximum levels of nesting in a body
 CHANGES = frozenset({"PUT", "PATCH", "DELETE"})
-# What it says besides the WWW-Authenticate: where a client may get a token.
+# The challenge in WWW-Authenticate: where a client can get a token.
 CHALLENGE = (
     f'Bearer authorization_uri="https://login.microsoftonline.com/{TENANT}", error="invalid_token", '
     "error_description=\"The authentication failed because of missing 'Authorization' header.\""

@@ -58,7 +58,7 @@ class ArmRoutes:
     async def discovery(self, _: web.Request) -> web.Response:
         """Answer with the addresses of the services beside ARM. This server also serves run history and assets."""
         names = ("api", "history", "experimentation", "catalog", "hyperdrive", "pipelines", "modelmanagement", "studio")
-        own = "preflight"  # says whether a job could run here; Azure, which can make anything, has none
+        own = "preflight"  # whether a job can run here; Azure has no such route
         return web.json_response(dict.fromkeys((*names, own), self._parts.wire.base))
 
     async def list_datastores(self, request: web.Request) -> web.Response:

@@ -20,9 +20,9 @@ from emulators.azureml.kernel.models import Json
 
 log = logging.getLogger(__name__)
 
-POLL_HEADER = {"retry-after-ms": "100"}  # else azure-core waits 30 s between questions
-KEPT_SECONDS = 24 * 3600.0  # that one which has ended can still be asked for
-MOST_KEPT = 1000  # of those that have ended; the oldest go first
+POLL_HEADER = {"retry-after-ms": "100"}  # otherwise azure-core waits 30 s between polls
+KEPT_SECONDS = 24 * 3600.0  # an ended operation is kept this long
+MOST_KEPT = 1000  # ended operations; the oldest are forgotten first
 
 
 @dataclass
@@ -67,7 +67,7 @@ class Operations:
             await work
         except ArmError as error:
             operation.error = error
-        except Exception:  # outermost: who asks hears of it, and the log has the traceback
+        except Exception:  # outermost: a poll returns the error, and the log has the traceback
             log.exception("operation %s broke", name)
             operation.error = ArmError(500, "InternalServerError", "See the control plane's log.")
         operation.ended = self._clock()

@@ -17,7 +17,7 @@ def check(config: Config, principal: str, method: str, path: str) -> None:
     if principal == PRINCIPAL and config.roles is not None:
         granted = config.roles
     elif config.nodes and principal == config.nodes.principal:
-        granted = ()  # what a node may do in the workspace it does with its run's own token
+        granted = ()  # a node uses its run's own token in the workspace
     else:
         return
     action, scope = workspace_action(method, path)

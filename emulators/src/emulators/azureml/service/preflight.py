@@ -27,7 +27,7 @@ from emulators.azureml.workspace.places import Places
 from emulators.azureml.workspace.recipes import Recipes
 from emulators.azureml.workspace.registry_folder import RegistryFolder
 
-MOST_PROCESSES = 128  # of one job; more would only bring the machine to a halt
+MOST_PROCESSES = 128  # of one job; more would only block the machine
 _TYPES = {"pytorch": "PyTorch", "mpi": "Mpi", "tensorflow": "TensorFlow", "ray": "Ray"}
 
 
@@ -53,7 +53,7 @@ class Wanted:
     environment that the job defines. `component` is a step's component in a registry."""
 
     environment: AssetRef | Json | None
-    inputs: Mapping[str, tuple[str, Source]]  # by name: kind, and where it lies
+    inputs: Mapping[str, tuple[str, Source]]  # by name: kind and source
     spread: Distribution
     component: AssetRef | None = None
     downloads: Sequence[Download] = ()
@@ -127,14 +127,14 @@ def described(job: Json) -> Wanted:
         if isinstance(given, dict) and isinstance(path := given.get("path"), str) and given.get("mode") != "direct":
             kind = str(given.get("type") or "uri_folder")
             where = source(path, f"Input {name!r}", kind)
-            if not isinstance(where, JobOutput):  # that job may be on its way
+            if not isinstance(where, JobOutput):  # that job may still be running
                 inputs[name] = (kind, where)
     return Wanted(
         _environment(job.get("environment")),
         inputs,
         distribution.read(body if spread else {}, nodes if isinstance(nodes, int) else 1),
         version_of(job["component"], "components", "component") if job.get("component") else None,
-        [Download(each["url"], each["cached"]) for each in job.get("downloads", [])],  # no key of Azure ML's schema
+        [Download(each["url"], each["cached"]) for each in job.get("downloads", [])],  # not a key of Azure ML's schema
     )
 
 

@@ -15,7 +15,7 @@ from emulators.tokens import TENANT
 
 GROUP = f"/subscriptions/{{sub}}/resourceGroups/{{group}}/providers/{PROVIDER}/registries"
 REGISTRY = GROUP + "/{registry}"
-FRONT = "/mferp/managementfrontend"  # what MLClient puts before it at the address of a registry
+FRONT = "/mferp/managementfrontend"  # MLClient's prefix for paths of a registry
 DISCOVERY = "/registrymanagement/v1.0/registries/{registry}/discovery"
 
 

@@ -30,7 +30,7 @@ from emulators.serving import parse_json, read_body
 
 log = logging.getLogger(__name__)
 
-RECORDED = ("/subscriptions", "/history", "/data")  # what Azure serves; control and blobs are not counted
+RECORDED = ("/subscriptions", "/history", "/data")  # Azure's paths; control requests and blobs are not recorded
 GUARDED = (*RECORDED, "/mlflow", "/mferp", "/registrymanagement", "/preflight")
 REMEMBERED = 20_000
 WORKSPACE = f"/subscriptions/{{sub}}/resourceGroups/{{group}}/providers/{PROVIDER}/workspaces/{{workspace}}"
@@ -194,6 +194,6 @@ async def properties(request: web.Request) -> Json:
 def number(request: web.Request, key: str) -> int | None:
     """Return a whole number from the query, or None if it is missing. Raises BadRequest for any other text."""
     text = request.query.get(key)
-    if text is not None and not re.fullmatch(r"[0-9]{1,18}", text):  # what SQLite can count to
+    if text is not None and not re.fullmatch(r"[0-9]{1,18}", text):  # the integers that SQLite supports
         raise BadRequest(f"{key} is {text!r:.80}; it must be a whole number.")
     return None if text is None else int(text)

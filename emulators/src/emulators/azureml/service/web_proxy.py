@@ -34,7 +34,7 @@ class WebProxy:
     def __init__(self, web: WebFolder, upstream: str) -> None:
         self._web = web
         self._upstream = urlsplit(upstream) if upstream else None
-        import trustme  # takes long, and most workspaces have no web folder
+        import trustme  # slow to import, and most workspaces have no web folder
 
         self._authority = trustme.CA(organization_name="Azure emulators: web folder")
         self._secret = secrets.token_urlsafe(24)

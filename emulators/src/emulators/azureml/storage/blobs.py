@@ -280,7 +280,7 @@ def _as_data_error(what: str) -> Iterator[None]:
         raise kind(f"{what}: {str(error).splitlines()[0]}") from error
     except OSError as error:
         raise DataError(f"{what}: {error}") from error
-    except ValueError as error:  # the SDK's word for names that no container or blob can have
+    except ValueError as error:  # the SDK's error for invalid container and blob names
         raise Refused(f"{what}: {error}") from error
 
 

@@ -13,9 +13,9 @@ from emulators.azureml.kernel.errors import DataError
 from emulators.azureml.storage.web_folder import WebFolder
 
 CONNECT_SECONDS = 10
-REACH_SECONDS = 6  # in all; a caller waits meanwhile
+REACH_SECONDS = 6  # in total, because a caller waits
 PIECE = 1 << 20
-UNREACHABLE = (aiohttp.ClientError, TimeoutError, OSError, ValueError)  # the last for names that no host can have
+UNREACHABLE = (aiohttp.ClientError, TimeoutError, OSError, ValueError)  # ValueError for invalid host names
 
 
 async def reach(uri: str, what: str, web: WebFolder) -> None:

@@ -11,10 +11,10 @@ from urllib.parse import urlencode
 from emulators.azureml.kernel.service_limits import MOST_METRICS, MOST_PARAMETERS, OverLimit, check_entries
 
 Ask = Callable[[str, str, str, bytes], Awaitable[tuple[int, bytes, str]]]
-# What a call adds: the list in log-batch and in the answer of runs/get, or one entry.
+# What a request adds: the list in log-batch and in the answer of runs/get, or one entry.
 ONE = {"log-metric": "metrics", "log-parameter": "params", "set-tag": "tags"}
 LIMITS = {"metrics": ("Metrics", MOST_METRICS), "params": ("Parameters", MOST_PARAMETERS)}
-MOST_RUNS = 1000  # remembered
+MOST_RUNS = 1000  # in the cache
 CODE = "INVALID_PARAMETER_VALUE"  # MLflow's, for Azure ML's ValidationError
 OWN = "mlflow."  # MLflow's own tags
 

@@ -28,7 +28,7 @@ from emulators.private import write_private
 from emulators.process import Part, PartFailed, start
 
 NEEDED = ("mlflow", "flask", "sqlalchemy", "alembic")
-START_SECONDS = 600.0  # its import alone takes seconds, on a machine with much to do minutes
+START_SECONDS = 600.0  # its import takes seconds, and on a busy machine minutes
 BATCH = 500
 STATUS = {
     Status.NOT_STARTED: "SCHEDULED",
@@ -52,8 +52,8 @@ class Tracking:
         self._posting = asyncio.Lock()
         self._part: Part | None = None
         self._session: aiohttp.ClientSession | None = None
-        self._newest = 0  # number of the newest job that MLflow was told of
-        self._copied: dict[str, str] = {}  # status that MLflow was told, of jobs that had not ended
+        self._newest = 0  # number of the newest job copied to MLflow
+        self._copied: dict[str, str] = {}  # copied statuses of live jobs
         self._models: set[str] = set()
 
     @property
@@ -111,7 +111,7 @@ class Tracking:
             self._newest = max([self._newest, *(job.number for job in found)])
 
     async def _copy(self, jobs: list[Job]) -> None:
-        async with self._posting:  # one at a time: two first jobs of an experiment would make it twice
+        async with self._posting:  # one at a time, or two first jobs would create the experiment twice
             await self._post_changed([job for job in jobs if self._copied.get(job.name) != _status(job)])
 
     async def _post_changed(self, changed: list[Job]) -> None:
@@ -143,7 +143,7 @@ class Tracking:
         }
         try:
             asset, _ = self._workspace.assets.put("models", version["name"], str(version["version"]), body)
-        except (BadRequest, Conflict):  # a name or version that Azure ML does not take stays MLflow's alone
+        except (BadRequest, Conflict):  # Azure ML refuses the name or version, so only MLflow has it
             return
         self._models.add(asset.key)
 

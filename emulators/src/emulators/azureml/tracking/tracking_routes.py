@@ -20,11 +20,11 @@ from emulators.serving import read_body
 
 MLFLOW = "/mlflow/{version}" + WORKSPACE
 FILES = MLFLOW + "/api/{api}/mlflow-artifacts/artifacts"
-CLIENT = "mlflow"  # in the User-Agent of MLflow's own, for whom the server is started; others may only look
-# azureml-mlflow asks under this version, and can't follow MLflow's own scheme: where files are is written out for it.
+CLIENT = "mlflow"  # in MLflow's User-Agent; other clients do not start the server
+# azureml-mlflow uses this version, and gets the files' full address because it can't read MLflow's own scheme.
 OF_AZUREML = "v2.0"
 ARTIFACTS = re.compile(rb'("(?:artifact_uri|artifact_location|source)":\s*")mlflow-artifacts:/')
-NOTICE_SECONDS = 20.0  # after which a job's log says that it waits
+NOTICE_SECONDS = 20.0  # after which a job's log shows that it waits
 RUN_KEYS = ("run_id", "run_uuid", "source_run_id")
 
 

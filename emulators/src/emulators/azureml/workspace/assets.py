@@ -15,8 +15,8 @@ from emulators.azureml.kernel.errors import Conflict, NotFound
 from emulators.azureml.kernel.models import Asset, Json, Shelf, timestamp
 from emulators.azureml.workspace.store import Store
 
-LATEST = "latest"  # the only label that Azure ML itself keeps
-NEWEST = frozenset({LATEST, "azureml_default"})  # the latter where the SDK is asked for a component without a version
+LATEST = "latest"  # the only label that Azure ML itself maintains
+NEWEST = frozenset({LATEST, "azureml_default"})  # the SDK's label for a component without a version
 
 
 class Assets:
@@ -24,7 +24,7 @@ class Assets:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._made = 0  # orders what was made within one tick of the clock
+        self._made = 0  # orders versions created within one tick of the clock
         self._versions: defaultdict[tuple[str, str], dict[str, Asset]] = defaultdict(dict)
         self._shelves = {(s.kind, s.name): s for s in (Shelf(**body) for body in store.all("shelves"))}
         for body in store.all("assets"):

@@ -24,8 +24,8 @@ from emulators.azureml.workspace.store import Store
 log = logging.getLogger(__name__)
 
 BATCH = 50
-RETRY_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)  # the last one again and again
-REFUSED_FOR_GOOD = frozenset({400, 413})  # Event Grid answers these to events that it will never take
+RETRY_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)  # the last one is repeated
+REFUSED_FOR_GOOD = frozenset({400, 413})  # Event Grid's answers to events that it never accepts
 RUN_TYPE = "azureml.scriptrun"
 
 

@@ -15,7 +15,7 @@ from emulators.azureml.kernel.models import Asset, Job, Json
 from emulators.azureml.kernel.sources import ARTIFACTS, AssetRef, JobOutput
 from emulators.azureml.workspace.steps import Pipeline, Steps, naming
 
-DEEPEST = 10  # pipelines within pipelines; more would be a circle
+DEEPEST = 10  # pipelines within pipelines; more means a circle
 
 
 class Families:

@@ -20,7 +20,7 @@ from emulators.azureml.kernel.models import Cluster, Json, NodeState
 
 LONGEST_SECONDS = 600
 MOUNTS = ("shared", "own")
-SPOT_CORES = "lowPriorityCores"  # the one quota that all Spot nodes share
+SPOT_CORES = "lowPriorityCores"  # the single quota that all Spot nodes share
 _SIZE = re.compile(r"(?:Standard|Basic)_([A-Za-z]+)(\d+)(?:-\d+)?([a-z]*)(?:_[A-Z]\w*?)?(?:_(v\d+))?")
 _GONE = (NodeState.LEAVING, NodeState.PREEMPTED)
 
@@ -31,7 +31,7 @@ class RequestFault:
     refused if `status` is not 0."""
 
     method: str
-    path: str  # as fnmatch reads it, below the workspace: computes/gpu*
+    path: str  # an fnmatch pattern below the workspace: computes/gpu*
     status: int = 0  # 0: it is only slow
     code: str = "Fault"
     message: str = "A fault that was asked for."
@@ -48,7 +48,7 @@ class Faults:
     requests: list[RequestFault] = field(default_factory=list)
     allocations: dict[str, Json] = field(default_factory=dict)  # cluster in lower case: the error of every allocation
     quotas: dict[str, int] = field(default_factory=dict)  # family: cores
-    own_mounts: bool = False  # each node of a job that starts now has a view of its own: views.py
+    own_mounts: bool = False  # each node of a newly started job has its own view: views.py
 
     def replace(self, document: Json) -> None:
         """Replace all faults by the request's. Raises BadRequest for an invalid fault, and then changes nothing."""

@@ -20,7 +20,7 @@ from emulators.azureml.storage.blobs import Place
 from emulators.azureml.workspace.families import places_of
 from emulators.azureml.workspace.workspace import Workspace
 
-MOST_STEPS = 10  # from an asset to the next; more would be a circle
+MOST_STEPS = 10  # from an asset to the next; more means a circle
 URIS = {"data": "dataUri", "models": "modelUri"}
 
 
@@ -63,7 +63,7 @@ class Places:
         for _ in range(MOST_STEPS):
             if isinstance(found, AssetRef):
                 uri = self._workspace.find(found).properties.get(URIS[found.kind])
-                found = source(uri, str(found), "uri_file")  # whose type may be any
+                found = source(uri, str(found), "uri_file")  # its type may be any
             elif isinstance(found, JobOutput) and found.output not in (ARTIFACTS, "default"):
                 found = self._named_output(found)
             else:

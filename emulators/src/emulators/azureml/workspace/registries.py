@@ -19,13 +19,13 @@ from emulators.azureml.workspace.assets import NEWEST, Assets
 from emulators.azureml.workspace.store import Store
 
 MICROSOFT = "azureml"
-# Of Microsoft's curated environments those that are listed; each other name of such a framework is found by itself.
+# Microsoft's curated environments in lists. Any other name of such a framework is found when it is requested.
 # https://learn.microsoft.com/azure/machine-learning/resource-curated-environments
 LISTED = (
     "acft-hf-nlp-gpu", "acpt-pytorch-2.2-cuda12.1", "lightgbm-3.3", "minimal-py311-inference", "sklearn-1.5",
     "tensorflow-2.16-cuda12", "xgboost-1.5",
 )  # fmt: skip
-FIRST = "1"  # Microsoft's version numbers are not known here; whichever is asked for is the same packages
+FIRST = "1"  # Microsoft's versions are unknown here: each has the same packages
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Registries:
 
 
 def _empty() -> Assets:
-    return Assets(Store(Path(":memory:")))  # nothing is kept: the files say all
+    return Assets(Store(Path(":memory:")))  # nothing is stored, because the files have everything
 
 
 def _put(registry: Registry, wanted: Written) -> None:
@@ -99,7 +99,7 @@ def _put(registry: Registry, wanted: Written) -> None:
         registry.assets.put(wanted.kind, wanted.name, wanted.version, wanted.properties)
     except ArmError as error:
         registry.problems[f"{wanted.kind}/{wanted.name}:{wanted.version}"] = error.message
-    except (TypeError, ValueError) as error:  # YAML has values that JSON has not: dates, sets, circles
+    except (TypeError, ValueError) as error:  # YAML has values that JSON lacks: dates, sets, circles
         registry.problems[f"{wanted.kind}/{wanted.name}:{wanted.version}"] = f"As JSON: {error}."
 
 

@@ -30,7 +30,7 @@ from emulators.azureml.workspace.registries import Written
 
 KINDS = ("environments", "components", "models", "data")
 CONTAINER = "registries"
-# A date that is none and nesting without an end are no YAMLError.
+# An invalid date and endless nesting do not raise YAMLError.
 UNREADABLE = (ArmError, OSError, ValueError, TypeError, RecursionError, yaml.YAMLError)
 _FACTS = ("description", "tags", "properties")
 
@@ -131,7 +131,7 @@ def stamps(folder: Path) -> dict[str, tuple[int, int]]:
         try:
             if path.is_file():
                 found[str(path)] = (path.stat().st_mtime_ns, path.stat().st_size)
-        except FileNotFoundError:  # removed since it was listed
+        except FileNotFoundError:  # removed after the listing
             continue
     return found
 

@@ -15,7 +15,7 @@ from emulators.azureml.workspace.registry_files import CONTAINER, Reading, stamp
 
 log = logging.getLogger(__name__)
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{1,32}")  # of a registry, as Azure has it
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{1,32}")  # of a registry, as in Azure
 
 
 class RegistryFolder:

@@ -41,7 +41,7 @@ from emulators.azureml.workspace.store import Store
 
 ARTIFACT_DATASTORE = "workspaceartifactstore"
 CURATED = "AzureML-"  # environments of Microsoft's own, which every workspace has
-EDITABLE = ("displayName", "description", "tags", "isArchived")  # of a job that was submitted
+EDITABLE = ("displayName", "description", "tags", "isArchived")  # of a submitted job
 
 
 class Workspace:
@@ -91,7 +91,7 @@ class Workspace:
         """Update the jobs that were on nodes when the last process ended: they run again, or stay canceled."""
         for job in list(self.jobs.live()):
             if not job.cluster:
-                continue  # it goes on from what its own jobs have come to
+                continue  # it continues from the states of its child jobs
             if job.status in ON_NODES:
                 self.set_status(job, Status.QUEUED, notice="the control plane ended without stopping the job", nodes=[])
             elif job.status is Status.CANCEL_REQUESTED:
