@@ -15,11 +15,11 @@ import pytest
 from emulator_tests.places import PROJECT, SOURCE
 
 PACKAGE = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))
-# Import names of what the package's requirements bring, and of what they bring in turn.
+# Import names of the package's requirements, and of their requirements.
 BROUGHT = {"aiohttp", "azure", "certifi", "cryptography", "jwt", "multidict", "tree_sitter", "tree_sitter_bicep"}
 BROUGHT |= {"flask", "mlflow", "sqlalchemy", "werkzeug"}  # of the extra "mlflow"
 BROUGHT |= {"filelock", "optuna", "packaging", "psutil", "requests", "trustme", "yaml", "yarl"}
-# What the tests import beside that, by the extra "test", and from the folders that they put on the path themselves.
+# Further imports of the tests: from the extra "test", and from folders that the tests add to the path.
 TESTS = {"hypothesis", "jsonschema", "pytest", "emulator_tests", "devtools_testutils", "events", "sklearn"}
 TEXT = {".py", ".md", ".toml", ".json", ".yaml", ".yml", ".txt"}
 CACHES = {"__pycache__", "build", "node_modules", ".mypy_cache", ".ruff_cache", ".hypothesis", ".pytest_cache"}

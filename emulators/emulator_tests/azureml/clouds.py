@@ -18,9 +18,9 @@ from emulators.storage.services import Services
 
 CODE = Path(__file__).parent / "code"
 PROBE = CODE / "probe.py"
-RUN = f"python '{PROBE}'"  # the repository may lie in a path with spaces
+RUN = f"python '{PROBE}'"  # the repository's path may contain spaces
 ENVIRONMENT = "AzureML-local/versions/1"  # Microsoft's own environments need no registration
-VERSION = "2024-04-01"  # of the OpenAPI documents that the answers are held against
+VERSION = "2024-04-01"  # of the OpenAPI documents that the answers must match
 TERMINAL = {"Completed", "Failed", "Canceled"}
 
 

@@ -30,7 +30,7 @@ class Receiver:
     events: list[dict[str, Any]] = field(default_factory=list)
     status: int = 200
     refused: int = 0
-    wrong: str = "none"  # a run whose events are refused for good, with all that are sent with them
+    wrong: str = "none"  # a run whose events are permanently refused, with all events in the same request
 
     def of(self, run: str) -> list[dict[str, Any]]:
         return [event for event in self.events if event["data"]["runId"] == run]

@@ -173,7 +173,7 @@ class OpenApi:
         allowed = schema.body.get("additionalProperties")
         if isinstance(allowed, dict):
             return Schema(allowed, schema.file) if allowed else True
-        # A schema that lists nothing describes a free object; one that lists members means them.
+        # A schema without members describes any object, and a schema with members allows only those.
         return bool(allowed) or ("properties" not in schema.body and "allOf" not in schema.body and allowed is None)
 
 
@@ -196,7 +196,7 @@ def _text(value: str, body: Json, where: str) -> Iterator[str]:
             yield f"{where} is {value!r}, not a GUID"
 
 
-# Azure gives these, and clients do without: the first is a hint, of the other two one is enough.
+# Azure sends these, and clients do not need them: the first is a hint, and one of the other two is enough.
 OPTIONAL = frozenset({"x-ms-async-operation-timeout", "retry-after", "location"})
 
 

@@ -81,7 +81,7 @@ def _without_azure() -> None:
 
 
 def pytest_runtest_setup() -> None:
-    clock.reset()  # or the dates of requests would be too old
+    clock.reset()  # otherwise the dates of requests would be too old
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -134,12 +134,12 @@ def _send_here(ports: dict[str, int]) -> None:
     def sent(session: requests.Session, method: str, url: str, *given: Any, **more: Any) -> requests.Response:
         if found := here(url, more.get("headers")):
             url, more["headers"] = found
-            session.trust_env = False  # or each request would look for proxies and passwords
+            session.trust_env = False  # otherwise each request would look for proxies and passwords
         return send(session, method, url, *given, **more)
 
     async def asked(session: aiohttp.ClientSession, method: str, url: Any, **more: Any) -> aiohttp.ClientResponse:
         if found := here(str(url), more.get("headers")):
-            # A text is quoted anew, as the SDK knows when it signs.
+            # A string is quoted again, which the SDK expects when it signs.
             url, more["headers"] = URL(found[0], encoded=True) if isinstance(url, URL) else found[0], found[1]
         return await ask(session, method, url, **more)
 

@@ -17,7 +17,7 @@ from emulator_tests.places import CACHE as EVERYTHING
 HERE = Path(__file__).resolve().parent
 PINS = HERE / "requirements.txt"
 CACHE = EVERYTHING / "microsoft"
-ENVIRONMENT = dict(os.environ)  # as it is before a test names the certificate of an emulator in it
+ENVIRONMENT = dict(os.environ)  # before a test adds an emulator's certificate
 SECONDS = 120.0
 
 

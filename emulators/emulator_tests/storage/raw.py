@@ -18,7 +18,7 @@ from azure.storage.blob import AccountSasPermissions, ResourceTypes, generate_ac
 
 from emulators.storage.keys import ACCOUNT, KEY
 
-CONTENT = b"0123456789"  # of the blob that most tests look at
+CONTENT = b"0123456789"  # of the blob that most tests read
 BLOCK_BLOB = {"x-ms-blob-type": "BlockBlob"}
 VERSION = "2021-12-02"
 SECONDS = 60.0  # for an answer

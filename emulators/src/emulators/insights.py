@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-# What the type of an item's data is counted as.
+# The name under which a type of item is counted.
 KINDS = {
     "MessageData": "records",
     "ExceptionData": "records",

@@ -20,9 +20,9 @@ from emulators.origin import only_from_here
 
 IDLE_SECONDS = 30.0  # for a request's headers, and between two requests of a connection
 BODY_SECONDS = 60.0
-LINGER_SECONDS = 1.0  # for the rest of a body that was answered before it came
-CONNECTIONS = 512  # half of the files that a process may usually have open
-SAID_AGAIN_SECONDS = 60.0  # a crowd of clients is logged once in this time, not once for each client
+LINGER_SECONDS = 1.0  # for the rest of a body that was answered before its end
+CONNECTIONS = 512  # half of a process's usual limit of open files
+SAID_AGAIN_SECONDS = 60.0  # too many clients are logged once in this time, not once per client
 
 log = logging.getLogger("emulators.serving")
 

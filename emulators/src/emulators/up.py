@@ -27,7 +27,7 @@ from emulators.storage import keys
 Json = dict[str, Any]
 SUBSCRIPTION = "00000000-0000-0000-0000-000000000001"
 PORTS = ("blob", "queue", "table", "eventgrid", "azureml")
-RECORD = "emulators.json"  # under the folder, while they run: addresses, and the environment of their clients
+RECORD = "emulators.json"  # in the folder while they run: addresses and the clients' environment
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ def test_an_installation_ends_with_the_control_plane(tmp_path: Path) -> None:
         environments.close()
         with pytest.raises(DataError, match="can't be made"):
             await waiting
-        with pytest.raises(DataError, match="can't be made"):  # one that was just about to start
+        with pytest.raises(DataError, match="can't be made"):  # an installation that was about to start
             environments._uv("pip", "install", "-r", "requirements.txt")
 
     began = time.monotonic()

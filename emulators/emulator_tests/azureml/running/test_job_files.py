@@ -37,7 +37,7 @@ def test_inputs_with_names_alike_are_all_there(cloud: Cloud, storage: BlobServic
     cloud.submit("alike", "cpu-cluster", "cat ${{inputs.x}} ${{inputs.x.complete}}", inputs=given)
     assert cloud.wait("alike")["status"] == "Completed"
     assert cloud.log("alike") == "x x.complete "
-    cloud.arm("DELETE", "jobs/alike")  # MLClient, which lists this workspace too, takes no name with a dot
+    cloud.arm("DELETE", "jobs/alike")  # MLClient, which also lists this workspace, refuses names with a dot
 
 
 def test_a_mounted_input_can_only_be_read(cloud: Cloud, storage: BlobServiceClient) -> None:

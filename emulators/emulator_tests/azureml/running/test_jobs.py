@@ -249,7 +249,7 @@ def test_a_preempted_idle_node_is_shown_and_leaves(cloud: Cloud) -> None:
     idle = wait_for(lambda: [n for n in cloud.nodes("lazy") if n["state"] == "idle"], 60, "an idle node")
     cloud.call("POST", "/control/clusters/lazy/preempt", {"node": idle[0]["id"]})
     states = [n["state"] for n in cloud.nodes("lazy") if n["id"] == idle[0]["id"]]
-    assert states in (["preempted"], [])  # it is shown for 0.3 s, and a busy machine may ask later
+    assert states in (["preempted"], [])  # shown for 0.3 s, and a busy machine may be later
     wait_for(lambda: [n["state"] for n in cloud.nodes("lazy")] == ["idle"], 60, "another node, and that one gone")
     assert cloud.nodes("lazy")[0]["id"] != idle[0]["id"]
     answer = cloud.call("POST", "/control/clusters/lazy/preempt", {"node": 99})

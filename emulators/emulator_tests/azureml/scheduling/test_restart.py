@@ -27,7 +27,7 @@ def test_a_running_job_runs_again_after_a_restart(own_cloud: Begin, tmp_path: Pa
     wait_for(lambda: "WAITING" in cloud.log("across"), 60, "the job to run")
     cloud.wait("before")
     pid, url = int(told(cloud.log("across"), "ENV")["pid"]), cloud.url
-    cloud.submit("odd", "cpu-cluster", "true", resources={"instanceCount": 9})  # waits for more nodes than there are
+    cloud.submit("odd", "cpu-cluster", "true", resources={"instanceCount": 9})  # waits for more nodes than the maximum
     assert cloud.part.stop() == 0
     with contextlib.closing(sqlite3.connect(cloud.config.parent / "state" / "azureml.sqlite")) as db, db:
         (body,) = db.execute("SELECT body FROM jobs WHERE name = 'odd'").fetchone()

@@ -31,7 +31,7 @@ def test_a_restart_draws_what_comes_next(kind: str) -> None:
     drawn = [before.draw() for _ in range(6)]
     sixth = sampling(kind, drawn=drawn[:5]).draw()
     assert all(sixth["lr"] != one["lr"] for one in drawn[:5])
-    if kind != "Bayesian":  # whose draws depend on what was told when
+    if kind != "Bayesian":  # its draws depend on the order of the reports
         assert sixth == drawn[5]
 
 

@@ -130,7 +130,7 @@ def test_a_page_reads_a_page(tmp_path: Path) -> None:
         Listing(None, (Label(PROPERTY, "b", "1"),), 1000),
         Listing(False, (Label(TAG, "a", "7"), Label(PROPERTY, "b", None))),
     ):
-        assert cost(wanted) < 100  # times ten instructions; looking at all 2,000 takes over 1,500
+        assert cost(wanted) < 100  # times ten instructions; reading all 2,000 takes over 1,500
 
 
 def test_an_ended_job_leaves_the_memory(jobs: Jobs) -> None:

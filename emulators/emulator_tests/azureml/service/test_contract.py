@@ -97,7 +97,7 @@ def test_statuses_paths_and_headers_are_checked(api: OpenApi, answers: dict[str,
     """A status or a path outside of the contract, and a missing header, are found."""
     entry = answers["jobs/sample"]
     assert api.check({**entry, "path": entry["path"] + "/logs"}) != []
-    assert api.check({**entry, "status": 404}) != []  # its body is no error
+    assert api.check({**entry, "status": 404}) != []  # its body is not an error
     created = {**answers["computes/sample"], "method": "PUT", "status": 201, "headers": {}}
     assert api.check(created) == ["Compute_CreateOrUpdate: header azure-asyncoperation is missing"]
 

@@ -12,7 +12,7 @@ from emulator_tests.azureml.clouds import Cloud, cluster_body
 from emulators.process import wait_for
 
 VERSION = "api-version=2024-02-01"
-# Computes for a while, with 200 MB in its hands, in a process that a shell starts: 20 MB go to the disk.
+# Computes for a while with 200 MB of memory, in a process that a shell starts, and writes 20 MB to the disk.
 BUSY = """
 import os, pathlib, sys, time
 held = bytearray(os.urandom(1 << 20) * 200)
@@ -36,7 +36,7 @@ def busy(cloud: Cloud, gate: Any) -> Iterator[Cloud]:
     program = gate / "busy.py"
     program.write_text(BUSY)
     gpus = {"EMULATORS_GPU": "count=2 utilization=40 memory=1500 capacity=16000 watts=100"}
-    cloud.arm("PUT", "computes/measured", cluster_body(maximum=4))  # of its own: no other test has nodes there
+    cloud.arm("PUT", "computes/measured", cluster_body(maximum=4))  # a separate cluster, without nodes of other tests
     cloud.submit("busy", "measured", f"python {program} {gate}/end", environmentVariables=gpus)
     (gate / "disk").mkdir()
     (gate / "disk" / "full").write_bytes(bytes(60_000_000))

@@ -15,10 +15,10 @@ from emulator_tests.azureml.clouds import CODE, Cloud, cluster_body, gone, told
 from emulator_tests.azureml.conftest import Receiver
 from emulators.process import wait_for
 
-# The SDK warns of its own experimental classes; the contract fixture checks what the part answers to it.
+# The SDK warns about its own experimental classes. The contract fixture checks the part's answers.
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("contract")]
 
-# Two seconds, or on a busy machine the job may be over before the SDK looks for the first time, and prints no log.
+# Two seconds, because on a busy machine the job may end before the SDK's first poll, which then prints no log.
 COMMAND = "python probe.py --data ${{inputs.data}} --models ${{outputs.models}} --metrics ${{outputs.metrics}}"
 FILES = {"a.bin": 10, "sub/b.bin": 5_000_000, "empty": 0}
 

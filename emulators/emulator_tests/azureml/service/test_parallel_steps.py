@@ -13,7 +13,7 @@ from emulator_tests.azureml.clouds import Cloud
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-# The ways of writing that Azure's own examples have: the task within the step, or in a component of its own.
+# The two forms in Azure's own examples: the task within the step, or in a separate component.
 STEP = """
     type: parallel
     compute: azureml:cpu-cluster

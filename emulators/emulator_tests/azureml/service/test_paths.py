@@ -61,7 +61,7 @@ def routes() -> list[tuple[str, re.Pattern[str]]]:
     from emulators.azureml.service.job_routes import JobRoutes
     from emulators.azureml.service.registry_routes import RegistryRoutes
 
-    parts: Any = SimpleNamespace(workspace=SimpleNamespace(assets=None))  # the tables alone are read
+    parts: Any = SimpleNamespace(workspace=SimpleNamespace(assets=None))  # only the tables are read
     tables = [ArmRoutes(parts, "").table(), *(kind(parts).table() for kind in (AssetRoutes, ComputeRoutes, JobRoutes))]
     tables.append(RegistryRoutes(parts, parts).table())
     found = []
@@ -135,7 +135,7 @@ def test_the_page_is_what_the_routes_say() -> None:
     assert PAGE.read_text() == page(), "run: python -m emulator_tests.azureml.service.test_paths"
 
 
-AT = {  # what stands for a path's variables: things that there are
+AT = {  # values for a path's variables: existing objects
     "codes": "c1", "components": "c1", "data": "d1", "environments": "e1", "models": "m1", "jobs": "of-paths",
     "datastores": "drops", "computes": "cpu-cluster", "workspaces": "team", "registries": "team", "versions": "1",
     "resourceGroups": "team", "subscriptions": "00000000-0000-0000-0000-000000000001",
@@ -210,7 +210,7 @@ def asked(cloud: Cloud, path: str, method: str) -> None:
         sent = BODIES.get(where.split("/")[-1], BODIES.get(where.split("/")[-2], {}))
     if method in ("put", "patch"):
         sent = writable(cloud.call("GET", where).json(), method)
-    only = "?tag=of=paths" if where.endswith("/jobs") else ""  # other tests leave odd ones
+    only = "?tag=of=paths" if where.endswith("/jobs") else ""  # other tests leave odd jobs
     answer = cloud.call(method.upper(), where + only, sent)
     assert answer.ok, f"{method} {where}: {answer.text}"
     entry = cloud.call("GET", "/control/requests?newest=1").json()[-1]

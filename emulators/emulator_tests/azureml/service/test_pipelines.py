@@ -127,7 +127,7 @@ def test_a_published_pipeline_runs_to_its_model(
 ) -> None:
     """load_job, create_or_update, stream and download work: the last step's output is the pipeline's output, and
     each step is a job with its own log."""
-    # A job that has ended before `stream` looks has no log shown; a busy client may take seconds to come so far.
+    # `stream` shows no log of a job that has already ended, and a busy client may take seconds to start it.
     job = submit(own(PIPELINE, 5).replace("echo training;", "echo training; sleep 5;"))
     ml.jobs.stream(job.name)
     streamed = capsys.readouterr().out

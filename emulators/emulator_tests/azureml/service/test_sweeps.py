@@ -35,7 +35,7 @@ objective: {goal: minimize, primary_metric: loss}
 limits: {max_total_trials: 5, max_concurrent_trials: 2, timeout: 3600, trial_timeout: 600}
 """
 SAMPLING = "sampling_algorithm: {type: random, rule: sobol, seed: 7}"
-# Metrics by MLflow's own REST calls: its package takes ten seconds to import, and is tried in test_tracking.
+# Metrics by MLflow's REST calls, because its package takes ten seconds to import. test_tracking uses the package.
 TRIAL = """
 import json, os, pathlib, ssl, sys, time, urllib.request
 x, kind, offset, model = sys.argv[1:]
@@ -104,7 +104,7 @@ def test_a_policy_ends_trials_that_lag(ml: Any, cloud: Cloud, submit: Callable[[
     text = text.replace("{type: uniform, min_value: -4, max_value: 4}", "{type: choice, values: [2, -4]}")
     text = text.replace("[plain, fancy]", "[plain]").replace("concurrent_trials: 2", "concurrent_trials: 1")
     text += "early_termination: {type: bandit, slack_amount: 4, evaluation_interval: 2}\n"
-    text += "name: laggards\n"  # which is what the grid is shuffled by: x=2 comes first
+    text += "name: laggards\n"  # the name determines the order of the grid: x=2 is first
     sweep = submit(text)
     assert cloud.wait(sweep.name, timeout=180)["status"] == "Completed"
     trials = {values(trial)["x"]: trial for trial in ml.jobs.list(parent_job_name=sweep.name)}

@@ -18,14 +18,14 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # of experimental classes
 
 SAMPLES = {"version": "1", "label": "latest", "lines": 5, "delete_dependent_resources": False}
 REFUSED = ("not in this stand-in", "is not supported here", "starts and stops its nodes itself")
-# What the SDK itself raises before it asks anybody, on this machine and in Azure, with the words by which to know it.
+# Errors that the SDK itself raises before any request, here and in Azure, each with a part of its message.
 BY_VERSION = "Must provide either version or label"
 OF_THE_SDK = {
     "compute.begin_attach": "Attach compute",
     "capability_hosts.begin_create_or_update": "Workspace kind",
     "data.get": BY_VERSION,
     "data.list_materialization_status": "unexpected keyword argument",  # a fault of 1.35.2
-    "data.mount": "no_personal_data_message",  # a fault of 1.35.2: without its extra for mounts it can't say so
+    "data.mount": "no_personal_data_message",  # a fault of 1.35.2 without its extra for mounts
     "datastores.mount": "azureml-dataprep-rslex",
     "environments.get": BY_VERSION,
     "evaluators.get": BY_VERSION,
@@ -35,7 +35,7 @@ OF_THE_SDK = {
     "online_endpoints.begin_delete": "No value for given attribute",
     "online_endpoints.invoke": "expected str, bytes or os.PathLike",
     "components.prepare_for_sign": "has no attribute 'path'",  # of a component without code
-    "indexes.build_index": "has no attribute 'model_name'",  # its models are of another package
+    "indexes.build_index": "has no attribute 'model_name'",  # its models are in another package
     "schedules.begin_create_or_update": "Unsupported job type",
     "registries.get": "provide a registry name",
     **dict.fromkeys((f"deployment_templates.{name}" for name in ("archive", "delete", "get", "list", "restore")),
@@ -44,10 +44,10 @@ OF_THE_SDK = {
 }  # fmt: skip
 
 
-# What is refused of things that are there; all else works then.
+# Requests that are refused even for existing objects. All others succeed.
 REFUSED_AGAIN = {"compute.begin_start", "compute.begin_stop", "indexes.get", "data.share", "environments.share",
                  "models.share"}  # fmt: skip
-OF_WORKSPACES = ("workspaces.", "feature_stores.")  # there is one workspace, and none is made
+OF_WORKSPACES = ("workspaces.", "feature_stores.")  # only one workspace exists, and none is created
 
 
 def operations(ml: Any) -> Iterator[tuple[str, Any]]:
@@ -160,7 +160,7 @@ def test_every_method_works_or_says_why(
 ) -> None:
     """Some 160 methods get arguments of the right kind, and each failure has an explanation. A missing object is
     created and requested again."""
-    monkeypatch.chdir(tmp_path)  # where they download to
+    monkeypatch.chdir(tmp_path)  # the folder for downloads
     cloud.arm("PUT", "computes/walked", cluster_body(0))
     storage.get_container_client("drops").upload_blob("m/net.txt", b"heavy", overwrite=True)
     known = entities(str(tmp_path))

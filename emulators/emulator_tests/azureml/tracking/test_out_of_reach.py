@@ -13,7 +13,7 @@ import pytest
 from emulator_tests.azureml.clouds import Cloud
 from emulators.process import wait_for
 
-# What MLflow's client sends, without the ten seconds of its import.
+# The requests of MLflow's client, without its import of ten seconds.
 LOGS = """
 import json, os, ssl, time, urllib.request
 body = {"run_id": os.environ["MLFLOW_RUN_ID"], "key": "loss", "value": 1, "timestamp": int(time.time() * 1000)}
@@ -35,7 +35,7 @@ def command(tmp_path: Path) -> str:
 def test_a_server_that_does_not_start_is_told(own_cloud: Callable[..., Cloud], command: str) -> None:
     """The log of the requesting job has the last output of the failed server."""
     cloud = own_cloud()
-    (cloud.config.parent / "state" / "mlflow.sqlite").mkdir()  # where its database would lie
+    (cloud.config.parent / "state" / "mlflow.sqlite").mkdir()  # the path of MLflow's database
     cloud.submit("in-vain", "cpu-cluster", command)
     assert cloud.wait("in-vain", timeout=180)["status"] == "Failed"
     assert "[azureml] MLflow can't be reached, so this is not logged: MLflow's server does not start" in cloud.log(

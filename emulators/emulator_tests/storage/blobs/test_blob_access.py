@@ -48,7 +48,7 @@ def container_sas(container: ContainerClient, permission: str = "", **options: A
     return generate_container_sas(ACCOUNT, container.container_name, account_key=KEY, **options)
 
 
-# What a request needs. Each is tried with every signature below.
+# The permissions that requests need. Each request is tried with every signature below.
 REQUESTS: dict[str, Callable[[Raw, str, str], Reply]] = {
     "read": lambda raw, name, sas: raw.ask("GET", f"{name}/a", sas, signed=False),
     "head": lambda raw, name, sas: raw.ask("HEAD", f"{name}/a", sas, signed=False),

@@ -46,7 +46,7 @@ PUT = "x-ms-blob-type: BlockBlob"
 def test_a_body_in_chunks(container: ContainerClient, raw: Raw) -> None:
     """A body with Transfer-Encoding: chunked and no length is stored completely or refused."""
     request = head(raw, f"{container.container_name}/a", PUT, "Transfer-Encoding: chunked")
-    # At once: who refuses by the headers closes, and bytes that come after that would cost us the answer.
+    # In one send: a server that refuses the headers closes the connection, and later bytes would lose the answer.
     answer = sent(raw, request + b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
     if answer.startswith(b"HTTP/1.1 201"):
         assert container.download_blob("a").readall() == b"abcde"

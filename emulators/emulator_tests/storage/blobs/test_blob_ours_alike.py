@@ -13,12 +13,12 @@ import pytest
 from emulator_tests.storage.conftest import Side
 from emulator_tests.storage.raw import BLOCK_BLOB, Raw, Reply, account_sas, escaped
 
-# What belongs to the connection, or to Node.
+# Headers of the connection or of Node.
 TRANSPORT = {"connection", "keep-alive", "transfer-encoding", "content-length", "server", "date"}
-# Of features that ours has not, and of what Azurite alone counts.
+# Headers of features that ours lacks, and counts that only Azurite has.
 AZURITES = {"x-ms-access-tier-change-time", "x-ms-incremental-copy", "x-ms-is-hns-enabled", "x-ms-content-crc64"}
 AZURITES_XML = {"AccessTierChangeTime", "IncrementalCopy", "Sealed", "StaticWebsite", "DefaultServiceVersion"}
-# What Azure's documents give only on request, or only where there is a committed version, and Azurite always.
+# Headers that Azure sends only on request or only for a committed version, and Azurite always.
 UNASKED_XML = {"Prefix", "Marker", "MaxResults"}
 UNASKED = {"blocks that wait": {"etag", "last-modified"}, "get what was committed": {"content-md5"}}
 # Microsoft's test_copy_sealed_blob_with_seal_blob_will_get_a_sealed_blob expects none for a blob that is not sealed.

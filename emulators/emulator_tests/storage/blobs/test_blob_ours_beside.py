@@ -193,13 +193,13 @@ def test_both_sides_do_the_same(sides: dict[str, Side], steps: list[tuple[str, t
         assert place.raw.ask("PUT", place.container, "restype=container").status == 201
     for method, arguments in steps:
         if method in ("put", "delete", "copy", "create_log") and arguments[0] in places[0].waiting:
-            continue  # Azurite keeps the blocks that wait
+            continue  # Azurite keeps uncommitted blocks
         if method in ("stage", "commit") and arguments[0] in places[0].archived:
-            continue  # Azurite takes blocks for an archived blob; Azure and ours answer 409
+            continue  # Azurite accepts blocks for an archived blob; Azure and ours answer 409
         if method == "copy" and arguments[1] not in places[0].etags:
-            continue  # Azure and ours say CannotVerifyCopySource
+            continue  # Azure and ours answer CannotVerifyCopySource
         if method == "lease" and arguments[0] not in places[0].etags:
-            continue  # Azurite leases what has only blocks that wait
+            continue  # Azurite leases a blob with only uncommitted blocks
         theirs, ours = (told(getattr(place, method)(*arguments), method) for place in places)
         assert ours == theirs, (method, arguments)
     for prefix, delimiter in (("", ""), ("", "/"), ("d", "/"), ("d/", "")):

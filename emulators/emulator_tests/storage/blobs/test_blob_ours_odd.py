@@ -220,7 +220,7 @@ async def _odd_clients(home: Path) -> None:
             while not list(home.glob("blobs/*/*")):
                 await asyncio.sleep(0.01)
             writer.close()
-            while list(home.glob("blobs/*/*")):  # until a purge removes what is half there
+            while list(home.glob("blobs/*/*")):  # until a purge removes partial content
                 await asyncio.sleep(0.05)
     assert blobs.find(container, "a") is None
     blobs.close()

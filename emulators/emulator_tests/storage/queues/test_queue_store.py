@@ -56,7 +56,7 @@ class QueueRules(RuleBasedStateMachine):
         self.store = Queues(self.path, self.clock)
         self.store.create("q", {})
         self.model: dict[str, Expected] = {}
-        self.old: list[tuple[str, str]] = []  # receipts that hold no more
+        self.old: list[tuple[str, str]] = []  # invalid receipts
 
     def teardown(self) -> None:
         self.store.close()
@@ -75,7 +75,7 @@ class QueueRules(RuleBasedStateMachine):
     @rule(limit=st.integers(1, 5), seconds=st.sampled_from([1, 5]))
     def get(self, limit: int, seconds: float) -> None:
         waiting = {key: one for key, one in self.alive().items() if one.visible <= self.clock.now}
-        order = sorted(waiting, key=lambda key: waiting[key].visible)  # stable: those of one time as they came
+        order = sorted(waiting, key=lambda key: waiting[key].visible)  # stable: equal times keep their order
         found = self.store.get("q", limit, seconds)
         assert [message.id for message in found] == order[:limit]
         for message in found:
@@ -151,7 +151,7 @@ def test_what_is_deleted_leaves_the_file(tmp_path: Path) -> None:
     steps = 0
     while queues.purge():
         steps += 1
-    assert steps == 5  # of the first two with messages and one that finds none; of the second one each
+    assert steps == 5  # three for the first, the last of which finds nothing; two for the second
     assert [message.text for message in queues.peek("cleared", 5)] == ["new"]
     assert len(queues.peek("kept", 5)) == 3
     queues.close()
@@ -183,7 +183,7 @@ def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
         assert again.queue_url == running.queue_url
         found = {message.content for message in client.receive_messages(messages_per_page=32)}
         assert set(sent) <= found
-        assert len(found) - len(sent) <= 1  # one whose answer was lost
+        assert len(found) - len(sent) <= 1  # a message whose answer was lost
 
 
 def test_no_operation_scans(tmp_path: Path) -> None:

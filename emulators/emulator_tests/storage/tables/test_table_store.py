@@ -222,7 +222,7 @@ def test_what_is_deleted_leaves_the_file(tmp_path: Path) -> None:
     steps = 0
     while tables.purge():
         steps += 1
-    assert steps == 3  # two with entities, and one that finds none
+    assert steps == 3  # two with entities, and one that finds nothing
     assert len(tables.scan("KEPT", Plan(), None, 10_000)) == 600
     tables.close()
     assert Tables(tmp_path / "tables.sqlite").names() == ["Gone", "kept"]

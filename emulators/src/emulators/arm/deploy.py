@@ -26,7 +26,7 @@ CLOUDS = {
     "AzureChinaCloud": ("core.chinacloudapi.cn", "https://login.chinacloudapi.cn/"),
 }
 
-# What Azure alone knows of a resource, such as an identity's principal id: (resource, path of the property) to value.
+# A value that Azure assigns, such as an identity's principal id: (resource, path of the property) to value.
 Runtime = Callable[[Resource, tuple[str, ...]], Any]
 
 
@@ -38,7 +38,7 @@ class Deployment:
     subscription: str
     tenant: str
     cloud: str = "AzureCloud"
-    before: Deployment | None = None  # what is there already: an earlier deployment of the same template
+    before: Deployment | None = None  # the existing resources: an earlier deployment of the same template
     resources: dict[str, Resource] = field(default_factory=dict)  # by id in lower case: ids ignore case
     outputs: Json = field(default_factory=dict)
 
@@ -142,7 +142,7 @@ class Template:
             return self._each(file.resources[name], self._resource)
         if name in file.modules:
             return self._each(file.modules[name], self._module)
-        if self.function(name):  # so the grammar reads f() as an item of an array
+        if self.function(name):  # the grammar reads f() as an item of an array
             raise BicepError(
                 f"{file.path.name}: {name}: the grammar can't read a call without arguments here; give it a variable"
             )

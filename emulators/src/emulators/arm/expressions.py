@@ -181,7 +181,7 @@ def _binary(node: Node, scope: Scope) -> Any:
 
 
 def _ordered(value: Any) -> Any:
-    return value.lower() if isinstance(value, str) else value  # ARM compares strings without their case
+    return value.lower() if isinstance(value, str) else value  # ARM compares strings case-insensitively
 
 
 def _divided(left: int, right: int) -> int:

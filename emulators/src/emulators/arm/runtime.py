@@ -12,8 +12,8 @@ from emulators.arm.resources import Resource
 from emulators.arm.syntax import BicepError
 
 COMPUTES = "microsoft.machinelearningservices/workspaces/computes"
-# An update of a cluster takes neither: Azure keeps them and reports success (Azure/azure-rest-api-specs#18889).
-# Terraform's provider makes a new cluster for a change of either (`ForceNew`, terraform-provider-azurerm,
+# An update of a cluster changes neither: Azure keeps them and reports success (Azure/azure-rest-api-specs#18889).
+# Terraform's provider creates a new cluster for a change of either (`ForceNew`, terraform-provider-azurerm,
 # machine_learning_compute_cluster_resource.go).
 FIXED = ("vmSize", "vmPriority")
 IDENTITIES = (("properties", "principalId"), ("properties", "clientId"), ("identity", "principalId"))

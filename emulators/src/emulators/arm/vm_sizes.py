@@ -48,7 +48,7 @@ RETIRED = {
     "NV": r"nv\d+",
     "NVv3": r"nv\d+s_v3",
 }
-# The error is called UnsupportedVMSizeForLowPriority, and vmSizes says nothing of it.
+# The error is called UnsupportedVMSizeForLowPriority. vmSizes does not show these sizes as unsupported.
 DEDICATED_ONLY = re.compile(r"_h[12]00_")
 
 

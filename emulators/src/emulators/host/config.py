@@ -15,7 +15,7 @@ from emulators.host.errors import Refused
 from emulators.host.exporting import Logging
 
 BACKENDS = ("direct", "runtime")
-HOST_ID = "AzureFunctionsWebHost__hostid"  # the variable in which Azure's host looks for its id
+HOST_ID = "AzureFunctionsWebHost__hostid"  # the variable with the id of Azure's host
 # Sections of host.json that are honoured, without a meaning on one machine, or for triggers that this host refuses.
 IGNORED = {
     "version",

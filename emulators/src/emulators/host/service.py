@@ -33,7 +33,7 @@ from emulators.serving import Listener
 
 log = logging.getLogger("host")
 RESTART_SECONDS = 5.0
-WORKER_SECONDS = 3.0  # for a worker in which nothing runs to end by itself
+WORKER_SECONDS = 3.0  # for an idle worker to end by itself
 
 
 class Host:
@@ -70,7 +70,7 @@ class Host:
         """Serve HTTP and listen to queues and timers. Returns the port."""
         gate = Gate(self._config.keys, required=self._config.require_keys)
         bound = socket.create_server((self._config.host, self._config.port))
-        # A host that asks for keys may be called under any name: a page knows none of them.
+        # A host with keys accepts any host name, because a page does not know the keys.
         self._http = Listener(self._routes(gate), bound, local_only=not self._config.require_keys)
         await self._http.start()
         self._exporting = asyncio.create_task(self._exporter.run())

@@ -9,7 +9,7 @@ from pathlib import Path
 from emulators.private import write_private
 
 ACCOUNT = "devstoreaccount1"
-# Published by Microsoft for every Azurite; it protects nothing. Only for clients that know no other.
+# Published by Microsoft for every Azurite, so it protects nothing. Only for clients that know no other key.
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
 

@@ -171,7 +171,7 @@ class Azurite:
 
     def _forward(self, origin: str) -> None:
         assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it has just died; the restart tells it
+        with contextlib.suppress(BrokenPipeError):  # Azurite has just ended; the restart sets the origin
             self._process.stdin.write(f"{origin}\n".encode())
             self._process.stdin.flush()
 
@@ -309,7 +309,7 @@ def _saved_ports(path: Path) -> Ports:
 
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
-        if not IS_WINDOWS:  # there the option would let us bind a port that is in use
+        if not IS_WINDOWS:  # on Windows the option would allow binding a port in use
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))

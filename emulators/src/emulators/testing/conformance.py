@@ -19,8 +19,8 @@ from typing import Any
 from emulators.process import IS_WINDOWS
 
 HERE = Path(__file__).parent
-SOURCE = HERE.parents[1]  # the folder that holds the package `emulators`
-PACKAGES = (  # the runtime, and what the host needs of the emulators' own requirements
+SOURCE = HERE.parents[1]  # the folder with the package `emulators`
+PACKAGES = (  # the runtime, and those of the emulators' requirements that the host needs
     *("azure-functions-runtime==1.3.*", "azure-functions>=1.26", "aiohttp>=3.14", "certifi", "trustme>=1.2"),
     *("azure-storage-blob>=12.20", "azure-storage-queue>=12.10"),
 )
@@ -67,7 +67,7 @@ def run(
     argv = [python, str(HERE / "conformance_run.py"), str(app), backend, str(file)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=120, env=env)
     assert done.returncode == 0, done.stderr
-    # The runtime's library may log on standard output; the result is the JSON object that ends it.
+    # The runtime's library may log on standard output, so the result is the JSON object at its end.
     return {**json.loads(done.stdout[done.stdout.index("{\n") :]), "records": record.read_text().splitlines()}
 
 

@@ -56,7 +56,7 @@ class Attributed(logging.Handler):
             self.records.append((record.getMessage(), self._invocation()))
 
     def _invocation(self) -> str | None:
-        if self._runtime:  # as Microsoft's worker for Python 3.13 asks in a thread without a loop
+        if self._runtime:  # as Microsoft's worker for Python 3.13 does in a thread without a loop
             runtime: Any = importlib.import_module("azure_functions_runtime")
             known: str | None = runtime.invocation_id_cv.get()
             return known
@@ -88,7 +88,7 @@ def main() -> None:
     output = json.dumps(asyncio.run(run(app, backend_name, table)), default=plain, indent=1)
     sys.stdout.write(output + "\n")
     sys.stdout.flush()
-    os._exit(0)  # the runtime's threads are not ours to end
+    os._exit(0)  # because the runtime's threads do not end
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ def start(command: str, app: Path, log: Path, settings: Mapping[str, str]) -> pr
     """
     port = process.free_port()
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    # Its worker is to run the app with this environment's packages.
+    # The host's worker must run the app with this environment's packages.
     worker = {"languageWorkers__python__defaultExecutablePath": sys.executable}
     tools = {"FUNCTIONS_WORKER_RUNTIME": "python", "FUNCTIONS_CORE_TOOLS_TELEMETRY_OPTOUT": "1"}
     with log.open("w") as out:

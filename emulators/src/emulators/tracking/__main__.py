@@ -65,10 +65,10 @@ def build(config: Config) -> Flask:
     models."""
     make_ready(config.database)
     uri = f"sqlite:///{config.database.resolve()}"
-    os.environ["_MLFLOW_SERVER_SERVE_ARTIFACTS"] = "true"  # so that clients ask for files where they ask for runs
+    os.environ["_MLFLOW_SERVER_SERVE_ARTIFACTS"] = "true"  # so that clients request files where they request runs
     runs = Runs(uri, config.artifact_root, config.run_files)
-    # MLflow finds its stores by these; both are made once, before the first request.
-    mlflow.set_tracking_uri(uri)  # the registry asks MLflow's own client for what a model was logged as
+    # MLflow finds its stores by these. Both are created once, before the first request.
+    mlflow.set_tracking_uri(uri)  # the registry uses MLflow's own client to find a model's run
     known: Any = handlers
     known._tracking_store = runs
     known._model_registry_store = handlers._model_registry_store_registry.get_store(uri)

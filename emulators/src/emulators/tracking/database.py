@@ -27,7 +27,7 @@ def make_ready(database: Path) -> None:
         try:
             _copy(database, beside)
             _migrate(beside, new=False)
-        except Exception:  # whatever it is: it can't be used as it is
+        except Exception:  # after any error the file is not usable
             if _holds_something(database):
                 raise
             log.warning("%s was cut off in its first migration, before anything was logged; it is made anew", database)

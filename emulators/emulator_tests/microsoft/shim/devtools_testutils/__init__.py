@@ -16,7 +16,7 @@ import pytest
 
 Test = Callable[..., Any]
 ACCOUNT_NAME, ACCOUNT_KEY = "EMULATED_ACCOUNT_NAME", "EMULATED_ACCOUNT_KEY"
-OTHERS = ("versioned_", "soft_delete_")  # how the names of accounts with a feature begin
+OTHERS = ("versioned_", "soft_delete_")  # prefixes of the names of accounts with a feature
 
 
 def is_live() -> bool:
@@ -67,7 +67,7 @@ def EnvironmentVariableOptions(**_: Any) -> None:
 def recorded_by_proxy(test: Test) -> Test:
     @functools.wraps(test)
     def recorded(*arguments: Any, **more: Any) -> None:
-        test(*arguments, **_taken(test, {"variables": {}, **more}))  # what it returns is for a recording
+        test(*arguments, **_taken(test, {"variables": {}, **more}))  # the result is for a recording
 
     return recorded
 

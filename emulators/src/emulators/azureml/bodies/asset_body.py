@@ -10,7 +10,7 @@ from emulators.azureml.kernel.errors import BadRequest, among
 from emulators.azureml.kernel.models import Json
 
 KINDS = ("codes", "components", "data", "environments", "models")
-# What a version is; all else that a body says of it may change.
+# The immutable fields of a version. All other fields may change.
 FIXED = {
     "codes": ("codeUri",),
     "components": ("componentSpec",),
@@ -54,7 +54,7 @@ def checked(kind: str, name: str, version: str, body: Json) -> Json:
     _check_kind(kind, body)
     filled: Json = {"isAnonymous": flag(body, "isAnonymous")}
     if kind == "models":
-        filled["flavors"] = mapping(body, "flavors")  # the SDK reads them, always
+        filled["flavors"] = mapping(body, "flavors")  # the SDK always reads them
     if kind == "components":
         filled["componentSpec"] = {**mapping(body, "componentSpec"), "name": name, "version": version}
     return {**body, **common, **filled}
@@ -79,7 +79,7 @@ def shelf(kind: str, body: Json) -> Json:
 
 def _common(body: Json) -> Json:
     optional_text(body, "description")
-    # The contract says a map of strings; azure-ai-ml sends its hash_version as a number.
+    # The contract requires a map of strings, but azure-ai-ml sends its hash_version as a number.
     strings = {key: str(value) for key, value in mapping(body, "properties").items()}
     return {"properties": strings, "tags": texts(body, "tags"), "isArchived": flag(body, "isArchived")}
 

@@ -16,13 +16,13 @@ MOST_NODES = 65_000  # https://learn.microsoft.com/azure/machine-learning/how-to
 IDENTITIES = frozenset({"None", "SystemAssigned", "UserAssigned"})
 
 
-# An update of a cluster takes neither: Azure keeps them and reports success (Azure/azure-rest-api-specs#18889).
-# Terraform's provider makes a new cluster for a change of either (`ForceNew`,
+# An update of a cluster changes neither: Azure keeps them and reports success (Azure/azure-rest-api-specs#18889).
+# Terraform's provider creates a new cluster for a change of either (`ForceNew`,
 # machine_learning_compute_cluster_resource.go).
 FIXED = ("vmSize", "vmPriority")
 
 
-# What runs the jobs that name no compute: as many nodes as they need, each gone soon after its job.
+# The compute for jobs without one: as many nodes as they need, each released soon after its job.
 SERVERLESS_BODY: Json = {
     "computeType": "AmlCompute",
     "properties": {
@@ -53,7 +53,7 @@ def checked(name: str, body: Json) -> Json:
         raise BadRequest(f"Compute {name!r}: vmPriority {priority!r}; choose Dedicated or LowPriority.")
     kept = {key: value for key, value in inner.items() if key != "userAccountCredentials"}
     if account := mapping(inner, "userAccountCredentials"):
-        # Neither its password nor its key is ever answered, so neither is kept.
+        # Password and key are never returned, so they are not stored.
         kept["userAccountCredentials"] = {"adminUserName": checks.text(account, "adminUserName")}
     return {**properties, "properties": {**kept, "vmPriority": priority}}
 

@@ -37,7 +37,7 @@ class ComponentOutput:
 class Component:
     """A registered component. `body` is the component's own document, with the keys of Azure ML's YAML."""
 
-    kind: str  # command, pipeline, or what is not supported here
+    kind: str  # command, pipeline, or an unsupported kind
     inputs: Mapping[str, ComponentInput]
     outputs: Mapping[str, ComponentOutput]
     deterministic: bool

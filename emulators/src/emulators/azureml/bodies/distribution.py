@@ -16,7 +16,7 @@ from emulators.azureml.kernel.errors import BadRequest
 from emulators.azureml.kernel.models import Json
 
 PARALLEL = "Parallel"  # of the job of a parallel step
-# Gloo asks the machine's name for its address; on a laptop without a network that may lead nowhere.
+# Gloo resolves the machine's name, which may fail on a laptop without a network.
 LOOPBACK = {"linux": {"GLOO_SOCKET_IFNAME": "lo"}, "darwin": {"GLOO_SOCKET_IFNAME": "lo0"}}
 
 

@@ -25,7 +25,7 @@ EXPRESSION = re.compile(r"\$\{\{\s*(\w+)\s*\}\}")
 DEFAULT_FILE = "azureml://datastores/${{default_datastore}}/paths/azureml/${{name}}/${{output_name}}"
 DEFAULT_FOLDER = f"{DEFAULT_FILE}/"
 FOLDER_TYPES = frozenset({"uri_folder", "custom_model", "mlflow_model", "mltable", "triton_model"})
-OF_A_PARALLEL_STEP = "isParallelStep"  # a key of our own: only the job of such a step has it
+OF_A_PARALLEL_STEP = "isParallelStep"  # our own key, which only the job of such a step has
 DIRECT = "Direct"  # the job gets the address itself
 DATA_TYPES = FOLDER_TYPES | {"uri_file"}
 
@@ -37,7 +37,7 @@ class Input:
     literal: str = ""
     source: Source | None = None
     direct: bool = False
-    copied: bool = False  # to the node's own disk, where the job may write; else it is mounted, and read-only
+    copied: bool = False  # to the node's own disk, where the job may write; otherwise mounted, read-only
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Output:
     name: str
     kind: str
     location: Location
-    mounted: bool  # a mount shows what is at the location already, and deletes there what is deleted here
+    mounted: bool  # a mount shows existing files, and deletes in storage what is deleted here
     direct: bool = False
     asset: tuple[str, str] | None = None  # name and version ('' for the next) under which it is registered
 
@@ -196,7 +196,7 @@ def _input(name: str, body: Any) -> Input:
 
 
 def _output(job: str, name: str, body: Any) -> Output:
-    body = body if isinstance(body, dict) else {}  # null is an output with all of its defaults
+    body = body if isinstance(body, dict) else {}  # null is an output with all defaults
     kind = checks.optional_text(body, "jobOutputType") or "uri_folder"
     if kind not in DATA_TYPES:
         raise BadRequest(f"Output {name!r}: jobOutputType {kind!r}; choose {among(DATA_TYPES)}.")

@@ -51,7 +51,7 @@ class Step:
     kind: str
     component: AssetRef
     inputs: Mapping[str, FromInput | FromStep | Json]
-    modes: Mapping[str, str]  # of inputs that are bound
+    modes: Mapping[str, str]  # of bound inputs
     outputs: Mapping[str, str | Json]
     body: Json
 
@@ -70,8 +70,8 @@ class PipelineSpec:
     outputs: Json
     compute: str | None
     datastore: str | None
-    continues: bool  # with the steps that need nothing of one that failed
-    reuses: bool  # outputs of steps that ran before with the same component and inputs
+    continues: bool  # with the steps that do not depend on a failed step
+    reuses: bool  # outputs of earlier steps with the same component and inputs
 
 
 def parse(name: str, properties: Json) -> PipelineSpec:

@@ -33,7 +33,7 @@ def prune(folder: Path, now: float) -> list[str]:
     removed = []
     for name in to_remove(_used(folder), now):
         with contextlib.suppress(Timeout, OSError), FileLock(folder / f"{name}.lock", timeout=0):
-            (folder / name / COMPLETE).unlink(missing_ok=True)  # first: the half of one is not taken for a whole
+            (folder / name / COMPLETE).unlink(missing_ok=True)  # first, so that a partial one is not used
             shutil.rmtree(folder / name)
             removed.append(name)
     if removed:

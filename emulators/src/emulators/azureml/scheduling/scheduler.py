@@ -118,7 +118,7 @@ class Scheduler:
 
     async def delete_cluster(self, name: str) -> None:
         """Cancel the cluster's jobs, wait until they have ended, and delete the cluster."""
-        while live := self._workspace.on_cluster(name, frozenset(Status) - TERMINAL):  # some may come meanwhile
+        while live := self._workspace.on_cluster(name, frozenset(Status) - TERMINAL):  # jobs may arrive meanwhile
             for job in live:
                 self.cancel(job.name)
             await asyncio.sleep(0.05)

@@ -135,7 +135,7 @@ def _input(spec: PipelineSpec, step: Step, declared: ComponentInput, output_of: 
         )
     mode = step.modes.get(declared.name) or found.get("mode") or declared.mode
     given_kind = found.get("jobInputType", "uri_folder")
-    a_file = declared.kind == "uri_folder" and given_kind == "uri_file"  # published components say so of single files
+    a_file = declared.kind == "uri_folder" and given_kind == "uri_file"  # as published components declare
     kind = given_kind if declared.kind == "path" or a_file else declared.kind
     return {"jobInputType": kind, "uri": found["uri"], **({"mode": _mode(mode)} if mode else {})}
 

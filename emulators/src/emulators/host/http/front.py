@@ -15,7 +15,7 @@ from emulators.host.worker.backend import HttpRequestData, HttpResponseData, Val
 from emulators.host.worker.invoker import Invoker
 from emulators.serving import read_body
 
-LARGEST_BODY = 100 * 1024 * 1024  # Azure's, unless FUNCTIONS_REQUEST_BODY_SIZE_LIMIT says otherwise
+LARGEST_BODY = 100 * 1024 * 1024  # Azure's limit, unless FUNCTIONS_REQUEST_BODY_SIZE_LIMIT is set
 HOME = "<!DOCTYPE html><title>Functions host</title><p>Your Functions app is up and running."
 # aiohttp writes these itself; a function that sets them would contradict the body that is really sent.
 OWN_HEADERS = {"content-length", "transfer-encoding", "connection"}

@@ -41,4 +41,4 @@ class Gate:
 
 def _sent(request: web.Request) -> bytes:
     given = request.headers.get("x-functions-key") or request.query.get("code") or ""
-    return given.encode(errors="surrogateescape")  # as the bytes came, also those that are no UTF-8
+    return given.encode(errors="surrogateescape")  # the original bytes, even if they are not UTF-8

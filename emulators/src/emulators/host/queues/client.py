@@ -27,9 +27,9 @@ from azure.core.exceptions import (
 from azure.storage.queue import QueueMessage
 from yarl import URL
 
-KEEP_ALIVE_SECONDS = 30.0  # of an idle connection; one that the other side has closed is taken out of the pool
+KEEP_ALIVE_SECONDS = 30.0  # of an idle connection; a closed connection leaves the pool
 TIMEOUT = aiohttp.ClientTimeout(total=30)
-TRIES = 3  # an idle connection may be closed by the other side in the moment in which it is used
+TRIES = 3  # the server may close an idle connection at the moment of its use
 _ERRORS: dict[int, type[HttpResponseError]] = {404: ResourceNotFoundError, 409: ResourceExistsError}
 
 
@@ -38,7 +38,7 @@ class Connections:
     the session."""
 
     def __init__(self, requested: Callable[[str], None] = lambda _: None) -> None:
-        self.requested = requested  # is told of each request
+        self.requested = requested  # called for each request
         self._open: aiohttp.ClientSession | None = None
 
     def session(self) -> aiohttp.ClientSession:

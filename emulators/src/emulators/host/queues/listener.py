@@ -94,7 +94,7 @@ class QueueListener:
                 await self._stop.within(backoff.next())
                 continue
             backoff.reset()
-            if len(received) < self._options.batch_size:  # that was all there is
+            if len(received) < self._options.batch_size:  # the queue has no more
                 await self._stop.within(backoff.next())
             while len(self._in_flight) > self._options.new_batch_threshold and not self._stop.is_set():
                 await asyncio.wait(self._in_flight, return_when=asyncio.FIRST_COMPLETED)
@@ -147,7 +147,7 @@ class QueueListener:
             await self._to_poison(message, message.content)
             return
         tries = int(message.dequeue_count or 0)
-        if tries > self._options.max_dequeue_count:  # its host died in the last try
+        if tries > self._options.max_dequeue_count:  # the host ended during the last try
             await self._to_poison(message, message.content)
             return
         outcome = await self._run(message, messages.body_value(body))
@@ -165,7 +165,7 @@ class QueueListener:
         def renew() -> None:
             renewals.append(asyncio.create_task(self._renew(message, done)))
 
-        later = asyncio.get_running_loop().call_later(self._invisibility / 2, renew)  # most are done before
+        later = asyncio.get_running_loop().call_later(self._invisibility / 2, renew)  # most functions end earlier
         try:
             inputs = {self._trigger.parameter: body}
             return await self._invoker.invoke(self._function, inputs, messages.metadata(message, body))
@@ -173,7 +173,7 @@ class QueueListener:
             later.cancel()
             done.set()
             for renewal in renewals:
-                await renewal  # never cancelled: a renewal that storage has seen changes the receipt needed to delete
+                await renewal  # never cancelled, because a renewal changes the receipt for the deletion
 
     async def _renew(self, message: QueueMessage, done: asyncio.Event) -> None:
         while not done.is_set():

@@ -69,5 +69,5 @@ def _member(content: Any) -> Value:
 
 
 def _time(moment: datetime | None) -> Value:
-    # A time that is not known goes as the latest that .NET has; a JSON null would make the converter fail.
+    # An unknown time is sent as .NET's latest time, because the converter fails on a JSON null.
     return Value("json", json.dumps(moment.isoformat() if moment else "9999-12-31T23:59:59.999999+00:00"))

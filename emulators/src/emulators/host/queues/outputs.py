@@ -61,7 +61,7 @@ async def _create(client: QueueClient | LightQueueClient) -> None:
     try:
         await client.create_queue()
     except ResourceExistsError:
-        return  # somebody else just did
+        return  # another process has just created it
 
 
 def _messages(value: Value) -> Iterator[bytes]:

@@ -75,5 +75,5 @@ class Lease:
             if getattr(exc, "error_code", None) == StorageErrorCode.CONTAINER_NOT_FOUND:
                 await self._container.create_container()
                 await self._blob.upload_blob(b"", overwrite=False)
-            elif exc.status_code != 412:  # leased: it is there
+            elif exc.status_code != 412:  # 412: leased, so it exists
                 raise

@@ -113,7 +113,7 @@ class TimerListener:
         try:
             await self._blob.upload_blob(status.to_json().encode(), overwrite=True)
         except AzureError as exc:
-            # Worth no second run now; a restart before the next save would repeat this one as past due.
+            # Not worth a second run now. A restart before the next save would repeat this run as past due.
             log.warning("timer %s: cannot save its status: %s", self._function.name, exc)
 
 

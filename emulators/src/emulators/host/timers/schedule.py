@@ -15,7 +15,7 @@ from emulators.host import timespan
 MONTHS: tuple[str, ...] = ("january", "february", "march", "april", "may", "june")
 MONTHS += ("july", "august", "september", "october", "november", "december")
 DAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
-# A date such as Monday, 29 February comes back within 40 years, even across 2100, which is no leap year.
+# A date such as Monday, 29 February recurs within 40 years, even across 2100, which is not a leap year.
 HORIZON_DAYS = 366 * 41
 
 
@@ -72,7 +72,7 @@ class Schedule(Protocol):
     """`next` is the first firing strictly after a time. Schedules too frequent to monitor keep no status blob."""
 
     monitored: bool
-    adjust_for_dst: bool  # what the function reads in TimerRequest.schedule
+    adjust_for_dst: bool  # the function's TimerRequest.schedule
 
     def next(self, after: datetime) -> datetime: ...
 

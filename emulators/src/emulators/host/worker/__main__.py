@@ -22,13 +22,13 @@ from emulators.host.errors import Refused
 from emulators.host.worker import frames, telemetry
 from emulators.host.worker.backend import Backend, Invocation, Outcome
 
-LAST_SECONDS = 1.0  # for an event loop that is asked to end; one that is blocked is not waited for
+LAST_SECONDS = 1.0  # for an event loop to end; a blocked loop is abandoned
 
 
 def make_backend(name: str, app: Path) -> Backend:
     """Return the backend of this name. Raises Refused if the backend can't run here."""
     if name == "runtime":
-        from emulators.host.worker.ms_runtime import RuntimeBackend  # needs a package that few have installed
+        from emulators.host.worker.ms_runtime import RuntimeBackend  # needs a package that is rarely installed
 
         return RuntimeBackend(app)
     from emulators.host.worker.direct import DirectBackend
@@ -42,10 +42,10 @@ class Worker:
     def __init__(self, backend_name: str, app: Path) -> None:
         self._name, self._app = backend_name, app
         self._answers = os.fdopen(os.dup(1), "wb")
-        os.dup2(2, 1)  # what the app prints is for the log
+        os.dup2(2, 1)  # the app's output goes to the log
         self._writing = threading.Lock()
         self._running: set[asyncio.Task[None]] = set()
-        self._functions: dict[str, str] = {}  # by the id of the invocation that runs
+        self._functions: dict[str, str] = {}  # by the id of the running invocation
         self._ended = asyncio.Event()
 
     async def serve(self) -> int:
@@ -112,7 +112,7 @@ def _invocation_in_thread() -> Callable[[], str | None]:
 
 
 def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the host's, who tells us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the host handles Ctrl-C and stops the worker
     backend_name, app = sys.argv[1:]
     os.chdir(app)  # as Azure's worker does
     logs.configure()

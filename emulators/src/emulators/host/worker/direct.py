@@ -124,7 +124,7 @@ class DirectBackend:
     async def _call(self, fn: Signature, arguments: dict[str, Any], invocation_id: str) -> Any:
         if fn.is_async:
             return await fn.call(**arguments)
-        # The context goes along, so that log records from the thread carry the invocation's id.
+        # The context is passed on, so that log records from the thread have the invocation's id.
         call = functools.partial(contextvars.copy_context().run, _in_thread, fn, arguments, invocation_id)
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 

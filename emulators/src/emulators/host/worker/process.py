@@ -19,7 +19,7 @@ from emulators.host.worker.backend import Indexed, Invocation, Outcome
 
 log = logging.getLogger("host.worker")
 SOURCE = Path(__file__).resolve().parents[3]  # where `-m` finds the package
-MOST_DEATHS = 3  # within DEATHS_WITHIN seconds; then Azure's host ends itself
+MOST_DEATHS = 3  # within DEATHS_WITHIN seconds; after that Azure's host ends
 DEATHS_WITHIN = 30 * 60.0
 
 

@@ -34,7 +34,7 @@ class GenericConverter:
     @staticmethod
     def decode(data: Datum, *, trigger_metadata: object) -> Any:  # noqa: ARG004 - the converters' common signature
         if data.type not in ("string", "bytes", "json"):
-            # Two arguments, as the worker raises it: the text of the error is the same in both backends.
+            # Two arguments, as in the worker, so that the error's text is the same in both backends.
             raise ValueError('unexpected type of data received for the "generic" binding ', repr(data.type))
         return data.value
 
@@ -134,7 +134,7 @@ def _parameter(binding: Binding, annotation: Any) -> Parameter:
 def _fits(annotation: Any, check: Callable[[Any], bool]) -> bool:
     try:
         return check(annotation)
-    except TypeError:  # issubclass() of something that is no class, `None` or `str | bytes` for instance
+    except TypeError:  # issubclass() of a value that is not a class, for instance `None` or `str | bytes`
         return False
 
 

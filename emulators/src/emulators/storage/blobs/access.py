@@ -14,9 +14,9 @@ from emulators.storage.common.calls import Call
 from emulators.storage.common.errors import unauthenticated
 from emulators.storage.common.rights import Right, Terms
 
-OLDEST = "2015-04-05"  # of the texts to sign that are known here
-WITH_RESOURCE = "2018-11-09"  # from here on the resource type and the snapshot are signed too
-# Headers of the answer that a signature may set.
+OLDEST = "2015-04-05"  # the oldest supported text to sign
+WITH_RESOURCE = "2018-11-09"  # from this version on the resource type and the snapshot are signed, too
+# Response headers that a signature may set.
 OVERRIDES = {
     "rscc": "Cache-Control",
     "rscd": "Content-Disposition",

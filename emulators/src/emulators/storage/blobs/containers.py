@@ -21,7 +21,7 @@ from emulators.storage.common.policies import NONE, text_of
 from emulators.storage.common.service import XML
 
 PUBLIC = "x-ms-blob-public-access"
-MOST = 5000  # in one answer
+MOST = 5000  # entries in one answer
 UNTIL = 2**31 - 1
 ALSO = ("uncommittedblobs", "snapshots", "versions", "deletedwithversions", "deleted")  # as in listing.Wanted
 INCLUDES = frozenset(
@@ -58,13 +58,13 @@ class ContainerOperations(Operations):
 
     def policies(self, call: Call) -> Answer:
         """Answer with the stored access policies, for the holder of the key."""
-        self._requests.admit(call, kind="c", action="containers/getAcl/action")  # no signature allows it
+        self._requests.admit(call, kind="c", action="containers/getAcl/action")  # signatures can't allow it
         container = self._blobs.container(checked_container(call.resource))
         text = container.policies or NONE
         return Answer(200, text.encode(), {**headers.version(container), **_opened(container), **XML})
 
     def set_policies(self, call: Call) -> Answer:
-        self._requests.admit(call, kind="c", action="containers/setAcl/action")  # no signature allows it
+        self._requests.admit(call, kind="c", action="containers/setAcl/action")  # signatures can't allow it
         container = self._blobs.container(checked_container(call.resource))
         public = self._public(call)
         Conditions.of(call.headers).allow_write(container.etag, container.modified)

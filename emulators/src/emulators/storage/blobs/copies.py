@@ -44,10 +44,10 @@ class CopyOperations(Operations):
         at_once = call.headers.get("x-ms-requires-sync", "").lower() == "true"
         blob, content = await self._opened(call, own_signature=at_once)
         tier, now = headers.tier(call), self._blobs.clock()
-        if at_once or tier in ("", headers.ARCHIVE):  # a copy in another tier is a way out of the archive
+        if at_once or tier in ("", headers.ARCHIVE):  # a copy in another tier rehydrates an archived blob
             headers.check_online(blob)
         await self._checked(call, content)
-        target = self._requests.writable(call, "w", "c")  # things may have changed while the bytes came
+        target = self._requests.writable(call, "w", "c")  # checked again, because the blob may have changed meanwhile
         how = encryption.of_new(encryption.asked_for(call), target.container.scope, target.container.scope_fixed)
         facts = replace(
             blob,
@@ -82,7 +82,7 @@ class CopyOperations(Operations):
         if call.headers.get("x-ms-copy-source-blob-properties", "true").lower() == "true":
             facts = replace(facts, headers={**source.headers, **facts.headers})
         told = await self._checked(call, content)
-        target = self._requests.writable(call, "w", "c")  # things may have changed while the bytes came
+        target = self._requests.writable(call, "w", "c")  # checked again, because the blob may have changed meanwhile
         own = content if isinstance(content, Upload) else Content(content.pieces)
         answer = self._operations.written(target, facts, own)
         return replace(answer, headers={**answer.headers, **told})
@@ -158,7 +158,7 @@ class CopyOperations(Operations):
     def _source(self, call: Call, own_signature: bool = True) -> Target:
         """Return the blob to copy. Raises StorageError, 400, 401, 403, 404 or 412."""
         path, own = self._address(call)
-        # Copy Blob may read the account's own blobs with the signature of the request itself, if that is for it too.
+        # Copy Blob may read the account's own blobs with the request's signature, if the signature covers them.
         query = own if "sig" in own or own_signature else {**call.query, **own}
         token = call.headers.get(AUTHORIZATION, "")
         asked = Call("GET", path, query, {"Authorization": token} if token else {}, b"", secure=call.secure)
@@ -177,7 +177,7 @@ class CopyOperations(Operations):
         if not own_signature:
             conditions.allow_write(blob.etag, blob.modified, blob.tags)
             return source
-        try:  # as the reading that it is in Azure
+        try:  # the same authorization as for a read, as in Azure
             conditions.allow_read(blob.etag, blob.modified, blob.tags)
         except StorageError as error:
             told = {"x-ms-copy-source-status-code": str(error.status), "x-ms-copy-source-error-code": error.code}

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 SMALL = 64 * 1024  # bytes of an extent in the SQLite file
-AT_ONCE = 1024 * 1024  # bytes of one write or read, which a thread does
+AT_ONCE = 1024 * 1024  # bytes of one write or read in a thread
 PURGED_AT_ONCE = 500
 READ_AT_ONCE = 200  # small extents
 
@@ -29,7 +29,7 @@ CREATE TABLE IF NOT EXISTS extents (
 CREATE INDEX IF NOT EXISTS unheld ON extents (id) WHERE refs = 0;
 """
 
-Piece = tuple[int, int, int]  # an extent, where in it, how many bytes; an extent of 0 or less is a hole, all zeros
+Piece = tuple[int, int, int]  # extent, offset, length; an extent of 0 or less is a hole, all zeros
 
 
 class Digest(Protocol):
@@ -129,7 +129,7 @@ class Extents:
         """Yield the bytes in parts of at most AT_ONCE. The generator must be closed; the extents stay pinned until
         then."""
         with self.pinned([piece[0] for piece in pieces]):
-            waiting = bytearray()  # of small extents, which go together
+            waiting = bytearray()  # small extents are sent together
             for number, (extent, offset, length) in enumerate(_short_holes(pieces), 1):
                 data = self._inline(extent) if extent > 0 else bytes(length)
                 if data is not None:
@@ -142,7 +142,7 @@ class Extents:
                         async for part in parts:
                             yield part
                 elif number % READ_AT_ONCE == 0:
-                    await asyncio.sleep(0)  # for other requests
+                    await asyncio.sleep(0)  # let other requests run
             if waiting:
                 yield bytes(waiting)
 

@@ -125,7 +125,7 @@ def byte_range(call: Call, size: int) -> tuple[int, int] | None:
     text = call.headers.get("x-ms-range") or call.headers.get("Range")
     match = RANGE.fullmatch(text.strip()) if text else None
     if match is None or (match[2] and int(match[2]) < int(match[1])):
-        return None  # as for every range that is none
+        return None  # as for every invalid range
     begin = int(match[1])
     if begin >= size:
         sentence = "The range specified is invalid for the current size of the resource."

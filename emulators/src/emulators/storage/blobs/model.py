@@ -25,8 +25,8 @@ class Container:
     metadata: dict[str, str]
     policies: str = ""
     lease: Lease = NONE
-    scope: str = ""  # the encryption scope of blobs for which none is named
-    scope_fixed: bool = False  # whether blobs may have no other
+    scope: str = ""  # the default encryption scope of blobs
+    scope_fixed: bool = False  # whether blobs must have this scope
     public: str = ""  # what anyone may read without authorization: `blob`, `container`, or nothing
 
 
@@ -49,19 +49,19 @@ class Blob:
     tags: dict[str, str] = field(default_factory=dict)
     tier: str = ""
     tier_set: float = 0.0
-    rehydrating: str = ""  # the tier that an archived blob is on its way to
-    priority: str = ""  # of that way
+    rehydrating: str = ""  # the new tier of an archived blob during rehydration
+    priority: str = ""  # of the rehydration
     appended: int = 0
-    sealed: bool = False  # of an append blob: whether nothing can be appended any more
+    sealed: bool = False  # of an append blob: whether appends are refused
     key: str = ""  # the SHA-256 of the client's key, in base64
     scope: str = ""  # the encryption scope
-    sequence: int = 0  # of a page blob: the number that its writer counts with
+    sequence: int = 0  # of a page blob: its sequence number
     copy: dict[str, str] = field(default_factory=dict)
     lease: Lease = NONE
     snapshot: str = ""
     version: str = ""
     previous: bool = False
-    deleted: float = 0.0  # when it was deleted, if it can still come back, and until when
+    deleted: float = 0.0  # when it was deleted, if it can be restored, and until when
     until: float = 0.0
     alone: bool = False  # in a list: a previous version of a blob without a current one
 

@@ -21,7 +21,7 @@ from emulators.storage.common.service import XML
 from emulators.storage.common.service_xml import HEAD
 
 DELETE_SNAPSHOTS = "x-ms-delete-snapshots"
-MOST_HASHED = 4 * 1024 * 1024  # bytes of a range whose hash an answer has
+MOST_HASHED = 4 * 1024 * 1024  # bytes of the largest range with a hash in the answer
 
 
 class BlobOperations(Operations):
@@ -41,7 +41,7 @@ class BlobOperations(Operations):
         upload = await self._requests.received(call)
         if kind != "BlockBlob" and upload.size:
             raise invalid_header("Content-Length", upload.size)
-        target = self._requests.writable(call, "w", "c")  # things may have changed while the bytes came
+        target = self._requests.writable(call, "w", "c")  # checked again, because the blob may have changed meanwhile
         if kind == "PageBlob":
             return self.written(target, facts, Content(page_ranges.hole(size)))
         headers.check_md5(call, upload, "x-ms-blob-content-md5")

@@ -45,7 +45,7 @@ class PageOperations(Operations):
         upload = await self._requests.received(call)
         if upload.size != length:
             raise invalid_header("Content-Length", upload.size)
-        target, _ = self.writable(call)  # things may have changed while the bytes came
+        target, _ = self.writable(call)  # checked again, because the blob may have changed meanwhile
         return self._written(target, begin, upload, headers.hashes(call, upload))
 
     def from_source(self, call: Call, pieces: list[Piece], told: dict[str, str]) -> Answer:

@@ -127,7 +127,7 @@ class Requests:
             return
         lease = lease_id(call)
         blob.lease.admit(self.blobs.clock(), lease, "Blob")
-        if lease and conditions.none_match == ANY:  # as in Azure: who holds the lease knows that the blob is there
+        if lease and conditions.none_match == ANY:  # as in Azure: the lease's holder knows that the blob exists
             conditions = replace(conditions, none_match=None)
         conditions.allow_write(blob.etag, blob.modified, blob.tags)
 

@@ -51,12 +51,12 @@ PARTS = (
 )
 WITHOUT_BODY = ("GET ", "GET metadata", "GET acl")
 SECRET = "sig"
-# Method, `comp` and status of what the journal tells of: what Event Grid has events for.
+# Method, `comp` and status of the requests in the journal, for which Event Grid has events.
 TOLD = {
     *(("PUT", "", 201), ("PUT", "", 202), ("PUT", "blocklist", 201), ("PUT", "tier", 200), ("PUT", "tier", 202)),
     ("DELETE", "", 202),
 }
-# The conditional headers that an operation looks at. One that it does not look at is refused.
+# The conditional headers that an operation checks. Any other condition is refused.
 NONE: frozenset[str] = frozenset()
 _ETAGS_AND_TIMES = ("If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since")
 OF_VERSION = frozenset(_ETAGS_AND_TIMES)
@@ -90,7 +90,7 @@ def _table(*rows: tuple[str, Callable[[Call], Any], frozenset[str]]) -> Table:
 class BlobService(Service[BlobAccount]):
     """Answers requests to the blobs of one account. A request that is not allowed raises StorageError."""
 
-    largest_body: ClassVar[int] = 8 * 1024 * 1024  # of XML; a blob's bytes come by a stream
+    largest_body: ClassVar[int] = 8 * 1024 * 1024  # of XML; a blob's bytes are streamed
     backslashes: ClassVar[bool] = False
 
     def __init__(
@@ -107,7 +107,7 @@ class BlobService(Service[BlobAccount]):
         self._configured(self._settings.get(PROPERTIES))
         self._requests = Requests(blobs, self.account, web_sources)
         self._journal = journal
-        self._returning: deque[tuple[float, Call]] = deque()  # from the archive, in the order of their times
+        self._returning: deque[tuple[float, Call]] = deque()  # rehydrating blobs, in the order of their times
         blob = BlobOperations(self._requests)
         blocks = BlockOperations(self._requests, blob)
         pages = PageOperations(self._requests)
@@ -240,7 +240,7 @@ class BlobService(Service[BlobAccount]):
         is_on = policy is not None and policy.findtext("Enabled", "").lower() == "true"
         self._blobs.retention_days = int(policy.findtext("Days", "0")) if policy is not None and is_on else 0
 
-    # What others know
+    # The access log
 
     def _public(self, name: str) -> str:
         try:

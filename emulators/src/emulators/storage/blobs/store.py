@@ -35,7 +35,7 @@ from emulators.storage.blobs.model import (
 from emulators.storage.common.database import Store, transaction
 from emulators.storage.common.errors import StorageError
 
-STAGED_SECONDS = 7 * 24 * 3600  # after which blocks that no list took are gone
+STAGED_SECONDS = 7 * 24 * 3600  # after which uncommitted blocks are removed
 PURGED_AT_ONCE = 500
 DAY = 24 * 3600
 OF_BLOBS = ("blobs", "blocks", kept.SNAPSHOTS, kept.VERSIONS, "deleted")  # the tables with rows of blobs
@@ -66,7 +66,7 @@ class Blobs(Store):
         self._versions = kept.Kept(self._db, self.extents, kept.VERSIONS)
         self._deleted = Deleted(self._db, self.extents)
         self.versioning = versioning
-        self.retention_days = 0  # for which deleted blobs can come back; versions stay instead, where there are any
+        self.retention_days = 0  # of deleted blobs; with versioning, versions are kept instead
         self.tags = tags.TagIndex(self._db)
         self._ticks = 0
 
@@ -281,7 +281,7 @@ class Blobs(Store):
                 self._deleted.keep_snapshots(container, name, *self._period(), snapshot)
             self._snapshots.delete(container, name, snapshot)
 
-    # Blocks that wait for their list
+    # Uncommitted blocks
 
     def stage(self, container: int, name: str, block: str, content: Upload | list[Piece], encryption: str = "") -> None:
         """Store an uncommitted block. `encryption` is the encryption of all uncommitted blocks of the blob."""

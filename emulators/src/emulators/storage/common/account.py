@@ -43,7 +43,7 @@ class Account:
 
     name: str
     key: str = field(repr=False)
-    service: str  # blob, queue or table: the first letter is that in a SAS
+    service: str  # blob, queue or table; a SAS has the first letter
     clock: Callable[[], float] = time.time
     identities: Identities | None = None
     policy: Callable[[str, str], Terms | None] = lambda _name, _id: None
@@ -87,7 +87,7 @@ class Account:
         return self._identities.admit(token, self.service, right)
 
     def sign(self, text: str, secret: bytes | None = None) -> str:
-        # As the bytes were sent, also those of a header that is no UTF-8.
+        # The original bytes, also of a header that is not UTF-8.
         signed = text.encode(errors="surrogateescape")
         return base64.b64encode(hmac.digest(self._secret if secret is None else secret, signed, "sha256")).decode()
 
@@ -168,7 +168,7 @@ class Account:
             raise StorageError(403, "AuthorizationFailure", "This signature is for another resource.")
         if not any(set(letters) <= set(terms.permissions) for letters in right.any_of):
             raise mismatch("Permission", "permission")
-        if "skoid" in query:  # who gave the signature out can give away no more than their own roles allow
+        if "skoid" in query:  # a delegating identity can grant no more than its own roles allow
             self._identities.check(query["skoid"], self.service, right)
         return terms
 

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, unquote
 
 from emulators.storage.common.errors import StorageError, bad_parameter, invalid_header, out_of_range
 
-AHEAD_SECONDS = 2 * 365 * 86400  # of today; clients are not held up for being new
+AHEAD_SECONDS = 2 * 365 * 86400  # beyond today, so that newer clients are accepted
 VERSION = "2021-12-02"
 OLDEST = "2009-09-19"
 SECONDARY = "-secondary"
@@ -31,10 +31,10 @@ class Call:
     headers: Mapping[str, str]
     body: bytes
     stream: AsyncIterator[bytes] | None = None
-    secure: bool = False  # whether it came by HTTPS
-    at_host: bool = False  # whether the account was named by the host, not in the path
-    client: str = ""  # the address that it came from
-    backslashes: bool = True  # whether they stand for themselves, which in the names of blobs they do not
+    secure: bool = False  # whether the request used HTTPS
+    at_host: bool = False  # whether the host has the account's name, not the path
+    client: str = ""  # the client's address
+    backslashes: bool = True  # whether names keep backslashes; blobs' names do not
 
     @property
     def account(self) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-LOCK_SECONDS = 2.0  # for the last process to end
+LOCK_SECONDS = 2.0  # to wait for the end of the last process
 CACHE_KIB = 32 * 1024  # pages of the file kept in memory
 
 
@@ -99,7 +99,7 @@ class Dropped:
     def purge(self, remove: Callable[[int], int]) -> bool:
         """Remove some content of one deleted owner. `remove` returns the number of removed rows. Returns whether
         there may be more."""
-        row = self._db.execute("SELECT rowid FROM dropped LIMIT 1").fetchone()  # whatever the file calls its column
+        row = self._db.execute("SELECT rowid FROM dropped LIMIT 1").fetchone()  # for any name of the column
         if row is None:
             return False
         if not remove(row[0]):

@@ -37,7 +37,7 @@ def _pieces(body: bytes, mark: bytes) -> list[bytes]:
     pieces = [first]
     for piece in rest:
         line, _, content = piece.partition(b"\n")
-        if line.removeprefix(b"--").strip():  # a longer mark, or text that begins like it
+        if line.removeprefix(b"--").strip():  # a longer mark, or text that begins like the mark
             pieces[-1] += mark + piece
         else:
             pieces[-1] = pieces[-1].removesuffix(b"\r")

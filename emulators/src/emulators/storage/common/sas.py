@@ -16,10 +16,10 @@ from emulators.storage.common.calls import Call
 from emulators.storage.common.errors import mismatch, unauthenticated
 from emulators.storage.common.rights import Terms
 
-WITH_SCOPE = "2020-12-06"  # from here on the encryption scope is signed too
+WITH_SCOPE = "2020-12-06"  # from this version on the encryption scope is signed, too
 DELEGATED = ("skoid", "sktid", "skt", "ske", "sks", "skv")
 AUTHORIZED = ("saoid", "suoid", "scid")
-DELEGATED_USER = ("skdutid", "sduoid")  # of later versions; empty if the signature is for whoever has it
+DELEGATED_USER = ("skdutid", "sduoid")  # of later versions; empty if the signature is not for one user
 
 
 @dataclass(frozen=True)

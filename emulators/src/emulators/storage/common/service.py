@@ -32,8 +32,8 @@ class Service(ABC, Generic[Admitting]):
     """A service of the account. `endpoint`, its address, is set once it is served."""
 
     largest_body: ClassVar[int]
-    backslashes: ClassVar[bool] = True  # whether they stand for themselves in the names of what the service keeps
-    reserve: Reserve | None = None  # of the disk on which its data lie
+    backslashes: ClassVar[bool] = True  # whether names keep backslashes
+    reserve: Reserve | None = None  # of the disk with the service's data
 
     def __init__(self, account: Admitting, settings: Settings, endpoint: str = "") -> None:
         self.account = replace(account, policy=self._policy)
@@ -101,7 +101,7 @@ class Service(ABC, Generic[Admitting]):
         is_here = rest.partition(":")[0] == f"{self.account.service}.localhost"
         return name if is_here and name.removesuffix(SECONDARY) == self.account.name else ""
 
-    # What is asked of the service itself
+    # Requests about the service itself
 
     def _of_service(self, call: Call) -> Answer:
         """Answer a request about the service: its properties, its statistics, or a user delegation key."""

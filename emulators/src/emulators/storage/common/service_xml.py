@@ -18,7 +18,7 @@ ECHOED = (
     ("maxresults", "MaxResults"),
     ("delimiter", "Delimiter"),
 )
-MOST_DAYS = 365  # that logs and metrics are kept
+MOST_DAYS = 365  # of retention of logs and metrics
 DEFAULT_PROPERTIES = (
     "<StorageServiceProperties>"
     "<Logging><Version>1.0</Version><Read>false</Read><Write>false</Write><Delete>false</Delete>"
@@ -78,7 +78,7 @@ def pairs(tag: str, found: Mapping[str, str]) -> str:
 
 
 def text_of(value: str) -> str:
-    # A carriage return would be read back as a line feed if it stood there as itself.
+    # An unescaped carriage return would be read back as a line feed.
     return escape(value if value.isprintable() else printable(value), {"\r": "&#13;"})
 
 

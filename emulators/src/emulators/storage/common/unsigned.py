@@ -55,7 +55,7 @@ class Unsigned(Identities):
 
 
 def _claims(token: str) -> dict[str, Any]:
-    import jwt  # which imports cryptography, at the first token alone
+    import jwt  # it imports cryptography, so only at the first token
 
     try:
         found: dict[str, Any] = jwt.decode(token, options={"verify_signature": False})

@@ -89,7 +89,7 @@ class Format:
         system = {"PartitionKey": entity.partition, "RowKey": entity.row, "Timestamp": moment_of(entity.ticks)}
         head |= {name: value for name, value in system.items() if selected is None or name in selected}
         if selected is None and self.level != "nometadata":
-            return _joined(_dumped(head), entity.body)  # as it lies there: no reading, no writing
+            return _joined(_dumped(head), entity.body)  # the stored JSON, neither parsed nor formatted
         return _dumped(head | self._properties(entity, selected))
 
     def _properties(self, entity: Entity, selected: frozenset[str] | None) -> Json:

@@ -23,7 +23,7 @@ from emulators.storage.tables.entity import TYPE, ticks_of
 Row = Mapping[str, Any]
 Test = Callable[[Row], bool]
 
-DEEPEST = 100  # brackets and `not` inside each other
+DEEPEST = 100  # nested parentheses and `not`
 OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "eq": operator.eq,
     "ne": operator.ne,
@@ -102,7 +102,7 @@ class Plan:
     partition: Bounds = field(default_factory=Bounds)
     row: Bounds = field(default_factory=Bounds)
     test: Test | None = None
-    names: frozenset[str] = frozenset()  # of the properties that `test` looks at
+    names: frozenset[str] = frozenset()  # of the properties that `test` reads
 
     def within(self, terms: Terms) -> Plan:
         """Return the plan limited to the range of keys that a signature grants."""
@@ -157,7 +157,7 @@ def _comparison(name: str, compare: Callable[[Any, Any], bool], literal: Literal
         value = row.get(name)
         if value is None:
             return False
-        if kind == "text" and type_name not in row:  # the commonest, without a detour
+        if kind == "text" and type_name not in row:  # the most common type, on a short path
             return isinstance(value, str) and compare(value, constant)
         found = typed(row.get(type_name), value)
         return found.kind == kind and compare(found.value, constant)
@@ -245,7 +245,7 @@ class _Parser:
         if (sign := self._peek()) not in OPERATORS:
             if isinstance(left, str):  # a boolean property alone
                 return Compare(left, "eq", Literal("boolean", True))
-            if left.kind == "boolean":  # all of nothing hold, and any of nothing does not
+            if left.kind == "boolean":  # `all` of nothing holds, and `any` of nothing does not
                 return Both(()) if left.value else Either(())
             raise self._error(f"one of {', '.join(OPERATORS)}")
         self._next += 1

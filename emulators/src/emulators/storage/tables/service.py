@@ -26,8 +26,8 @@ from emulators.storage.tables.filter import Plan, plan
 from emulators.storage.tables.store import Entity, Failed, Tables, Write
 
 PAGE = 1000  # the most entities of one answer
-READ_AT_ONCE = 1000  # entities that a search looks at before others get their turn
-SEARCH_SECONDS = 5.0  # after which a search answers with what it has found, as in Azure
+READ_AT_ONCE = 1000  # entities that a search reads before other requests run
+SEARCH_SECONDS = 5.0  # after which a search returns its results so far, as in Azure
 ONE_TABLE = re.compile(r"Tables\('(\w+)'\)")
 
 
@@ -154,7 +154,7 @@ class TableService(Service[Account]):
     # /$batch
 
     def _batch(self, call: Call) -> Answer:
-        self.account.admit_any(call)  # before the body is looked at
+        self.account.admit_any(call)  # before the body is parsed
         operations = batch.operations(call)
         if isinstance(operations, Call):
             return self._batched_query(call, operations)

@@ -155,7 +155,7 @@ class Tables(Store):
         where, values = ["tbl = ?"], list[Any]([self._id(table)])
         row = plan.row
         if start and plan.partition.low == plan.partition.high:
-            row = row.narrowed("ge", start[1])  # so that the index leads straight there
+            row = row.narrowed("ge", start[1])  # so that the index search starts there
         elif start:
             where.append("(partition, row) >= (?, ?)")
             values.extend(start)

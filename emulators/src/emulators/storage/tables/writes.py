@@ -18,7 +18,7 @@ MOST_OPERATIONS = 100
 TABLE_NAME = re.compile(r"(?i:(?!tables$))[A-Za-z][A-Za-z0-9]*")
 ENTITY = re.compile(r"(\w+)\(PartitionKey='((?:[^']|'')*)',\s*RowKey='((?:[^']|'')*)'\)")
 KEYED = re.compile(r"[^/]+/.*\(.*\)")  # something with a key below a table
-ETAG = re.compile(r'\*|[Ww]/"[^"]*"')  # strong ones are none of Table Storage's
+ETAG = re.compile(r'\*|[Ww]/"[^"]*"')  # Table Storage has no strong etags
 KINDS = {"PUT": "replace", "MERGE": "merge", "PATCH": "merge", "DELETE": "delete"}
 
 
