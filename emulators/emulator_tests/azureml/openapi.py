@@ -1,8 +1,8 @@
 """Check recorded requests and answers against Microsoft's OpenAPI (Swagger 2.0) documents.
 
-A stock JSON Schema validator can't: polymorphic bases say `additionalProperties: false` beside `allOf`, subtypes are
-found by discriminator, and null is a matter of `x-nullable`. Members that a schema doesn't list are findings, and so
-are values outside of an enum, even an open one: a stand-in has no business to invent values.
+A stock JSON Schema validator can't do this: polymorphic bases have `additionalProperties: false` beside `allOf`,
+subtypes are found by discriminator, and `x-nullable` decides about null. Members that a schema doesn't list are
+findings, and so are values outside of an enum, even an open one, because a stand-in must not invent values.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     with start(Path("state"), Options()) as running:
         os.environ.update(running.env)  # then MLClient, the storage clients and MLflow find it
 
-Nothing that takes long to import is imported here: whoever waits for the parts should wait for them alone.
+This module imports nothing that takes long to import, so that starting takes only as long as the parts.
 """
 
 from __future__ import annotations

@@ -32,13 +32,13 @@ STOP_SECONDS = 15.0
 
 __all__ = ["ACCOUNT", "KEY", "Azurite", "NotHere", "Ports", "default_node_home", "own_key", "start"]
 
-# Node runs this before Azurite. Its standard input is a pipe that we hold: when we close it, or die, Azurite shuts
-# down in order and saves. It works where there is no SIGTERM, and a killed parent leaves nothing behind.
-# Azurite syncs every message and block to the disk, but the catalogue that finds them only every five seconds: the
-# sync saves nothing in a power cut and costs queues a third of their rate, more on a slow disk. So it is left out.
-# And it answers whoever asks, so each request is looked at first, by the rule of emulators.origin. A browser that
-# follows a signed address (a download) is let through: who has the address may read the blob. So is the page of an app
-# that `let_in` named, under the rules of CORS that the account has.
+# Node runs this before Azurite. Its standard input is a pipe from this process: when this process closes the pipe or
+# ends, Azurite shuts down normally and saves. This also works without SIGTERM, and a killed parent leaves nothing behind.
+# Azurite syncs every message and block to the disk, but the catalogue with their places only every five seconds. So the
+# sync saves nothing in a power cut, and costs queues a third of their rate, more on a slow disk. It is switched off.
+# Azurite answers every client, so each request is first checked by the rule of emulators.origin. A browser that follows
+# a signed address (a download) is allowed, because the address grants reading the blob. The page of an app that `let_in`
+# names is also allowed, under the account's CORS rules.
 GUARD = """
 const http = require("http"), https = require("https");
 const names = new Set(["127.0.0.1", "localhost", "[::1]", ...JSON.parse(process.argv[2])]);

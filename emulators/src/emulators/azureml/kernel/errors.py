@@ -1,11 +1,11 @@
 """Errors in Azure Resource Manager's form.
 
 ArmError          an answer that is an error: status, code, message
-  BadRequest      400, the body or a name can't be accepted; the message says which value and what would do
-  NotFound        404, nothing has that name
-  Conflict        409, something with that name is there, with other content
+  BadRequest      400, the body or a name is invalid; the message has the value and the allowed values
+  NotFound        404, the name does not exist
+  Conflict        409, the name exists with other content
 DataError         a job's code, inputs or outputs can't be moved; fails the job with its message
-  Refused         by the storage account, or by the file itself: trying again is of no use, others may still go
+  Refused         one file can't be moved, so a retry is useless; other files still may be moved
 """
 
 from __future__ import annotations

@@ -28,9 +28,9 @@ class Status(StrEnum):
 
 
 # A job is Queued until its whole gang of nodes is idle, Preparing while code and data come to them, Running while its
-# processes run, Finalizing while outputs and logs are uploaded. A job that loses a node goes back to Queued from
-# wherever it is, and so do the jobs of a control plane that was stopped; it then runs again from the start. What isn't
-# here is illegal.
+# processes run, Finalizing while outputs and logs are uploaded. A job that loses a node returns to Queued from any
+# status, and so do the jobs of a stopped control plane. A requeued job runs again from the start. A transition that is
+# not in this table is illegal.
 NEXT: Mapping[Status, frozenset[Status]] = {
     Status.NOT_STARTED: frozenset({Status.QUEUED, Status.CANCEL_REQUESTED}),
     Status.QUEUED: frozenset({Status.PREPARING, Status.CANCEL_REQUESTED}),

@@ -3,7 +3,7 @@ other ranks.
 
 Without mpirun, each rank is started separately, with the variables that mpirun would set (see distribution). That is
 enough for torch.distributed and for other programs that read the variables. With mpirun, one script is started for all
-ranks, and becomes its rank: in its node's folder, with its variables, and with its own log.
+ranks. Each instance becomes its rank, in its node's folder, with its variables and its own log.
 """
 
 from __future__ import annotations

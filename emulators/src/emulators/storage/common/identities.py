@@ -17,8 +17,8 @@ from emulators.tokens import TENANT, principal_of
 AUDIENCE = "https://storage.azure.com"
 LOGIN = f"https://login.microsoftonline.com/{TENANT}/oauth2/authorize"
 CHALLENGE = f"Bearer authorization_uri={LOGIN} resource_id={AUDIENCE}"
-# What the letters of a shared access signature are called as actions of a role, below the service: of what is in a
-# container, queue or table, of these themselves, and of the service. Of several, joined by |, one is enough.
+# The actions of a role, below the service, for the letters of a shared access signature: for objects in a container,
+# queue or table, for the container, queue or table itself, and for the service. One of several joined by | is enough.
 ACTIONS: dict[str, dict[str, dict[str, str]]] = {
     "blob": {
         "o": {
