@@ -33,12 +33,12 @@ STOP_SECONDS = 15.0
 __all__ = ["ACCOUNT", "KEY", "Azurite", "NotHere", "Ports", "default_node_home", "own_key", "start"]
 
 # Node runs this before Azurite. Its standard input is a pipe from this process: when this process closes the pipe or
-# ends, Azurite shuts down normally and saves. This also works without SIGTERM, and a killed parent leaves nothing behind.
+# ends, Azurite shuts down normally and saves. This works without SIGTERM, and a killed parent leaves nothing behind.
 # Azurite syncs every message and block to the disk, but the catalogue with their places only every five seconds. So the
 # sync saves nothing in a power cut, and costs queues a third of their rate, more on a slow disk. It is switched off.
 # Azurite answers every client, so each request is first checked by the rule of emulators.origin. A browser that follows
-# a signed address (a download) is allowed, because the address grants reading the blob. The page of an app that `let_in`
-# names is also allowed, under the account's CORS rules.
+# a signed address (a download) is allowed, because the address grants reading the blob. Pages of origins that `let_in`
+# got are also allowed, under the account's CORS rules.
 GUARD = """
 const http = require("http"), https = require("https");
 const names = new Set(["127.0.0.1", "localhost", "[::1]", ...JSON.parse(process.argv[2])]);

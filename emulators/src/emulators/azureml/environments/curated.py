@@ -15,16 +15,16 @@ from pathlib import Path
 
 from emulators.azureml.environments.model import NotHere, Recipe
 
-# Locked versions of Microsoft's environments, by name: what their published definitions ask for, as `uv pip compile
-# --universal` resolves it. The .in beside each has the definition; Azure's have the first of these versions of Python.
+# Locked versions of Microsoft's environments, by name: the requirements of their published definitions, as resolved by
+# `uv pip compile --universal`. The .in file has the definition. Azure has the first of these versions of Python.
 # https://github.com/Azure/azureml-assets/tree/main/assets/training/general/environments
 FOLDER = Path(__file__).parent / "curated"
 LOCKS = {file.stem: tuple(file.read_text("utf-8").split("\n")[:-1]) for file in sorted(FOLDER.glob("*.txt"))}
 LOCKED_FOR = ("3.10", "3.11")
 LATER_PYTHONS = tuple(f"3.{minor}" for minor in range(8, 16))
-# Azure ML's own environments have both. azureml-mlflow 1.62 allows MLflow up to 3.15.0, and an image has what was the
-# newest when it was built. From 3.14 on, mlflow.sklearn writes skops, which no published definition installs, and
-# mlflow.pytorch asks for an example of the input; the published jobs rely on the defaults before that.
+# Azure ML's own environments have both. azureml-mlflow 1.62 allows MLflow up to 3.15.0, and an image has the newest
+# version at its build. From 3.14 on, mlflow.sklearn writes skops, which no published definition installs, and
+# mlflow.pytorch requires an example of the input. The published jobs rely on the earlier defaults.
 MLFLOW = ("mlflow-skinny<3.14", "azureml-mlflow")
 
 

@@ -16,8 +16,8 @@ import yaml
 from emulators.azureml.environments.curated import curated
 from emulators.azureml.environments.model import NotHere, Recipe
 
-# Images by a pattern on their names without the tag. An image that is not here is refused unless a conda file says what
-# runs in it.
+# Images by a pattern for their names without the tag. An unlisted image is refused unless a conda file defines its
+# content.
 IMAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"mcr\.microsoft\.com/azureml/(openmpi|intelmpi|base|minimal|o16n|inference-base)[\w.-]*(/[\w.-]+)*", ()),
     (r"(docker\.io/)?(library/)?(python|ubuntu|debian)", ()),
