@@ -90,7 +90,7 @@ CASES = [
     ("StringIn", "source", ["/source"], True),
     ("StringIn", "dataVersion", ["2"], True),
     ("StringIn", "tenant", ["blue"], True),
-    # another type is no match
+    # another type does not match
     ("NumberIn", "data.done", [1], False),
     ("NumberIn", "data.api", [1], False),
     ("BoolEquals", "data.zero", False, False),

@@ -43,7 +43,7 @@ METADATA = {
     **one("ExpirationTime", "json", '"9999-12-31T23:59:59.999999+00:00"'),
     **one("NextVisibleTime", "json", '"2026-11-21T01:02:03.456789+00:00"'),
 }
-NAN = {"base64": "/w=="}  # one byte that is no UTF-8
+NAN = {"base64": "/w=="}  # one byte that is not UTF-8
 
 # Every kind of function: as it should be, malformed, and raising.
 TABLE: list[tuple[str, dict[str, Any]]] = [

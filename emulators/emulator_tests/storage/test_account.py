@@ -176,7 +176,7 @@ def test_an_old_request_is_refused() -> None:
     ({"query": {"visibilitytimeout": "1"}}, False),
     ({"content-length": "6"}, False),
     ({"x-ms-version": "2099-01-01"}, False),
-    ({"x-ms-version": "\udcff"}, False),  # as the server reads a byte that is no UTF-8
+    ({"x-ms-version": "\udcff"}, False),  # a byte that is not UTF-8, as the server reads it
 ])  # fmt: skip
 def test_every_part_is_signed(change: dict[str, Any], allowed: bool) -> None:
     """The signature covers the method, the path, the query, the standard headers and all x-ms- headers."""

@@ -25,7 +25,7 @@ from emulators.storage.keys import ACCOUNT, KEY
 
 HOUR = timedelta(hours=1)
 MISMATCH = (403, "AuthorizationPermissionMismatch")
-NO_OVERWRITE = (403, "UnauthorizedBlobOverwrite")  # Azure's code for who may create alone; Azurite's is the other
+NO_OVERWRITE = (403, "UnauthorizedBlobOverwrite")  # if only creating is allowed; Azurite has the other code
 
 
 @pytest.fixture

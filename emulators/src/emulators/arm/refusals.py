@@ -25,7 +25,7 @@ ACR_PULL = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
 
 # "The following list of 4 site configuration properties (Site.SiteConfig.FtpsState, ...) for Flex Consumption sites is
 # invalid", ARM's error 51021. Verbatim: microsoft/azure-pipelines-tasks#21032, Azure/terraform-azurerm-avm-res-web-site
-# #283 and #360; the rest is in Microsoft's list of what Flex Consumption has no more:
+# #283 and #360. The rest is in Microsoft's list of features that Flex Consumption dropped:
 # https://learn.microsoft.com/azure/azure-functions/functions-app-settings#flex-consumption-plan-deprecations
 NO_SITE_CONFIG = (
     *("ftpsState", "linuxFxVersion", "use32BitWorkerProcess", "netFrameworkVersion"),
@@ -36,7 +36,7 @@ NO_SITE_PROPERTY = (
     *("containerSize", "isReserved", "isXenon", "vnetBackupRestoreEnabled", "vnetContentShareEnabled"),
     *("vnetImagePullEnabled", "vnetRouteAllEnabled"),
 )
-# The first is refused verbatim (the same error); the others of that list do nothing, or what functionAppConfig says.
+# The first is refused with this error. The others in that list do nothing, or repeat functionAppConfig.
 NO_APP_SETTING = (
     *("FUNCTIONS_WORKER_RUNTIME", "FUNCTIONS_WORKER_RUNTIME_VERSION", "FUNCTIONS_EXTENSION_VERSION"),
     *("FUNCTIONS_MAX_HTTP_CONCURRENCY", "FUNCTIONS_WORKER_PROCESS_COUNT"),

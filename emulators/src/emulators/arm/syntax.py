@@ -19,7 +19,7 @@ from tree_sitter import Language, Node, Parser
 NOISE = ("comment", "diagnostic_comment")
 IGNORED = (*NOISE, "decorators", "metadata_declaration")
 BOUNDS = ("allowed", "minLength", "maxLength", "minValue", "maxValue")
-SPREAD = "..."  # the grammar doesn't know it: it is made an item, or a property, of this name before what it spreads
+SPREAD = "..."  # not in the grammar, so it becomes an item, or a property, of this name
 TOKEN = re.compile(r"'''.*?'''|//[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\\n])*'|\.\.\.|[\[\]{}]", re.DOTALL)
 
 

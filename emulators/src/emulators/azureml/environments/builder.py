@@ -121,7 +121,7 @@ class Environments:
 
     def close(self) -> None:
         """Stop the running installations. The next start repeats them."""
-        self._closed = True  # first: what is started now sees it, and all else is among those that run
+        self._closed = True  # first: new installations see it, and the others are already running
         self._threads.shutdown(wait=False, cancel_futures=True)
         for process in list(self._running):
             process.kill()

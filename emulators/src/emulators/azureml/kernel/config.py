@@ -81,7 +81,7 @@ class Config:
     clusters: tuple[ClusterSeed, ...] = ()
     node_start_seconds: float = 1.0
     preemption_grace_seconds: float = 5.0
-    measured_every_seconds: float = 5.0  # what nodes use; Azure Monitor's metrics have the sums of each minute
+    measured_every_seconds: float = 5.0  # interval of measuring nodes; Azure Monitor has the sums per minute
     job_day_seconds: float = 86_400.0  # the length of a day of a job's lifetime limit; shorter in tests
     events: EventTarget | None = None
     arm_limits: Limits | None = None

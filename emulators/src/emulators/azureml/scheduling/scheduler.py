@@ -226,7 +226,7 @@ class Scheduler:
         self._wake.set()
 
     def _entered(self, job: Job, status: Status) -> None:
-        if job.status is Status.CANCEL_REQUESTED:  # the attempt is told next
+        if job.status is Status.CANCEL_REQUESTED:  # the attempt is stopped next
             return
         self._workspace.set_status(job, status)
 

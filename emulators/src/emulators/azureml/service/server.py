@@ -168,9 +168,7 @@ async def body(request: web.Request, *needs: str) -> Json:
     text = await read_body(request) or b"{}"
     try:
         document: Any = parse_json(text)
-        if (
-            b"\\u" in text or b"\xed" in text
-        ):  # else there is no half of a surrogate pair, which no file or row can hold
+        if b"\\u" in text or b"\xed" in text:  # refuses half surrogate pairs, which files and rows can't have
             json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise BadRequest(f"The body is not JSON: {error}.", "InvalidRequestContent") from None

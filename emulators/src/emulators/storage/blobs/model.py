@@ -27,7 +27,7 @@ class Container:
     lease: Lease = NONE
     scope: str = ""  # the default encryption scope of blobs
     scope_fixed: bool = False  # whether blobs must have this scope
-    public: str = ""  # what anyone may read without authorization: `blob`, `container`, or nothing
+    public: str = ""  # the public access: `blob`, `container`, or ''
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 PERMISSIONS = {"blob": "racwdxyltmeopfi", "queue": "raup", "table": "raud"}  # of stored access policies
-ALL = "racwdxltmeopuf"  # what the account's key allows, in the letters of a SAS
+ALL = "racwdxltmeopuf"  # the permissions of the account's key, in the letters of a SAS
 
 
 @dataclass(frozen=True)
