@@ -1,7 +1,7 @@
-"""The emulators' own check: format, lint, types, tests. It needs `pip install -e "./emulators[test]"`, nothing else of
-the repository that they are in.
+"""The emulators' own check: format, lint, types, tests. It needs `pip install -e "./emulators[test]"`, and nothing else
+from the surrounding repository.
 
-    python check.py            every step, even after one that failed
+    python check.py            every step, even after a failed step
     python check.py tests -k storage
 """
 

@@ -1,4 +1,4 @@
-"""Azurite for comparing tests: without Azurite they are skipped, with the package to install."""
+"""Azurite for tests that compare with it. Without Azurite these tests are skipped with the package to install."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from emulators.testing import azurite
 
 
 def started(*where: Any, **options: Any) -> azurite.Azurite:
-    """As `azurite.start`."""
+    """Like `azurite.start`, but skips the test without Azurite."""
     try:
         return azurite.start(*where, **options)
     except azurite.NotHere as error:

@@ -1,4 +1,4 @@
-"""Common fixtures of the emulators' tests: started processes import the test's own source."""
+"""Common fixtures of the emulators' tests. Started processes import the same source as the tests."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import hypothesis
 from emulator_tests.places import SOURCE
 
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(SOURCE), os.environ.get("PYTHONPATH")]))
-# Tests start hundreds of Python processes. With this set, as in many images for containers, each would compile the
-# packages of Microsoft anew.
+# Tests start hundreds of Python processes. With this variable set, as in many container images, each process would
+# compile Microsoft's packages again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
-# No example fails because it took long: the machine may be busy.
+# Examples have no time limit, because the machine may be busy.
 hypothesis.settings.register_profile("untimed", hypothesis.settings(), deadline=None)
 hypothesis.settings.load_profile("untimed")

@@ -1,4 +1,4 @@
-"""The place of fetched files of these tests, and the variables for comparisons."""
+"""Where files that these tests download are kept, and the variables that enable comparisons."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ CACHE = Path(os.environ.get("EMULATORS_TEST_CACHE") or Path.home() / ".azure-emu
 
 
 def asked_for(name: str) -> str:
-    """The variable EMULATORS_<name>, or the variable with the prefix of an embedding project."""
+    """Return the variable EMULATORS_<name>, or the same variable with an embedding project's prefix."""
     found = [value for key, value in sorted(os.environ.items()) if key.endswith(f"_{name}") and value]
     return os.environ.get(f"EMULATORS_{name}") or next(iter(found), "")

@@ -10,7 +10,7 @@ from emulator_tests.test_neighbours import dual_stack, plain
 
 
 def test_dual_stack_clients_are_served(tmp_path: Path) -> None:
-    """A client whose socket has both families, as .NET's, gets an answer like any other."""
+    """A client whose socket has both address families, like .NET's, gets a normal answer."""
     with azurites.started(tmp_path) as running:
         port = urlsplit(running.blob_url).port or 0
         for connect in (plain, dual_stack):

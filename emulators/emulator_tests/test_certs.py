@@ -1,4 +1,4 @@
-"""The certificates of the parts behind HTTPS."""
+"""The certificates of the parts that serve HTTPS."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ AT_ONCE = 6
 
 
 def test_programs_that_start_at_once_have_one_pair(tmp_path: Path) -> None:
-    """The first program makes the authority and the certificate; the others wait, and read the pair."""
+    """Of programs that start at once, the first creates the authority and the certificate. The others wait and read
+    them."""
     start = threading.Barrier(AT_ONCE)
 
     def ensured(_: int) -> tuple[bytes, bytes]:
@@ -27,7 +28,7 @@ def test_programs_that_start_at_once_have_one_pair(tmp_path: Path) -> None:
 
 
 def test_half_a_pair_is_made_anew(tmp_path: Path) -> None:
-    """A bundle without a certificate, or a certificate without a bundle, is made anew; the key stays private."""
+    """A bundle without a certificate, or a certificate without a bundle, is created again. The key stays private."""
     made = certs.ensure(tmp_path)
     for half, other in ((made.bundle, made.server), (made.server, made.bundle)):
         before = other.read_bytes()

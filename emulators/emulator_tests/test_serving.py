@@ -1,4 +1,4 @@
-"""The HTTP servers of the emulators under clients that never finish, too many clients, and odd JSON."""
+"""The emulators' HTTP servers with clients that never finish, too many clients, and odd JSON."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def serve(talk: Talk) -> None:
     ids=["nothing", "half a header", "half a body"],
 )
 def test_half_open_requests_end(monkeypatch: pytest.MonkeyPatch, sent: bytes, answer: bytes) -> None:
-    """A client stopped in the middle of a request is disconnected, and others are served meanwhile."""
+    """A client that stops in the middle of a request is disconnected, and other clients are served meanwhile."""
     monkeypatch.setattr(serving, "IDLE_SECONDS", 0.5)
     monkeypatch.setattr(serving, "BODY_SECONDS", 0.5)
 
@@ -64,7 +64,7 @@ def test_half_open_requests_end(monkeypatch: pytest.MonkeyPatch, sent: bytes, an
 
 
 def test_the_storage_services_wait_as_long(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Half a body is 408 of queues and tables too, whose server has no routes, and no error of theirs."""
+    """Half a body is a 408 in queues and tables, too, whose server has no routes. It is not a server error."""
     monkeypatch.setattr(serving, "BODY_SECONDS", 0.2)
 
     async def talk() -> bytes:
@@ -84,7 +84,7 @@ WHOLE = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1\r\n\r\nx"
 
 
 async def asked(connection: Connection) -> bytes:
-    """The answer to a request on this connection, which stays open; nothing if the server has closed it."""
+    """Send a request on this connection and return the answer, or nothing if the server has closed the connection."""
     reader, writer = connection
     with contextlib.suppress(ConnectionError):
         writer.write(WHOLE)
@@ -94,7 +94,7 @@ async def asked(connection: Connection) -> bytes:
 
 
 async def is_closed(connection: Connection) -> bool:
-    """Wait for the server's end of a connection."""
+    """Return whether the server closes the connection in time."""
     reader, writer = connection
     try:
         return await asyncio.wait_for(reader.read(), 10) == b""
@@ -127,9 +127,8 @@ def test_idle_connections_make_room(monkeypatch: pytest.MonkeyPatch, caplog: pyt
 
 
 def test_busy_connections_are_kept(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    """A connection with a request under way is never closed for a new one: the new connection is closed, with a
-    sentence in the log; after an answer room is free again.
-    """
+    """A connection with a running request is never closed for a new one. Instead the new connection is closed and
+    logged. After the answer there is room again."""
     monkeypatch.setattr(serving, "CONNECTIONS", 2)
 
     async def talk(port: int) -> None:
@@ -154,7 +153,7 @@ def test_busy_connections_are_kept(monkeypatch: pytest.MonkeyPatch, caplog: pyte
 def test_the_storage_services_end_idle_connections(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: bytes
 ) -> None:
-    """A connection to the storage services without a next request is closed after IDLE_SECONDS."""
+    """The storage services close a connection that is idle for IDLE_SECONDS."""
     monkeypatch.setattr(serving, "IDLE_SECONDS", 0.2)
 
     async def talk() -> None:
@@ -171,7 +170,7 @@ def test_the_storage_services_end_idle_connections(
 
 @pytest.mark.parametrize("text", [b"{", b"\xff", b'{"a": NaN}', b"-Infinity", b"[" * 100_000, b"1" * 5000])
 def test_odd_json_is_a_value_error(text: bytes) -> None:
-    """JSON refused by other parsers, and JSON too deep or too long for ours, is one kind of error."""
+    """JSON that other parsers refuse, and JSON too deep or too long for ours, raise the same error."""
     with pytest.raises(ValueError, match=r".+"):
         serving.parse_json(text)
 
@@ -193,5 +192,5 @@ def test_odd_json_is_a_value_error(text: bytes) -> None:
     ],
 )
 def test_who_is_let_in(host: str, origin: str | None, site: str | None, passes: bool) -> None:
-    """A name of this machine, and no origin but the server's own."""
+    """Only this machine's names are accepted as host, and only the server's own origin."""
     assert (refusal(host, "https", origin, site) is None) == passes

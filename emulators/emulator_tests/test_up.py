@@ -1,4 +1,4 @@
-"""The emulators together, started without the rest of this repository."""
+"""All emulators together, started without the rest of this repository."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def running(home: Path) -> Iterator[dict[str, Any]]:
-    """All emulators, started by the command, with a subscription of blob events."""
+    """All emulators, started with the command, and a subscription to blob events."""
     config = home / "more.json"
     config.write_text(json.dumps({"eventgrid": {"subscriptions": [ARRIVALS]}}))
     child = up(home, "--config", str(config), "--cluster", "gpu-cluster=2")
@@ -64,7 +64,7 @@ def running(home: Path) -> Iterator[dict[str, Any]]:
 
 
 def test_a_job_runs_and_events_come(running: dict[str, Any], capsys: pytest.CaptureFixture[str], home: Path) -> None:
-    """With what `env` prints, clients find everything: a job runs on the named cluster, a blob's event is delivered."""
+    """Clients need only the output of `env`: a job runs on the named cluster, and a blob's event is delivered."""
     assert main(["env", "--home", str(home)]) == 0
     printed = subprocess.run(
         ["sh", "-c", 'eval "$(cat)"; env'], input=capsys.readouterr().out, capture_output=True, text=True, check=True
@@ -94,7 +94,7 @@ def test_a_job_runs_and_events_come(running: dict[str, Any], capsys: pytest.Capt
 
 
 def test_addresses_and_state_stay(tmp_path: Path) -> None:
-    """A second start on the folder answers at the old addresses, with the old state; a stop leaves no process."""
+    """A second start in the same folder has the same addresses and state. A stop leaves no process."""
     with start(tmp_path, Options(workspace="kept")) as first:
         record = first.record
         pids = [part.process.pid for part in first.parts.values()]
@@ -108,7 +108,7 @@ def test_addresses_and_state_stay(tmp_path: Path) -> None:
 
 
 def test_the_readmes_fixture_serves_other_repositories(tmp_path: Path) -> None:
-    """The README's lines are a test, and pass without the rest of this repository."""
+    """The README's fixture and test pass without the rest of this repository."""
     (tmp_path / "emulators").symlink_to(EMULATORS)
     readme = (PROJECT / "README.md").read_text("utf-8")
     (block,) = [block for block in readme.split("```") if "emulators.testing" in block]
@@ -120,7 +120,7 @@ def test_the_readmes_fixture_serves_other_repositories(tmp_path: Path) -> None:
 
 
 def test_a_part_that_does_not_start_stops_all(tmp_path: Path) -> None:
-    """A configuration refused by a part is an error with a reason, and nothing is left running."""
+    """A configuration that a part refuses is an error with a reason, and no part keeps running."""
     with pytest.raises(PartFailed, match="unknown configuration keys: \\['colour'\\]"):
         start(tmp_path, Options(more={"azureml": {"colour": "red"}}))
     assert main(["env", "--home", str(tmp_path)]) == 1
@@ -128,6 +128,6 @@ def test_a_part_that_does_not_start_stops_all(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["gpu", "=2", "gpu=many"])
 def test_clusters_are_name_and_number(text: str) -> None:
-    """`--cluster` takes NAME=NODES, and explains this for any other text."""
+    """`--cluster` requires NAME=NODES, and the error for any other text explains it."""
     with pytest.raises(Exception, match="is not NAME=NODES"):
         cluster(text)

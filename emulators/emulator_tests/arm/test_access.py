@@ -1,4 +1,4 @@
-"""Roles: their reach, their exclusions, and the required permission of each request."""
+"""The reach and the exclusions of roles, and the permission that each request requires."""
 
 from __future__ import annotations
 
@@ -59,14 +59,16 @@ def check(folder: Path, queue: str = "events", role_id: str = SENDER) -> None:
 
 
 def test_a_data_scientist_may_do_all_but_change_computes() -> None:
-    """Jobs yes, the workspace and its computes no: as Azure's own description of the role says."""
+    """A data scientist may use jobs, but may change neither the workspace nor its computes, as Azure describes the
+    role."""
     scientist = role("AzureML Data Scientist")
     may = {what: scientist.allows(f"{WORKSPACE}/{what}") for what in ("jobs/write", "computes/write", "write", "read")}  # type: ignore[attr-defined]
     assert may == {"jobs/write": True, "computes/write": False, "write": False, "read": True}
 
 
 def test_delivery_that_is_allowed_passes(tmp_path: Path) -> None:
-    """A topic whose identity may send to the queue and write dead letters is accepted; a role above reaches below."""
+    """A topic passes if its identity may send to the queue and write dead letters. A role on a parent scope is
+    inherited."""
     check(tmp_path)
 
 
@@ -97,7 +99,7 @@ def test_delivery_that_would_fail_is_refused(tmp_path: Path, queue: str, role_id
     ],
 )
 def test_requests_need_what_azure_documents(request_: Request, actions: str, target: str) -> None:
-    """Each kind of request needs the permission of Azure's tables, on the container, queue or table it names."""
+    """Each kind of request needs the permission in Azure's tables, on the container, queue or table in its path."""
     (need,) = needs(request_)
     assert actions in [action for some in need.any_of for action in some]
     assert need.target.endswith(target)
@@ -110,7 +112,7 @@ def test_a_copy_also_reads_its_source() -> None:
 
 
 def test_a_transaction_needs_what_its_parts_need() -> None:
-    """Every operation in a table transaction is counted by itself."""
+    """A table transaction needs the permission of each of its operations."""
     body = "--c\r\nPOST http://h/account/runs HTTP/1.1\r\nX: y\r\n\r\n{}\r\n--c\r\n" + (
         "DELETE http://h/account/runs(PartitionKey='a',RowKey='b') HTTP/1.1\r\nIf-Match: *\r\n\r\n--c--"
     )
@@ -122,13 +124,13 @@ def test_a_transaction_needs_what_its_parts_need() -> None:
 
 
 def test_control_plane_requests() -> None:
-    """The action is the type with a verb; a POST names its own."""
+    """The action is the resource type with a verb; a POST's path contains its action."""
     place = "/subscriptions/s/resourceGroups/g/providers/Microsoft.MachineLearningServices/workspaces/w"
     assert workspace_action("PATCH", f"{place}/computes/c") == (f"{WORKSPACE}/computes/write", f"{place}/computes/c")
     assert workspace_action("POST", f"{place}/jobs/j/cancel") == (f"{WORKSPACE}/jobs/cancel/action", f"{place}/jobs/j")
 
 
 def test_an_unknown_request_is_no_guess() -> None:
-    """A request outside of the tables is an error."""
+    """A request that the tables do not contain is an error."""
     with pytest.raises(UnknownOperation):
         needs(Request("blob", "PUT", "/drops"))

@@ -41,7 +41,7 @@ def test_every_expression_has_the_engines_value(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["newGuid", "reference", "listKeys", "utcNow", "pickZones", "loadTextContent"])
 def test_what_is_not_there_says_so_by_name(name: str, tmp_path: Path) -> None:
-    """An unsupported function is refused with name, file and line; nothing is guessed."""
+    """An unsupported function is refused with its name, file and line. No value is guessed."""
     assert name not in PURE
     (tmp_path / "main.bicep").write_text(f"var value = {name}('a')\noutput value string = value\n")
     with pytest.raises(BicepError, match=rf"main\.bicep:1: the function {name} is not taken here"):
@@ -49,7 +49,7 @@ def test_what_is_not_there_says_so_by_name(name: str, tmp_path: Path) -> None:
 
 
 def test_values_that_a_function_cant_take_are_refused(tmp_path: Path) -> None:
-    """A function says which values it can't take, with the file and line."""
+    """A function refuses invalid values with a message that has the values, the file and the line."""
     (tmp_path / "main.bicep").write_text("var a = 1\nvar value = substring('abc', 2, 5)\noutput value string = value\n")
     with pytest.raises(BicepError, match=r"main\.bicep:2: the function substring can't take these values"):
         deploy(tmp_path / "main.bicep", {})

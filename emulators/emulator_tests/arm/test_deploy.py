@@ -1,4 +1,5 @@
-"""Bicep as the resource provider reads it: names, ids, loops, conditions, modules, and errors with their place."""
+"""Bicep is evaluated as the resource provider evaluates it: names, ids, loops, conditions, modules, and errors with
+file and line."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ def deployed(folder: Path, text: str, **parameters: object) -> Deployment:
 
 
 def test_a_parent_gives_names_and_ids(tmp_path: Path) -> None:
-    """A child's name and id contain the parent's, in a loop too, and a scope is the id of the named resource."""
+    """A child's name and id contain the parent's name and id, also in a loop. A scope is the id of its resource."""
     found = deployed(
         tmp_path,
         """
@@ -42,7 +43,7 @@ def test_a_parent_gives_names_and_ids(tmp_path: Path) -> None:
 
 
 def test_modules_and_conditions(tmp_path: Path) -> None:
-    """A module is evaluated with its parameters, outputs are read, and a false condition leaves a resource out."""
+    """A module is evaluated with its parameters, its outputs can be read, and a false condition omits a resource."""
     (tmp_path / "part.bicep").write_text(
         """
         param name string
@@ -65,7 +66,7 @@ def test_modules_and_conditions(tmp_path: Path) -> None:
 
 
 def test_expressions(tmp_path: Path) -> None:
-    """Strings, escapes, multi-line strings, objects, ternaries, lambdas and operators mean what Bicep says."""
+    """Strings, escapes, multi-line strings, objects, ternaries, lambdas and operators have Bicep's meaning."""
     found = deployed(
         tmp_path,
         r"""
@@ -113,7 +114,7 @@ a ${b}
     ],
 )
 def test_errors_say_where(tmp_path: Path, text: str, message: str) -> None:
-    """A fault in reading or evaluating is an error with file and line, never a guess."""
+    """An error in reading or evaluating has the file and the line. No value is guessed."""
     with pytest.raises(BicepError) as refused:
         deployed(tmp_path, text, **({"a": "z"} if text.startswith("@") else {}))
     assert message in str(refused.value)

@@ -1,4 +1,4 @@
-"""Azure's refusals of valid templates, each rule in the real service's words."""
+"""Valid templates that Azure refuses are refused here, in the real service's words."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ def test_a_plain_flex_site_passes(tmp_path: Path) -> None:
     ],
 )
 def test_what_flex_consumption_lacks_is_refused(where: str, name: str, tmp_path: Path) -> None:
-    """Each property and setting unknown to Flex Consumption is refused by name, as in ARM's error 51021."""
+    """Each property and setting that Flex Consumption does not support is refused by name, as in ARM's error 51021."""
     (told,) = refused(tmp_path, SITE, **{where: {name: "x"}})
     assert f"{name}) for Flex Consumption sites is invalid" in told
 
 
 def test_other_plans_take_them(tmp_path: Path) -> None:
-    """The rule is Flex Consumption's alone."""
+    """Plans other than Flex Consumption accept these properties and settings."""
     text = SITE.replace("tier: 'FlexConsumption'", "tier: 'ElasticPremium'")
     assert refused(tmp_path, text, config={"ftpsState": "Disabled"}) == []
 
@@ -99,7 +99,7 @@ def test_other_plans_take_them(tmp_path: Path) -> None:
     ],
 )
 def test_scale_has_bounds(scale: dict[str, object], words: str, tmp_path: Path) -> None:
-    """Memory, instances and always-ready groups stay within the bounds of the plan."""
+    """Memory, instance counts and always-ready groups outside of the plan's bounds are refused."""
     (told,) = refused(tmp_path, SITE, scale=scale)
     assert words in told
 
@@ -121,26 +121,27 @@ def test_scale_has_bounds(scale: dict[str, object], words: str, tmp_path: Path) 
     ],
 )
 def test_sizes_are_those_of_microsofts_table(size: str, priority: str, words: str) -> None:
-    """A size of a series in the table passes; one without a local disk, or unknown, is refused."""
+    """A size whose series is in Microsoft's table passes. An unknown size, or one without a local disk, is refused."""
     told = refused_size(size, priority)
     assert words in told
     assert bool(told) is bool(words)
 
 
 def test_one_role_twice_is_refused(tmp_path: Path) -> None:
-    """Two assignments of one role to one principal on one scope are refused: RoleAssignmentExists."""
+    """A second assignment of a role to the same principal on the same scope is refused with RoleAssignmentExists."""
     (told,) = refused(tmp_path, GRANTS)
     assert "assigned by two and by one: RoleAssignmentExists" in told
 
 
 def test_what_azure_ml_grants_by_itself_is_refused_to_others(tmp_path: Path) -> None:
-    """Azure ML gives a cluster's identity AcrPull on the workspace's registry; a second assignment fails."""
+    """Azure ML itself assigns AcrPull on the workspace's registry to a cluster's identity, so a second assignment
+    fails."""
     (told,) = refused(tmp_path, PULL)
     assert "assigned by ours and by Azure ML: RoleAssignmentExists" in told
 
 
 def test_names_and_starts_have_a_form(tmp_path: Path) -> None:
-    """A storage account's name and a budget's start are held to Azure's rules."""
+    """A storage account's name and a budget's start date must follow Azure's rules."""
     text = """
     resource account 'Microsoft.Storage/storageAccounts@1' = { name: 'Not-This' }
     resource budget 'Microsoft.Consumption/budgets@1' = {

@@ -1,4 +1,4 @@
-"""Starting the azureml part for a test, and speaking to it without the SDK."""
+"""Start the azureml part for a test, and send requests to it without the SDK."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from emulators.storage.services import Services
 
 CODE = Path(__file__).parent / "code"
 PROBE = CODE / "probe.py"
-RUN = f"python '{PROBE}'"  # the repository may lie in a path with spaces
+RUN = f"python '{PROBE}'"  # the repository's path may contain spaces
 ENVIRONMENT = "AzureML-local/versions/1"  # Microsoft's own environments need no registration
-VERSION = "2024-04-01"  # of the OpenAPI documents that the answers are held against
+VERSION = "2024-04-01"  # of the OpenAPI documents that the answers must match
 TERMINAL = {"Completed", "Failed", "Canceled"}
 
 
 @dataclass
 class Cloud:
-    """A running part. `arm` speaks to it as a plain HTTP client with a bearer token."""
+    """A running azureml part. `arm` sends requests as a plain HTTP client with a bearer token."""
 
     part: Part
     config: Path
@@ -40,7 +40,7 @@ class Cloud:
         return str(self.part.info["workspace_id"])
 
     def call(self, method: str, path: str, body: Any = None, **kwargs: Any) -> requests.Response:
-        """Call a path of the server with our authority, a token, and a version of Resource Manager's API."""
+        """Request a path of the server with our authority, a token, and a version of Resource Manager's API."""
         kwargs.setdefault("headers", {"Authorization": f"Bearer {token()}"})
         if path.lower().startswith("/subscriptions") and "api-version" not in path:
             path += f"{'&' if '?' in path else '?'}api-version={VERSION}"
@@ -48,7 +48,7 @@ class Cloud:
         return requests.request(method, self.url + path, json=body, verify=bundle, timeout=30, **kwargs)
 
     def arm(self, method: str, path: str, body: Any = None) -> Any:
-        """Call a path under the workspace; returns the JSON of a success."""
+        """Request a path under the workspace, and return the JSON of a successful answer."""
         response = self.call(method, f"{self.workspace}/{path}", body)
         assert response.ok, response.text
         return response.json() if response.content else None
@@ -81,13 +81,13 @@ class Cloud:
         return answer
 
     def wait(self, name: str, *statuses: str, timeout: float = 60) -> dict[str, Any]:
-        """Wait until a job has any of these statuses (default: has ended)."""
+        """Wait until a job has any of these statuses (default: any terminal status)."""
         wanted = set(statuses) or TERMINAL
         wait_for(lambda: self.job(name)["status"] in wanted, timeout, f"{name} to be one of {wanted}")
         return self.job(name)
 
     def restart(self) -> None:
-        """Stop the part in order, and start the part again on its state."""
+        """Stop the part normally, and start it again with the same state."""
         assert self.part.stop() == 0
         self.part = launch(self.config)
 
@@ -100,12 +100,12 @@ def cluster_body(maximum: int, minimum: int = 0, idle: str = "PT30S") -> dict[st
 
 
 def told(log: str, word: str) -> Any:
-    """A probe's last value under this word in the log."""
+    """Return the last value that a probe logged under this word."""
     return json.loads(re.findall(rf"^{word} (.*)$", log, re.MULTILINE)[-1])
 
 
 def gone(pid: int) -> bool:
-    """Whether no process has this id any more."""
+    """Return whether the process has ended."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,4 +1,5 @@
-"""One storage, one control plane and one MLClient for the whole folder: the SDK caches its knowledge of a cloud."""
+"""One storage, one control plane and one MLClient for the whole folder, because the SDK caches its knowledge of a
+cloud."""
 
 from __future__ import annotations
 
@@ -23,13 +24,13 @@ from emulators.storage.services import Services
 
 @dataclass
 class Receiver:
-    """An Event Grid topic for tests: keeps the events it takes, and can be told to be out of order."""
+    """An Event Grid topic for tests. It keeps the accepted events, and can be set to fail."""
 
     url: str = ""
     events: list[dict[str, Any]] = field(default_factory=list)
     status: int = 200
     refused: int = 0
-    wrong: str = "none"  # a run whose events are refused for good, with all that are sent with them
+    wrong: str = "none"  # a run whose events are permanently refused, with all events in the same request
 
     def of(self, run: str) -> list[dict[str, Any]]:
         return [event for event in self.events if event["data"]["runId"] == run]
@@ -57,7 +58,7 @@ def receiver() -> Iterator[Receiver]:
             self.end_headers()
 
         def log_message(self, *_: Any) -> None:
-            """Silence."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     state.url = f"http://127.0.0.1:{server.server_port}/topics/azureml/api/events"
@@ -71,7 +72,7 @@ def receiver() -> Iterator[Receiver]:
 
 @pytest.fixture(scope="session")
 def certs(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """One authority for the control planes of the folder."""
+    """One certificate authority for all control planes of the folder."""
     return str(tmp_path_factory.mktemp("certs"))
 
 
@@ -88,7 +89,7 @@ def cloud(
 
 @pytest.fixture
 def own_cloud(account: Services, certs: str, tmp_path: Path) -> Iterator[Callable[..., Cloud]]:
-    """Start control planes of the test's own, with changes to the configuration."""
+    """Start control planes for one test, with changes to the configuration."""
     started: list[Cloud] = []
 
     def begin(**changes: Any) -> Cloud:
@@ -126,7 +127,7 @@ def storage(account: Services) -> Iterator[BlobServiceClient]:
 
 @pytest.fixture
 def contract(cloud: Cloud) -> Iterator[None]:
-    """Answers during the test match Microsoft's OpenAPI (not checked without the documents)."""
+    """Check that the answers during the test match Microsoft's OpenAPI (skipped without the documents)."""
     before = len(cloud.call("GET", "/control/requests").json())
     yield
     if not SPECS.exists():

@@ -1,8 +1,8 @@
-"""Checks recorded requests and answers against Microsoft's OpenAPI (Swagger 2.0) documents.
+"""Check recorded requests and answers against Microsoft's OpenAPI (Swagger 2.0) documents.
 
-A stock JSON Schema validator can't: polymorphic bases say `additionalProperties: false` beside `allOf`, subtypes are
-found by discriminator, and null is a matter of `x-nullable`. Members that a schema doesn't list are findings, and so
-are values outside of an enum, even an open one: a stand-in has no business to invent values.
+A stock JSON Schema validator can't do this: polymorphic bases have `additionalProperties: false` beside `allOf`,
+subtypes are found by discriminator, and `x-nullable` decides about null. Members that a schema doesn't list are
+findings, and so are values outside of an enum, even an open one, because a stand-in must not invent values.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TYPES: dict[str, Any] = {"string": str, "integer": int, "number": (int, float), 
 
 @dataclass(frozen=True)
 class Schema:
-    """A schema, and the document for relative references."""
+    """A schema, and the document that its relative references refer to."""
 
     body: Json
     file: Path
@@ -52,7 +52,8 @@ class OpenApi:
                 self._paths.append((re.compile(pattern), operations, file.resolve()))
 
     def check(self, entry: Json) -> list[str]:
-        """Findings about one recorded request and the answer; a request unknown to the documents is a finding."""
+        """Return the findings about one recorded request and its answer. A request that the documents do not
+        contain is a finding."""
         found = self._operation(entry["method"], entry["path"])
         if found is None:
             return [f"{entry['method']} {entry['path']} is not in the contract"]
@@ -172,7 +173,7 @@ class OpenApi:
         allowed = schema.body.get("additionalProperties")
         if isinstance(allowed, dict):
             return Schema(allowed, schema.file) if allowed else True
-        # A schema that lists nothing describes a free object; one that lists members means them.
+        # A schema without members describes any object, and a schema with members allows only those.
         return bool(allowed) or ("properties" not in schema.body and "allOf" not in schema.body and allowed is None)
 
 
@@ -195,7 +196,7 @@ def _text(value: str, body: Json, where: str) -> Iterator[str]:
             yield f"{where} is {value!r}, not a GUID"
 
 
-# Azure gives these, and clients do without: the first is a hint, of the other two one is enough.
+# Azure sends these, and clients do not need them: the first is a hint, and one of the other two is enough.
 OPTIONAL = frozenset({"x-ms-async-operation-timeout", "retry-after", "location"})
 
 

@@ -50,7 +50,7 @@ def files(checkout: Path, only: list[str]) -> list[Path]:
 
 
 def run(checkout: Path, file: Path) -> FileResult:
-    """Run one file with mocha, and return the outcome of each test. A file without a report has an outcome, too."""
+    """Run one file with mocha, and return the outcome of each test. A file without a report also has an outcome."""
     name = str(file.relative_to(checkout / "tests"))
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"

@@ -1,4 +1,4 @@
-"""The outcomes of Azurite's tests, and the table of them."""
+"""The outcomes of Azurite's tests, and their table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class FileResult:
 
 
 def table(found: list[FileResult]) -> str:
-    """A line for each file and each service, and below them the tests that did not pass, with their errors."""
+    """Return a line for each file and each service, followed by the tests that did not pass, with their errors."""
     lines = [f"{one.passed:4} of {one.ran:3}  {one.name}" for one in found]
     for service in dict.fromkeys(one.service for one in found):
         own = [one for one in found if one.service == service]

@@ -1,4 +1,4 @@
-"""What the command reports of Azurite's tests."""
+"""The report of Azurite's tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from emulator_tests.azurite_suite.results import FileResult, table
 
 
 def test_files_that_start_a_server(tmp_path: Path) -> None:
-    """Other files are tests of Azurite's own code."""
+    """Files that start no server are tests of Azurite's own code, and are not run."""
     for name, text in (("queue/a.test.ts", "new QueueTestServerFactory()"), ("queue/unit/b.test.ts", "parse()")):
         (tmp_path / "tests" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "tests" / name).write_text(text)
@@ -20,7 +20,7 @@ def test_files_that_start_a_server(tmp_path: Path) -> None:
 
 
 def test_each_test_has_an_outcome() -> None:
-    """A pass, a test that Azurite skips, and a failure with its error."""
+    """A pass, a test that Azurite skips, and a failure with its error are told apart."""
     report = {
         "passes": [{"fullTitle": "A one"}],
         "pending": [{"fullTitle": "A two"}],
@@ -36,7 +36,7 @@ def test_each_test_has_an_outcome() -> None:
 
 
 def test_a_folder_without_mocha(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The error says what to run."""
+    """The error has the command to run."""
     with pytest.raises(SystemExit):
         main(["--azurite", str(tmp_path)])
     assert "run `npm ci` there" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""A real Azurite for the whole folder, and real Event Grid parts on it."""
+"""One real Azurite for the whole folder, and real Event Grid parts that read it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TOPIC_KEY = base64.b64encode(b"a key of the topic").decode()
 
 @dataclass
 class Grid:
-    """A running Event Grid part, and a test's view of the part."""
+    """A running Event Grid part, as a test sees it."""
 
     config: Path
     bundle: Path
@@ -72,7 +72,7 @@ class Grid:
 
 @dataclass
 class Store:
-    """The storage account under test; names are fresh, because tests share one Azurite without meeting."""
+    """The storage account under test. Names are unique, so tests can share one Azurite."""
 
     azurite: Azurite
     blobs: BlobServiceClient
@@ -87,7 +87,7 @@ class Store:
         return name
 
     def messages(self, queue: str) -> list[dict[str, Any]]:
-        """Take every event out of a queue."""
+        """Remove every event from a queue, and return the events."""
         with self.queues.get_queue_client(queue) as client:
             texts = [
                 message.content for page in client.receive_messages(messages_per_page=32).by_page() for message in page
@@ -119,7 +119,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> certs.Certs:
 def new_grid(
     store: Store, certificates: certs.Certs, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[..., Grid]]:
-    """Start a part: `new_grid([subscriptions], retry_time_scale=0.001)`. All are stopped when the module is done."""
+    """Start a part: `new_grid([subscriptions], retry_time_scale=0.001)`. All parts stop at the end of the module."""
     grids: list[Grid] = []
 
     def start(subscriptions: list[dict[str, Any]], storage: Azurite = store.azurite, **options: Any) -> Grid:
@@ -150,7 +150,7 @@ def new_grid(
 
 @pytest.fixture(scope="session")
 def to_queue() -> Callable[..., dict[str, Any]]:
-    """A subscription with a queue as destination: `to_queue("team", "queue", filter={...})`."""
+    """Return a subscription that delivers to a queue: `to_queue("team", "queue", filter={...})`."""
 
     def subscription(topic: str, queue: str, **rest: Any) -> dict[str, Any]:
         destination = {"endpointType": "StorageQueue", "properties": {"queueName": queue}}
@@ -161,13 +161,13 @@ def to_queue() -> Callable[..., dict[str, Any]]:
 
 @pytest.fixture(scope="session")
 def in_container() -> Callable[[str], dict[str, Any]]:
-    """The filter for blobs of one container."""
+    """Return the filter for blobs of one container."""
     return lambda name: {"subjectBeginsWith": f"/blobServices/default/containers/{name}/"}
 
 
 @pytest.fixture(scope="session")
 def custom_event() -> Callable[..., dict[str, Any]]:
-    """An event in the Event Grid schema for the custom topic."""
+    """Return an event in the Event Grid schema for the custom topic."""
 
     def event(event_id: str = "1", **rest: Any) -> dict[str, Any]:
         return {

@@ -1,4 +1,4 @@
-"""The content of Azurite's access log, and continuing at the last position."""
+"""How Azurite's access log is read, and continued from the last position."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def line(target: str, status: int = 201, method: str = "PUT") -> Line:
 
 
 def test_a_write_is_read_with_all_its_facts() -> None:
-    """A line gives the operation, the names, the path as sent, the time and the place in the log."""
+    """A line yields the operation, the names, the path as the client sent it, the time and the position in the log."""
     assert accesslog.parse(line("/acct/drops/a%20b?se=1&sig=x%2B")) == Write(
         "PutBlob", "acct", "drops", "a b", "/acct/drops/a%20b", datetime(2026, 11, 21, 3, 43, 16, tzinfo=UTC), 7, 42
     )
@@ -51,7 +51,7 @@ def test_a_write_is_read_with_all_its_facts() -> None:
     ],
 )
 def test_only_created_blobs_are_writes(target: str, status: int, api: str | None) -> None:
-    """Put Blob, Put Block List and Copy Blob that succeeded are events, and nothing else is."""
+    """Only a successful Put Blob, Put Block List or Copy Blob is an event."""
     write = accesslog.parse(line(target, status))
     assert (write.api if write else None) == api
 
@@ -69,8 +69,8 @@ def test_only_created_blobs_are_writes(target: str, status: int, api: str | None
     ],
 )
 def test_deleted_and_moved_blobs_are_told(method: str, target: str, status: int, told: tuple[str, str] | None) -> None:
-    """A deleted blob, and one in another tier or on its way out of the archive, has an event; snapshots, containers and
-    refused requests have none."""
+    """Deleting a blob, changing its tier and starting its rehydration are events. Snapshots, containers and refused
+    requests are not."""
     write = accesslog.parse(line(target, status, method))
     assert ((write.api, write.event) if write else None) == told
 
@@ -83,14 +83,14 @@ def test_other_methods_are_no_writes(method: str) -> None:
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=1024))
 def test_every_name_comes_back_from_its_encoding(name: str) -> None:
-    """A blob's name is right for any characters."""
+    """A blob's name is decoded correctly for any characters."""
     write = accesslog.parse(line("/acct/c/" + quote(name)))
     assert write is not None
     assert write.blob == name
 
 
 def test_the_tail_gives_complete_lines_once(tmp_path: Path) -> None:
-    """A line is read once it is complete, and never again."""
+    """Each line is read exactly once, when it is complete."""
     log = tmp_path / "log"
     tail = Tail(log, Position(1, 0))
     assert tail.read(NOW) == []
@@ -106,7 +106,7 @@ def test_the_tail_gives_complete_lines_once(tmp_path: Path) -> None:
 def test_a_log_read_in_pieces_is_the_whole_log(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], chunk: int
 ) -> None:
-    """Whatever the size of a read, the lines are the log's lines and each stands at its offset."""
+    """For any read size, the lines and their offsets are those of the log."""
     log = tmp_path_factory.mktemp("log") / "log"
     data = b"".join(text + b"\n" for text in lines)
     log.write_bytes(data)
@@ -120,7 +120,7 @@ def test_a_log_read_in_pieces_is_the_whole_log(
 
 
 def test_a_replaced_log_starts_a_later_age(tmp_path: Path) -> None:
-    """A shorter file is a new log: read from the start, at positions sorted after every earlier position."""
+    """A shorter file is a new log. It is read from the start, and its positions sort after all earlier positions."""
     log = tmp_path / "log"
     log.write_bytes(b"a long first line\n")
     tail = Tail(log, Position(int(NOW), 0))
@@ -132,7 +132,7 @@ def test_a_replaced_log_starts_a_later_age(tmp_path: Path) -> None:
 
 
 def test_following_begins_at_the_end(tmp_path: Path) -> None:
-    """What was in the log before the first start is history, not news."""
+    """On the first start, existing lines in the log cause no events."""
     log = tmp_path / "log"
     assert accesslog.end_of(log, NOW) == Position(int(NOW), 0)
     log.write_bytes(b"old\n")

@@ -1,4 +1,4 @@
-"""Blob events from real writes on a real Azurite."""
+"""Blob events from real writes to a real Azurite."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def grid(
 
 @pytest.fixture
 def events(grid: Any, store: Any, queue: str) -> Callable[[], list[dict[str, Any]]]:
-    """Every event since the last call, in the order of the writes."""
+    """Return every event since the last call, in the order of the writes."""
 
     def take() -> list[dict[str, Any]]:
         grid.barrier()
@@ -52,7 +52,7 @@ def events(grid: Any, store: Any, queue: str) -> Callable[[], list[dict[str, Any
 
 
 def test_an_upload_becomes_an_event_with_the_blobs_facts(watched: ContainerClient, events: Any, store: Any) -> None:
-    """Etag, length, type and URL are the blob's, and the time is the time of the write."""
+    """Etag, length, type and URL are the blob's, and the event's time is the time of the write."""
     before = datetime.now(UTC)
     blob = watched.upload_blob("digits/train.idx", b"12345", content_type="application/x-idx")
     (event,) = events()
@@ -67,7 +67,8 @@ def test_an_upload_becomes_an_event_with_the_blobs_facts(watched: ContainerClien
 
 
 def test_each_api_is_told_apart(watched: ContainerClient, events: Any) -> None:
-    """A put, a committed block list, a copy, an append blob and a page blob carry their operation and type."""
+    """The event of a put, a committed block list, a copy, an append blob and a page blob has the operation and the
+    blob's type."""
     put = watched.upload_blob("put", b"x")
     blocks = watched.get_blob_client("blocks")
     blocks.stage_block("AAAA", b"xyz")
@@ -86,8 +87,8 @@ def test_each_api_is_told_apart(watched: ContainerClient, events: Any) -> None:
 
 
 def test_other_writes_and_failed_ones_make_no_event(watched: ContainerClient, events: Any) -> None:
-    """Staged blocks, appended blocks, metadata, headers, tags, tiers, snapshots, leases, deletes and refused uploads
-    are silent."""
+    """Staged blocks, appended blocks, metadata, headers, tags, tiers, snapshots, leases, deletes and refused
+    uploads cause no event."""
     blob = watched.upload_blob("silent", b"x")
     append = watched.get_blob_client("log")
     append.create_append_blob()
@@ -128,7 +129,7 @@ NAMES = [
 
 
 def test_names_are_right_whatever_they_hold(watched: ContainerClient, events: Any) -> None:
-    """The subject holds the blob's name, decoded, for every name that Azure allows."""
+    """The subject contains the decoded name of the blob, for every name that Azure allows."""
     for name in NAMES:
         watched.upload_blob(name, b"x")
     prefix = f"{PREFIX}/{watched.container_name}/blobs/"
@@ -138,7 +139,7 @@ def test_names_are_right_whatever_they_hold(watched: ContainerClient, events: An
 
 
 def test_overwrites_are_events_of_their_own_in_order(watched: ContainerClient, events: Any) -> None:
-    """Each overwrite has a separate id and a later sequencer; the last event has the final etag."""
+    """Each overwrite has its own id and a later sequencer. The last event has the final etag."""
     etags = [watched.upload_blob("again", b"x" * n, overwrite=True).get_blob_properties().etag for n in range(1, 6)]
     told = events()
     assert len({event["id"] for event in told}) == 5
@@ -147,7 +148,7 @@ def test_overwrites_are_events_of_their_own_in_order(watched: ContainerClient, e
 
 
 def test_a_blob_that_is_gone_still_has_its_event(grid: Any, watched: ContainerClient, events: Any, store: Any) -> None:
-    """An upload that was deleted before anyone looked is told with the facts of the log."""
+    """An upload that is deleted before the part reads the blob has an event with the facts of the log."""
     for number in range(20):
         watched.upload_blob(f"gone{number}", b"x")
         watched.delete_blob(f"gone{number}")
@@ -157,7 +158,7 @@ def test_a_blob_that_is_gone_still_has_its_event(grid: Any, watched: ContainerCl
 
 
 def test_the_barrier_finds_every_blob(grid: Any, watched: ContainerClient, store: Any, queue: str) -> None:
-    """After the barrier, every one of 300 uploads from eight connections is in the queue."""
+    """After the barrier, all 300 uploads from eight connections are in the queue."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(8) as pool:
@@ -169,7 +170,7 @@ def test_the_barrier_finds_every_blob(grid: Any, watched: ContainerClient, store
 
 
 def test_messages_are_base64_json_one_event_each(grid: Any, watched: ContainerClient, store: Any, queue: str) -> None:
-    """A queue message is the base64 of one event's JSON, as in Azure, and lives for the configured time."""
+    """A queue message is one event's JSON in base64, as in Azure, and expires after the configured time."""
     watched.upload_blob("message", b"x")
     grid.barrier()
     with store.queues.get_queue_client(queue) as client:

@@ -1,4 +1,4 @@
-"""The configuration: refusals, and the reading of deployed definitions."""
+"""Which configurations are refused, and how deployed definitions are read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def read(subscription: dict[str, Any] | None = None, **rest: Any) -> Config:
 
 
 def test_defaults_are_those_of_azure() -> None:
-    """30 attempts, a day to live, the Event Grid schema, a message that lives seven days, real time."""
+    """The defaults are 30 attempts, a time to live of one day, the Event Grid schema, messages that live seven
+    days, and real time."""
     settings = read()
     (subscription,) = settings.subscriptions
     assert (settings.host, settings.port, settings.state) == ("127.0.0.1", 0, Path("state"))
@@ -37,7 +38,7 @@ def test_defaults_are_those_of_azure() -> None:
 
 
 def test_delivery_by_identity_is_read_as_deployed() -> None:
-    """A definition with managed identities, as the Bicep has it, needs no change to be used here."""
+    """A definition with managed identities can be used unchanged from the Bicep."""
     grave = {"endpointType": "StorageBlob", "properties": {"resourceId": "/x", "blobContainerName": "dead"}}
     identity = {"type": "SystemAssigned"}
     (subscription,) = read(
@@ -54,7 +55,7 @@ def test_delivery_by_identity_is_read_as_deployed() -> None:
 
 
 def test_secrets_do_not_show() -> None:
-    """Keys, connection strings and webhook URLs are not in the text of a configuration."""
+    """The repr of a configuration contains no keys, connection strings or webhook URLs."""
     hook = {"endpointType": "WebHook", "properties": {"endpointUrl": "http://x/?code=hidden-code"}}
     text = repr(read({**SUBSCRIPTION, "destination": hook}))
     assert "hidden" not in text
@@ -74,7 +75,7 @@ def test_secrets_do_not_show() -> None:
     ],
 )
 def test_a_bad_subscription_is_named(change: dict[str, Any], message: str) -> None:
-    """An error names the subscription, the key, the value and the choices."""
+    """The error has the subscription, the key, the value and the allowed values."""
     with pytest.raises(BadConfig, match=message):
         read({**SUBSCRIPTION, **change})
 
@@ -89,6 +90,6 @@ def test_a_bad_subscription_is_named(change: dict[str, Any], message: str) -> No
     ],
 )
 def test_a_bad_configuration_is_named(change: dict[str, Any], message: str) -> None:
-    """Names are unique, and only one source of blob events exists."""
+    """Duplicate names, and a second source of blob events, are refused."""
     with pytest.raises(BadConfig, match=message):
         read(**change)

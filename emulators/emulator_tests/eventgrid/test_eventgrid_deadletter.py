@@ -1,4 +1,4 @@
-"""Retry and dead-letter against real queues and containers, with time scaled down."""
+"""Retries and dead letters with real queues and containers, in scaled time."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_missing_queue_ends_in_a_dead_letter_after_all_attempts(
 def test_cloud_events_have_lower_case_dead_letter_attributes(
     new_grid: Any, to_queue: Any, custom_event: Any, grave: ContainerClient, dead_letter: dict[str, Any]
 ) -> None:
-    """In the CloudEvents schema the added attributes are lower case, as its names must be."""
+    """In the CloudEvents schema the added attributes are lower case, because CloudEvents requires lower-case names."""
     rest = {"retryPolicy": {"maxDeliveryAttempts": 1}, "eventDeliverySchema": "CloudEventSchemaV1_0"}
     subscription = to_queue("team", "not-there", deadLetterDestination=dead_letter, **rest)
     grid = new_grid([subscription], retry_time_scale=SCALE)
@@ -65,7 +65,7 @@ def test_cloud_events_have_lower_case_dead_letter_attributes(
 def test_an_event_over_64_kib_is_dead_lettered_at_once(
     new_grid: Any, to_queue: Any, custom_event: Any, store: Any, grave: ContainerClient, dead_letter: dict[str, Any]
 ) -> None:
-    """An event too large for a queue message gets no retry; an event at the limit is delivered."""
+    """An event too large for a queue message is not retried. An event at the limit is delivered."""
     queue = store.queue()
     grid = new_grid([to_queue("team", queue, deadLetterDestination=dead_letter)], retry_time_scale=SCALE)
     grid.publish(custom_event("fits", data="x" * 48_000), custom_event("large", data="x" * 49_200)).raise_for_status()
@@ -79,7 +79,7 @@ def test_an_event_over_64_kib_is_dead_lettered_at_once(
 def test_time_to_live_ends_in_a_dead_letter(
     new_grid: Any, to_queue: Any, custom_event: Any, grave: ContainerClient, dead_letter: dict[str, Any]
 ) -> None:
-    """An event beyond its time to live is dead-lettered for this reason, with attempts to spare."""
+    """An event beyond its time to live is dead-lettered with this reason, even if attempts are left."""
     rest = {"retryPolicy": {"eventTimeToLiveInMinutes": 1}, "deadLetterDestination": dead_letter}
     grid = new_grid([to_queue("team", "not-there", **rest)], retry_time_scale=SCALE)
     grid.publish(custom_event()).raise_for_status()
@@ -92,7 +92,8 @@ def test_time_to_live_ends_in_a_dead_letter(
 def test_without_a_dead_letter_container_events_are_dropped(
     new_grid: Any, to_queue: Any, custom_event: Any, store: Any
 ) -> None:
-    """An undeliverable event is dropped where no dead-letter destination is set, or its container stays missing."""
+    """An undeliverable event is dropped if no dead-letter destination is configured, or if its container stays
+    missing."""
     missing = {"endpointType": "StorageBlob", "properties": {"blobContainerName": "not-there"}}
     policy = {"retryPolicy": {"maxDeliveryAttempts": 1}}
     nowhere = [
@@ -106,7 +107,7 @@ def test_without_a_dead_letter_container_events_are_dropped(
 
 
 def test_a_queue_that_appears_gets_its_event(new_grid: Any, to_queue: Any, custom_event: Any, store: Any) -> None:
-    """A later attempt delivers an event once the destination exists."""
+    """A later attempt delivers an event when the destination exists."""
     queue = store.queue()
     store.queues.delete_queue(queue)
     grid = new_grid([to_queue("team", queue)], retry_time_scale=SCALE)
@@ -127,9 +128,8 @@ def test_dead_letter_blobs_are_events_only_for_who_wants_them(
     grave: ContainerClient,
     dead_letter: dict[str, Any],
 ) -> None:
-    """A dead-letter blob is an event for a subscription to the blob's container, and is not even read without a
-    subscription.
-    """
+    """A subscription to the container of dead letters gets an event for each. Without such a subscription the blob
+    is not even read."""
     queue, failing = store.queue(), {"retryPolicy": {"maxDeliveryAttempts": 1}, "deadLetterDestination": dead_letter}
     watched = [to_queue("storage", queue, filter=in_container(grave.container_name))]
     broken = to_queue("team", "not-there", **failing)

@@ -1,4 +1,4 @@
-"""The knobs, and their effect on the barrier."""
+"""Fault knobs, and their effect on the barrier."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def grid(new_grid: Callable[..., Any], to_queue: Callable[..., Any], queue: str)
 
 @pytest.fixture
 def sent(grid: Any, store: Any, queue: str, custom_event: Any) -> Callable[..., list[str]]:
-    """Publish events under knobs, wait at the barrier, and return the ids as they lie in the queue."""
+    """Publish events with these knobs, wait at the barrier, and return the ids in the order of the queue."""
 
     def send(count: int, **knobs: Any) -> list[str]:
         grid.faults(**knobs)
@@ -37,19 +37,19 @@ def sent(grid: Any, store: Any, queue: str, custom_event: Any) -> Callable[..., 
 
 
 def test_duplicate_delivers_each_event_so_often(sent: Any) -> None:
-    """`duplicate` 3 makes three deliveries of one event."""
+    """`duplicate` 3 delivers each event three times."""
     assert set(Counter(sent(20, duplicate=3)).values()) == {3}
 
 
 def test_shuffle_changes_the_order_and_loses_nothing(sent: Any) -> None:
-    """Shuffled events arrive completely, in another order than sent."""
+    """All shuffled events arrive, in a different order."""
     ids = sent(60, shuffle=True, seed=1)
     assert sorted(ids) == [f"{number:03}" for number in range(60)]
     assert ids != sorted(ids)
 
 
 def test_lose_loses_about_its_share_and_the_barrier_knows(sent: Any, grid: Any) -> None:
-    """Lost events never arrive; the barrier does not wait for them; the counts say how many."""
+    """Lost events never arrive, the barrier does not wait for them, and the counts include them."""
     before = grid.counts()["lost"]
     ids = sent(200, lose=0.5, seed=7)
     lost = grid.counts()["lost"] - before
@@ -60,14 +60,14 @@ def test_lose_loses_about_its_share_and_the_barrier_knows(sent: Any, grid: Any) 
 
 
 def test_delay_holds_back_and_the_barrier_waits(sent: Any) -> None:
-    """A delayed event is absent until the end of the delay; the barrier returns then."""
+    """A delayed event arrives at the end of the delay, and only then the barrier returns."""
     start = time.monotonic()
     assert len(sent(3, delay_seconds=[0.6, 0.8])) == 3
     assert time.monotonic() - start >= 0.6
 
 
 def test_the_barrier_says_504_when_its_time_is_up(grid: Any, custom_event: Any, store: Any, queue: str) -> None:
-    """A barrier without success in time answers 504 with the pending events."""
+    """A barrier that times out answers 504 with the pending events."""
     grid.faults(delay_seconds=[2, 2])
     grid.publish(custom_event()).raise_for_status()
     answer = grid.get("/control/barrier?timeout=0.2")
@@ -77,7 +77,7 @@ def test_the_barrier_says_504_when_its_time_is_up(grid: Any, custom_event: Any, 
 
 
 def test_event_types_limit_the_knobs(sent: Any) -> None:
-    """Knobs with event_types leave events of other types alone; {} turns every knob off."""
+    """Knobs with event_types do not affect events of other types. `{}` turns every knob off."""
     assert len(sent(4, lose=1, event_types=["Other.Type"])) == 4
     assert sent(4, lose=1, event_types=["Team.RunArchived"]) == []
     assert len(sent(4)) == 4
@@ -105,12 +105,12 @@ def test_event_types_limit_the_knobs(sent: Any) -> None:
     ],
 )
 def test_a_wrong_knob_is_refused(knobs: Any, message: str) -> None:
-    """A misspelt knob or an impossible value is an error, not a test that tests nothing."""
+    """An unknown knob or an impossible value is an error, so a test cannot pass without its fault."""
     with pytest.raises(BadFaults, match=message):
         faults.read(knobs)
 
 
 @pytest.mark.parametrize("timeout", ["soon", "nan", "inf", "-1", ""])
 def test_a_barrier_needs_a_time(grid: Any, timeout: str) -> None:
-    """A value other than a number of seconds is 400."""
+    """A timeout that is not a number of seconds is a 400."""
     assert grid.get(f"/control/barrier?timeout={timeout}").status_code == 400

@@ -1,4 +1,4 @@
-"""Which events a subscription wants."""
+"""Which events match a subscription's filter."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ CASES = [
     ("StringIn", "source", ["/source"], True),
     ("StringIn", "dataVersion", ["2"], True),
     ("StringIn", "tenant", ["blue"], True),
-    # another type is no match
+    # another type does not match
     ("NumberIn", "data.done", [1], False),
     ("NumberIn", "data.api", [1], False),
     ("BoolEquals", "data.zero", False, False),
@@ -101,12 +101,12 @@ CASES = [
 
 @pytest.mark.parametrize(("operator", "key", "operand", "expected"), CASES)
 def test_an_operator_decides(operator: str, key: str, operand: Any, expected: bool) -> None:
-    """Each operator of the API matches as documented, without regard to case, and only values of its type."""
+    """Each operator of the API matches as documented: case-insensitively, and only values of its type."""
     assert holds(operator, key, operand) is expected
 
 
 def test_every_operator_is_tried_both_ways() -> None:
-    """The table has a matching event and a failing event for every operator."""
+    """The table has a matching and a non-matching event for every operator."""
     for expected in (True, False):
         tried = {operator for operator, _, _, outcome in CASES if outcome is expected}
         assert tried == {*filters.OPERATORS, *filters.NULL_OPERATORS}
@@ -117,14 +117,14 @@ NEGATIVE = [name for name, operator in filters.OPERATORS.items() if operator.neg
 
 @pytest.mark.parametrize("name", NEGATIVE)
 def test_a_negative_operator_matches_what_is_not_there(name: str) -> None:
-    """An absent key equals no value, so the negative operators match."""
+    """A missing key equals no value, so the negative operators match."""
     operand: Any = [[0, 9]] if "Range" in name else [1] if "Number" in name else ["x"]
     assert holds(name, "data.absent", operand)
 
 
 @given(st.sampled_from(NEGATIVE), st.one_of(st.text(), st.integers(), st.floats(allow_nan=False), st.none()))
 def test_a_negative_operator_is_the_opposite(name: str, value: Any) -> None:
-    """For every value, an operator and its negative twin give opposite answers."""
+    """For every value, an operator and its negation give opposite results."""
     operand: Any = [[0, 9]] if "Range" in name else [1, 2.5] if "Number" in name else ["a", "Bc"]
     event = Event("t", "s", "i", "y", "u", "z", {"k": value})
     twins = [
@@ -136,7 +136,7 @@ def test_a_negative_operator_is_the_opposite(name: str, value: Any) -> None:
 
 @given(st.text(max_size=20), st.text(max_size=5), st.text(max_size=5), st.booleans())
 def test_subjects_match_by_their_ends(middle: str, begins: str, ends: str, case_sensitive: bool) -> None:
-    """A subject of a beginning and an end matches a filter on both; with the case flag only in equal case."""
+    """A subject with the filter's prefix and suffix matches. With the case flag the case must be equal."""
     spec = {"subjectBeginsWith": begins, "subjectEndsWith": ends, "isSubjectCaseSensitive": case_sensitive}
     wanted = filters.read(spec)
     assert wanted.may_match("T", begins + middle + ends)
@@ -153,7 +153,7 @@ def test_event_types_select(types: list[str] | None, expected: bool) -> None:
 
 
 def test_all_conditions_must_hold() -> None:
-    """Advanced filters are joined by and; one failing filter is enough to refuse."""
+    """Advanced filters are joined by `and`, so one filter that fails is enough to reject the event."""
     good = {"operatorType": "StringIn", "key": "data.api", "values": ["PutBlob"]}
     bad = {"operatorType": "NumberIn", "key": "data.size", "values": [1]}
     assert filters.read({"advancedFilters": [good, good]}).matches(EVENT)
@@ -161,7 +161,8 @@ def test_all_conditions_must_hold() -> None:
 
 
 def test_arrays_are_searched_only_when_asked() -> None:
-    """With enableAdvancedFilteringOnArrays one element is enough; without the flag an array matches nothing."""
+    """With enableAdvancedFilteringOnArrays one matching element is enough. Without the flag an array matches
+    nothing."""
     assert holds("StringIn", "data.tags", ["green"], arrays=True)
     assert holds("NumberInRange", "data.numbers", [[4, 6]], arrays=True)
     assert not holds("StringIn", "data.tags", ["blue"], arrays=True)
@@ -183,6 +184,6 @@ def test_arrays_are_searched_only_when_asked() -> None:
     ],
 )
 def test_what_azure_refuses_is_refused(spec: dict[str, Any], message: str) -> None:
-    """A filter that can't be deployed is an error here, and the error says why."""
+    """A filter that Azure would refuse to deploy is an error with a reason."""
     with pytest.raises(BadFilter, match=message):
         filters.read({"advancedFilters": [spec]})

@@ -1,4 +1,4 @@
-"""Blob events of the emulators' own storage, whose log knows each blob's facts."""
+"""Blob events of the emulators' own storage, whose log has the facts of each blob."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def own(account: Account) -> Iterator[Store]:
 def told(
     account: Account, own: Store, new_grid: Callable[..., Any], to_queue: Callable[..., Any]
 ) -> Callable[[], list[dict[str, Any]]]:
-    """The events since the last call, of any type, in the order of their changes."""
+    """Return the events of any type since the last call, in the order of the changes."""
     queue = own.queue()
     grid = new_grid([to_queue("storage", queue)], storage=account)
 
@@ -59,7 +59,8 @@ def container(own: Store) -> ContainerClient:
 
 
 def test_a_deleted_blob_is_an_event(told: Callable[[], list[dict[str, Any]]], container: ContainerClient) -> None:
-    """The event has the type of the deleted blob; snapshots alone, a refused request and a container make no event."""
+    """The event has the type of the deleted blob. Deleting only snapshots, a refused request and deleting a
+    container cause no event."""
     blob = container.upload_blob("a b", b"123", content_type="text/x-odd")
     blob.create_snapshot()
     blob.delete_blob(delete_snapshots="only")
@@ -80,7 +81,7 @@ def test_a_deleted_blob_is_an_event(told: Callable[[], list[dict[str, Any]]], co
 def test_a_batch_of_deletions_is_as_many_events(
     told: Callable[[], list[dict[str, Any]]], container: ContainerClient
 ) -> None:
-    """Each blob of a batch has a separate event."""
+    """Each blob of a batch has its own event."""
     for name in ("a", "b"):
         container.upload_blob(name, b"1")
     container.delete_blobs("a", "b")
@@ -89,7 +90,7 @@ def test_a_batch_of_deletions_is_as_many_events(
 
 
 def test_a_tier_is_an_event(told: Callable[[], list[dict[str, Any]]], container: ContainerClient) -> None:
-    """A blob in another tier is told at once; out of the archive first its way back is."""
+    """A changed tier is an event at once. For an archived blob, the start of the rehydration is the first event."""
     blob = container.upload_blob("a", b"123")
     for tier in ("Cool", "Archive", "Hot"):
         blob.set_standard_blob_tier(tier)
@@ -105,7 +106,7 @@ def test_a_tier_is_an_event(told: Callable[[], list[dict[str, Any]]], container:
 def test_a_blob_has_one_name_in_its_events(
     told: Callable[[], list[dict[str, Any]]], container: ContainerClient
 ) -> None:
-    """A backslash is a slash in the subject too."""
+    """A backslash in a name is a slash in the subject, too."""
     container.upload_blob("a\\b", b"1")
     (event,) = told()
     assert event["subject"].endswith(f"/{container.container_name}/blobs/a/b")

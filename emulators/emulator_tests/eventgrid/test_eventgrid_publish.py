@@ -1,4 +1,4 @@
-"""Custom topics, driven by Microsoft's own publisher client."""
+"""Custom topics, used by Microsoft's own publisher client."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _empty_queues(grid: Any, store: Any, queues: dict[str, str]) -> Iterator[Non
 
 @pytest.fixture
 def client(grid: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., EventGridPublisherClient]:
-    """Microsoft's client, unmodified; it trusts our authority through the environment, as the app does."""
+    """Microsoft's unmodified client. It trusts our authority through the environment, as the app does."""
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(grid.bundle))
     return lambda credential, topic="team": EventGridPublisherClient(grid.topic(topic), credential, retry_total=0)
 
@@ -55,7 +55,7 @@ class Token:
 def test_the_publisher_client_sends_event_grid_events(
     grid: Any, client: Any, store: Any, queues: dict[str, str]
 ) -> None:
-    """EventGridEvents arrive in both delivery schemas, with the topic's resource id added."""
+    """EventGridEvents arrive in both delivery schemas, and the service adds the topic's resource id."""
     sent = [EventGridEvent(f"runs/{n}", "Team.RunArchived", {"n": n}, "1.0") for n in range(3)]
     with client(AzureKeyCredential(KEY)) as publisher:
         publisher.send(sent)
@@ -69,7 +69,7 @@ def test_the_publisher_client_sends_event_grid_events(
 
 
 def test_the_publisher_client_sends_cloud_events(grid: Any, client: Any, store: Any, queues: dict[str, str]) -> None:
-    """CloudEvents arrive with their source and their extension attributes."""
+    """CloudEvents arrive with their source and extension attributes."""
     sent = CloudEvent("/team", "Team.ClusterAtZero", data={"cluster": "cpu"}, extensions={"tenant": "blue"})
     with client(AzureKeyCredential(KEY)) as publisher:
         publisher.send(sent)
@@ -83,7 +83,7 @@ def test_the_publisher_client_sends_cloud_events(grid: Any, client: Any, store: 
 
 
 def test_a_signed_token_and_a_bearer_token_may_publish(grid: Any, client: Any, custom_event: Any) -> None:
-    """A SAS token made with the topic's key, and any bearer token, are let in."""
+    """A SAS token made with the topic's key, and any bearer token, are accepted."""
     good = generate_sas(grid.topic(), KEY, datetime.now(UTC) + timedelta(hours=1))
     for credential in (AzureSasCredential(good), Token()):
         with client(credential) as publisher:
@@ -95,7 +95,7 @@ def test_a_signed_token_and_a_bearer_token_may_publish(grid: Any, client: Any, c
 def test_a_token_is_good_for_its_topic_until_it_expires(
     grid: Any, client: Any, custom_event: Any, hours: int, topic: str, why: str
 ) -> None:
-    """An expired token, or a token for another topic, is 401 with the reason, though the signature is right."""
+    """An expired token, or a token for another topic, is a 401 with the reason, even if its signature is correct."""
     old = generate_sas(grid.topic(topic), KEY, datetime.now(UTC) + timedelta(hours=hours))
     with client(AzureSasCredential(old)) as publisher, pytest.raises(ClientAuthenticationError, match=why):
         publisher.send(custom_event())
@@ -105,7 +105,7 @@ def test_a_token_is_good_for_its_topic_until_it_expires(
     "expiry", ["11/22/2999 3:00:00 PM", "2999-01-02T03:04:05Z", "2999-01-02 03:04:05.123456+02:00"]
 )
 def test_expiries_of_other_clients_are_read(expiry: str) -> None:
-    """A token's expiry may be written as in .NET, ISO 8601 and Python; any other text is refused."""
+    """A token's expiry may be in the format of .NET, ISO 8601 or Python. Any other text is refused."""
     topic, path = Topic("t", "/topics/t", key=access.new_key()), "/topics/t/api/events"
     for written, good in ((expiry, True), (expiry.replace("2999", "1999"), False), ("soon", False)):
         sas = generate_sas(f"https://127.0.0.1{path}", str(topic.key), written)  # type: ignore[arg-type]
@@ -115,7 +115,7 @@ def test_expiries_of_other_clients_are_read(expiry: str) -> None:
 
 @pytest.mark.parametrize("name", ["aeg-sas-key", "aeg-sas-token"])
 def test_a_key_that_is_no_text_may_not_publish(name: str) -> None:
-    """A header with a byte outside of UTF-8, as the server reads the header, is a wrong key."""
+    """A key header with a byte that is not UTF-8 is a wrong key."""
     topic, path = Topic("t", "/topics/t", key=access.new_key()), "/topics/t/api/events"
     for text in ("\udcff", "r=x&e=y&s=\udcff", "r=\udcff&s=x"):
         assert access.refusal(topic, {name: text}, path, datetime.now(UTC)) == access.NEEDS
@@ -123,7 +123,7 @@ def test_a_key_that_is_no_text_may_not_publish(name: str) -> None:
 
 @pytest.mark.parametrize("token", [False, True])
 def test_another_key_may_not_publish(grid: Any, client: Any, custom_event: Any, token: bool) -> None:
-    """A wrong key, or a token signed with one, is 401, and the event goes nowhere."""
+    """A wrong key, or a token signed with a wrong key, is a 401, and the event is not delivered."""
     wrong = base64.b64encode(b"another key").decode()
     sas = generate_sas(grid.topic(), wrong, datetime.now(UTC) + timedelta(hours=1))
     before = grid.counts()["received"]
@@ -134,7 +134,7 @@ def test_another_key_may_not_publish(grid: Any, client: Any, custom_event: Any, 
 
 
 def test_no_credential_is_401_and_no_topic_is_404(grid: Any, client: Any, custom_event: Any) -> None:
-    """A request without a credential is refused, and a request to an unknown topic gets the names of the topics."""
+    """A request without a credential is a 401. A request to an unknown topic is a 404 with the names of the topics."""
     assert grid.publish(custom_event(), headers={}).status_code == 401
     answer = requests.post(grid.topic("none"), json=[custom_event()], verify=grid.bundle, timeout=10)
     assert answer.status_code == 404
@@ -144,7 +144,7 @@ def test_no_credential_is_401_and_no_topic_is_404(grid: Any, client: Any, custom
 
 
 def test_a_bad_event_refuses_the_whole_request(grid: Any, custom_event: Any) -> None:
-    """One bad event in an array is 400 with place and key, and no event of the array is taken."""
+    """One bad event in an array is a 400 with its position and key, and no event of the array is accepted."""
     before = grid.counts()["received"]
     bad = custom_event("2")
     del bad["subject"]
@@ -164,7 +164,7 @@ def test_over_one_mebibyte_is_413(grid: Any, custom_event: Any) -> None:
 def test_subscriptions_get_what_they_filter_for(
     new_grid: Callable[..., Any], to_queue: Callable[..., Any], store: Any, custom_event: Any
 ) -> None:
-    """Each subscription gets exactly the events of its topic within its filter."""
+    """Each subscription gets exactly the events of its topic that match its filter."""
     archived, large = store.queue(), store.queue()
     conditions = [{"operatorType": "NumberGreaterThan", "key": "data.size", "value": 10}]
     grid = new_grid(

@@ -1,4 +1,4 @@
-"""State across the end of the process."""
+"""What survives a stop and a kill of the process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from emulators.process import wait_for
 def test_writes_made_while_it_was_down_are_told_after_a_restart(
     new_grid: Any, to_queue: Any, in_container: Any, store: Any
 ) -> None:
-    """The log is read on from where the last process stopped, without repeating what was delivered."""
+    """After a restart the log is read from the last position, and no delivered event is repeated."""
     queue, container = store.queue(), store.container()
     grid = new_grid([to_queue("storage", queue, filter=in_container(container.container_name))])
     container.upload_blob("before", b"x")
@@ -35,7 +35,7 @@ def test_writes_made_while_it_was_down_are_told_after_a_restart(
 def test_a_write_is_not_passed_over_while_azurite_is_away(
     new_grid: Any, to_queue: Any, tmp_path: Path, custom_event: Any
 ) -> None:
-    """A write in the log waits for Azurite to come back, and is then told with the blob's facts."""
+    """A write in the log waits until Azurite is back, and its event then has the blob's facts."""
     with azurites.started(tmp_path) as storage:
         with (
             BlobServiceClient.from_connection_string(storage.connection_string) as blobs,
@@ -58,9 +58,7 @@ def test_a_write_is_not_passed_over_while_azurite_is_away(
 
 
 def test_a_killed_process_loses_nothing(new_grid: Any, to_queue: Any, in_container: Any, store: Any) -> None:
-    """After a kill in the middle of a burst, with delayed deliveries, every event arrives; a repeated event keeps its
-    id.
-    """
+    """After a kill during a burst with delayed deliveries, every event arrives. A repeated event has the same id."""
     queue, container = store.queue(), store.container()
     grid = new_grid([to_queue("storage", queue, filter=in_container(container.container_name))])
     grid.faults(delay_seconds=[0, 1], seed=1)
@@ -78,7 +76,7 @@ def test_a_killed_process_loses_nothing(new_grid: Any, to_queue: Any, in_contain
 
 
 def test_published_events_are_safe_once_accepted(new_grid: Any, to_queue: Any, custom_event: Any, store: Any) -> None:
-    """An event answered with 200 is delivered even after a kill right behind the answer, and so is the next event."""
+    """An event that was answered with 200 is delivered even after an immediate kill, and so is the next event."""
     queue = store.queue()
     grid = new_grid([to_queue("team", queue)])
     grid.faults(delay_seconds=[1, 1])
@@ -92,7 +90,7 @@ def test_published_events_are_safe_once_accepted(new_grid: Any, to_queue: Any, c
 
 
 def test_attempts_are_counted_over_a_restart(new_grid: Any, to_queue: Any, custom_event: Any, store: Any) -> None:
-    """A failed delivery goes on from its last attempt: a restart does not begin the schedule again."""
+    """After a restart a failed delivery continues with its next attempt. The schedule does not start again."""
     rest = {"retryPolicy": {"maxDeliveryAttempts": 2}}
     grid = new_grid([to_queue("team", "not-there", **rest)], retry_time_scale=0.003)
     grid.publish(custom_event()).raise_for_status()
@@ -106,7 +104,7 @@ def test_attempts_are_counted_over_a_restart(new_grid: Any, to_queue: Any, custo
 def test_events_of_a_removed_subscription_are_forgotten(
     new_grid: Any, to_queue: Any, custom_event: Any, store: Any
 ) -> None:
-    """A subscription removed from the configuration takes its undelivered events with it."""
+    """Removing a subscription from the configuration drops its undelivered events."""
     grid = new_grid([to_queue("team", "not-there")])
     grid.publish(custom_event()).raise_for_status()
     grid.kill()

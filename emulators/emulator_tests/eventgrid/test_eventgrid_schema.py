@@ -1,4 +1,4 @@
-"""The shape of events, against Microsoft's published definitions and samples."""
+"""The shape of events matches Microsoft's published definitions and samples."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def sample(name: str) -> dict[str, Any]:
 @needs_specs
 @pytest.mark.parametrize("facts", [FACTS, None])
 def test_blob_events_keep_to_the_published_definitions(facts: BlobFacts | None) -> None:
-    """Envelope and data validate against Microsoft's OpenAPI, also when the blob was gone."""
+    """Envelope and data validate against Microsoft's OpenAPI, even if the blob was already deleted."""
     event = blob_event(facts)
     stable = "Microsoft.EventGrid/stable/2018-01-01/EventGrid.json"
     definition(stable, "EventGridEvent").validate(schema.render(event, EVENT_GRID))
@@ -68,8 +68,8 @@ def test_blob_events_keep_to_the_published_definitions(facts: BlobFacts | None) 
     ],
 )
 def test_every_kind_of_blob_event_has_the_published_keys(kind: str, name: str, absent: set[str]) -> None:
-    """An event of a deleted blob, or of one in another tier, has each key of Microsoft's definition but the requester's
-    identity, which is of Data Lake, and no other."""
+    """The event of a deleted blob and of a changed tier has exactly the keys of Microsoft's definition, except the
+    requester's identity, which belongs to Data Lake."""
     published = definition("Microsoft.Storage/stable/2018-01-01/Storage.json", name)
     event = schema.blob_event(write(event=kind), FACTS, TOPIC, ENDPOINT)
     published.validate(event.data)
@@ -84,7 +84,7 @@ def test_every_kind_of_blob_event_has_the_published_keys(kind: str, name: str, a
     [(EVENT_GRID, "BlobCreated.event-grid-schema.json"), (CLOUD, "BlobCreated.cloud-event-schema.json")],
 )
 def test_blob_events_have_the_keys_of_the_published_samples(event_schema: str, name: str) -> None:
-    """Ours have exactly the keys of Microsoft's samples, with values of the same types."""
+    """Our events have exactly the keys of Microsoft's samples, with values of the same types."""
     ours, theirs = schema.render(blob_event(), event_schema), sample(name)
     assert {k: type(v) for k, v in ours.items()} == {k: type(v) for k, v in theirs.items()}
     assert {k: type(v) for k, v in ours["data"].items()} == {k: type(v) for k, v in theirs["data"].items()}
@@ -92,7 +92,7 @@ def test_blob_events_have_the_keys_of_the_published_samples(event_schema: str, n
 
 @needs_specs
 def test_validation_events_have_the_keys_of_the_published_sample() -> None:
-    """The handshake's event looks as Microsoft's sample does."""
+    """The event of the handshake has the keys of Microsoft's sample."""
     ours, theirs = schema.validation(TOPIC, "code", "url"), sample("SubscriptionValidation.event-grid-schema.json")
     assert ours.keys() == theirs.keys()
     assert ours["data"].keys() == theirs["data"].keys()
@@ -100,7 +100,7 @@ def test_validation_events_have_the_keys_of_the_published_sample() -> None:
 
 
 def test_a_blob_event_says_what_was_written() -> None:
-    """Subject names are decoded, the URL stays as it was sent, and the blob's facts are copied."""
+    """The name in the subject is decoded, the URL is as the client sent it, and the blob's facts are copied."""
     event = blob_event()
     assert event.subject == "/blobServices/default/containers/c/blobs/a b/é.txt"
     assert event.time == "2026-11-21T03:43:16.0000000Z"
@@ -110,13 +110,13 @@ def test_a_blob_event_says_what_was_written() -> None:
 
 
 def test_an_event_without_its_blob_has_the_facts_of_the_log() -> None:
-    """Of a deleted blob, only the blob's own facts are missing."""
+    """The event of a deleted blob lacks only the facts that the blob itself would give."""
     missing = blob_event().data.keys() - blob_event(None).data.keys()
     assert missing == {"eTag", "contentType", "contentLength", "blobType"}
 
 
 def test_the_same_line_gives_the_same_event_and_another_another() -> None:
-    """Ids are unique per write, and a line read twice repeats the event instead of making a new event."""
+    """Each write has its own id. A line that is read twice repeats the same event."""
     ids = [
         schema.blob_event(write(offset, began), FACTS, TOPIC, ENDPOINT).id
         for offset, began in [(1, 1), (2, 1), (1, 2), (1, 1)]
@@ -126,7 +126,7 @@ def test_the_same_line_gives_the_same_event_and_another_another() -> None:
 
 
 def test_sequencers_sort_as_the_writes_came() -> None:
-    """Plain string comparison of two sequencers says which write was later, over replaced logs too."""
+    """Comparing two sequencers as strings gives the order of the writes, even across replaced logs."""
     places = [(9, 1), (10, 1), (255, 1), (256, 1), (0, 2), (1 << 40, 2), (3, 17)]
     sequencers = [
         schema.blob_event(write(offset, began), FACTS, TOPIC, ENDPOINT).data["sequencer"] for offset, began in places
@@ -136,7 +136,7 @@ def test_sequencers_sort_as_the_writes_came() -> None:
 
 
 def test_the_sdk_reads_both_schemas() -> None:
-    """Microsoft's own classes accept our deliveries."""
+    """Microsoft's own classes parse our deliveries."""
     event = blob_event()
     assert EventGridEvent.from_json(json.dumps(schema.render(event, EVENT_GRID))).event_type == CREATED
     cloud: CloudEvent[Any] = CloudEvent.from_json(json.dumps(schema.render(event, CLOUD)))
@@ -155,7 +155,7 @@ CLOUD_EVENT = {"specversion": "1.0", "id": "1", "source": "/me", "type": "T", "d
 
 
 def test_published_events_come_out_as_they_went_in() -> None:
-    """An event delivered in the schema it was published in keeps every attribute; the service adds the topic."""
+    """An event that is delivered in its original schema keeps every attribute. The service adds the topic."""
     (event,) = schema.parse([EVENT_GRID_EVENT], TOPIC)
     assert schema.render(event, EVENT_GRID) == {**EVENT_GRID_EVENT, "topic": TOPIC, "metadataVersion": "1"}
     (event,) = schema.parse([{**CLOUD_EVENT, "time": "2026-11-21T03:00:00Z"}], TOPIC)
@@ -191,6 +191,6 @@ def test_binary_data_has_no_data_beside_it() -> None:
     ],
 )
 def test_what_is_no_event_is_named(body: Any, message: str) -> None:
-    """A bad request says which event and which key."""
+    """The error names the event and the key."""
     with pytest.raises(BadEvents, match=message):
         schema.parse(body, TOPIC)

@@ -1,4 +1,4 @@
-"""Delivery to a webhook: a real little web server that can refuse."""
+"""Delivery to a webhook: a small real web server that can refuse events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from emulators.process import wait_for
 
 @dataclass
 class Receiver:
-    """Answers events with `statuses` in turn, then 200. `agrees` decides about the handshake."""
+    """Answers events with each of `statuses` in turn, and then with 200. `agrees` decides about the handshake."""
 
     agrees: bool = True
     statuses: list[int] = field(default_factory=list)
@@ -72,7 +72,7 @@ def receiver() -> Iterator[Receiver]:
 
 @pytest.fixture
 def hook(new_grid: Callable[..., Any], receiver: Receiver) -> Callable[..., Any]:
-    """A part with one webhook subscription to the receiver."""
+    """A part with one webhook subscription for the receiver."""
 
     def start(**rest: Any) -> Any:
         destination = {"endpointType": "WebHook", "properties": {"endpointUrl": receiver.url}}
@@ -83,7 +83,7 @@ def hook(new_grid: Callable[..., Any], receiver: Receiver) -> Callable[..., Any]
 
 
 def test_the_handshake_comes_before_the_first_event(hook: Any, receiver: Receiver, custom_event: Any) -> None:
-    """The endpoint gets one SubscriptionValidation event, echoes the code, and then gets events."""
+    """The endpoint first gets one SubscriptionValidation event. Once it has returned the code, it gets events."""
     grid = hook()
     grid.publish(custom_event()).raise_for_status()
     grid.barrier()
@@ -95,7 +95,8 @@ def test_the_handshake_comes_before_the_first_event(hook: Any, receiver: Receive
 
 
 def test_nothing_is_delivered_to_who_does_not_agree(hook: Any, receiver: Receiver, custom_event: Any) -> None:
-    """Without the right answer no events arrive, and the barrier names the endpoint; a late agreement is enough."""
+    """Without a correct answer to the handshake no event is delivered, and the barrier names the endpoint. A late
+    answer is enough."""
     receiver.agrees = False
     grid = hook()
     grid.publish(custom_event()).raise_for_status()
@@ -108,7 +109,7 @@ def test_nothing_is_delivered_to_who_does_not_agree(hook: Any, receiver: Receive
 
 
 def test_the_validation_url_is_a_handshake_too(hook: Any, receiver: Receiver, custom_event: Any) -> None:
-    """Whoever can't answer in time may open the validation URL instead; another id is refused."""
+    """Opening the validation URL also completes the handshake. A URL with another id is refused."""
     receiver.agrees = False
     grid = hook()
     (asked, *_) = wait_for(lambda: receiver.of_kind("SubscriptionValidation"), 60, "the handshake")
@@ -121,7 +122,7 @@ def test_the_validation_url_is_a_handshake_too(hook: Any, receiver: Receiver, cu
 
 
 def test_cloud_events_use_the_options_handshake(hook: Any, receiver: Receiver, custom_event: Any) -> None:
-    """For CloudEvents the endpoint is asked with OPTIONS, and gets one structured event a request."""
+    """For CloudEvents the handshake is an OPTIONS request, and each request delivers one structured event."""
     grid = hook(eventDeliverySchema="CloudEventSchemaV1_0")
     grid.publish(custom_event("a"), custom_event("b")).raise_for_status()
     grid.barrier()
@@ -132,7 +133,7 @@ def test_cloud_events_use_the_options_handshake(hook: Any, receiver: Receiver, c
 
 
 def test_refused_events_are_tried_again_with_a_count(hook: Any, receiver: Receiver, custom_event: Any) -> None:
-    """Each attempt has the number of earlier attempts; success ends the attempts."""
+    """Each attempt has the number of earlier attempts, and a success ends the retries."""
     receiver.statuses = [500, 404, 503]
     grid = hook()
     grid.publish(custom_event()).raise_for_status()
@@ -143,7 +144,7 @@ def test_refused_events_are_tried_again_with_a_count(hook: Any, receiver: Receiv
 
 
 def test_final_answers_end_at_once(hook: Any, receiver: Receiver, custom_event: Any) -> None:
-    """A webhook that answers 400, 401, 403 or 413 is not asked again."""
+    """A webhook that answers 400, 401, 403 or 413 gets no retry."""
     receiver.statuses = [400, 401, 403, 413]
     grid = hook()
     grid.publish(*[custom_event(str(number)) for number in range(4)]).raise_for_status()
@@ -154,7 +155,7 @@ def test_final_answers_end_at_once(hook: Any, receiver: Receiver, custom_event: 
 def test_a_sick_webhook_holds_up_nobody_else(
     new_grid: Any, to_queue: Any, receiver: Receiver, custom_event: Any, store: Any
 ) -> None:
-    """A subscription whose endpoint is away does not delay another one's events."""
+    """A subscription whose endpoint is down does not delay the events of other subscriptions."""
     queue = store.queue()
     away = {"endpointType": "WebHook", "properties": {"endpointUrl": "http://127.0.0.1:9/nothing"}}
     grid = new_grid([{"name": "away", "topic": "team", "destination": away}, to_queue("team", queue)])

@@ -1,7 +1,7 @@
 """One Azurite for this folder, and hosts of the sample app as real processes.
 
-EMULATORS_FUNCTIONS_HOST names the command that starts another host than ours in the app's folder, such as
-`func start --port {port}`: then these tests are asked of that one, but for what is ours alone.
+EMULATORS_FUNCTIONS_HOST is the command that starts another host than ours in the app's folder, such as `func start
+--port {port}`. The tests then run against this host, except for tests of features that only our host has.
 """
 
 from __future__ import annotations
@@ -40,9 +40,8 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[azurite.Azurit
 
 @dataclass
 class SampleHost:
-    """A host of the sample app. `queue` is the name of the queue function's queue; other queues begin with this
-    name.
-    """
+    """A host of the sample app. `queue` is the name of the queue function's queue, and the prefix of the other
+    queues' names."""
 
     part: process.Part
     record: Path
@@ -53,7 +52,7 @@ class SampleHost:
         return requests.request(method, self.part.info["url"] + path, timeout=30, **kwargs)
 
     def records(self, kind: str) -> list[dict[str, Any]]:
-        """The records so far of one kind of the app's functions."""
+        """Return the records that functions of one kind have written so far."""
         lines = self.record.read_text().splitlines() if self.record.exists() else []
         return [entry for entry in map(json.loads, lines) if entry["kind"] == kind]
 
@@ -78,7 +77,7 @@ class SampleHost:
                 client.send_message(body)
 
     def bodies(self, suffix: str) -> list[str]:
-        """The messages of a queue, which stay in the queue; empty for a missing queue."""
+        """Return the messages of a queue without removing them; nothing for a missing queue."""
         with self.client(suffix) as client:
             try:
                 return sorted(message.content for message in client.peek_messages(32))
@@ -86,7 +85,7 @@ class SampleHost:
                 return []
 
     def count(self, suffix: str = "") -> int:
-        """How many messages a queue holds, hidden ones too."""
+        """Return the number of messages in a queue, including hidden messages."""
         with self.client(suffix) as client:
             try:
                 return client.get_queue_properties().approximate_message_count or 0
@@ -109,7 +108,8 @@ def starter(storage: azurite.Azurite, folder: Path) -> Iterator[StartHost]:
         like: SampleHost | None = None,
         **config: Any,
     ) -> SampleHost:
-        """Start a host; `like` gives the host another host's queue and record. Settings and config override."""
+        """Start a host. With `like` it uses another host's queue and record file. `settings` and `config` override
+        the defaults."""
         number = len(running)
         queue = like.queue if like else f"q{uuid.uuid4().hex[:12]}"
         file, record = folder / f"host{number}.json", like.record if like else folder / f"record{number}.jsonl"
@@ -140,7 +140,7 @@ def starter(storage: azurite.Azurite, folder: Path) -> Iterator[StartHost]:
 
 @pytest.fixture
 def sample_copy(tmp_path: Path) -> Callable[[dict[str, Any]], Path]:
-    """Makes a copy of the sample app with a host.json of the test's own."""
+    """Make a copy of the sample app with the test's own host.json."""
 
     def make(host_json: dict[str, Any]) -> Path:
         app = shutil.copytree(SAMPLE, tmp_path / "app")
@@ -153,13 +153,13 @@ def sample_copy(tmp_path: Path) -> Callable[[dict[str, Any]], Path]:
 
 @pytest.fixture
 def start_host(storage: azurite.Azurite, tmp_path: Path) -> Iterator[StartHost]:
-    """Starts hosts for one test."""
+    """Start hosts for one test."""
     yield from starter(storage, tmp_path)
 
 
 @pytest.fixture(scope="session")
 def sample_host(storage: azurite.Azurite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SampleHost]:
-    """One shared host without keys. Starting a host costs a second."""
+    """One shared host without keys, because starting a host takes a second."""
     starts = starter(storage, tmp_path_factory.mktemp("host"))
     yield next(starts)()
     next(starts, None)
@@ -167,9 +167,8 @@ def sample_host(storage: azurite.Azurite, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="session")
 def keyed_host(storage: azurite.Azurite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SampleHost]:
-    """One host with keys (m-key is the master's, f-key the functions', e-key Event Grid's), without a home page, and
-    with bodies of at most 1,000 bytes.
-    """
+    """One host with keys (m-key is the master's, f-key the functions', e-key Event Grid's), without a home page,
+    and with a body limit of 1,000 bytes."""
     starts = starter(storage, tmp_path_factory.mktemp("keyed"))
     keys = {"master": "m-key", "function": "f-key", "eventgrid_extension": "e-key"}
     settings = {"AzureWebJobsDisableHomepage": "true", "FUNCTIONS_REQUEST_BODY_SIZE_LIMIT": "1000"}

@@ -1,4 +1,4 @@
-"""Our backend against Microsoft's azure-functions-runtime, which Azure itself runs, on Python 3.13."""
+"""Our backend gives the same results as Microsoft's azure-functions-runtime, which Azure runs, on Python 3.13."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ METADATA = {
     **one("ExpirationTime", "json", '"9999-12-31T23:59:59.999999+00:00"'),
     **one("NextVisibleTime", "json", '"2026-11-21T01:02:03.456789+00:00"'),
 }
-NAN = {"base64": "/w=="}  # one byte that is no UTF-8
+NAN = {"base64": "/w=="}  # one byte that is not UTF-8
 
 # Every kind of function: as it should be, malformed, and raising.
 TABLE: list[tuple[str, dict[str, Any]]] = [
@@ -116,7 +116,8 @@ TABLE: list[tuple[str, dict[str, Any]]] = [
 
 
 def test_every_invocation_ends_equally(python313: str, tmp_path: Path) -> None:
-    """Success, type and text of errors, return values, outputs and what functions saw are equal in both backends."""
+    """Success, type and text of errors, return values, outputs and the functions' inputs are equal in both
+    backends."""
     rows = [row for _, row in TABLE]
     ours = run(sys.executable, SAMPLE, "direct", rows, tmp_path)
     theirs = run(python313, SAMPLE, "runtime", rows, tmp_path)
@@ -127,7 +128,7 @@ def test_every_invocation_ends_equally(python313: str, tmp_path: Path) -> None:
 
 
 def scenario(host: SampleHost) -> dict[str, Any]:
-    """One story for any host: HTTP, successful messages, poison, outputs, events, a timer."""
+    """Run the same scenario on any host: HTTP, successful messages, poison messages, outputs, events, a timer."""
     echo = host.call("/api/echo/x?a=1", "POST", data=b"body").json()
     answers = [host.call(f"/api/{route}") for route in ("text", "described", "cookies", "boom", "nothing", "missing")]
     hook = "/runtime/webhooks/EventGrid?functionName=on_event"
@@ -151,7 +152,7 @@ def scenario(host: SampleHost) -> dict[str, Any]:
 
 
 def test_the_host_behaves_equally_on_both_backends(python313: str, start_host: StartHost) -> None:
-    """End to end on Azurite, the host on Microsoft's runtime and the host on our backend tell the same story."""
+    """On Azurite, the host with Microsoft's runtime and the host with our backend give the same results end to end."""
     ours = scenario(start_host())
     assert scenario(start_host({"TZ": "UTC"}, python=python313, backend="runtime")) == ours
     assert ours["queues"] == [['{"fail": 9}'], ["copied copy"], ["one", "two"]]

@@ -1,4 +1,4 @@
-"""The Event Grid webhook and the admin endpoints, over the wire."""
+"""The Event Grid webhook and the admin endpoints, over HTTP."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def post(host: SampleHost, body: object, kind: str = "Notification", path: str =
     ],
 )
 def test_the_handshake_returns_the_code(sample_host: SampleHost, body: Any) -> None:
-    """SubscriptionValidation is answered with its code, in both schemas, and runs no function."""
+    """A SubscriptionValidation event is answered with its code in both schemas, and runs no function."""
     before = sample_host.records("event")
     answer = post(sample_host, body, "SubscriptionValidation")
     assert (answer.status_code, answer.json()) == (200, {"validationResponse": "code-1"})
@@ -46,7 +46,7 @@ def test_the_handshake_returns_the_code(sample_host: SampleHost, body: Any) -> N
 
 
 def test_each_event_of_a_delivery_is_one_invocation(sample_host: SampleHost) -> None:
-    """Three events are three calls, and 202."""
+    """Three events are three invocations, and the answer is a 202."""
     assert post(sample_host, [event(n, n=n) for n in (11, 12, 13)]).status_code == 202
     seen = [entry for entry in sample_host.records("event") if entry["id"] in ("event-11", "event-12", "event-13")]
     assert sorted(entry["subject"] for entry in seen) == ["/subject/11", "/subject/12", "/subject/13"]
@@ -54,14 +54,14 @@ def test_each_event_of_a_delivery_is_one_invocation(sample_host: SampleHost) -> 
 
 
 def test_one_failed_event_fails_the_delivery_after_all_have_run(sample_host: SampleHost) -> None:
-    """500 makes Event Grid send the whole delivery again, so the good events of the delivery ran too."""
+    """All events of the delivery run before the 500, which makes Event Grid send the whole delivery again."""
     answer = post(sample_host, [event(21, fail=True), event(22)])
     assert (answer.status_code, answer.text) == (500, "Exception while executing function: Functions.on_event")
     assert {"event-21", "event-22"} <= {entry["id"] for entry in sample_host.records("event")}
 
 
 def test_a_single_object_and_a_cloud_event_are_taken(sample_host: SampleHost) -> None:
-    """A delivery may be one object; CloudEvents come unchanged."""
+    """A delivery may be a single object. CloudEvents are passed on unchanged."""
     cloud = {"specversion": "1.0", "id": "cloud-1", "source": "s", "type": "Cloud.Happened", "data": {"n": 1}}
     assert post(sample_host, cloud).status_code == 202
     assert next(e for e in sample_host.records("event") if e["id"] == "cloud-1")["type"] == "Cloud.Happened"
@@ -81,12 +81,14 @@ def test_a_single_object_and_a_cloud_event_are_taken(sample_host: SampleHost) ->
     ],
 )
 def test_what_is_no_delivery_is_refused(sample_host: SampleHost, kind: str, path: str, body: Any, status: int) -> None:
-    """Unknown functions are 404, unknown kinds 400, broken bodies 500; a function's name has a case."""
+    """An unknown function is a 404, an unknown kind of event a 400, and a broken body a 500. Function names are
+    case-sensitive."""
     assert post(sample_host, body, kind, path).status_code == status
 
 
 def test_the_webhook_needs_the_extension_key(keyed_host: SampleHost) -> None:
-    """With keys required it opens for the key eventgrid_extension and the master key, not for the function key."""
+    """If keys are required, the webhook accepts the key eventgrid_extension and the master key, but not the
+    function key."""
     keys = ("", "f-key", "e-key", "m-key")
     answers = [post(keyed_host, [event(1)], path=f"{HOOK}&code={key}").status_code for key in keys]
     assert answers == [401, 403, 202, 202]
@@ -97,7 +99,7 @@ def run(host: SampleHost, name: str, body: object) -> requests.Response:
 
 
 def test_admin_runs_any_function_but_an_http_one(sample_host: SampleHost) -> None:
-    """A queue, an event and a timer function run by hand."""
+    """The admin endpoint runs a queue, an event and a timer function."""
     ticks = len(sample_host.records("tick"))
     assert run(sample_host, "work", {"input": '{"seconds": 0, "by": "hand"}'}).status_code == 202
     sample_host.wait_for_records("work", text='"by": "hand"')
@@ -109,7 +111,7 @@ def test_admin_runs_any_function_but_an_http_one(sample_host: SampleHost) -> Non
 
 
 def test_admin_answers_at_once_whatever_comes_of_it(sample_host: SampleHost) -> None:
-    """A failing function is 202, too, even with `?wait=true`; a missing function is 404."""
+    """A function that fails is also a 202, even with `?wait=true`. A missing function is a 404."""
     for path in ("work", "work?wait=true"):
         assert run(sample_host, path, {"input": "garbage"}).status_code == 202
     assert run(sample_host, "nobody", {}).status_code == 404
@@ -118,6 +120,6 @@ def test_admin_answers_at_once_whatever_comes_of_it(sample_host: SampleHost) -> 
 
 @pytest.mark.parametrize("given", [{"seconds": 0}, [1], 5])
 def test_admin_takes_a_text(sample_host: SampleHost, given: object) -> None:
-    """`input` is a string: an object, list or number is 400, and a body without a content type is 415."""
+    """`input` must be a string: an object, list or number is a 400. A body without a content type is a 415."""
     assert run(sample_host, "work", {"input": given}).status_code == 400
     assert sample_host.call("/admin/functions/work", "POST", data=b'{"input": "{}"}').status_code == 415

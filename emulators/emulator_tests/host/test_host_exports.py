@@ -1,4 +1,5 @@
-"""What the host exports to Application Insights, as host.json says: at a local ingestion endpoint."""
+"""What the host exports to Application Insights under different host.json settings, seen by a local ingestion
+endpoint."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ QUIET: dict[str, Any] = {
 
 
 def exported(start_host: StartHost, app: Path, settings: dict[str, str] | None = None) -> Ingestion:
-    """The exports of one call of a queue's function, and of some polls."""
+    """Return the exported items of one call of a queue function, and of some polls."""
     with ingestion() as taken:
         host = start_host(
             {"APPLICATIONINSIGHTS_CONNECTION_STRING": taken.connection_string, **(settings or {})}, app=str(app)
@@ -38,7 +39,8 @@ def exported(start_host: StartHost, app: Path, settings: dict[str, str] | None =
 def test_the_default_exports_invocations_records_and_each_poll(
     start_host: StartHost, sample_copy: Callable[[dict[str, Any]], Path]
 ) -> None:
-    """A request, the two traces of the invocation, the app's own record, and a dependency for each poll."""
+    """The default exports a request, the invocation's two traces, the app's own record, and a dependency for each
+    poll."""
     taken = exported(start_host, sample_copy({"extensions": POLLING}))
     told = taken.names("MessageData", "message")
     assert taken.names("RequestData", "name") == ["work"]
@@ -54,7 +56,7 @@ def test_the_default_exports_invocations_records_and_each_poll(
 def test_levels_and_tracking_keep_all_but_the_requests_out(
     start_host: StartHost, sample_copy: Callable[[dict[str, Any]], Path]
 ) -> None:
-    """With `default` Warning and without dependency tracking, a call is one item."""
+    """With `default` set to Warning and without dependency tracking, a call exports one item."""
     taken = exported(start_host, sample_copy({"extensions": POLLING, "logging": QUIET}))
     assert taken.counts().keys() == {"spans", "bytes"}
     assert taken.counts()["spans"] == 1
@@ -63,7 +65,7 @@ def test_levels_and_tracking_keep_all_but_the_requests_out(
 @ours_alone
 @pytest.mark.parametrize(("disabled", "spans"), [("true", 1), ("", 2)])
 def test_open_telemetry_exports_a_span_or_two_of_each_poll(disabled: str, spans: int) -> None:
-    """The bare HTTP span remains when the SDK's own spans are switched off; `logLevel` changes nothing."""
+    """With the SDK's own spans switched off, the HTTP span remains. `logLevel` has no effect."""
     rules = Logging.read({"telemetryMode": "OpenTelemetry", "logging": QUIET})
     exporter = Exporter(
         rules, {"APPLICATIONINSIGHTS_CONNECTION_STRING": "InstrumentationKey=k", "AZURE_TRACING_DISABLED": disabled}
@@ -85,7 +87,7 @@ def test_open_telemetry_exports_a_span_or_two_of_each_poll(disabled: str, spans:
     ],
 )
 def test_the_longest_prefix_of_a_category_decides(category: str, level: int, passes: bool) -> None:
-    """Prefixes are whole parts of a category, whatever their case."""
+    """Prefixes are whole parts of a category, in any case."""
     levels = {"default": "Warning", "host.results": "Information", "Function": "Error", "Function.tick": "Warning"}
     assert Logging.read({"logging": {"logLevel": levels}}).lets_pass(category, level) == passes
 

@@ -1,4 +1,4 @@
-"""The HTTP trigger, over the wire against a running host."""
+"""The HTTP trigger of a running host, over HTTP."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from emulators import process
 
 
 def test_a_request_reaches_the_function_whole(sample_host: SampleHost) -> None:
-    """Method, query, headers, route parameter and body arrive; empty query values are dropped, repeated ones joined."""
+    """A function gets method, query, headers, route parameter and body. Empty query values are dropped and repeated
+    values joined."""
     answer = sample_host.call(
         "/api/echo/bob?a=1&a=2&empty=&b=%20x", "POST", data=b"abc", headers={"X-One": "1", "x-two": "2"}
     )
@@ -43,20 +44,22 @@ def test_a_request_reaches_the_function_whole(sample_host: SampleHost) -> None:
     ],
 )
 def test_the_first_route_by_name_wins(sample_host: SampleHost, path: str, text: str) -> None:
-    """thing_by_number, thing_by_path, thing_latest: a catch-all hides the later literal, and takes an empty rest."""
+    """Of thing_by_number, thing_by_path and thing_latest, the catch-all hides the literal route that sorts later,
+    and also matches an empty rest."""
     assert sample_host.call("/api/" + path).text == text
 
 
 @pytest.mark.parametrize("target", ["/api/missing", "/echo", "DELETE /api/echo/x", "/api/echo/x/y"])
 def test_no_route_and_a_wrong_method_are_404(sample_host: SampleHost, target: str) -> None:
-    """The method is part of the route: no 405 exists."""
+    """The method is part of the route, so a wrong method is a 404 and never a 405."""
     method, _, path = target.rpartition(" ")
     assert sample_host.call(path, method or "GET").status_code == 404
 
 
 @pytest.mark.parametrize("route", ["boom", "nothing", "quits"])
 def test_a_failed_function_is_an_empty_500(sample_host: SampleHost, route: str) -> None:
-    """An error, None in place of a response and sys.exit() show nothing to the caller, and the host lives on."""
+    """After an error, None in place of a response or sys.exit(), the caller gets an empty body and the host keeps
+    running."""
     answer = sample_host.call("/api/" + route)
     assert (answer.status_code, answer.content) == (500, b"")
     assert sample_host.call("/api/text").text == "plain text"
@@ -70,7 +73,7 @@ def test_text_is_a_response_and_an_object_with_a_body_describes_one(sample_host:
 
 
 def test_cookies_are_the_one_header_that_repeats(sample_host: SampleHost) -> None:
-    """Each Set-Cookie of the response is sent, with its attributes."""
+    """The response has each Set-Cookie header, with its attributes."""
     answer = sample_host.call("/api/cookies")
     assert answer.content == b"\x00\x01"
     assert answer.raw.headers.getlist("Set-Cookie") == [
@@ -86,7 +89,8 @@ def test_a_chunked_body_without_a_length_arrives_empty(sample_host: SampleHost) 
 
 
 def test_keys_guard_by_level(keyed_host: SampleHost) -> None:
-    """An unknown key is 401, too low a level 403; the function key opens `function` alone, the master key all."""
+    """An unknown key is a 401, and a key of too low a level a 403. The function key opens only `function` routes,
+    and the master key opens all."""
 
     def status(path: str, key: str = "") -> int:
         return keyed_host.call(path, headers={"x-functions-key": key} if key else {}).status_code
@@ -100,13 +104,13 @@ def test_keys_guard_by_level(keyed_host: SampleHost) -> None:
 
 
 def test_without_required_keys_every_level_is_open(sample_host: SampleHost) -> None:
-    """As with the Core Tools, a developer's host asks for no key."""
+    """A developer's host requires no key, as with the Core Tools."""
     assert sample_host.call("/api/secret").text == "opened"
     assert sample_host.call("/api/master").text == "mastered"
 
 
 def test_a_blocking_async_function_stops_nobody_else(sample_host: SampleHost) -> None:
-    """While a coroutine blocks the app's event loop, the host still answers."""
+    """The host keeps answering while a coroutine blocks the app's event loop."""
     url = urlsplit(sample_host.part.info["url"])
     with socket.create_connection((url.hostname, url.port)) as blocked:
         blocked.sendall(b"GET /api/block/2 HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -118,7 +122,7 @@ def test_a_blocking_async_function_stops_nobody_else(sample_host: SampleHost) ->
 
 
 def test_a_function_past_its_time_fails(sample_host: SampleHost) -> None:
-    """functionTimeout ends an invocation with 500, and ends the worker: another worker answers the next call."""
+    """functionTimeout ends an invocation with 500, and its worker. Another worker answers the next call."""
     worker = sample_host.call("/api/process").text
     assert sample_host.call("/api/sleep/60").status_code == 500
     assert sample_host.call("/api/process").text != worker
@@ -127,7 +131,7 @@ def test_a_function_past_its_time_fails(sample_host: SampleHost) -> None:
 @ours_alone
 @pytest.mark.parametrize("kind", ["sleep", "tick"])
 def test_the_apps_records_carry_their_invocation(sample_host: SampleHost, kind: str) -> None:
-    """Each record has the id of the writing invocation, for coroutines and for threads."""
+    """Each log record has the id of the invocation that wrote it, in coroutines and in threads."""
     before = len(sample_host.records(kind))
     sample_host.call("/api/sleep/0")
     sample_host.call("/admin/functions/tick", "POST", json={})
@@ -136,18 +140,18 @@ def test_the_apps_records_carry_their_invocation(sample_host: SampleHost, kind: 
 
 
 def test_the_home_page_can_be_switched_off(sample_host: SampleHost, keyed_host: SampleHost) -> None:
-    """`/` says that the app runs; with AzureWebJobsDisableHomepage the answer is empty."""
+    """`/` shows that the app runs. With AzureWebJobsDisableHomepage the answer is empty."""
     assert (sample_host.call("/").status_code, keyed_host.call("/").status_code) == (200, 204)
 
 
 def test_answers_come_in_chunks(sample_host: SampleHost) -> None:
-    """No answer of a function announces a length."""
+    """Answers of functions are chunked and have no Content-Length."""
     headers = sample_host.call("/api/text").headers
     assert (headers.get("Transfer-Encoding"), headers.get("Content-Length")) == ("chunked", None)
 
 
 def test_a_body_above_the_limit_is_an_empty_500(keyed_host: SampleHost) -> None:
-    """FUNCTIONS_REQUEST_BODY_SIZE_LIMIT holds before any function sees the request."""
+    """A body above FUNCTIONS_REQUEST_BODY_SIZE_LIMIT is refused before a function gets the request."""
     answers = [keyed_host.call("/api/echo", "POST", data=b"x" * size) for size in (1000, 1001)]
     assert [(answer.status_code, answer.content == b"") for answer in answers] == [(201, False), (500, True)]
 
@@ -163,7 +167,8 @@ def test_a_body_above_the_limit_is_an_empty_500(keyed_host: SampleHost) -> None:
     ],
 )
 def test_web_pages_are_kept_out(sample_host: SampleHost, headers: dict[str, str]) -> None:
-    """Without keys, a page of another origin, or a name that was bent to this machine, gets 403 and runs nothing."""
+    """Without keys, a page of another origin, or a foreign host name that points to this machine, gets a 403 and
+    runs nothing."""
     assert sample_host.call("/api/text", headers=headers).status_code == 403
     assert sample_host.call("/admin/functions/tick", "POST", json={}, headers=headers).status_code == 403
     assert sample_host.call("/api/text", headers={"Sec-Fetch-Site": "none"}).status_code == 200

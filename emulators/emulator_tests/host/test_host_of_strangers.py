@@ -1,4 +1,4 @@
-"""The way of asking another host leads to our host, too, started as if unknown."""
+"""The setting for another host also works with our host, started as an unknown command."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ TESTS = (
 @ours_alone
 @pytest.mark.skipif(os.name == "nt", reason="the command is one of a POSIX shell")
 def test_the_tests_pass_on_a_host_that_a_command_starts(tmp_path: Path) -> None:
-    """With EMULATORS_FUNCTIONS_HOST, or another project's prefix, a few tests pass on a host started by the variable's
-    command in a copy of the app's folder, whatever PYTHONPATH the tests themselves have.
-    """
+    """With EMULATORS_FUNCTIONS_HOST, or an embedding project's prefix, a few tests pass on a host that the command
+    starts in a copy of the app's folder, whatever the PYTHONPATH of the tests."""
     (tmp_path / "function_app.py").write_text("raise RuntimeError('this is another app')\n")
     environment = {
         **os.environ,
@@ -41,7 +40,7 @@ def test_the_tests_pass_on_a_host_that_a_command_starts(tmp_path: Path) -> None:
 
 
 def test_the_own_name_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """EMULATORS_... goes before another prefix, and without either nothing is asked for."""
+    """EMULATORS_... takes precedence over another prefix. Without either, no setting is found."""
     for name in [name for name in os.environ if name.endswith("_FUNCTIONS_HOST")]:
         monkeypatch.delenv(name)
     assert asked_for("FUNCTIONS_HOST") == ""

@@ -1,4 +1,4 @@
-"""The queue trigger against Azurite."""
+"""The queue trigger with Azurite."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from emulators.process import wait_for
 
 
 def test_a_message_runs_once_and_is_deleted(sample_host: SampleHost) -> None:
-    """The function gets body, id and count of tries; the message is gone afterwards."""
+    """The function gets body, id and dequeue count, and the message is deleted afterwards."""
     sample_host.send('{"name": "once"}')
     (seen,) = sample_host.wait_for_records("work", text="once")
     assert seen["tries"] == 1
@@ -27,9 +27,8 @@ def test_a_message_runs_once_and_is_deleted(sample_host: SampleHost) -> None:
 
 
 def test_a_failing_message_is_tried_again_then_poison(sample_host: SampleHost) -> None:
-    """A failing message runs maxDequeueCount times, then moves to the poison queue unchanged; a message with a success
-    in time does not move.
-    """
+    """A failing message runs maxDequeueCount times, then moves to the poison queue unchanged. A message that
+    succeeds in time does not move."""
     sample_host.send('{"fail": 9, "text": "\u00e4"}')
     sample_host.send('{"fail": 2}')
     wait_for(lambda: sample_host.bodies("-poison") and sample_host.count() == 0, 60, "the poison message")
@@ -39,13 +38,13 @@ def test_a_failing_message_is_tried_again_then_poison(sample_host: SampleHost) -
 
 
 def test_members_of_the_body_replace_metadata(sample_host: SampleHost) -> None:
-    """As in Azure, a JSON body with an "id" changes the function's msg.id, in any case."""
+    """A member "id" of a JSON body replaces the function's msg.id, in any case, as in Azure."""
     sample_host.send('{"ID": "mine", "name": "hijack"}')
     assert sample_host.wait_for_records("work", text="hijack")[0]["id"] == "mine"
 
 
 def test_text_parameters_and_queue_outputs(sample_host: SampleHost) -> None:
-    """A `str` parameter gets the body; return value and Out become messages after the function has succeeded."""
+    """A `str` parameter gets the body. The return value and Out become messages after the function succeeds."""
     sample_host.send("just text", "-plain")
     assert sample_host.wait_for_records("plain", 1)[0]["body"] == "just text"
     sample_host.send("this", "-in")
@@ -54,9 +53,7 @@ def test_text_parameters_and_queue_outputs(sample_host: SampleHost) -> None:
 
 
 def test_a_slow_message_stays_hidden(start_host: StartHost) -> None:
-    """The invisibility is renewed at half time: a function longer than the invisibility runs once, and deletes its
-    message.
-    """
+    """The visibility timeout is renewed at half time, so a longer function runs once and deletes its message."""
     host = start_host(invisibility_seconds=2)
     host.send('{"seconds": 2.6}')
     host.wait_for_records("work", 1)
@@ -66,7 +63,7 @@ def test_a_slow_message_stays_hidden(start_host: StartHost) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
 def test_a_killed_hosts_message_comes_back_after_its_lease(start_host: StartHost) -> None:
-    """A killed host's message runs on the next host after the end of the lease, and not before."""
+    """A killed host's message runs on the next host once the visibility timeout has passed, and not before."""
     first = start_host(invisibility_seconds=3)
     first.send('{"seconds": 60, "text": "held"}')
     first.wait_for_records("work", 1, text="held")
@@ -77,7 +74,8 @@ def test_a_killed_hosts_message_comes_back_after_its_lease(start_host: StartHost
 
 
 def test_messages_run_at_the_same_time(sample_host: SampleHost) -> None:
-    """Twenty messages of one second each take less than twenty seconds: a batch does not wait for the earlier batch."""
+    """Twenty messages of one second each take less than twenty seconds, because a batch does not wait for the
+    earlier batch."""
     begin = time.monotonic()
     for number in range(20):
         sample_host.send(json.dumps({"seconds": 1, "number": number}))
@@ -90,7 +88,8 @@ def test_messages_run_at_the_same_time(sample_host: SampleHost) -> None:
 def test_base64_encoding_and_undecodable_messages(
     start_host: StartHost, sample_copy: Callable[[dict[str, Any]], Path]
 ) -> None:
-    """With messageEncoding base64 a body is decoded; a body without base64 moves to poison unchanged, without a run."""
+    """With messageEncoding base64 a body is decoded. A body that is not base64 moves to the poison queue unchanged,
+    without a run."""
     app = sample_copy({"extensions": {"queues": {"maxPollingInterval": "00:00:00.100"}}})
     host = start_host(app=str(app))
     host.send("eyJzZWNvbmRzIjogMH0=")
@@ -101,7 +100,7 @@ def test_base64_encoding_and_undecodable_messages(
 
 
 def test_an_outage_of_storage_is_survived(start_host: StartHost, tmp_path: Path) -> None:
-    """When Azurite is gone and comes back, the host goes on within seconds; HTTP never stopped."""
+    """When Azurite returns after an outage, the queues continue within seconds. HTTP works during the outage."""
     with azurites.started(tmp_path / "azurite") as own:
         host = start_host({"AzureWebJobsStorage": own.connection_string})
         host.connection = own.connection_string
@@ -116,7 +115,7 @@ def test_an_outage_of_storage_is_survived(start_host: StartHost, tmp_path: Path)
 
 
 def test_an_empty_queue_is_asked_less_and_less() -> None:
-    """The wait doubles from 100 ms to the maximum, give or take a fifth, and starts again after a message."""
+    """The wait between polls doubles from 100 ms to the maximum, within a fifth, and is reset by a message."""
     backoff = Backoff(1.0)
     waits = [backoff.next() for _ in range(6)]
     for wait, expected in zip(waits, [0.1, 0.2, 0.4, 0.8, 1.0, 1.0], strict=True):
@@ -126,7 +125,8 @@ def test_an_empty_queue_is_asked_less_and_less() -> None:
 
 
 def test_poison_queues_have_no_poison_queue() -> None:
-    """A poison queue, and a queue with a too long poison name, have no poison queue: messages stay hidden."""
+    """A poison queue, and a queue whose poison name would be too long, have no poison queue. Their messages stay
+    hidden."""
     assert poison_name("work") == "work-poison"
     assert poison_name("work-poison") is None
     assert poison_name("q" * 57) is None

@@ -1,4 +1,4 @@
-"""The host's refusals at start: the host ignores nothing silently."""
+"""What the host refuses at start. The host ignores nothing silently."""
 
 from __future__ import annotations
 
@@ -80,20 +80,20 @@ def refusal(*indexed: Indexed, settings: dict[str, str] | None = None) -> list[s
     ],
 )
 def test_a_binding_that_is_not_supported(indexed: Any, reason: str) -> None:
-    """The only reason names the function and the value."""
+    """The only problem names the function and the value."""
     (said,) = refusal(indexed)
     assert said.startswith(f"function {indexed.name}: ")
     assert reason in said
 
 
 def test_all_reasons_come_at_once() -> None:
-    """All problems of an app come together, each on a line."""
+    """All problems of an app are reported together, one per line."""
     said = refusal(http("a", route="x"), http("b", route="x"), http("c", authLevel="?"), queue(connection="No"))
     assert [line.split(":")[0] for line in said] == ["function c", "function f", "function b"]
 
 
 def test_two_functions_on_one_route() -> None:
-    """The same template and a shared method is a conflict, whatever the parameters are called."""
+    """Two functions with equal templates and a shared method conflict, whatever their parameters are called."""
     (said,) = refusal(http("one", route="a/{b}"), http("two", route="A/{c}", methods=["GET"]))
     assert said == "function two: route 'api/A/{c}' is that of function one"
     apart = (http("one", route="a", methods=["GET"]), http("two", route="a", methods=["POST"]))
@@ -101,14 +101,15 @@ def test_two_functions_on_one_route() -> None:
 
 
 def test_names_differ_in_more_than_case() -> None:
-    """Azure's function names have no case."""
+    """Two function names that differ only in case are refused, because Azure ignores the case."""
     assert refusal(http("Same"), http("same", route="other")) == [
         "function same: another function has this name (case does not count)"
     ]
 
 
 def test_timers_need_storage_and_utc() -> None:
-    """Status and lease live in AzureWebJobsStorage; another time zone than UTC would fire at other times here."""
+    """Timers need AzureWebJobsStorage for status and lease. A time zone other than UTC is refused, because the
+    timer would fire at other times here."""
     assert "AzureWebJobsStorage" in refusal(timer("0 0 0 * * *"), settings={})[0]
     zoned = {**SETTINGS, "WEBSITE_TIME_ZONE": "Europe/Berlin"}
     assert "WEBSITE_TIME_ZONE='Europe/Berlin'" in refusal(timer("0 0 0 * * *"), settings=zoned)[0]
@@ -116,12 +117,12 @@ def test_timers_need_storage_and_utc() -> None:
 
 @pytest.mark.parametrize("setting", ["AzureWebJobs.f.Disabled", "AzureWebJobs__f__Disabled"])
 def test_a_disabled_function_is_left_out(setting: str) -> None:
-    """A disabled function is ignored completely."""
+    """A disabled function is ignored completely, including its problems."""
     assert functions.read([queue(connection="Missing")], HostJson(), {setting: "True"}) == []
 
 
 def test_a_host_of_flex_consumption_runs_its_group() -> None:
-    """`http` has the functions called by HTTP; each queue function and each timer is a separate group."""
+    """The group `http` has the HTTP functions. Each queue function and each timer is its own group."""
     app = [http("page"), function("event", {"type": "eventGridTrigger"}), queue(), timer("0 0 0 * * *")]
     app[3] = Indexed("clock", app[3].raw_bindings)
 
@@ -136,7 +137,7 @@ def test_a_host_of_flex_consumption_runs_its_group() -> None:
 
 
 def test_settings_are_put_into_bindings() -> None:
-    """%NAME% stands for the setting; `connection` may leave AzureWebJobs away."""
+    """%NAME% is replaced by the setting. `connection` may omit the prefix AzureWebJobs."""
     settings = {"NAME": "a-queue", "AzureWebJobsOther": "the-string"}
     (read,) = functions.read([queue(queueName="%NAME%", connection="Other")], HostJson(), settings)
     assert read.trigger == functions.QueueTrigger("arg", "a-queue", "the-string")
@@ -156,7 +157,7 @@ def test_settings_are_put_into_bindings() -> None:
     ],
 )
 def test_a_bad_host_json(tmp_path: Path, content: dict[str, Any], reason: str) -> None:
-    """The message names file, key and value."""
+    """The message has the file, the key and the value."""
     version = {"version": "2.0"} if content else {}
     (tmp_path / "host.json").write_text(json.dumps({**version, **content}))
     with pytest.raises(Refused, match=re.escape(reason)):
@@ -164,7 +165,7 @@ def test_a_bad_host_json(tmp_path: Path, content: dict[str, Any], reason: str) -
 
 
 def test_host_json_says_what_it_ignores(tmp_path: Path) -> None:
-    """A section without a meaning here is no error, but it is named."""
+    """A section without a meaning here is not an error, but the host names it."""
     content = {
         "version": "2.0",
         "concurrency": {},
@@ -188,7 +189,7 @@ def test_host_json_says_what_it_ignores(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_configuration(tmp_path: Path, content: dict[str, Any], reason: str) -> None:
-    """The message names key and value."""
+    """The message has the key and the value."""
     (tmp_path / "function_app.py").touch()
     path = tmp_path / "config.json"
     path.write_text(json.dumps({key: str(tmp_path) if value == "APP" else value for key, value in content.items()}))
@@ -221,7 +222,7 @@ def write_app(folder: Path, source: str) -> None:
     ],
 )
 def test_an_app_that_does_not_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, reason: str) -> None:
-    """An app refused by Microsoft's indexer is refused here, with the reason."""
+    """An app that Microsoft's indexer refuses is refused here with the reason."""
     write_app(tmp_path, source)
     monkeypatch.setattr(sys, "path", sys.path.copy())
     monkeypatch.delitem(sys.modules, "function_app", raising=False)
@@ -231,7 +232,7 @@ def test_an_app_that_does_not_load(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_process_ends_before_it_serves(tmp_path: Path) -> None:
-    """Exit status 1, no ready line, no traceback, and the reason on standard error."""
+    """The process ends with status 1, without a ready line or a traceback, and with the reason on standard error."""
     write_app(tmp_path, "@app.queue_trigger('msg', 'work', 'X')\ndef f(msg: func.QueueMessage) -> None: ...")
     (tmp_path / "config.json").write_text(json.dumps({"app": str(tmp_path)}))
     argv = [sys.executable, "-m", "emulators.host", "--config", str(tmp_path / "config.json")]
@@ -245,13 +246,13 @@ def test_the_process_ends_before_it_serves(tmp_path: Path) -> None:
     importlib.util.find_spec("azure_functions_runtime") is not None, reason="the runtime is installed here"
 )
 def test_the_runtime_backend_needs_its_package(tmp_path: Path) -> None:
-    """The message says which package and which Python."""
+    """The message has the required package and the required Python."""
     with pytest.raises(Refused, match=r"needs azure-functions-runtime 1\.3 on Python 3\.13 or newer"):
         RuntimeBackend(tmp_path)
 
 
 def test_local_settings_do_not_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Values of local.settings.json become settings, unless the environment has them."""
+    """Values of local.settings.json become settings, unless the environment already has them."""
     monkeypatch.setenv("HOST_TEST_ONE", "environment")
     monkeypatch.setenv("HOST_TEST_TWO", "")
     monkeypatch.delenv("HOST_TEST_TWO")
@@ -262,7 +263,7 @@ def test_local_settings_do_not_win(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_settings_go_over_host_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """AzureFunctionsJobHost__ settings replace single values of host.json, as in Azure."""
+    """AzureFunctionsJobHost__ settings override single values of host.json, as in Azure."""
     (tmp_path / "host.json").write_text('{"version": "2.0", "extensions": {"queues": {"batchSize": 3}}}')
     monkeypatch.setenv("AzureFunctionsJobHost__extensions__queues__batchSize", "7")
     monkeypatch.setenv("AzureFunctionsJobHost__extensions__queues__maxPollingInterval", "00:00:02")

@@ -1,4 +1,4 @@
-"""Route templates: matching, preference and refusals. All pure."""
+"""How route templates match, which one is preferred, and which are refused, as pure functions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from emulators.host.http.routing import Route, Router, parse
     ],
 )
 def test_match(route: str, path: str, params: dict[str, str]) -> None:
-    """Templates match as in ASP.NET, decoded except for %2F, without regard to case."""
+    """Templates match as in ASP.NET: decoded except for %2F, and case-insensitively."""
     assert parse(route, "api").match(path) == params
 
 
@@ -43,13 +43,13 @@ def test_match(route: str, path: str, params: dict[str, str]) -> None:
     ["{id", "a}", "{id:regex(^x$)}", "{id:datetime}", "{id=5}", "{a?}/b", "{*rest}/b", "x{*rest}", "{id}/{id}", "{}"],
 )
 def test_what_is_refused(route: str) -> None:
-    """What this host cannot match as Azure does is refused, with the part in the message."""
+    """A template that this host cannot match as Azure does is refused, with the part in the message."""
     with pytest.raises(ValueError, match="route"):
         parse(route)
 
 
 def test_order() -> None:
-    """The first matching route wins, however literal the later routes are."""
+    """The first matching route wins, even if a later route is more literal."""
     routes = ["runs/latest", "{a:int}/{b}", "runs/{b}", "{*rest}", "never/here"]
     router = Router(Route(parse(route), None, route) for route in routes)
     matches = [router.find("GET", path) for path in ("/runs/latest", "/runs/x", "/7/x", "/never/here", "/")]
@@ -57,7 +57,7 @@ def test_order() -> None:
 
 
 def test_methods_are_part_of_the_route() -> None:
-    """Two functions share a template if their methods differ; the same method, or none, is an overlap."""
+    """Two functions may share a template if their methods differ. A shared method, or no method, is an overlap."""
     get, post, every = (
         Route(parse("a/{b}"), frozenset({"GET"}), "get"),
         Route(parse("A/{other}"), frozenset({"POST"}), "post"),

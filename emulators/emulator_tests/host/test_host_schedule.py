@@ -1,4 +1,4 @@
-"""Schedules, time spans and the status of timers: all pure."""
+"""Schedules, time spans and the status of timers, as pure functions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def at(text: str) -> datetime:
     ],
 )
 def test_next(expression: str, following: str) -> None:
-    """The first firing after noon follows from NCRONTAB or the interval."""
+    """The first firing after noon is computed from NCRONTAB or the interval."""
     assert schedule.parse(expression).next(NOON) == at(following)
 
 
@@ -60,7 +60,7 @@ def test_next(expression: str, following: str) -> None:
     ],
 )
 def test_what_is_no_schedule(expression: str, complaint: str) -> None:
-    """Other dialects of cron, and values out of bounds, are errors with the part's name."""
+    """Other dialects of cron, and values out of bounds, are errors with the name of the part."""
     with pytest.raises(ValueError, match=complaint.replace("?", r"\?").replace("*", r"\*")):
         schedule.parse(expression)
 
@@ -83,7 +83,7 @@ def test_a_date_that_never_comes() -> None:
     ],
 )
 def test_only_the_most_frequent_timers_go_unmonitored(expression: str, monitored: bool) -> None:
-    """The host keeps no status if every firing is less than a minute after the last."""
+    """The host keeps no status if all firings are less than a minute apart."""
     assert schedule.parse(expression).monitored is monitored
 
 
@@ -91,13 +91,13 @@ def test_only_the_most_frequent_timers_go_unmonitored(expression: str, monitored
     ("text", "seconds"), [("00:00:00.250", 0.25), ("01:30", 5400), ("2.03:04:05", 183845), ("00:30:00", 1800)]
 )
 def test_time_spans(text: str, seconds: float) -> None:
-    """[d.]hh:mm[:ss[.f]]."""
+    """Time spans have the format [d.]hh:mm[:ss[.f]]."""
     assert timespan.parse(text) == timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize("text", ["5", "00:60:00", "00:00:60", "-00:00:01", "1 hour"])
 def test_what_is_no_time_span(text: str) -> None:
-    """A bare number is no span here: .NET would take 5 for five days."""
+    """A bare number is refused, because .NET would read 5 as five days."""
     with pytest.raises(ValueError, match="not a time span"):
         timespan.parse(text)
 
@@ -106,43 +106,43 @@ HOURLY = schedule.parse("0 0 * * * *")
 
 
 def test_a_new_timer_waits_for_its_time() -> None:
-    """Without a status nothing is past due, and the first status is written."""
+    """Without a status the timer is not past due, and the first status is written."""
     start = at_start(HOURLY, None, NOON)
     assert (start.status, start.past_due, start.changed) == (Status(NEVER, at("2026-11-21 13:00"), NOON), False, True)
 
 
 def test_a_missed_firing_is_past_due() -> None:
-    """When the saved next firing has gone by, the timer runs at once."""
+    """If the saved next firing has passed, the timer runs at once."""
     saved = Status(at("2026-11-21 09:00"), at("2026-11-21 10:00"), at("2026-11-21 09:00"))
     start = at_start(HOURLY, saved, NOON)
     assert (start.status, start.past_due, start.changed) == (saved, True, False)
 
 
 def test_a_changed_schedule_is_not_past_due() -> None:
-    """A saved next firing that the schedule does not have is of an older schedule: recomputed, no run."""
+    """A saved next firing that is not in the schedule comes from an older schedule. It is computed again, without a
+    run."""
     saved = Status(at("2026-11-21 09:00"), at("2026-11-21 09:17"), at("2026-11-21 09:00"))
     start = at_start(HOURLY, saved, NOON)
     assert (start.status.next, start.past_due, start.changed) == (at("2026-11-21 13:00"), False, True)
 
 
 def test_an_early_clock_does_not_fire_twice() -> None:
-    """A run begun a little before its time counts from its time."""
+    """A run that starts slightly early counts from its scheduled time."""
     status = Status(NEVER, at("2026-11-21 13:00"), NOON)
     following = after_run(HOURLY, status, at("2026-11-21 12:59:59.990"), scheduled=True)
     assert (following.last, following.next) == (at("2026-11-21 13:00"), at("2026-11-21 14:00"))
 
 
 def test_after_an_overrun_one_firing_is_caught_up() -> None:
-    """A late run counts from its beginning: the next firing is in the past once, and later missed firings are
-    skipped.
-    """
+    """A late run counts from its start. After an overrun the next firing is in the past and runs immediately; other
+    missed firings are skipped."""
     status = Status(NEVER, at("2026-11-21 09:00"), at("2026-11-21 08:00"))
     following = after_run(HOURLY, status, at("2026-11-21 10:30"), scheduled=True)
     assert following.next == at("2026-11-21 11:00")
 
 
 def test_the_status_survives_its_blob() -> None:
-    """What is written is read back, .NET's seven digits too; anything else is an error."""
+    """A written status is read back unchanged, including .NET's seven digits."""
     status = Status(NEVER, at("2026-11-21 13:00"), NOON)
     assert Status.from_json(status.to_json()) == status
     dotnet = (
@@ -153,6 +153,6 @@ def test_the_status_survives_its_blob() -> None:
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"Last": 1, "Next": 2, "LastUpdated": 3}'])
 def test_what_is_no_status(text: str) -> None:
-    """A blob that holds something else is an error, which the listener takes for a missing status."""
+    """A blob with other content is an error, which the listener treats as a missing status."""
     with pytest.raises(ValueError, match="not a timer status"):
         Status.from_json(text)

@@ -1,4 +1,4 @@
-"""SIGTERM: running work is finished, unfinishable work is given back, nothing is left behind."""
+"""On SIGTERM running work is finished, unfinishable work is returned to its queue, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from emulators.process import wait_for
 
 
 def test_running_invocations_are_finished(start_host: StartHost) -> None:
-    """A message and a request in work end normally, and the message is deleted."""
+    """A running message and a running request end normally, and the message is deleted."""
     host = start_host()
     host.send('{"seconds": 1.5}')
     host.wait_for_records("work", 1)
@@ -34,7 +34,7 @@ def test_running_invocations_are_finished(start_host: StartHost) -> None:
 
 
 def test_what_does_not_end_in_time_is_given_back(start_host: StartHost) -> None:
-    """After drain_seconds the host ends with status 0, and the message is visible for the next host at once."""
+    """After drain_seconds the host ends with status 0, and the message is visible to the next host at once."""
     host = start_host(drain_seconds=0.5)
     host.send('{"seconds": 60}')
     host.wait_for_records("work", 1)
@@ -46,7 +46,7 @@ def test_what_does_not_end_in_time_is_given_back(start_host: StartHost) -> None:
 
 
 def test_a_blocked_event_loop_does_not_hold_the_stop(start_host: StartHost) -> None:
-    """Even a coroutine without a yield cannot keep the process alive."""
+    """The process ends even if a coroutine blocks the event loop."""
     host = start_host(drain_seconds=0.5)
     caller = threading.Thread(target=lambda: _quietly(host), daemon=True)
     caller.start()
@@ -73,7 +73,7 @@ os._exit(1)
 
 
 def test_the_host_ends_with_its_parent(sample_copy: Callable[[dict[str, Any]], Path], tmp_path: Path) -> None:
-    """After the end of the parent process, the host ends."""
+    """The host ends when its parent process ends."""
     (tmp_path / "config.json").write_text(json.dumps({"app": str(sample_copy({}))}))
     argv = [sys.executable, "-m", "emulators.host", "--config", str(tmp_path / "config.json")]
     settings = {"AzureWebJobsStorage": "UseDevelopmentStorage=true", "SAMPLE_SCHEDULE": "0 0 0 1 1 *"}

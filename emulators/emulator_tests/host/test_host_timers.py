@@ -1,4 +1,4 @@
-"""The timer trigger against Azurite: status blob, past due, lease, retry."""
+"""The timer trigger with Azurite: status blob, past due, lease, retry."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def status(storage: azurite.Azurite, host: SampleHost) -> dict[str, str] | None:
 
 
 def test_a_timer_fires_and_a_stop_gives_up_its_lease(start_host: StartHost, storage: azurite.Azurite) -> None:
-    """A schedule of every second fires every second and keeps no status; after the stop anybody may have the lease."""
+    """A schedule of every second fires every second and keeps no status. A stop releases the lease."""
     host = start_host(EVERY_SECOND)
     first, *_ = host.wait_for_records("tick", 2)
     assert (first["past_due"], first["status"], first["schedule"]) == (False, {}, {"AdjustForDST": True})
@@ -49,9 +49,8 @@ def test_a_timer_fires_and_a_stop_gives_up_its_lease(start_host: StartHost, stor
 
 
 def test_a_missed_firing_runs_at_start(start_host: StartHost, storage: azurite.Azurite) -> None:
-    """A new timer notes its due time. After a stop over this time the timer runs at once, past due, and is due
-    again.
-    """
+    """A new timer saves its next firing. If the host is stopped at that time, the timer runs at the next start,
+    past due, and is scheduled again."""
     first = start_host(EVERY_HOUR)
     saved = wait_for(lambda: status(storage, first), 60, "the status")
     assert saved["Last"].startswith("0001-01-01T00:00:00")
@@ -69,7 +68,7 @@ def test_a_missed_firing_runs_at_start(start_host: StartHost, storage: azurite.A
 
 
 def test_one_host_at_a_time_has_the_timer(start_host: StartHost, storage: azurite.Azurite) -> None:
-    """Two hosts with one host_id: the second waits for the lease, and gets the lease after the first has stopped."""
+    """Of two hosts with one host_id, the second gets the lease when the first stops."""
     first = start_host(EVERY_SECOND)
     first.wait_for_records("tick", 1)
     second = start_host(EVERY_SECOND, host_id=first.queue)
@@ -80,7 +79,7 @@ def test_one_host_at_a_time_has_the_timer(start_host: StartHost, storage: azurit
 
 
 def test_a_failed_timer_is_retried_as_declared(start_host: StartHost) -> None:
-    """The policy's retries follow at once, each with a count; then the schedule goes on."""
+    """The retries of the policy follow at once, each with a count. Then the schedule continues."""
     host = start_host({**EVERY_HOUR, "SAMPLE_TIMER_FAILURES": "2"})
     assert host.call("/admin/functions/tick", "POST", json={}).status_code == 202
     seen = host.wait_for_records("tick", 3)
@@ -91,7 +90,8 @@ def test_a_failed_timer_is_retried_as_declared(start_host: StartHost) -> None:
     ("attempt", "low", "high"), [(1, 2, 2), (2, 1.6, 2.4), (3, 3.2, 4.8), (9, 30, 30), (2000, 30, 30)]
 )
 def test_exponential_retries_double_to_their_maximum(attempt: int, low: float, high: float) -> None:
-    """The first retry comes at the minimum, the n-th after about 2^(n-2) of it on top, give or take a fifth."""
+    """The first retry waits for the minimum. Retry n waits for the minimum plus about 2^(n-2) minimums (within a
+    fifth), up to the maximum."""
     policy = RetryPolicy("exponential_backoff", -1, minimum=2, maximum=30)
     base = 0 if attempt == 1 or attempt > 8 else policy.minimum
     assert low + base <= retry_delay(policy, attempt) <= high + base

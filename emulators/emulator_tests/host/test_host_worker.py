@@ -1,4 +1,4 @@
-"""The worker is a separate process: the effects of its end."""
+"""The worker is a separate process. These tests end it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def worker(host: SampleHost) -> int:
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
 def test_a_killed_worker_is_replaced(start_host: StartHost) -> None:
-    """Running work failed: the message is tried again, in another worker."""
+    """Running work fails, and the message is retried in another worker."""
     host = start_host()
     host.send('{"seconds": 60, "text": "held"}')
     host.wait_for_records("work", 1, text="held")
@@ -29,7 +29,7 @@ def test_a_killed_worker_is_replaced(start_host: StartHost) -> None:
 
 
 def test_a_function_past_its_time_takes_along_what_runs_beside_it(start_host: StartHost) -> None:
-    """The worker is replaced: a message in the old worker ends at its own time limit, and is tried again."""
+    """The worker is replaced. Another message in the old worker ends at its own time limit and is retried."""
     host = start_host()
     host.send('{"seconds": 60, "text": "beside"}')
     host.wait_for_records("work", 1, text="beside")
@@ -39,7 +39,7 @@ def test_a_function_past_its_time_takes_along_what_runs_beside_it(start_host: St
 
 @ours_alone  # another one's own count of deaths differs
 def test_too_many_deaths_end_the_host(start_host: StartHost) -> None:
-    """After the third within half an hour it ends by itself, with status 1."""
+    """After the third death of a worker within half an hour the host ends with status 1."""
     host = start_host()
     for _ in range(3):
         wait_for(lambda: host.call("/api/process").status_code == 200, 60, "a worker")

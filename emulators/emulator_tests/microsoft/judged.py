@@ -1,9 +1,9 @@
 """Run the tests of one of Microsoft's packages against our services, and compare with not_passed.yaml.
 
-That file names each test that does not pass, synchronous or asynchronous, with one of four reasons: `readme`, for what
-our README says is not there, `azure`, for what needs Azure itself, `shim`, for what the stand-in for Microsoft's
-tools can't give, and `chance`, for tests whose outcome the client's own timer decides. Tests of the last group may pass
-or fail. counted.yaml says how many tests each module has.
+not_passed.yaml lists each failing test, synchronous or asynchronous, with one of four reasons. `readme`: our README
+names the missing feature. `azure`: the test needs Azure itself. `shim`: the stand-in for Microsoft's tools can't
+provide what the test needs. `chance`: the client's own timer decides the outcome, so the test may pass or fail.
+counted.yaml has the number of tests in each module.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NOT_THERE = "MICROSOFT'S TESTS CAN'T BE HAD"
 
 @dataclass(frozen=True)
 class Listed:
-    """A failing test."""
+    """A test that is listed as failing."""
 
     test: str
     reason: str
@@ -47,7 +47,7 @@ class Listed:
 
 
 def listed(package: str) -> list[Listed]:
-    """The list's entry of a package."""
+    """Return the listed tests of a package."""
     reasons: dict[str, dict[str, list[str]]] = yaml.safe_load(LIST.read_text("utf-8"))[package]
     return [
         Listed(test, reason, why)
@@ -58,22 +58,21 @@ def listed(package: str) -> list[Listed]:
 
 
 def counted(package: str) -> dict[str, int]:
-    """How many tests each module of the package has, those of another service (Cosmos DB) left out."""
+    """Return the number of tests in each module of the package, without those of another service (Cosmos DB)."""
     found: dict[str, int] = yaml.safe_load(COUNTED.read_text("utf-8"))[package]
     return found
 
 
 def modules(package: str) -> list[str]:
-    """The modules to run: without other services' tests, tests of gigabytes, and tests with missing
-    azure-storage-extensions.
-    """
+    """Return the modules to run, without tests of other services, tests of gigabytes, and tests that need
+    azure-storage-extensions if it is missing."""
     names = sorted(path.name for path in tests_of(package).glob("test_*.py") if "cosmos" not in path.name)
     left_out = {*NOT_RUN, *GIGABYTES, *(() if has_extensions() else WITH_EXTENSIONS)}
     return [name for name in names if name not in left_out]
 
 
 def has_extensions() -> bool:
-    """Whether azure-storage-extensions, which has CRC-64 in C, is installed."""
+    """Return whether azure-storage-extensions, which has CRC-64 in C, is installed."""
     try:
         return importlib.util.find_spec("azure.storage.extensions") is not None
     except ModuleNotFoundError:
@@ -81,7 +80,8 @@ def has_extensions() -> bool:
 
 
 def run(package: str, files: list[str], folder: Path) -> dict[str, str]:
-    """The outcome of each test: `passed`, or the failure. `folder` is for the services' state and the report."""
+    """Return the outcome of each test: `passed`, or the failure. `folder` is for the services' state and the
+    report."""
     report = folder / "report.xml"
     plugins = ["-p", "emulator_tests.microsoft.live", "-p", "no:cacheprovider"]
     argv = [
@@ -123,7 +123,7 @@ def _outcome(case: ET.Element) -> str:
 
 
 def differences(package: str, outcomes: dict[str, str]) -> list[str]:
-    """The differences between the outcomes and the list. Only modules of this run are compared."""
+    """Return the differences between the outcomes and the list. Only the modules that ran are compared."""
     ran = {name.partition("::")[0] for name in outcomes}
     in_list = [one for one in listed(package) if one.test.partition("::")[0] in ran]
     expected = {one.test for one in in_list}
@@ -146,10 +146,11 @@ def differences(package: str, outcomes: dict[str, str]) -> list[str]:
 
 
 def judge(package: str, folder: Path, apart: bool = False) -> None:
-    """Run a package's modules, and fail with what is not as listed. Skips where the package can't be had.
+    """Run a package's modules, and fail on any difference from the list. Skip if the package can't be downloaded.
 
-    `apart`: each module has an account of its own, since some count what there is. A module whose tests differ from the
-    list runs once more, because some of Microsoft's tests measure seconds; only a test that differs both times fails.
+    With `apart` each module has its own account, because some tests count an account's objects. A module that differs
+    from the list runs again, because some of Microsoft's tests measure seconds. Only a test that differs both times
+    fails.
     """
     try:
         chosen = modules(package)
@@ -162,7 +163,7 @@ def judge(package: str, folder: Path, apart: bool = False) -> None:
 
 
 def _twice(package: str, files: list[str], folder: Path) -> list[str]:
-    """The differences left after a second run of the differing modules."""
+    """Return the differences that remain after a second run of the differing modules."""
     outcomes = _in_new_folder(package, files, folder)
     again = [file for file in files if differences(package, _of_module(outcomes, file))]
     if not again:

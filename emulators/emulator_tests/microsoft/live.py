@@ -1,6 +1,6 @@
-"""A plugin of pytest for Microsoft's tests: the tests run against our services, and sleeps do not wait.
+"""A pytest plugin for Microsoft's tests: the tests run against our services, and sleeps take no time.
 
-The tests speak to the account at its addresses in Azure; whatever goes there is sent to our services instead.
+The tests use the account's addresses in Azure, and the plugin redirects these requests to our services.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ clock = Clock(STATE)
 
 
 class Time:
-    """The module `time` or `asyncio`, as a test sees it, or the client between two tries."""
+    """The module `time` or `asyncio` as a test sees it, or as the client sees it between two tries."""
 
     def __init__(self, sleep: Callable[[float], Any], module: types.ModuleType = time) -> None:
         self.sleep, self._module = sleep, module
@@ -49,7 +49,7 @@ async def _slept(seconds: float, _result: Any = None) -> None:
 
 
 async def _not_slept(*_: Any) -> None:
-    """Between two tries of an asynchronous client."""
+    """Take no time between two tries of an asynchronous client."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -74,14 +74,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _without_azure() -> None:
-    """Stand in for Azure's Resource Manager, by which some tests set up their account."""
+    """Stand in for Azure's Resource Manager, with which some tests set up their account."""
     for name in ("azure.mgmt.storage", "azure.mgmt.storage.aio"):
         module = sys.modules[name] = types.ModuleType(name)
         module.StorageManagementClient = partial(pytest.skip, "needs Azure's Resource Manager")  # type: ignore[attr-defined]
 
 
 def pytest_runtest_setup() -> None:
-    clock.reset()  # or the dates of requests would be too old
+    clock.reset()  # otherwise the dates of requests would be too old
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -134,12 +134,12 @@ def _send_here(ports: dict[str, int]) -> None:
     def sent(session: requests.Session, method: str, url: str, *given: Any, **more: Any) -> requests.Response:
         if found := here(url, more.get("headers")):
             url, more["headers"] = found
-            session.trust_env = False  # or each request would look for proxies and passwords
+            session.trust_env = False  # otherwise each request would look for proxies and passwords
         return send(session, method, url, *given, **more)
 
     async def asked(session: aiohttp.ClientSession, method: str, url: Any, **more: Any) -> aiohttp.ClientResponse:
         if found := here(str(url), more.get("headers")):
-            # A text is quoted anew, as the SDK knows when it signs.
+            # A string is quoted again, which the SDK expects when it signs.
             url, more["headers"] = URL(found[0], encoded=True) if isinstance(url, URL) else found[0], found[1]
         return await ask(session, method, url, **more)
 
@@ -149,4 +149,4 @@ def _send_here(ports: dict[str, int]) -> None:
 
 @pytest.fixture(scope="session")
 def test_proxy() -> None:
-    """The recorder."""
+    """Stand in for the recorder."""

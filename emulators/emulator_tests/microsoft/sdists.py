@@ -1,4 +1,5 @@
-"""Microsoft's source packages, which carry their tests: fetched by pip, as pinned, and unpacked."""
+"""Microsoft's source packages, which contain their tests. pip downloads the pinned versions, and they are unpacked
+here."""
 
 from __future__ import annotations
 
@@ -16,16 +17,16 @@ from emulator_tests.places import CACHE as EVERYTHING
 HERE = Path(__file__).resolve().parent
 PINS = HERE / "requirements.txt"
 CACHE = EVERYTHING / "microsoft"
-ENVIRONMENT = dict(os.environ)  # as it is before a test names the certificate of an emulator in it
+ENVIRONMENT = dict(os.environ)  # before a test adds an emulator's certificate
 SECONDS = 120.0
 
 
 class NotThere(Exception):
-    """The packages can't be had; says why."""
+    """Raised with the reason when the packages can't be downloaded."""
 
 
 def tests_of(package: str) -> Path:
-    """The folder of the package's tests. Raises NotThere."""
+    """Return the folder of the package's tests. Raises NotThere."""
     version = pinned()[package]
     CACHE.mkdir(parents=True, exist_ok=True)
     with FileLock(CACHE / "lock"):
@@ -36,7 +37,7 @@ def tests_of(package: str) -> Path:
 
 
 def pinned() -> dict[str, str]:
-    """The versions, by package."""
+    """Return the pinned version of each package."""
     lines = [line.split() for line in PINS.read_text().splitlines() if not line.startswith("#")]
     return dict(line[0].split("==") for line in lines)
 

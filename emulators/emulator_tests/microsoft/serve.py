@@ -1,4 +1,5 @@
-"""`python -m emulator_tests.microsoft.serve STATE`: our services for Microsoft's tests, whose clock the tests move."""
+"""`python -m emulator_tests.microsoft.serve STATE`: run our services for Microsoft's tests, with a clock that the
+tests move."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from emulators.storage.keys import KEY
 from emulators.storage.serving import serving
 
 TOKEN_KEY, PRINCIPAL = "k" * 32, "00000000-0000-0000-0000-000000000001"
-# The names of the accounts whose blobs have versions, and whose deleted blobs can come back.
+# The names of the accounts with versioning and with soft delete.
 VERSIONED, SOFT_DELETE = "versionedaccount", "softdeleteaccount"
 EVERYTHING = {"principal": PRINCIPAL, "actions": ["*"], "data_actions": ["*"]}
 

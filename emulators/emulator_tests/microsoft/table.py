@@ -1,5 +1,5 @@
-"""`python -m emulator_tests.microsoft.table`: write into the README how many of Microsoft's tests pass, and why others
-don't."""
+"""`python -m emulator_tests.microsoft.table`: write into the README how many of Microsoft's tests pass, and why the
+others fail."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ WORDS = {
 
 
 def table() -> str:
-    """A row for each package: the number of passing tests, synchronous and asynchronous, and the reasons of the
-    others.
-    """
+    """Return a row for each package: how many synchronous and asynchronous tests pass, and why the others fail."""
     head = ["Microsoft's tests of", "pass, sync", "pass, async", *(WORDS[reason] for reason in REASONS)]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     passed = every = 0
@@ -41,7 +39,7 @@ def table() -> str:
 
 
 def _of(package: str, twins: bool) -> tuple[int, int]:
-    """How many tests there are, and how many don't pass, among the synchronous ones or their asynchronous twins."""
+    """Return the numbers of all tests and of failing tests, synchronous or (`twins`) asynchronous."""
     tests = sum(count for module, count in counted(package).items() if _is_twin(module) is twins)
     return tests, sum(_is_twin(one.test) is twins for one in listed(package))
 
@@ -51,7 +49,7 @@ def _is_twin(test: str) -> bool:
 
 
 def written(text: str) -> str:
-    """The README with the table of now."""
+    """Return the README with the current table."""
     head, _, rest = text.partition(BEGIN)
     return f"{head}{BEGIN}\n{table()}\n{END}{rest.partition(END)[2]}"
 

@@ -1,4 +1,4 @@
-"""The list of failing tests keeps its own rules."""
+"""The list of failing tests is consistent."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from emulator_tests.microsoft.table import README, written
 
 @pytest.mark.parametrize("package", sorted(pinned()))
 def test_the_tests_are_those_of_the_package_that_is_installed(package: str) -> None:
-    """A newer package with older tests would prove nothing of itself."""
+    """The pinned tests have the version of the installed package, because older tests say nothing about a newer
+    package."""
     assert version(package) == pinned()[package]
 
 
 def test_each_test_that_does_not_pass_has_one_of_the_reasons() -> None:
-    """Each failing test has a known reason and one entry."""
+    """Each failing test is listed once, with a known reason."""
     found = yaml.safe_load(LIST.read_text("utf-8"))
     assert sorted(found) == sorted(pinned())
     for reasons in found.values():
@@ -31,13 +32,13 @@ def test_each_test_that_does_not_pass_has_one_of_the_reasons() -> None:
 
 @pytest.mark.parametrize("package", sorted(pinned()))
 def test_each_module_is_counted(package: str) -> None:
-    """What is listed is a test of a module that has a number of tests, and no module has fewer than are listed."""
+    """Each listed test belongs to a counted module, and no module has more listed tests than tests."""
     counts: dict[str, int] = yaml.safe_load(COUNTED.read_text("utf-8"))[package]
     fail = Counter(one.test.partition("::")[0] for one in listed(package))
     assert {module: count for module, count in fail.items() if count > counts.get(module, 0)} == {}
 
 
 def test_the_readme_says_what_the_list_says() -> None:
-    """`python -m emulator_tests.microsoft.table` updates the README."""
+    """The README's table matches the list. `python -m emulator_tests.microsoft.table` updates it."""
     text = README.read_text("utf-8")
     assert written(text) == text

@@ -1,6 +1,6 @@
 """Our services, and Azurite beside them for comparison.
 
-What a test promises of a `side` holds for Azurite too: with EMULATORS_AZURITE=1 it is asked as well.
+Tests that use `side` also hold for Azurite. With EMULATORS_AZURITE=1 they run against Azurite, too.
 """
 
 from __future__ import annotations
@@ -73,13 +73,13 @@ def tables(side: Side) -> Iterator[TableServiceClient]:
 
 @pytest.fixture
 def unique() -> Callable[[], str]:
-    """Names unknown to other tests, valid for queues and tables."""
+    """Names that no other test uses, valid for queues and tables."""
     return lambda: f"t{uuid.uuid4().hex[:16]}"
 
 
 @pytest.fixture
 def blobs(side: Side) -> Iterator[BlobServiceClient]:
-    """The service under Microsoft's package, without the package's retries."""
+    """Microsoft's client for the service, without the client's retries."""
     key = AzureNamedKeyCredential(ACCOUNT, KEY)
     with BlobServiceClient(side.blob_url, key, retry_total=0) as service:
         yield service
@@ -102,5 +102,5 @@ def name(blob: BlobClient) -> str:
 
 @pytest.fixture
 def raw(side: Side) -> Raw:
-    """The service under any program."""
+    """The service for requests without Microsoft's client."""
     return Raw(side.blob_url)

@@ -1,4 +1,4 @@
-"""The services in this process, where a test needs no process of their own to kill: they start at once."""
+"""Run the services in this process, which starts at once. It is for tests that need no separate process to kill."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Inside:
 
 @contextmanager
 def start(home: Path, **config: Any) -> Iterator[Inside]:
-    """Serve the data under `home` for the length of the block; `config` as in emulators/storage/config.py."""
+    """Serve the data under `home` during the block. `config` is described in emulators/storage/config.py."""
     parsed = parse({"state": str(home / "state"), **config})
     urls, ready = dict[str, str](), threading.Event()
     ended = list[Callable[[], object]]()

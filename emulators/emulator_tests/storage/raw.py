@@ -1,4 +1,4 @@
-"""Requests to a blob service unlike those of Microsoft's package, and the raw answers."""
+"""Send requests to a blob service that Microsoft's package can't send, and return the raw answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from azure.storage.blob import AccountSasPermissions, ResourceTypes, generate_ac
 
 from emulators.storage.keys import ACCOUNT, KEY
 
-CONTENT = b"0123456789"  # of the blob that most tests look at
+CONTENT = b"0123456789"  # of the blob that most tests read
 BLOCK_BLOB = {"x-ms-blob-type": "BlockBlob"}
 VERSION = "2021-12-02"
 SECONDS = 60.0  # for an answer
@@ -32,7 +32,7 @@ class Reply:
 
     @property
     def code(self) -> str:
-        """The error's code from the header; the body must have an equal code."""
+        """The error code in the header. The code in the body must be equal."""
         code = str(self.headers["x-ms-error-code"])
         if self.body:
             assert ET.fromstring(self.body).findtext("Code") == code
@@ -51,7 +51,7 @@ class Raw:
         return http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=SECONDS)
 
     def path(self, name: str, query: str = "", signed: bool = True) -> str:
-        """The target of a request: `name` is the container, and the blob as it stands in an address."""
+        """Return the target of a request. `name` is the container and the blob as in an address."""
         parts = [part for part in (query, account_sas() if signed else "") if part]
         return f"{urlsplit(self.url).path}/{name}" + (f"?{'&'.join(parts)}" if parts else "")
 
@@ -59,7 +59,7 @@ class Raw:
         self, method: str, name: str, query: str = "", headers: Mapping[str, str] | None = None, body: Any = b"",
         signed: bool = True,
     ) -> Reply:  # fmt: skip
-        """One request, with a SAS of the account unless unsigned."""
+        """Send a request, with a SAS of the account unless `signed` is false."""
         connection = self.connect()
         try:
             given = {"x-ms-version": VERSION, **(headers or {})}
@@ -84,18 +84,18 @@ def account_sas(permission: str = "rwdxylacuptf", types: str = "sco", hours: flo
 
 
 def escaped(text: str) -> str:
-    """A value in a query's form."""
+    """Escape a value for a query."""
     return quote(text, safe="")
 
 
 def commit_list(*entries: tuple[str, str]) -> bytes:
-    """The body of Put Block List; an entry is a state and a block's name."""
+    """Return the body of Put Block List. Each entry is a state and a block id."""
     lines = "".join(f"<{state}>{base64.b64encode(name.encode()).decode()}</{state}>" for state, name in entries)
     return f'<?xml version="1.0" encoding="utf-8"?><BlockList>{lines}</BlockList>'.encode()
 
 
 def refusal(call: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[int | None, str]:
-    """The status and code with which a call is refused."""
+    """Return the status and code with which a call is refused."""
     with pytest.raises(HttpResponseError) as caught:
         call(*arguments, **options)
     code = getattr(caught.value, "error_code", None)

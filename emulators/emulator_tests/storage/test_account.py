@@ -1,4 +1,4 @@
-"""Access: requests signed by Microsoft's packages, and requests changed after the signature."""
+"""Access: requests that Microsoft's packages sign, and requests that are changed after signing."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def queue_sas(permission: str, types: str, end: timedelta = HOUR, **options: Any
 
 
 def test_another_key_is_refused(side: Side) -> None:
-    """A signature with another key is 403, AuthenticationFailed, for queues and tables."""
+    """A request signed with another key is a 403, AuthenticationFailed, for queues and tables."""
     key = AzureNamedKeyCredential(ACCOUNT, OTHER_KEY)
     with QueueServiceClient(side.queue_url, key, retry_total=0) as queues:
         assert status_of(queues.create_queue, "refused") == (403, "AuthenticationFailed")
@@ -86,7 +86,7 @@ def test_another_key_is_refused(side: Side) -> None:
 def test_an_account_sas_allows_what_it_says(
     side: Side, queues: QueueServiceClient, unique: Callable[[], str], permission: str, types: str, code: str | None
 ) -> None:
-    """Sending needs `a` on objects; anything less is 403, with the reason as the code."""
+    """Sending needs `a` on objects. Anything less is a 403 with the reason as its code."""
     name = queues.create_queue(unique()).queue_name
     with QueueServiceClient(side.queue_url, AzureSasCredential(queue_sas(permission, types)), retry_total=0) as guest:
         client = guest.get_queue_client(name)
@@ -98,21 +98,21 @@ def test_an_account_sas_allows_what_it_says(
 
 @pytest.mark.parametrize("options", [{"end": -HOUR}, {"start": datetime.now(UTC) + HOUR}])
 def test_a_sas_has_its_time(side: Side, options: dict[str, Any]) -> None:
-    """A SAS before its start and after its end is refused."""
+    """A SAS is refused before its start and after its end."""
     sas = queue_sas("rwdlacup", "sco", **options)
     with QueueServiceClient(side.queue_url, AzureSasCredential(sas), retry_total=0) as guest:
         assert status_of(guest.create_queue, "refused") == (403, "AuthenticationFailed")
 
 
 def test_a_sas_for_https_alone_is_refused_over_http(side: Side) -> None:
-    """Over HTTP the answer is 403, AuthorizationProtocolMismatch."""
+    """Over HTTP a SAS for HTTPS is a 403, AuthorizationProtocolMismatch."""
     sas = queue_sas("rwdlacup", "sco", protocol="https")
     with QueueServiceClient(side.queue_url, AzureSasCredential(sas), retry_total=0) as guest:
         assert status_of(guest.create_queue, "refused") == (403, "AuthorizationProtocolMismatch")
 
 
 def test_a_sas_that_was_changed_is_refused(side: Side) -> None:
-    """Giving oneself more permissions breaks the signature."""
+    """Adding permissions to a SAS invalidates its signature."""
     sas = queue_sas("r", "sco").replace("sp=r&", "sp=rwdlacup&")
     assert "rwdlacup" in sas
     with QueueServiceClient(side.queue_url, AzureSasCredential(sas), retry_total=0) as guest:
@@ -120,7 +120,7 @@ def test_a_sas_that_was_changed_is_refused(side: Side) -> None:
 
 
 def test_a_queues_own_sas(side: Side, queues: QueueServiceClient, unique: Callable[[], str]) -> None:
-    """A service SAS is only for its queue and its permissions."""
+    """A queue's SAS is valid only for this queue and its permissions."""
     name, other = (queues.create_queue(unique()).queue_name for _ in range(2))
     sas = generate_queue_sas(ACCOUNT, name, KEY, QueueSasPermissions(add=True), datetime.now(UTC) + HOUR)
     with QueueServiceClient(side.queue_url, AzureSasCredential(sas), retry_total=0) as guest:
@@ -130,7 +130,7 @@ def test_a_queues_own_sas(side: Side, queues: QueueServiceClient, unique: Callab
 
 
 def test_a_tables_own_sas(side: Side, tables: TableServiceClient, unique: Callable[[], str]) -> None:
-    """A service SAS is only for its table and its permissions; so is an account SAS."""
+    """A table's SAS is valid only for this table and its permissions, and an account SAS for its permissions."""
     name, other = (tables.create_table(unique()).table_name for _ in range(2))
     key = AzureNamedKeyCredential(ACCOUNT, KEY)
     end = datetime.now(UTC) + HOUR
@@ -151,7 +151,7 @@ def test_a_tables_own_sas(side: Side, tables: TableServiceClient, unique: Callab
 
 
 def test_an_old_request_is_refused() -> None:
-    """A signed request can't be sent again later: its date must be within 15 minutes."""
+    """A signed request can't be replayed later, because its date must be within 15 minutes of now."""
     call = Call("GET", f"/{ACCOUNT}", {}, {"x-ms-date": "Sat, 21 Nov 2026 12:00:00 GMT"}, b"")
     made = datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()
     for late, allowed in ((899, True), (-899, True), (901, False), (-901, False)):
@@ -176,10 +176,10 @@ def test_an_old_request_is_refused() -> None:
     ({"query": {"visibilitytimeout": "1"}}, False),
     ({"content-length": "6"}, False),
     ({"x-ms-version": "2099-01-01"}, False),
-    ({"x-ms-version": "\udcff"}, False),  # as the server reads a byte that is no UTF-8
+    ({"x-ms-version": "\udcff"}, False),  # a byte that is not UTF-8, as the server reads it
 ])  # fmt: skip
 def test_every_part_is_signed(change: dict[str, Any], allowed: bool) -> None:
-    """Method, path, query, the standard headers and all x-ms- headers belong to the signature."""
+    """The signature covers the method, the path, the query, the standard headers and all x-ms- headers."""
     account = Account(ACCOUNT, KEY, "queue")
     date = f"{datetime.now(UTC):%a, %d %b %Y %H:%M:%S} GMT"
     headers = {"x-ms-date": date, "content-length": "5", "x-ms-version": "2021-12-02"}
@@ -195,7 +195,7 @@ def test_every_part_is_signed(change: dict[str, Any], allowed: bool) -> None:
 
 
 def test_nobody_comes_in_without_a_signature(ours: Side) -> None:
-    """Every kind of path of both services answers 401 or 403, in the service's own format, and changes nothing."""
+    """Every kind of path in both services is a 401 or 403 in the service's own format, and changes nothing."""
     paths = ["?comp=list", "/queue", "/queue/messages", "/queue/messages/id?popreceipt=x"]
     tried = [(ours.queue_url + path, method) for path in paths for method in ("GET", "PUT", "POST", "DELETE")]
     paths = ["/Tables", "/table()", "/table(PartitionKey='p',RowKey='r')", "/$batch"]
@@ -210,7 +210,7 @@ def test_nobody_comes_in_without_a_signature(ours: Side) -> None:
 
 
 def test_an_account_of_ones_own(tmp_path: Any) -> None:
-    """Name and key are configurable; the published name and key are then unknown."""
+    """The account's name and key can be configured. The published name and key are then invalid."""
     with inside.start(tmp_path, account="mine", key=OTHER_KEY) as running:
         with TableServiceClient.from_connection_string(running.connection_string) as tables:
             tables.create_table("one")

@@ -1,4 +1,4 @@
-"""A really full disk: a small disk, mounted for the test."""
+"""A full disk: a small disk that is mounted for the test and filled."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def until_full(write: Callable[[int], Any]) -> HttpResponseError:
-    """The refusal with which writing ends."""
+    """Write until a write is refused, and return the refusal."""
     for number in range(MOST_WRITES):
         try:
             write(number)
@@ -42,7 +42,8 @@ def until_full(write: Callable[[int], Any]) -> HttpResponseError:
 
 
 def test_a_full_disk_takes_deletions(disk: Path) -> None:
-    """Writes are 507 with the full folder; existing data is read and deleted, and then room is free again."""
+    """On a full disk, writes are a 507 with the folder's name. Existing data can be read and deleted, which frees
+    space."""
     with services.start(disk) as running:
         container = ContainerClient.from_connection_string(running.connection_string, "box", retry_total=0)
         table = TableClient.from_connection_string(running.connection_string, "rows", retry_total=0)

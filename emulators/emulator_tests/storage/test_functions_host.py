@@ -1,6 +1,7 @@
-"""The account in the use of Azure's Functions host, with the requests of .NET's SDK.
+"""The account as Azure's Functions host uses it, with the requests of the .NET SDK.
 
-That SDK reads an answer's body as XML wherever there seems to be one: so an answer without a body says so.
+The .NET SDK reads an answer's body as XML wherever a body seems to exist, so an answer without a body must be marked as
+empty.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ EMPTY = (204, 304)
 
 
 def sas() -> str:
-    """A signature of the account for every service and everything inside."""
+    """Return a SAS of the account for every service and all of its objects."""
     lines = [ACCOUNT, "rwdlacup", "bqt", "sco", "", "2099-01-01T00:00:00Z", "", "http,https", "2021-12-02", "", ""]
     digest = hmac.digest(base64.b64decode(KEY), "\n".join(lines).encode(), "sha256")
     text = "sv=2021-12-02&ss=bqt&srt=sco&sp=rwdlacup&se=2099-01-01T00%3A00%3A00Z&spr=http%2Chttps"
@@ -86,9 +87,8 @@ def blob(sdk: Sdk, method: str, path: str, body: bytes = b"", /, **headers: str)
 
 
 def test_one_host_holds_the_lock_of_a_timer(sdk: Sdk, host_id: str) -> None:
-    """The host asks for a lease before the container exists, makes both, writes its name under the lease, and renews
-    the lease; another host is refused until the release.
-    """
+    """The host requests a lease before the container exists, creates both, writes its name under the lease, and
+    renews the lease. Another host is refused until the release."""
     lock = f"azure-webjobs-hosts-{host_id[:8]}/locks/{host_id}/Host.Functions.nightly_timer.Listener"
     container, lease = lock.partition("/")[0], str(uuid.uuid4())
     take = {"lease_action": "acquire", "lease_duration": "60", "proposed_lease_id": lease}
@@ -113,7 +113,7 @@ def test_one_host_holds_the_lock_of_a_timer(sdk: Sdk, host_id: str) -> None:
 
 
 def test_a_timers_status_and_the_keys_are_blobs_that_may_be_missing(sdk: Sdk, host_id: str) -> None:
-    """A missing blob is 404 with a code and nothing else; an existing blob comes back unchanged, under its etag."""
+    """A missing blob is a 404 with only a code. An existing blob is returned unchanged with its etag."""
     container = f"azure-webjobs-secrets-{host_id[:8]}"
     keys, content = f"{container}/{host_id}/host.json", json.dumps({"masterKey": {"name": "master"}}).encode()
     assert blob(sdk, "HEAD", keys).refusal == (404, "ContainerNotFound")
@@ -131,7 +131,8 @@ def test_a_timers_status_and_the_keys_are_blobs_that_may_be_missing(sdk: Sdk, ho
 
 
 def test_a_queue_is_polled_before_it_is_there_and_its_poison_made_on_need(sdk: Sdk, host_id: str) -> None:
-    """Sixteen messages for ten minutes, prolonged, put into a new poison queue, and deleted by receipt."""
+    """Sixteen messages are received for ten minutes, their timeout is renewed, they move to a new poison queue, and
+    are deleted by their receipts."""
     queue, take = f"q{host_id[:12]}", "numofmessages=16&visibilitytimeout=600"
     assert sdk.ask("queue", "GET", f"{queue}/messages?{take}").refusal == (404, "QueueNotFound")
     assert sdk.ask("queue", "HEAD", f"{queue}?comp=metadata").refusal == (404, "QueueNotFound")
@@ -154,7 +155,7 @@ def test_a_queue_is_polled_before_it_is_there_and_its_poison_made_on_need(sdk: S
 
 
 def test_diagnostic_events_go_to_a_table_of_the_month(sdk: Sdk, host_id: str) -> None:
-    """A missing table is made, filled by a batch, found by prefix, read by keys, and deleted."""
+    """A missing table is created, filled with a batch, found by its prefix, read by keys, and deleted."""
     table = f"AzureFunctionsDiagnosticEvents{host_id[:6]}"
     made = json.dumps({"TableName": table}).encode()
     typed = {"Content-Type": "application/json", "Prefer": "return-no-content"}

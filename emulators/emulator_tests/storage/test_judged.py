@@ -1,4 +1,4 @@
-"""Faults of our services found by other projects' suites: each of these rules was broken once."""
+"""Faults of our services that other projects' test suites found. Each of these rules was broken once."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def table(tables: TableServiceClient, unique: Callable[[], str]) -> Any:
 
 
 def test_metadata_is_signed_in_azures_order(container: ContainerClient) -> None:
-    """`_` before digits, digits before letters: a valid request is let in."""
+    """Metadata is signed in Azure's order, `_` before digits and digits before letters, so a valid request is
+    accepted."""
     metadata = {"run_id": "1", "run1": "2", "runa": "3", "run_": "4"}
     container.upload_blob("a", b"", metadata=metadata)
     assert container.get_blob_client("a").get_blob_properties().metadata == metadata
@@ -57,7 +58,7 @@ def test_metadata_is_signed_in_azures_order(container: ContainerClient) -> None:
 def test_a_condition_that_is_not_looked_at_is_refused(
     blob: BlobClient, raw: Raw, method: str, query: str, header: str
 ) -> None:
-    """An unchecked condition is refused, because the client would believe in the check."""
+    """A condition that the service does not check is refused, because the client would rely on it."""
     name = blob.container_name if "restype" in query else f"{blob.container_name}/{blob.blob_name}"
     value = "\"a\" = 'b'" if header == "x-ms-if-tags" else OLD if "Since" in header else '"0x1"'
     reply = raw.ask(method, name, query, {header: value}, b"1" if method == "PUT" else b"")
@@ -65,7 +66,7 @@ def test_a_condition_that_is_not_looked_at_is_refused(
 
 
 def test_a_head_that_fails_tells_of_no_body(container: ContainerClient, raw: Raw) -> None:
-    """A failed HEAD has neither a type nor a length: .NET's client would read a missing body. So does a 304."""
+    """A failed HEAD, and a 304, have neither a type nor a length, because .NET's client would read a missing body."""
     missing = raw.ask("HEAD", f"{container.container_name}/missing")
     assert (missing.status, missing.headers["x-ms-error-code"]) == (404, "BlobNotFound")
     etag = container.upload_blob("a", b"1").get_blob_properties().etag
@@ -78,7 +79,7 @@ def test_a_head_that_fails_tells_of_no_body(container: ContainerClient, raw: Raw
 
 
 def test_an_archived_blob_is_not_read(container: ContainerClient) -> None:
-    """An archived blob is neither read nor copied until the end of the rehydration, which takes a while."""
+    """An archived blob can't be read or copied until its rehydration ends, which takes some time."""
     blob = container.upload_blob("a", b"1", standard_blob_tier=StandardBlobTier.ARCHIVE)
     assert refusal(blob.download_blob) == (409, "BlobArchived")
     assert refusal(container.get_blob_client("b").start_copy_from_url, blob.url) == (409, "BlobArchived")
@@ -88,7 +89,7 @@ def test_an_archived_blob_is_not_read(container: ContainerClient) -> None:
 
 
 def test_a_lease_that_is_not_there_stops_a_first_block(container: ContainerClient) -> None:
-    """A missing lease stops a first block, as it stops every other write."""
+    """Staging a first block with an unknown lease id is refused, like every other write."""
     blob = container.get_blob_client("new")
     assert refusal(blob.stage_block, "1", b"1", lease="00000000-0000-0000-0000-000000000001") == (
         412,
@@ -97,7 +98,7 @@ def test_a_lease_that_is_not_there_stops_a_first_block(container: ContainerClien
 
 
 def test_a_batch_of_a_container_stays_in_it(blobs: BlobServiceClient, blob: BlobClient, raw: Raw) -> None:
-    """A container's batch deletes nothing of another container."""
+    """A container's batch can't delete a blob of another container."""
     part = f"DELETE {raw.path(f'{blob.container_name}/{blob.blob_name}')} HTTP/1.1\r\n\r\n"
     body = f"--b\r\nContent-Type: application/http\r\nContent-ID: 0\r\n\r\n{part}\r\n--b--\r\n".encode()
     other = f"x{blob.container_name}"[:40]
@@ -110,13 +111,13 @@ def test_a_batch_of_a_container_stays_in_it(blobs: BlobServiceClient, blob: Blob
 
 @pytest.mark.parametrize("etag", ['"0x1', '0x1"', "a b"])
 def test_a_malformed_etag_is_the_clients_error(blob: BlobClient, raw: Raw, etag: str) -> None:
-    """A malformed etag is an error, and no failed condition."""
+    """A malformed etag is a client error, not a failed condition."""
     reply = raw.ask("GET", f"{blob.container_name}/{blob.blob_name}", headers={"If-Match": etag})
     assert reply.refusal == (400, "InvalidHeaderValue")
 
 
 def test_hashes_are_one_or_the_other(container: ContainerClient, raw: Raw) -> None:
-    """MD5 with CRC-64 is refused; a CRC-64 is told back."""
+    """MD5 together with CRC-64 is refused. A CRC-64 is returned in the answer."""
     both = {**BLOCK_BLOB, "Content-MD5": "xMpCOKC5I4INzFCab3WEmw==", "x-ms-content-crc64": "AAAAAAAAAAA="}
     name = f"{container.container_name}/a"
     assert raw.ask("PUT", name, headers=both, body=b"1").refusal == (400, "BothCrc64AndMd5HeaderPresent")
@@ -126,7 +127,7 @@ def test_hashes_are_one_or_the_other(container: ContainerClient, raw: Raw) -> No
 
 @pytest.mark.parametrize("version", ["tomorrow", "2099-01-01", "1999-01-01"])
 def test_a_version_that_is_none_is_refused(raw: Raw, version: str) -> None:
-    """Not every text is a version of the protocol."""
+    """A text that is not a version of the protocol is refused."""
     assert raw.ask("GET", "", "comp=list", {"x-ms-version": version}).refusal == (400, "InvalidHeaderValue")
 
 
@@ -137,14 +138,14 @@ def test_a_version_that_is_none_is_refused(raw: Raw, version: str) -> None:
     ("\"a\" = '1' AND \"c\" = '3' OR \"b\" = '2'", {"a": "1"}, False),
 ])  # fmt: skip
 def test_conditions_of_tags_know_or_and_unequal(text: str, tags: dict[str, str], holds: bool) -> None:
-    """Searches don't, as in Azure."""
+    """Conditions may use OR and <>, and searches may not, as in Azure."""
     assert condition(text).holds(tags) is holds
     with pytest.raises(ValueError, match="are for conditions"):
         parse(text)
 
 
 def test_inserts_say_where_the_entity_is(table: Any, side: Side) -> None:
-    """@azure/data-tables reads the location in the answers of a transaction."""
+    """Answers of a transaction have the Location that @azure/data-tables reads."""
     answers: list[Any] = []
     table.create_entity({"PartitionKey": "p", "RowKey": "r"}, raw_response_hook=answers.append)
     headers = answers[0].http_response.headers
@@ -160,7 +161,7 @@ def test_inserts_say_where_the_entity_is(table: Any, side: Side) -> None:
     ("B", ["1"]),
 ])  # fmt: skip
 def test_filters_know_truth(table: Any, text: str, expected: list[str]) -> None:
-    """Alone, joined, and in whatever case."""
+    """Filters accept booleans alone, in combinations, and in any case."""
     table.create_entity({"PartitionKey": "p", "RowKey": "1", "B": True})
     table.create_entity({"PartitionKey": "p", "RowKey": "2", "B": False})
     assert [entity["RowKey"] for entity in table.query_entities(text)] == expected
@@ -168,13 +169,13 @@ def test_filters_know_truth(table: Any, text: str, expected: list[str]) -> None:
 
 @pytest.mark.parametrize("value", [b"1e400", b"-1e999"])
 def test_what_no_double_holds_is_refused(tables: TableServiceClient, table: Any, side: Side, value: bytes) -> None:
-    """A number beyond doubles would come back as infinity."""
+    """A number beyond the range of doubles is refused, because it would be read back as infinity."""
     entity = b'{"PartitionKey": "p", "RowKey": "r", "x": ' + value + b"}"
     assert posted(side, table.table_name, entity) == (400, "InvalidInput")
 
 
 def test_a_body_is_not_read_before_its_signature(side: Side) -> None:
-    """A caller without the right to write learns nothing about faults of the body."""
+    """A client without write permission learns nothing about errors in the body."""
     answer = requests.post(f"{side.table_url}/sometable", data=b"no json", timeout=10)
     assert answer.status_code == 401
     batch = requests.post(f"{side.table_url}/$batch", data=b"no batch", timeout=10)
@@ -189,7 +190,7 @@ def test_the_list_of_tables_may_end_in_a_slash(side: Side) -> None:
 
 
 def test_one_table_is_asked_for(table: Any, side: Side) -> None:
-    """A table is found by name, in any case; a missing table is 404."""
+    """A table is found by its name in any case. A missing table is a 404."""
     asked = f"{side.table_url}/Tables('{{}}')?{table_sas()}"
     answers = [
         requests.get(asked.format(name), headers={"Accept": "application/json"}, timeout=10)
@@ -218,7 +219,7 @@ def posted(side: Side, table: str, body: bytes) -> tuple[int, str]:
 
 
 def test_cors_of_queues_and_tables(side: Side, queues: QueueServiceClient) -> None:
-    """A page named by a rule may ask; without a rule no page may."""
+    """A page with a rule may send requests, and without a rule no page may."""
     question = {"Origin": "http://app.test", "Access-Control-Request-Method": "GET"}
     assert requests.options(side.queue_url, headers=question, timeout=10).status_code == 403
     from azure.storage.queue import CorsRule
@@ -230,14 +231,14 @@ def test_cors_of_queues_and_tables(side: Side, queues: QueueServiceClient) -> No
 
 
 def test_an_update_says_until_when_it_hides(side: Side, queues: QueueServiceClient, unique: Callable[[], str]) -> None:
-    """Without the time, which is mandatory, it is refused before anything is looked for."""
+    """An update without the required visibility timeout is refused before the message is looked up."""
     name, sas = queues.create_queue(unique()).queue_name, account_sas(services="q")
     answer = requests.put(f"{side.queue_url}/{name}/messages/any?popreceipt=AAAA&{sas}", timeout=10)
     assert (answer.status_code, answer.headers["x-ms-error-code"]) == (400, "MissingRequiredQueryParameter")
 
 
 def test_alone_it_has_a_key_of_its_own(tmp_path: Path) -> None:
-    """A lone service has a new key; Microsoft's published key is for callers with a request for it."""
+    """A service that runs alone has a new key. Microsoft's published key must be requested."""
     with inside.start(tmp_path) as running:
         assert KEY not in running.connection_string
         with BlobServiceClient.from_connection_string(running.connection_string) as client:
@@ -245,7 +246,7 @@ def test_alone_it_has_a_key_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    """The error names the folder, and suspects no other process."""
+    """The error names the folder and does not mention another process."""
     blocked = tmp_path / "state"
     blocked.write_text("a file")
     with pytest.raises(FileExistsError, match="state"), inside.start(tmp_path):
@@ -253,7 +254,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 
 def test_a_reserve_is_spent_once(tmp_path: Path) -> None:
-    """The room for deletions is kept until a deletion needs it, and is put aside again later."""
+    """The disk space for deletions is reserved until a deletion needs it, and is reserved again later."""
     reserve = Reserve(tmp_path)
     assert (tmp_path / "reserve").stat().st_size > 1_000_000
     assert reserve.spend()
@@ -264,7 +265,7 @@ def test_a_reserve_is_spent_once(tmp_path: Path) -> None:
 
 
 def test_tokens_open_blobs_and_queues_as_their_roles_allow(tmp_path: Path) -> None:
-    """A reader of one container reads there, and nowhere else."""
+    """An identity with a reader role on one container reads there and nowhere else."""
     key, reader = "k" * 32, "11111111-1111-1111-1111-111111111111"
     data = ["Microsoft.Storage/storageAccounts/blobServices/containers/blobs/read"]
     identities = {"key": key, "grants": [{"principal": reader, "container": "mine", "data_actions": data}]}

@@ -1,4 +1,4 @@
-"""Tokens whose signature nobody checks, as with `azurite --oauth basic`: the claims decide."""
+"""Tokens whose signature is not checked, as with `azurite --oauth basic`: only the claims matter."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def principal(**claims: object) -> str:
     "https://mine.queue.core.cloudapi.de/",
 ])  # fmt: skip
 def test_audiences_of_the_service(audience: str) -> None:
-    """Storage in general, and this account's address in each cloud."""
+    """The audience may be Azure Storage, or this account's address in any cloud."""
     assert principal(aud=audience) == "me"
 
 
@@ -44,7 +44,7 @@ def test_audiences_of_the_service(audience: str) -> None:
     ({"exp": "soon"}, "exp"),
 ])  # fmt: skip
 def test_a_wrong_claim_is_named(claims: dict[str, object], word: str) -> None:
-    """403, with the claim in AuthenticationErrorDetail."""
+    """A wrong claim is a 403 that names the claim in AuthenticationErrorDetail."""
     with pytest.raises(StorageError) as caught:
         principal(**claims)
     assert (caught.value.status, caught.value.code) == (403, "AuthenticationFailed")
@@ -52,13 +52,13 @@ def test_a_wrong_claim_is_named(claims: dict[str, object], word: str) -> None:
 
 
 def test_what_is_no_token() -> None:
-    """An error, not a failure of the service."""
+    """An invalid token is a client error, not a server error."""
     with pytest.raises(StorageError, match="AuthenticationFailed"):
         Unsigned("mine", "blob", lambda: NOW).principal("invalid token")
 
 
 def test_stored_access_policies_need_the_key() -> None:
-    """A token may do all else."""
+    """A token allows everything except stored access policies."""
     some = Unsigned("mine", "blob", lambda: NOW)
     some.check("me", "blob", Right("o", ("d",)))
     with pytest.raises(StorageError, match="AuthorizationFailure"):
@@ -66,7 +66,7 @@ def test_stored_access_policies_need_the_key() -> None:
 
 
 def test_the_configuration_says_so(tmp_path: Path) -> None:
-    """`oauth` is `basic` or nothing, and never beside identities."""
+    """`oauth` is `basic` or absent, and can't be combined with identities."""
     assert parse({"state": str(tmp_path), "oauth": "basic"}).oauth == "basic"
     with pytest.raises(ValueError, match="it may be 'basic'"):
         parse({"state": str(tmp_path), "oauth": "full"})

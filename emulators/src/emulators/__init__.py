@@ -1,2 +1,2 @@
-"""Azure on one machine: storage, Event Grid, a Functions host and Azure ML. This package does not depend on its
-users."""
+"""Azure on one machine: storage, Event Grid, a Functions host and Azure ML. This package does not depend on the
+projects that use it."""

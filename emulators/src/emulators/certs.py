@@ -1,4 +1,4 @@
-"""One certificate authority per machine for the parts behind HTTPS: Azure's clients insist on HTTPS."""
+"""One certificate authority per machine for the parts that serve HTTPS, because Azure's clients require HTTPS."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from emulators.private import write_private
 
 @dataclass(frozen=True)
 class Certs:
-    """Paths of PEM files. `bundle` (the public roots and our authority) is what REQUESTS_CA_BUNDLE names."""
+    """Paths of PEM files. `bundle` has the public roots and our authority, for REQUESTS_CA_BUNDLE."""
 
     bundle: Path
     server: Path
@@ -23,9 +23,10 @@ class Certs:
 
 
 def ensure(folder: Path) -> Certs:
-    """Return the certificates under `folder`, making them on the first call. The authority's key is not kept.
+    """Return the certificates under `folder`, and create them on the first call. The authority's key is not kept.
 
-    Programs that call it at once get the same pair. One that dies half-way leaves no bundle: the next makes both anew.
+    Programs that call this function at the same time get the same pair. If a program dies half-way, no bundle exists,
+    and the next call creates both again.
     """
     certs = Certs(folder / "bundle.pem", folder / "server.pem")
     if not _made(certs):
@@ -44,7 +45,7 @@ def _made(certs: Certs) -> bool:
 
 def _make(certs: Certs) -> None:
     import certifi
-    import trustme  # cryptography takes long to import, and all starts but the first find the certificates
+    import trustme  # slow to import, and needed only by the first start
 
     authority = trustme.CA(organization_name="Azure emulators")
     server = authority.issue_cert("127.0.0.1", "localhost")

@@ -1,4 +1,4 @@
-"""A local ingestion endpoint in place of Application Insights. The endpoint accepts and keeps exporters' items.
+"""A local ingestion endpoint in place of Application Insights. It accepts and stores the items of exporters.
 
 Exporters send telemetry items to `<IngestionEndpoint>v2/track` or `.../v2.1/track`: a JSON array, or one JSON object on
 each line, possibly compressed. The answer is Azure's, and accepts all items.
@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-# What the type of an item's data is counted as.
+# The name under which a type of item is counted.
 KINDS = {
     "MessageData": "records",
     "ExceptionData": "records",
@@ -41,7 +41,7 @@ class Ingestion:
         return f"InstrumentationKey={KEY};IngestionEndpoint={self.address};LiveEndpoint={self.address}"
 
     def names(self, kind: str, part: str) -> list[str]:
-        """Return this part of the data of each item whose type is `kind`."""
+        """Return this member of the data of each item whose type is `kind`."""
         return [item["data"]["baseData"][part] for item in self.items if item["data"]["baseType"] == kind]
 
     def counts(self, since: int = 0) -> Counter[str]:
@@ -78,7 +78,7 @@ def ingestion() -> Iterator[Ingestion]:
             self.wfile.write(answer)
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()

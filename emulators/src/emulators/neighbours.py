@@ -1,8 +1,8 @@
 """Protection from other users of this machine, because every user can connect to a port of 127.0.0.1.
 
-Linux reports the user of a local connection: in answer to a query for one connection (sock_diag(7)), or in the lists of
-all connections, /proc/net/tcp and tcp6, which take a millisecond for a thousand. Other systems do not report the user,
-and every connection is accepted.
+Linux reports the user of a local connection, either in answer to a query for one connection (sock_diag(7)), or in the
+lists of all connections, /proc/net/tcp and tcp6, which take a millisecond for a thousand connections. Other systems do
+not report the user, so every connection is accepted.
 
 A client in .NET or Java uses a dual-stack socket, so its connection to 127.0.0.1 is listed in tcp6 only.
 """
@@ -29,16 +29,16 @@ _OWNER_AT = _HEADER.size + 4 + _ENDS.size + len(_ANY) + 3 * 4
 
 
 def is_ours(peer: Address, here: Address) -> bool:
-    """Return whether the other end of a connection belongs to this user or to root. A connection of unknown owner
-    counts as ours; a connection whose client has already closed it does not."""
+    """Return whether the other end of a connection belongs to this user or to root. A connection counts as ours if
+    its owner is unknown, and not if its client has already closed it."""
     try:
         owner = _asked(peer, here)
-    except (OSError, AttributeError):  # no such question in this sandbox, or on this system
+    except (OSError, AttributeError):  # this sandbox or system does not support the query
         try:
             owner = _listed(peer, here)
         except OSError:
             return True
-    # A socket that its program has closed has no inode any more, and shows as root's.
+    # A socket that its program has closed has no inode and is shown as root's.
     return owner is not None and owner[1] != 0 and owner[0] in (0, os.getuid())
 
 

@@ -1,6 +1,5 @@
-"""Keep web pages out of the emulators. Any page that a person visits can send requests to 127.0.0.1, and a name of its
-own can be bent to that address (DNS rebinding). `only_from_here` is the check for an aiohttp server.
-"""
+"""Keeps web pages out of the emulators. Any page that a person visits can send requests to 127.0.0.1, and can point
+a name of its own to this address (DNS rebinding). `only_from_here` is the check for an aiohttp server."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ def refusal(host: str, scheme: str, origin: str | None, site: str | None) -> str
 async def only_from_here(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
-    """Answer 403 to a request for a Host that is not this machine, or from a page of another origin. This
+    """Answer 403 to a request whose Host is not this machine, or that comes from a page of another origin. This
     middleware must come first."""
     headers = request.headers
     why = refusal(headers.get("Host", ""), request.scheme, headers.get("Origin"), headers.get("Sec-Fetch-Site"))

@@ -1,4 +1,4 @@
-"""Files that only their owner can read: configurations hold keys, logs hold signed addresses."""
+"""Files that only their owner can read, because configurations contain keys and logs contain signed addresses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 IS_WINDOWS = os.name == "nt"
-# For Popen: what a child makes is private too. Windows knows no umask, and Popen wants -1 there.
+# For Popen: a child's files are private too. Windows has no umask, and Popen requires -1 there.
 PRIVATE_UMASK = -1 if IS_WINDOWS else 0o077
 
 
@@ -30,9 +30,7 @@ def private_append(path: Path) -> BinaryIO:
 
 
 def private_folder(path: Path) -> None:
-    """Create a missing folder, and close the folder to other users. Raises PermissionError for another user's
-    folder.
-    """
+    """Create a missing folder, and deny other users access to it. Raises PermissionError for another user's folder."""
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.chmod(0o700)
 
@@ -42,7 +40,8 @@ def _private(path: str, flags: int) -> int:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove the folder and the content, including write-protected parts. Undeletable files stay, without an error."""
+    """Remove the folder and its content, including write-protected parts. Files that can't be deleted stay, without
+    an error."""
     unlock(folder)
     shutil.rmtree(folder, ignore_errors=True)
 

@@ -1,7 +1,7 @@
-"""The start, the ready line and the stop of the local cloud's parts.
+"""Start, ready line and stop of the local cloud's parts.
 
-A part is a child process that prints one line of JSON, `{"ready": true, ...}`, once it serves, and ends on
-SIGTERM. It also ends when whoever started it is gone, so that a killed parent leaves nothing behind.
+A part is a child process that prints one line of JSON, `{"ready": true, ...}`, once it serves, and ends on SIGTERM. It
+also ends when the process that started it has ended, so that a killed parent leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def free_port() -> int:
 
 
 class PartFailed(RuntimeError):
-    """A part ended, or stayed silent, before the ready line. The message holds the end of the part's log."""
+    """A part ended, or printed nothing, before its ready line. The message has the end of the part's log."""
 
 
 @dataclass
 class Part:
-    """A running part. `info` is the ready line; the standard error goes to `log`, from the byte `log_start` on."""
+    """A running part. `info` is the ready line. The standard error goes to `log`, from the byte `log_start` on."""
 
     name: str
     process: subprocess.Popen[str]
@@ -68,7 +68,7 @@ class Part:
 
 
 def start(name: str, argv: list[str], *, log: Path, env: dict[str, str] | None = None, timeout: float = 60.0) -> Part:
-    """Start a part and wait for its ready line. Raises PartFailed, with the end of the log, if none comes."""
+    """Start a part and wait for its ready line. Raises PartFailed, with the end of the log, if no ready line comes."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with private_append(log) as stderr:
         log_start = log.stat().st_size
@@ -111,7 +111,7 @@ def _ready_line(part: Part, timeout: float) -> dict[str, Any]:
 
 
 def _drain(process: subprocess.Popen[str], log: Path) -> None:
-    """Keep the pipe empty: a part with output after the ready line must never block on a full pipe."""
+    """Keep the pipe empty, so that a part with output after its ready line never blocks on a full pipe."""
     with contextlib.suppress(ValueError), log.open("a") as out:
         assert process.stdout is not None
         for line in process.stdout:
@@ -126,14 +126,15 @@ def tail(path: Path, size: int = 4000, start: int = 0) -> str:
 
 
 async def serve_until_stopped(**info: Any) -> None:
-    """Print the ready line, and return on SIGTERM or Ctrl-C, or after the end of the starting process."""
+    """Print the ready line, and return on SIGTERM or Ctrl-C, or after the end of the parent process."""
     await serve_until(asyncio.Event(), **info)
 
 
 async def serve_until(ended: asyncio.Event, /, **info: Any) -> None:
     """Print the ready line, and return when `ended` is set, or as `serve_until_stopped` does.
 
-    The signal handlers stand before the line is out: whoever has read it may stop us at once.
+    The signal handlers are installed before the line is printed, because a reader of the line may stop this process at
+    once.
     """
     stopped = _stop_signal()
     sys.stdout.write(json.dumps({"ready": True, **info}) + "\n")
@@ -147,7 +148,7 @@ async def serve_until(ended: asyncio.Event, /, **info: Any) -> None:
 
 
 def _stop_signal() -> asyncio.Event:
-    """Return an event set by SIGTERM and Ctrl-C."""
+    """Return an event that SIGTERM and Ctrl-C set."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for sig in (signal.SIGTERM, signal.SIGINT):
@@ -159,17 +160,18 @@ def _stop_signal() -> asyncio.Event:
 
 
 def _is_parent(pid: int) -> bool:
-    # Windows keeps the parent's id after its death, and has no cheap way to ask; Ctrl-C reaches all there.
+    # Windows keeps the parent's id after its end, and offers no cheap check. There Ctrl-C reaches all processes.
     return IS_WINDOWS or os.getppid() == pid
 
 
 def heed_ctrl_c() -> None:
-    """As `preexec_fn`, make SIGINT end the child even if this process was started to ignore it (`nohup ... &`)."""
+    """As `preexec_fn`, make SIGINT end the child even if this process ignores it (`nohup ... &`)."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def wait_for(condition: Callable[[], T | None], timeout: float, what: str, every: float = 0.05) -> T:
-    """Call `condition()` repeatedly until a true value, and return the value. Raises TimeoutError with `what`."""
+    """Call `condition()` repeatedly until it returns a true value, and return this value. Raises TimeoutError with
+    `what`."""
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
         if result := condition():

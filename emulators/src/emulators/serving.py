@@ -1,4 +1,5 @@
-"""How the emulators' HTTP servers listen: to programs of this machine, so many at a time, and to nobody for ever."""
+"""How the emulators' HTTP servers accept connections: only from this machine, up to a maximum, and with time
+limits."""
 
 from __future__ import annotations
 
@@ -19,9 +20,9 @@ from emulators.origin import only_from_here
 
 IDLE_SECONDS = 30.0  # for a request's headers, and between two requests of a connection
 BODY_SECONDS = 60.0
-LINGER_SECONDS = 1.0  # for the rest of a body that was answered before it came
-CONNECTIONS = 512  # half of the files that a process may usually have open
-SAID_AGAIN_SECONDS = 60.0  # a crowd of clients is logged once in this time, not once for each client
+LINGER_SECONDS = 1.0  # for the rest of a body that was answered before its end
+CONNECTIONS = 512  # half of a process's usual limit of open files
+SAID_AGAIN_SECONDS = 60.0  # too many clients are logged once in this time, not once per client
 
 log = logging.getLogger("emulators.serving")
 
@@ -29,9 +30,9 @@ log = logging.getLogger("emulators.serving")
 class Listener:
     """Serves an application on a bound socket: `start`, `stop_accepting`, `close`.
 
-    A page of another origin gets 403 with `local_only`. A connection is closed if its next request does not come
-    within IDLE_SECONDS, if it has been idle longest and a new one would be above CONNECTIONS, or if it is of another
-    user, where the system tells.
+    With `local_only` a page of another origin gets a 403. A connection is closed in three cases: its next request does
+    not arrive within IDLE_SECONDS; it has been idle longest and a new connection would exceed CONNECTIONS; or it
+    belongs to another user, where the system reports users.
     """
 
     def __init__(
@@ -60,16 +61,16 @@ class Listener:
         self._server.close()
 
     async def close(self) -> None:
-        """End every connection, after a second for unfinished requests. A second call does nothing."""
+        """Close every connection, after a second for unfinished requests. A second call does nothing."""
         self._server.close()
         await self._runner.cleanup()
 
 
 class Doors:
-    """The protocol of new connections to a server, which holds at most CONNECTIONS of them.
+    """The protocol of new connections to a server, which has at most CONNECTIONS of them.
 
-    When there are as many, the connection that has been idle longest is closed for a new one. Where none is idle, the
-    new one is closed.
+    At the maximum, the connection that has been idle longest is closed for a new one. If no connection is idle, the new
+    one is closed.
     """
 
     def __init__(self, server: web.Server) -> None:
@@ -80,7 +81,7 @@ class Doors:
         return _Door(self)
 
     def let_in(self, transport: asyncio.Transport) -> None:
-        """Hand a connection to the server, or end the connection."""
+        """Pass a connection to the server, or close it."""
         ends = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
         if None in ends or not is_ours(*ends) or not self._made_room():
             transport.abort()
@@ -126,7 +127,7 @@ class _Door(asyncio.Protocol):
 
 
 async def read_body(request: web.BaseRequest) -> bytes:
-    """Return the request's body. A client that does not send the whole body within BODY_SECONDS gets 408."""
+    """Return the request's body. A client that does not send the whole body within BODY_SECONDS gets a 408."""
     try:
         async with asyncio.timeout(BODY_SECONDS):
             return await request.read()

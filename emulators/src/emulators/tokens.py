@@ -35,9 +35,8 @@ def _encoded(data: bytes) -> str:
 
 
 def principal_of(token: str, key: str, audience: str) -> str:
-    """Return the object id of a token for `audience`. Raises ValueError, with the reason, for a token that is not
-    valid."""
-    import jwt  # with its cryptography a quarter of the time in which the storage service starts
+    """Return the object id in a token for `audience`. Raises ValueError, with the reason, for an invalid token."""
+    import jwt  # its cryptography takes a quarter of the storage service's start
 
     audiences = [audience, f"{audience}/"]
     try:

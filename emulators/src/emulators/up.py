@@ -3,7 +3,7 @@
     with start(Path("state"), Options()) as running:
         os.environ.update(running.env)  # then MLClient, the storage clients and MLflow find it
 
-Nothing that takes long to import is imported here: whoever waits for the parts should wait for them alone.
+This module imports nothing that takes long to import, so that starting takes only as long as the parts.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from emulators.storage import keys
 Json = dict[str, Any]
 SUBSCRIPTION = "00000000-0000-0000-0000-000000000001"
 PORTS = ("blob", "queue", "table", "eventgrid", "azureml")
-RECORD = "emulators.json"  # under the folder, while they run: addresses, and the environment of their clients
+RECORD = "emulators.json"  # in the folder while they run: addresses and the clients' environment
 
 
 @dataclass(frozen=True)
 class Options:
-    """The settings of the emulators. `clusters` maps names to maximum nodes; `more` is merged into the parts'
+    """The settings of the emulators. `clusters` maps names to maximum nodes. `more` is merged into the parts'
     configurations."""
 
     subscription_id: str = SUBSCRIPTION
@@ -45,8 +45,8 @@ class Options:
 
 @dataclass
 class Running:
-    """Running emulators. `env` holds the variables with which Microsoft's clients find them; `seconds` is the time
-    of the start."""
+    """Running emulators. `env` has the variables with which Microsoft's clients find them. `seconds` is the
+    duration of the start."""
 
     home: Path
     key: str = field(repr=False)
@@ -78,7 +78,7 @@ class Running:
         }
 
     def failed(self) -> list[str]:
-        """Return the names of the parts ended without a stop."""
+        """Return the names of the parts that ended without a stop."""
         return [name for name, part in self.parts.items() if not part.alive()]
 
     def stop(self) -> None:
@@ -100,9 +100,9 @@ TOPICS = ("storage", "workspace", "custom")
 
 
 def start(home: Path, options: Options | None = None) -> Running:
-    """Start everything on the state under `home`, at the addresses of the last start if they are free.
+    """Start everything with the state under `home`, at the addresses of the last start if they are free.
 
-    Raises PartFailed, with the end of its log, if a part does not start; nothing is left running then.
+    Raises PartFailed, with the end of the log, if a part does not start. Then nothing is left running.
     """
     begun, options = time.monotonic(), options or Options()
     home = home.resolve()
@@ -180,7 +180,7 @@ def _configs(home: Path, options: Options, ports: Mapping[str, int], key: str, t
 
 
 def _topics(options: Options, key: str) -> list[Json]:
-    """Return the topics of TOPICS, each with the source of the events."""
+    """Return the topics of TOPICS, each with the source of its events."""
     group = f"/subscriptions/{options.subscription_id}/resourceGroups/{options.resource_group}/providers"
     account = f"{group}/Microsoft.Storage/storageAccounts/{keys.ACCOUNT}"
     workspace = f"{group}/Microsoft.MachineLearningServices/workspaces/{options.workspace}"
@@ -197,7 +197,7 @@ def _connection_string(key: str, blobs: str, queues: str, tables: str) -> str:
 
 
 def _ports(home: Path) -> dict[str, int]:
-    """Return a free port for each part, before the start of any part: the ports of the last start if free."""
+    """Return a free port for each part before any part starts: the ports of the last start if they are free."""
     file = home / "ports.json"
     saved = json.loads(file.read_text()) if file.exists() else {}
     with contextlib.ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""A cluster's body, as an update of a cluster that is there."""
+"""How the body of a request updates an existing cluster."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ def properties(size: str, priority: str, most: int) -> dict[str, Any]:
 
 
 def test_an_update_changes_neither_size_nor_tier() -> None:
-    """Azure keeps both and reports success; the scale settings of the update hold."""
+    """An update keeps size and tier and reports success, as in Azure. The new scale settings apply."""
     there, asked = properties("Standard_D2s_v3", "LowPriority", 1), properties("Standard_NC6s_v3", "Dedicated", 4)
     assert cluster_body.updated(there, asked) == properties("Standard_D2s_v3", "LowPriority", 4)

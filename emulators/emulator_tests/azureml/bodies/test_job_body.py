@@ -1,4 +1,4 @@
-"""Reading a job's body, without a server."""
+"""How a job's body is read, without a server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ GOOD: dict[str, Any] = {
 
 
 def test_a_good_body_is_read_whole() -> None:
-    """References, counts, places and the timeout come out as values; an output without a path has Azure's default."""
+    """References, counts, paths and the timeout are read as values. An output without a path has Azure's default
+    path."""
     job = job_body.parse("run-1", GOOD)
     assert job.code == AssetRef("codes", "abc", "1")
     assert (job.environment, job.cluster) == (AssetRef("environments", "trainer", "3"), "cpu-cluster")
@@ -40,7 +41,7 @@ def test_a_good_body_is_read_whole() -> None:
 
 
 def test_variables_become_texts() -> None:
-    """A number and a truth value are written out as MLClient's job files mean them; null is no variable."""
+    """A number and a boolean become the text that MLClient's job files mean. A null is not a variable."""
     given = {"A": "x", "B": 1, "C": 1.5, "D": True, "E": None}
     assert job_body.parse("run-1", {**GOOD, "environmentVariables": given}).variables == {
         "A": "x",
@@ -59,7 +60,8 @@ def test_variables_become_texts() -> None:
     ],
 )
 def test_an_outputs_place_may_hold_expressions(output: dict[str, str], place: str) -> None:
-    """The default datastore, the job's name and the output's are filled in; a file has a name and no folder."""
+    """Expressions for the default datastore, the job's name and the output's name are replaced in an output's path.
+    A file output has a file name and no folder."""
     job = job_body.parse("run-1", {**GOOD, "command": "true", "outputs": {"out": output}})
     assert job.outputs[0].location == Location("workspaceblobstore", place)
 
@@ -102,7 +104,7 @@ def test_an_outputs_place_may_hold_expressions(output: dict[str, str], place: st
     ],
 )
 def test_a_bad_body_is_refused_with_what_would_do(change: dict[str, Any], message: str) -> None:
-    """Each fault is named with the value and the choices."""
+    """Each error has the value and the allowed values."""
     with pytest.raises(BadRequest, match=message):
         any_job.parse("run-1", {**GOOD, **change})
 
@@ -119,7 +121,7 @@ def test_a_bad_body_is_refused_with_what_would_do(change: dict[str, Any], messag
     ],
 )
 def test_what_azure_ml_does_not_store_is_refused_in_its_words(change: dict[str, Any], field: str) -> None:
-    """The sentence is that of azure-sdk-for-python#35685, with the page's numbers."""
+    """The message is the one in azure-sdk-for-python#35685, with the numbers of Azure's page."""
     with pytest.raises(ArmError) as refused:
         job_body.parse("run-1", {**GOOD, **change})
     assert (refused.value.status, refused.value.code) == (400, "ValidationError")
@@ -137,7 +139,7 @@ def test_a_bad_job_name_is_refused(name: str) -> None:
 
 
 def test_full_datastore_addresses_are_understood() -> None:
-    """The SDK's long address of a datastore means the same place as the short address."""
+    """The SDK's long address of a datastore and the short address lead to the same place."""
     long = "azureml://subscriptions/s/resourcegroups/r/workspaces/w/datastores/drops/paths/a b/c"
     assert location(long, "x") == Location("drops", "a b/c")
 
@@ -146,12 +148,12 @@ def test_full_datastore_addresses_are_understood() -> None:
     ("text", "value"), [("PT120S", 120), ("PT1H30M", 5400), ("P1D", 86400), ("PT0S", 0), ("PT0.5S", 0.5)]
 )
 def test_durations(text: str, value: float) -> None:
-    """ISO 8601 durations of days to seconds are seconds."""
+    """ISO 8601 durations with days, hours, minutes and seconds become seconds."""
     assert seconds(text) == value
 
 
 def test_every_status_leads_to_an_end() -> None:
-    """From each status a terminal one can be reached, and the terminal ones lead nowhere."""
+    """Each status can reach a terminal status, and a terminal status has no successor."""
     assert {Status.COMPLETED, Status.FAILED, Status.CANCELED} == TERMINAL
     for status in Status:
         reached, frontier = {status}, {status}
@@ -186,12 +188,12 @@ def test_every_status_leads_to_an_end() -> None:
     ],
 )  # fmt: skip
 def test_an_input_may_be_written_in_each_of_azures_ways(uri: str, kind: str, found: Source) -> None:
-    """Assets by version and label, other jobs' outputs, storage accounts and the web are told apart."""
+    """Assets by version and by label, outputs of other jobs, storage accounts and web addresses are told apart."""
     assert source(uri, "Input 'x'", kind) == found
 
 
 def test_a_signature_is_not_shown() -> None:
-    """Of an address on the web errors tell no more than where it leads."""
+    """An error shows a web address without its signature."""
     signed = "https://127.0.0.1:9/x.csv?sig=secret"
     with pytest.raises(BadRequest, match=r"9/x\.csv' can be a file only") as folder:
         source(signed, "Input 'a'", "uri_folder")

@@ -1,4 +1,4 @@
-"""Any request gets an answer of ARM's: accepted objects can be listed, and unacceptable objects are a 400."""
+"""Every request gets an answer in ARM's format. An accepted object can be listed, and an unacceptable one is a 400."""
 
 from __future__ import annotations
 
@@ -69,9 +69,8 @@ def changed(body: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str
 
 @pytest.fixture(scope="module")
 def no_room(account: Services, certs: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    """A cluster without nodes, to keep accepted jobs in the queue; in a separate control plane, because MLClient need
-    not read these lists.
-    """
+    """A cluster without nodes, which keeps accepted jobs in the queue. It has its own control plane, because
+    MLClient need not read these lists."""
     config = configuration(tmp_path_factory.mktemp("odd"), account, certs=certs)
     running = Cloud(launch(config), config)
     running.arm("PUT", "computes/nowhere-to-run", cluster_body(0))
@@ -82,7 +81,7 @@ def no_room(account: Services, certs: str, tmp_path_factory: pytest.TempPathFact
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_job_is_taken_or_refused(no_room: Cloud, data: st.DataObject) -> None:
-    """A good job with any part of it replaced by any JSON is a 201 or a 400, and the list of jobs can be read after."""
+    """A good job with any part replaced by any JSON is a 201 or a 400, and the list of jobs stays readable."""
     body = job(no_room)
     path = data.draw(st.sampled_from(sorted(places(body))))
     sent = {"properties": changed(body, path, data.draw(JSON))}
@@ -96,7 +95,8 @@ def test_any_job_is_taken_or_refused(no_room: Cloud, data: st.DataObject) -> Non
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_cluster_is_taken_or_refused(no_room: Cloud, data: st.DataObject) -> None:
-    """The same for clusters: no body makes an answer, or the list, fail."""
+    """A good cluster with any part replaced by any JSON is accepted or refused, and the list of clusters stays
+    readable."""
     body = {**cluster_body(0), "tags": {"a": "b"}}
     path = data.draw(st.sampled_from(sorted(places(body))))
     sent = changed(body, path, data.draw(JSON))
@@ -109,7 +109,7 @@ def test_any_cluster_is_taken_or_refused(no_room: Cloud, data: st.DataObject) ->
 @pytest.mark.parametrize(("section", "key", "least"), NUMBERS)
 @pytest.mark.parametrize("value", [True, "2", 2.0, 2.5, 2**31, 2**63, -1, [1], {}])
 def test_numbers_are_what_the_contract_says(section: str, key: str, least: int, value: Any) -> None:
-    """format: int32 is a whole number within 32 bits: no text, float or truth value. The ends are taken."""
+    """`format: int32` accepts the integers of 32 bits, bounds included, and no text, float or boolean."""
 
     def body(number: Any) -> dict[str, Any]:
         inner = {key: number} if section != "services" else {"s": {key: number}}
@@ -124,13 +124,13 @@ def test_numbers_are_what_the_contract_says(section: str, key: str, least: int, 
 
 @pytest.mark.parametrize("value", ["", 0, 60, "60", "soon", "P999999999D", "PT" + "9" * 400 + "S", True, []])
 def test_a_timeout_is_a_duration(value: Any) -> None:
-    """limits.timeout is an ISO 8601 duration that .NET can hold; a number, or a text of another kind, is a 400."""
+    """limits.timeout is an ISO 8601 duration that .NET can hold. A number or any other text is a 400."""
     with pytest.raises(BadRequest, match=r"timeout"):
         job_body.parse("run-1", {**GOOD, "limits": {"timeout": value}})
 
 
 def test_too_many_processes_are_refused(cloud: Cloud) -> None:
-    """A million processes on a node is a 400 with the allowed number; the part goes on."""
+    """A million processes on a node is a 400 with the maximum, and the server keeps answering."""
     many = {"distributionType": "PyTorch", "processCountPerInstance": 1_000_000}
     with pytest.raises(AssertionError, match=f"at most {MOST_PROCESSES}"):
         cloud.submit("too-many", "cpu-cluster", "exit 0", distribution=many)

@@ -1,4 +1,4 @@
-"""A pipeline's body is read whole, and what can't be is told by the step's name."""
+"""A pipeline's body is read completely, and an error has the name of the step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def body(**steps: Any) -> dict[str, Any]:
 
 
 def test_bindings_are_read() -> None:
-    """parent.inputs, parent.jobs and parent.outputs are bindings; whatever else is a value stays one."""
+    """parent.inputs, parent.jobs and parent.outputs are bindings; any other text is a literal value."""
     spec = pipeline_body.parse(
         "p",
         body(
@@ -66,8 +66,7 @@ def test_bindings_are_read() -> None:
     ],
 )
 def test_what_cannot_be_is_refused(steps: dict[str, Any], words: str) -> None:
-    """A binding to a missing object, a binding within a text, an unknown kind of step and a cycle are refused by
-    name.
-    """
+    """A binding to a missing object, a binding within a text, an unknown kind of step and a cycle are refused with
+    the step's name."""
     with pytest.raises(BadRequest, match=words):
         pipeline_body.parse("p", body(**steps))

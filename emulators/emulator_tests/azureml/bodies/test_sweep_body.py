@@ -1,4 +1,4 @@
-"""A sweep's body is read whole, and each expression of its search space becomes values as Azure ML says."""
+"""A sweep's body is read completely, and each expression of its search space yields values as in Azure ML."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ GOOD: dict[str, Any] = {
 
 
 def test_a_sweep_is_read() -> None:
-    """Kind of sampling, objective and limits; never more at once than there are."""
+    """The kind of sampling, the objective and the limits are read. Concurrent trials are at most the total number
+    of trials."""
     spec = sweep_body.parse("s", GOOD)
     assert (spec.sampling, spec.seed, spec.metric, spec.maximize) == ("sobol", 3, "loss", False)
     assert (spec.most_trials, spec.at_once, spec.timeout) == (6, 6, 7200)
@@ -55,7 +56,7 @@ def test_a_sweep_is_read() -> None:
     ],
 )
 def test_what_cannot_be_is_refused(change: dict[str, Any], words: str) -> None:
-    """The refusal has the fault, the value, and the choices."""
+    """The refusal has the error, the value, and the allowed values."""
     with pytest.raises(BadRequest, match=words):
         sweep_body.parse("s", {**GOOD, **change})
 
@@ -76,12 +77,12 @@ def test_what_cannot_be_is_refused(change: dict[str, Any], words: str) -> None:
     ],
 )
 def test_values_of_each_kind(parameter: Parameter, drawn: float, value: object) -> None:
-    """min_value and max_value of loguniform are logarithms; the q kinds are rounded to multiples of q."""
+    """min_value and max_value of loguniform are logarithms. The q kinds are rounded to multiples of q."""
     assert sampled.value(parameter, drawn) == pytest.approx(value)
 
 
 def test_normal_values_are_normal() -> None:
-    """Even probabilities become values with the mean and deviation that were asked for."""
+    """Uniform draws become values with the requested mean and standard deviation."""
     drawn = [sampled.value(Parameter("normal", (5, 2)), (n + 0.5) / 1000) for n in range(1000)]
     numbers = [float(value) for value in drawn if isinstance(value, float)]
     assert statistics.fmean(numbers) == pytest.approx(5, abs=0.01)
@@ -89,7 +90,8 @@ def test_normal_values_are_normal() -> None:
 
 
 def test_a_trial_is_a_command_job_with_the_values() -> None:
-    """search_space placeholders are filled, and each value is an input too; outputs at one place get folders."""
+    """A trial's search_space placeholders are replaced, and each value is also an input. Outputs with the same path
+    get separate folders."""
     body = {**GOOD, "outputs": {"m": {"uri": "azureml://datastores/d/paths/p/", "assetName": "n"}}}
     trial = sampled.trial("s", 4, body, {"lr": 0.5, "kind": "a"})
     assert trial["command"] == "x 0.5 ${{inputs.kind}}"

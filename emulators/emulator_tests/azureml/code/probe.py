@@ -1,4 +1,4 @@
-"""A job for the tests: tells its environment, waits when told to, writes outputs, fails when told to. No torch."""
+"""A job for the tests, without torch. It prints its environment, waits or fails on request, and writes outputs."""
 
 import argparse
 import json

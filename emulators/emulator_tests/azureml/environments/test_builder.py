@@ -1,4 +1,4 @@
-"""Environments of jobs, really made: with what is installed here, by links."""
+"""Environments of jobs are really built, with links to the packages installed here."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def run(environment: JobEnvironment, *words: str) -> subprocess.CompletedProcess
 
 
 def test_a_job_can_break_nothing_but_its_own_environment(tmp_path: Path) -> None:
-    """A job's uninstallation leaves packages of the next job and of this program in place; the job has only its
-    requested packages.
+    """A job that uninstalls packages affects neither the next job nor this program. A job has only the packages
+    that it requested.
 
     The second environment of the same content is made without installing anything.
     """
@@ -53,7 +53,7 @@ def test_a_job_can_break_nothing_but_its_own_environment(tmp_path: Path) -> None
 
 
 def test_an_installation_ends_with_the_control_plane(tmp_path: Path) -> None:
-    """Closing ends uv at once; a waiter for the environment learns of the missing environment."""
+    """Closing ends uv at once, and a job that waits for the environment learns that it is missing."""
     uv, started = tmp_path / "bin" / "uv", tmp_path / "started"
     uv.parent.mkdir()
     really = shutil.which("uv", path=str(Path(sys.executable).parent))
@@ -69,7 +69,7 @@ def test_an_installation_ends_with_the_control_plane(tmp_path: Path) -> None:
         environments.close()
         with pytest.raises(DataError, match="can't be made"):
             await waiting
-        with pytest.raises(DataError, match="can't be made"):  # one that was just about to start
+        with pytest.raises(DataError, match="can't be made"):  # an installation that was about to start
             environments._uv("pip", "install", "-r", "requirements.txt")
 
     began = time.monotonic()
@@ -78,7 +78,8 @@ def test_an_installation_ends_with_the_control_plane(tmp_path: Path) -> None:
 
 
 def test_who_is_canceled_waits_for_nobody(tmp_path: Path) -> None:
-    """A job canceled during another process's installation of its environment holds no thread, and so no stop."""
+    """A job that is canceled while another process installs its environment holds no thread, so it does not delay a
+    stop."""
     give(tmp_path, "first")
     (complete,) = tmp_path.glob(f"made/*/{COMPLETE}")
     complete.unlink()
@@ -102,7 +103,7 @@ def test_who_is_canceled_waits_for_nobody(tmp_path: Path) -> None:
 
 
 def test_what_was_under_way_for_a_canceled_job_goes(tmp_path: Path) -> None:
-    """The canceled job's own environment is removed, and so are the emptied folders around it."""
+    """The unfinished environment of a canceled job is removed, and so are the empty folders around it."""
     environments = Environments(tmp_path / "made", Path(sys.executable))
 
     async def canceled() -> None:
@@ -121,14 +122,14 @@ def test_what_was_under_way_for_a_canceled_job_goes(tmp_path: Path) -> None:
 
 
 def test_an_environment_that_can_not_be_made_says_why(tmp_path: Path) -> None:
-    """uv's own words are in the error, and the half that was made is not taken for a whole the next time."""
+    """The error has uv's own message, and the next attempt does not use the half-made environment."""
     for _ in range(2):
         with pytest.raises(DataError, match=r"(?s)can't be made on this machine.*msgspec"):
             give(tmp_path, "job", "msgspec==99.99", "--no-index")
 
 
 def test_a_check_makes_nothing_and_says_what_no_index_has(tmp_path: Path) -> None:
-    """Impossible requirements are named in uv's words; requirements met by installed packages pass."""
+    """A check reports impossible requirements in uv's words. Requirements that the installed packages meet pass."""
     made = Environments(tmp_path, Path(sys.executable))
     asyncio.run(made.check(Recipe(("msgspec",))))
     with pytest.raises(DataError, match=r"(?s)can't be made on this machine.*msgspec==99\.99"):
@@ -138,7 +139,7 @@ def test_a_check_makes_nothing_and_says_what_no_index_has(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("requirement", ["msgspec ==", "msgspec ; colour == 'red'", "ms gspec", "\ud800"])
 def test_what_can_not_be_read_is_said(tmp_path: Path, requirement: str) -> None:
-    """An unreadable requirement or marker is an error in words, at the check and at the installation."""
+    """An unreadable requirement or marker is an error with a message, both in the check and in the installation."""
     made = Environments(tmp_path / "made", Path(sys.executable))
     with pytest.raises(DataError, match="can't be made on this machine"):
         asyncio.run(made.check(Recipe((requirement,))))
@@ -147,9 +148,8 @@ def test_what_can_not_be_read_is_said(tmp_path: Path, requirement: str) -> None:
 
 
 def test_a_version_of_python_that_is_not_here_is_refused(tmp_path: Path) -> None:
-    """The refusal comes before any installation, with the available versions; a recipe with an acceptable other version
-    gets this version and a note.
-    """
+    """An unavailable Python is refused before any installation, with the available versions. A recipe that accepts
+    another version gets it, with a note."""
     made, here = Environments(tmp_path / "made", Path(sys.executable)), f"3.{sys.version_info.minor}"
     with pytest.raises(DataError, match=rf"asks for Python 3\.5, which this machine does not have; it has: .*{here}"):
         asyncio.run(made.check(Recipe(python="3.5")))
@@ -159,7 +159,8 @@ def test_a_version_of_python_that_is_not_here_is_refused(tmp_path: Path) -> None
 
 
 def test_how_an_environment_is_made_is_told(tmp_path: Path) -> None:
-    """A separate log has the installed packages and the duration; an existing environment adds nothing to the log."""
+    """A separate log has the installed packages and the duration. Using an existing environment adds nothing to the
+    log."""
     made, log = Environments(tmp_path / "made", Path(sys.executable)), tmp_path / "log.txt"
     recipe = Recipe(("msgspec",))
     assert not asyncio.run(made.is_made(recipe))
@@ -177,7 +178,8 @@ AGES = st.dictionaries(st.text("abc", min_size=1, max_size=6), st.floats(0, 60 *
 @given(AGES)
 @settings(max_examples=60)
 def test_what_is_used_stays(ages: dict[str, float]) -> None:
-    """Nothing used within 2 days goes, nothing unused for 30 days stays, and between them the 40 latest used stay."""
+    """Environments used within 2 days are kept, and environments unused for 30 days are removed. In between, the 40
+    most recently used are kept."""
     now = 100 * DAY
     gone = set(to_remove({name: now - age for name, age in ages.items()}, now))
     assert {name for name, age in ages.items() if age > 30 * DAY} <= gone
@@ -188,7 +190,7 @@ def test_what_is_used_stays(ages: dict[str, float]) -> None:
 
 
 def test_pruning_leaves_one_that_is_being_made(tmp_path: Path) -> None:
-    """An old environment goes with its files; a locked environment and an environment in use stay."""
+    """Pruning removes an old environment with its files. A locked environment and one in use are kept."""
     for name in ("old", "busy", "new"):
         (tmp_path / name).mkdir()
         (tmp_path / name / COMPLETE).write_text("{}")
@@ -201,7 +203,7 @@ def test_pruning_leaves_one_that_is_being_made(tmp_path: Path) -> None:
 
 
 def test_versions_of_pyenv_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also those that `pyenv global` does not name, whose shims fail."""
+    """Pyenv's versions are found, including those outside of `pyenv global`, whose shims fail."""
     (tmp_path / "versions" / "3.10.13" / "bin").mkdir(parents=True)
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
     monkeypatch.setenv("PATH", "/bin")

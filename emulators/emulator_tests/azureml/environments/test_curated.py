@@ -1,4 +1,4 @@
-"""Microsoft's curated environments: what this machine makes of a name, and the page that lists it."""
+"""How this machine builds Microsoft's curated environments, and the page that lists them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from emulators.azureml.environments.model import NotHere
 
 @pytest.mark.parametrize("lock", LOCKS)
 def test_a_locked_name_is_the_same(lock: str) -> None:
-    """Each package in one version for a Python, with an MLflow whose defaults need nothing that is missing."""
+    """A lock has one version of each package for its Python, and an MLflow that works with its defaults."""
     made = curated(f"AzureML-{lock}")
     assert (made.requirements, made.notes, matched(lock).differences) == (LOCKS[lock], (), ())
     assert (made.python, made.or_python) == ("3.10", ("3.11",))
@@ -26,7 +26,8 @@ def test_a_lock_has_its_framework(framework: object) -> None:
 
 
 def test_a_number_that_is_not_locked_is_told() -> None:
-    """The neighbouring lock is used, and the head of the job's log says how it differs."""
+    """For a version without a lock the nearest lock is used, and the head of the job's log describes the
+    difference."""
     made = matched("AzureML-sklearn-1.0-ubuntu20.04-py38-cpu")
     assert made.recipe.requirements == LOCKS["sklearn-1.5"]
     assert made.differences == (
@@ -44,12 +45,12 @@ def test_the_number_of_pytorch_is_the_version_of_torch() -> None:
 
 
 def test_lightgbm_can_draw() -> None:
-    """Published jobs of lightgbm-3.2 plot with matplotlib."""
+    """lightgbm-3.2 contains matplotlib, because published jobs plot with it."""
     assert curated("AzureML-lightgbm-3.2-ubuntu18.04-py37-cpu").names(("matplotlib",))
 
 
 def test_minimal_environments_have_the_python_of_their_name() -> None:
-    """Or a later one, where this machine has not that version."""
+    """A minimal environment has the Python in its name, or a later one if this machine lacks that version."""
     made = curated("AzureML-minimal-ubuntu18.04-py37-cpu-inference")
     assert (made.requirements, made.python, made.or_python[0]) == ((), "3.7", "3.8")
     assert curated("AzureML-minimal-py311").notes == ()
@@ -62,5 +63,5 @@ def test_other_names_are_refused(name: str) -> None:
 
 
 def test_the_page_is_what_the_locks_say() -> None:
-    """`python -m emulators.azureml.environments.curated_page` writes it."""
+    """The page is the output of `python -m emulators.azureml.environments.curated_page`."""
     assert curated_page.PAGE.read_text("utf-8") == curated_page.page()

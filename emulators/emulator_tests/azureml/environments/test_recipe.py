@@ -1,4 +1,4 @@
-"""What an environment of Azure ML is on a machine without containers."""
+"""How a machine without containers reads an environment of Azure ML."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ BASE = "mcr.microsoft.com/azureml/openmpi4.1.0-ubuntu22.04:latest"
 
 
 def test_a_conda_file_is_what_pip_would_install() -> None:
-    """conda's names, versions, channels and builds become PyPI's; what wheels bring by themselves is left out."""
+    """conda's names, versions, channels and builds become PyPI requirements. Packages that wheels contain are left
+    out."""
     conda = """
         channels: [pytorch, conda-forge]
         dependencies:
@@ -52,9 +53,8 @@ def test_a_conda_file_is_what_pip_would_install() -> None:
 def test_an_image_stands_for_the_packages_that_it_is_known_for(
     image: str, packages: tuple[str, ...], python: str
 ) -> None:
-    """Base images have no packages, images of a framework have the framework, and a tag of `python` gives the
-    version.
-    """
+    """A base image has no packages, a framework's image has the framework, and the tag of `python` is the Python
+    version."""
     assert (from_image(image).requirements, from_image(image).python) == (packages, python)
 
 
@@ -75,13 +75,13 @@ def test_an_image_stands_for_the_packages_that_it_is_known_for(
     ],
 )
 def test_what_can_not_be_made_here_is_named(properties: dict[str, Any], why: str) -> None:
-    """Other languages, unknown images, packages outside of Python, and files elsewhere are refused."""
+    """Other languages, unknown images, packages that are not Python's, and files elsewhere are refused by name."""
     with pytest.raises(NotHere, match=why):
         registered("x", properties)
 
 
 def test_an_unknown_image_under_a_conda_file_is_said() -> None:
-    """The conda file defines the environment; the head of the log notes the missing packages of the image."""
+    """The conda file defines the environment, and the head of the log says that the image's packages are missing."""
     made = registered("x", {"image": "me.azurecr.io/own:1", "condaFile": "dependencies: [numpy]"})
     assert made.requirements == ("numpy",)
     assert "me.azurecr.io/own:1" in made.notes[0]
@@ -100,14 +100,15 @@ RUN ["pip", "install", "requests"]
 
 
 def test_a_dockerfile_is_its_pip_installs() -> None:
-    """FROM, ENV and what RUN installs from PyPI, with the files of the build context."""
+    """A Dockerfile is read as its FROM, its ENV and the packages that RUN installs from PyPI, with the files of the
+    build context."""
     made = from_dockerfile(DOCKERFILE, {"requirements.txt": "numpy==2.1.0\n# no\nscipy\n"}.__getitem__)
     assert made.requirements == ("numpy==2.1.0", "scipy", "pandas>=2", "requests")
     assert (made.python, made.variables) == ("3.10", {"A": "1", "B": "two"})
 
 
 def test_a_dockerfile_may_install_with_conda_and_say_how_it_starts() -> None:
-    """Packages of `conda install` become PyPI's; a platform, a stage's name and CMD change nothing here."""
+    """Packages of `conda install` become PyPI requirements. A platform, a stage's name and CMD have no effect."""
     made = from_dockerfile(
         "FROM --platform=linux/amd64 python:3.11 AS base\nRUN conda install -y -c conda-forge python=3.10 numpy=1.26 "
         "'pytorch>=2' && conda clean -a\nCMD [\"python\"]",
@@ -117,9 +118,7 @@ def test_a_dockerfile_may_install_with_conda_and_say_how_it_starts() -> None:
 
 
 def test_a_run_is_read_as_docker_reads_it() -> None:
-    """A JSON list of words is one command; any other line belongs to the shell, which splits no commands within
-    quotes.
-    """
+    """A JSON list is one command. Any other RUN line is split as a shell splits it, and never within quotes."""
     line = "RUN pip install 'scipy; python_version>\"3\"' && echo x; pip install pandas"
     made = from_dockerfile(f'FROM {BASE}\nRUN ["pip", "install", "numpy"]\n{line}', lambda path: "")
     assert made.requirements == ("numpy", 'scipy; python_version>"3"', "pandas")
@@ -147,7 +146,8 @@ def test_a_dockerfile_that_does_more_is_refused(line: str, why: str) -> None:
 
 
 def test_the_same_content_is_the_same_environment() -> None:
-    """The order of requirements and the notes don't matter to what is made; a version does."""
+    """Environments that differ only in notes or in the order of requirements are the same; another version is
+    another environment."""
     one, same = Recipe(("a", "b"), notes=("x",)), Recipe(("b", "a"))
     assert one.digest("3.11") == same.digest("3.11") != Recipe(("a", "b==1")).digest("3.11")
     assert one.digest("3.11") != one.digest("3.12")

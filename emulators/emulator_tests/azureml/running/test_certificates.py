@@ -1,4 +1,4 @@
-"""Jobs believe the authorities that this machine believes, and the control plane's own."""
+"""Jobs trust the authorities that this machine trusts, and the control plane's own."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from emulators.azureml.running.certificates import NAMES, of_jobs
 
 
 def test_the_machines_authorities_are_added(tmp_path: Path) -> None:
-    """One file has the public roots, the control plane's authority and the machine's, each once. Every name is set, and
-    wget's file names it."""
+    """One file has the public roots, the control plane's authority and the machine's authorities, each once. Every
+    variable points to this file, and so does wget's configuration."""
     ours, proxy = tmp_path / "bundle.pem", tmp_path / "proxy.pem"
     ours.write_text("OURS\n")
     proxy.write_text("PROXY\n")
@@ -28,7 +28,7 @@ def test_the_machines_authorities_are_added(tmp_path: Path) -> None:
 
 
 def test_a_proxy_is_not_asked_for_the_control_plane(tmp_path: Path) -> None:
-    """Jobs get the machine's proxies, and reach this machine without a proxy."""
+    """Jobs use the machine's proxies, except to reach this machine."""
     (tmp_path / "bundle.pem").write_text("OURS")
     found = of_jobs(tmp_path, tmp_path / "bundle.pem", {"HTTPS_PROXY": "http://proxy:3128", "no_proxy": "intern"})
     assert found["HTTPS_PROXY"] == "http://proxy:3128"

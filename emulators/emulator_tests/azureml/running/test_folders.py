@@ -1,4 +1,4 @@
-"""Under which names the files of inputs are laid on a node."""
+"""The names that the files of inputs get on a node."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from emulators.azureml.storage.blobs import Place
     ],
 )
 def test_a_file_keeps_its_name(place: Place | Web, name: str) -> None:
-    """A blob's name stays unchanged; the end of an address is decoded."""
+    """A blob's name is unchanged, and the last part of a web address is decoded."""
     assert file_name(place) == name
 
 
 @pytest.mark.parametrize("uri", ["https://x/..%2f..%2fy", "https://x/%2e%2e", "https://x/.", "https://x/a%00"])
 def test_no_file_leaves_its_folder(uri: str) -> None:
-    """The end of an address that is no file's name fails the job, and nothing is written."""
+    """A web address whose last part is not a file name fails the job, and nothing is written."""
     with pytest.raises(DataError, match="can't be a file's name"):
         file_name(Web(uri))

@@ -1,4 +1,4 @@
-"""The files of a job: inputs, outputs, and mounts."""
+"""A job's files: inputs, outputs, and mounts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from emulators.storage.services import Services
 
 
 def test_a_file_input_is_a_path_to_the_file(cloud: Cloud, storage: BlobServiceClient) -> None:
-    """A uri_file input's placeholder is the file itself, in `${{inputs.x}}` and in AZURE_ML_INPUT_x."""
+    """`${{inputs.x}}` and AZURE_ML_INPUT_x of a uri_file input are the path of the file itself."""
     storage.get_blob_client("drops", "one.csv").upload_blob(b"1,2,3", overwrite=True)
     given = {"data": {"jobInputType": "uri_file", "uri": "azureml://datastores/drops/paths/one.csv"}}
     cloud.submit("file", "cpu-cluster", 'cat "${{inputs.data}}" "$AZURE_ML_INPUT_data"', inputs=given)
@@ -37,13 +37,12 @@ def test_inputs_with_names_alike_are_all_there(cloud: Cloud, storage: BlobServic
     cloud.submit("alike", "cpu-cluster", "cat ${{inputs.x}} ${{inputs.x.complete}}", inputs=given)
     assert cloud.wait("alike")["status"] == "Completed"
     assert cloud.log("alike") == "x x.complete "
-    cloud.arm("DELETE", "jobs/alike")  # MLClient, which lists this workspace too, takes no name with a dot
+    cloud.arm("DELETE", "jobs/alike")  # MLClient, which also lists this workspace, refuses names with a dot
 
 
 def test_a_mounted_input_can_only_be_read(cloud: Cloud, storage: BlobServiceClient) -> None:
-    """As in Azure ML, a mount refuses both a new file and a change. A downloaded file belongs to the job, and another
-    attempt finds the content of the storage.
-    """
+    """A mount refuses new files and changes, as in Azure ML. A downloaded file belongs to the job, and the next
+    attempt gets the content of the storage again."""
     storage.get_blob_client("drops", "only/sub/a.txt").upload_blob(b"a", overwrite=True)
     body = {"jobInputType": "uri_folder", "uri": "azureml://datastores/drops/paths/only/"}
     for name, mode, says in (("mounted", "ReadOnlyMount", "refused refused "), ("copied", "Download", "")):
@@ -55,7 +54,7 @@ def test_a_mounted_input_can_only_be_read(cloud: Cloud, storage: BlobServiceClie
 
 
 def test_marks_of_folders_are_no_files(cloud: Cloud, storage: BlobServiceClient) -> None:
-    """Empty blobs by which Data Lake tools mark a folder become the folder, not a file in its way."""
+    """Empty blobs that mark folders for Data Lake tools become folders, not files."""
     drops = storage.get_container_client("drops")
     for name in ("lake", "lake/in"):
         drops.upload_blob(name, b"", metadata={"hdi_isfolder": "true"}, overwrite=True)
@@ -67,7 +66,8 @@ def test_marks_of_folders_are_no_files(cloud: Cloud, storage: BlobServiceClient)
 
 
 def test_jobs_that_mount_one_place_see_one_folder(cloud: Cloud, storage: BlobServiceClient) -> None:
-    """A file of one job in a mounted output is visible to another running job; both jobs leave the file in storage."""
+    """A running job sees the files that another job writes to the same mounted output. Both jobs' files stay in
+    storage."""
     place = "azureml://datastores/workspaceblobstore/paths/shared/here/"
     mounted = {"out": {"jobOutputType": "uri_folder", "mode": "ReadWriteMount", "uri": place}}
     there, seen = "${{outputs.out}}/there", "${{outputs.out}}/seen"
@@ -85,7 +85,7 @@ def test_jobs_that_mount_one_place_see_one_folder(cloud: Cloud, storage: BlobSer
 
 @pytest.mark.parametrize("kind", ["uri_file", "uri_folder"])
 def test_missing_input_fails_the_job_with_its_path(cloud: Cloud, kind: str) -> None:
-    """A job with a missing input never starts the command, and the error names the input and the path."""
+    """A missing input fails the job before its command starts. The error has the input and the path."""
     given = {"data": {"jobInputType": kind, "uri": "azureml://datastores/drops/paths/not/there"}}
     cloud.submit(f"missing-{kind}", "cpu-cluster", "echo ${{inputs.data}}", inputs=given)
     assert cloud.wait(f"missing-{kind}")["status"] == "Failed"
@@ -95,7 +95,7 @@ def test_missing_input_fails_the_job_with_its_path(cloud: Cloud, kind: str) -> N
 
 
 def test_blob_names_cannot_leave_the_input_folder(cloud: Cloud, account: Services) -> None:
-    """A blob name with '..' fails the job and is written nowhere."""
+    """A blob name with '..' fails the job, and the blob is not written to the disk."""
     rights = ContainerSasPermissions(write=True, create=True)
     expiry = dt.datetime.now(dt.UTC) + dt.timedelta(hours=1)
     sas = generate_container_sas(ACCOUNT, "drops", account_key=account.key, permission=rights, expiry=expiry)
@@ -109,7 +109,7 @@ def test_blob_names_cannot_leave_the_input_folder(cloud: Cloud, account: Service
 
 
 def test_outputs_arrive_while_the_job_runs(cloud: Cloud, storage: BlobServiceClient, tmp_path: Path) -> None:
-    """A checkpoint is in storage before the job ends; a file that is deleted again goes from storage too."""
+    """A checkpoint is in storage before the job ends. A file that the job deletes is also deleted in storage."""
     place = {"jobOutputType": "uri_folder", "uri": "azureml://datastores/drops/paths/results/steady"}
     steps = f"touch a && echo first > $O/one && echo x > $O/old && {RUN} --gate {tmp_path}/go && rm $O/old"
     command = "export O=${{outputs.out}}; " + steps
@@ -128,7 +128,7 @@ def test_outputs_arrive_while_the_job_runs(cloud: Cloud, storage: BlobServiceCli
 
 
 def test_a_file_that_no_blob_can_be_is_left_out(cloud: Cloud, storage: BlobServiceClient) -> None:
-    """The log mentions an output's file with a name outside of UTF-8, once; other files are kept."""
+    """A file whose name is not UTF-8 is logged once and left out of the output; the other files are kept."""
     place = {"jobOutputType": "uri_folder", "uri": "azureml://datastores/drops/paths/results/names"}
     command = "cd ${{outputs.out}} && printf x > $(printf 'caf\\351') && touch zoo && sleep 2"
     cloud.submit("names", "cpu-cluster", command, outputs={"out": place})
@@ -139,7 +139,7 @@ def test_a_file_that_no_blob_can_be_is_left_out(cloud: Cloud, storage: BlobServi
 
 
 def test_a_file_that_is_refused_holds_no_other_back(cloud: Cloud, storage: BlobServiceClient) -> None:
-    """A file refused by storage fails the job with the reason, and every other file arrives."""
+    """A file that storage refuses fails the job with the reason, and every other file is uploaded."""
     place = {"jobOutputType": "uri_folder", "uri": "azureml://datastores/drops/paths/results/long"}
     longest = "/".join(["a" * 250] * 5)
     command = f"cd ${{{{outputs.out}}}} && mkdir -p {longest} && touch {longest}/b zoo"
@@ -176,9 +176,8 @@ else:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux says which files are open")
 def test_a_node_sees_a_mount_as_it_is_in_azure(cloud: Cloud, tmp_path: Path) -> None:
-    """With the fault, another node sees a file once the file is closed; a node keeps its first view of a file for ever,
-    unless the job asks the mounts to refresh.
-    """
+    """With the fault, another node sees a file only after it is closed. A node never updates its first view of a
+    file unless the job has the mounts refreshed."""
     (tmp_path / "writes.py").write_text(WRITES)
     jobs: dict[str, tuple[dict[str, str], str]] = {
         "views-once": ({}, "first"),

@@ -1,4 +1,4 @@
-"""How jobs run, seen by a plain HTTP client: processes, logs, limits, the queue."""
+"""How jobs run, as a plain HTTP client sees it: processes, logs, limits and the queue."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from emulators.storage import services
 
 
 def test_log_grows_while_the_job_runs_and_is_exact_at_the_end(cloud: Cloud, tmp_path: Path) -> None:
-    """The log can be read before the job ends; a completed job's log has every byte once, in order."""
+    """The log can be read before the job ends. The final log has every byte once, in order."""
     cloud.submit("talks", "cpu-cluster", f"{RUN} --lines 20000 --gate {tmp_path}/go")
     wait_for(lambda: cloud.log("talks").endswith("WAITING\n"), 60, "the log of a running job")
     log = cloud.log("talks")
@@ -26,7 +26,7 @@ def test_log_grows_while_the_job_runs_and_is_exact_at_the_end(cloud: Cloud, tmp_
 
 
 def test_last_words_of_a_short_job_are_not_lost(cloud: Cloud) -> None:
-    """Output without a final newline, on both streams, right before the end, is in the log."""
+    """The log contains output without a final newline that a job writes to both streams right before its end."""
     cloud.submit("brief", "cpu-cluster", "printf out; printf err >&2; exit 3")
     assert cloud.wait("brief")["status"] == "Failed"
     assert cloud.log("brief") in ("outerr", "errout")
@@ -34,7 +34,7 @@ def test_last_words_of_a_short_job_are_not_lost(cloud: Cloud) -> None:
 
 
 def test_what_a_job_leaves_in_the_background_ends_with_it(cloud: Cloud, tmp_path: Path) -> None:
-    """A process and a temporary file that a job made and forgot are gone when the job has ended."""
+    """Background processes and temporary files of a job are removed when the job ends."""
     cloud.submit("leaves", "cpu-cluster", f"{RUN} --child {tmp_path}/pid && mktemp")
     assert cloud.wait("leaves")["status"] == "Completed"
     temporary = Path(cloud.log("leaves").splitlines()[-1])
@@ -45,7 +45,7 @@ def test_what_a_job_leaves_in_the_background_ends_with_it(cloud: Cloud, tmp_path
 
 
 def test_a_job_without_distribution_runs_once_per_node(cloud: Cloud) -> None:
-    """Two nodes without distribution are two processes, each of which knows its node."""
+    """On two nodes a job without distribution is two processes, and each knows its node."""
     cloud.submit("plain", "cpu-cluster", RUN, resources={"instanceCount": 2})
     assert cloud.wait("plain")["status"] == "Completed"
     logs = [cloud.log("plain", f"user_logs/std_log_process_{n}.txt") for n in range(2)]
@@ -54,7 +54,8 @@ def test_a_job_without_distribution_runs_once_per_node(cloud: Cloud) -> None:
 
 
 def test_variables_of_the_job_win(cloud: Cloud) -> None:
-    """environmentVariables override the control plane's variables; without them, ranks share the threads."""
+    """environmentVariables override the control plane's variables. Without such variables, the ranks share the
+    threads."""
     cloud.submit("own", "cpu-cluster", RUN, environmentVariables={"OMP_NUM_THREADS": "7", "EXTRA": "a b"})
     cloud.submit("shared", "cpu-cluster", RUN, resources={"instanceCount": 4})
     cloud.wait("own")
@@ -66,7 +67,7 @@ def test_variables_of_the_job_win(cloud: Cloud) -> None:
 
 
 def test_literals_and_optional_sections_are_text(cloud: Cloud) -> None:
-    """Literal inputs are put into the command as they are; a section whose input is missing disappears."""
+    """Literal inputs are inserted into the command unchanged. A section whose input is missing is removed."""
     given = {"lr": {"jobInputType": "literal", "value": "0.1"}}
     command = "echo lr=${{inputs.lr}} $[[--momentum ${{inputs.momentum}}]] end"
     cloud.submit("literal", "cpu-cluster", command, inputs=given)
@@ -75,14 +76,14 @@ def test_literals_and_optional_sections_are_text(cloud: Cloud) -> None:
 
 
 def test_what_no_process_can_have_fails_the_job(cloud: Cloud) -> None:
-    """A command with a zero byte gets an error in words."""
+    """A command with a zero byte fails the job with a readable error."""
     cloud.submit("zero", "cpu-cluster", "echo a\0b")
     assert cloud.wait("zero")["status"] == "Failed"
     assert "can't be started: embedded null byte" in cloud.details("zero")["error"]["error"]["message"]
 
 
 def test_timeout_cancels_the_job(cloud: Cloud, tmp_path: Path) -> None:
-    """A job beyond limits.timeout is Canceled, and the details give the reason."""
+    """A job that exceeds limits.timeout is Canceled, and its details have the reason."""
     limits = {"jobLimitsType": "Command", "timeout": "PT1S"}
     cloud.submit("slow", "cpu-cluster", f"{RUN} --gate {tmp_path}/never", limits=limits)
     assert cloud.wait("slow")["status"] == "Canceled"
@@ -92,8 +93,9 @@ def test_timeout_cancels_the_job(cloud: Cloud, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("tier", "days"), [("low_priority", 7), ("dedicated", 21)])
 def test_no_job_lives_longer_than_azure_ml_lets_it(tmp_path: Path, tier: str, days: int) -> None:
-    """Azure ML ends a job after 7 days on low-priority nodes and 21 on others, whatever limit the job has itself
-    (https://learn.microsoft.com/azure/machine-learning/how-to-manage-quotas). Here a day lasts a tenth of a second."""
+    """Azure ML ends a job after 7 days on low-priority nodes and 21 days on others, whatever the job's own limit
+    (https://learn.microsoft.com/azure/machine-learning/how-to-manage-quotas). Here a day lasts a tenth of a
+    second."""
     seed = {"name": "cpu-cluster", "max_instances": 1, "tier": tier}
     with services.start(tmp_path / "account") as account:
         config = configuration(tmp_path, account, clusters=[seed], job_day_seconds=0.1)
@@ -109,7 +111,8 @@ def test_no_job_lives_longer_than_azure_ml_lets_it(tmp_path: Path, tier: str, da
 
 
 def test_a_job_too_big_for_its_cluster_waits_with_the_reason(cloud: Cloud) -> None:
-    """It stays Queued, says why, holds nobody back, and starts as soon as the cluster may have enough nodes."""
+    """A job larger than its cluster stays Queued with a reason and blocks no other job. It starts as soon as the
+    cluster's maximum allows enough nodes."""
     cloud.arm("PUT", "computes/tight", cluster_body(maximum=1))
     cloud.submit("big", "tight", "true", resources={"instanceCount": 2})
     cloud.submit("behind", "tight", "true")
@@ -121,7 +124,7 @@ def test_a_job_too_big_for_its_cluster_waits_with_the_reason(cloud: Cloud) -> No
 
 
 def test_a_queued_job_is_canceled_at_once(cloud: Cloud) -> None:
-    """Canceling a waiting job ends the job; canceling an ended job changes nothing."""
+    """Canceling a queued job ends it at once. Canceling an ended job changes nothing."""
     cloud.arm("PUT", "computes/none", cluster_body(maximum=0))
     cloud.submit("waits", "none", "true")
     cloud.arm("POST", "jobs/waits/cancel")
@@ -133,9 +136,8 @@ def test_a_queued_job_is_canceled_at_once(cloud: Cloud) -> None:
 
 
 def test_a_cancellation_outweighs_a_preemption(cloud: Cloud, tmp_path: Path) -> None:
-    """A job canceled during the grace period of a preempted node is Canceled, not Failed. A later job of this name,
-    with requeueing after a preemption, runs a second time.
-    """
+    """A job that is canceled during the grace period of a preempted node is Canceled, not Failed. A later job of
+    this name, which requeues after a preemption, runs a second time."""
     cloud.submit("both", "cpu-cluster", f"{RUN} --stubborn --gate {tmp_path}/never")
     wait_for(lambda: "WAITING" in cloud.log("both"), 60, "the job to run")
     victim = next(node for node in cloud.nodes("cpu-cluster") if node["job"] == "both")
@@ -153,8 +155,8 @@ def test_a_cancellation_outweighs_a_preemption(cloud: Cloud, tmp_path: Path) -> 
 
 
 def test_a_preempted_job_fails_in_azures_words(cloud: Cloud, tmp_path: Path) -> None:
-    """A preempted job fails by default ("You have to restart a preempted job"). Code and message are those that users
-    of Azure ML saw: MachineLearningNotebooks#1242 and MLOpsPython#346."""
+    """A preempted job fails by default ("You have to restart a preempted job"). Users of Azure ML reported this
+    code and message in MachineLearningNotebooks#1242 and MLOpsPython#346."""
     cloud.submit("taken", "cpu-cluster", f"{RUN} --gate {tmp_path}/never")
     wait_for(lambda: "WAITING" in cloud.log("taken"), 60, "the job to run")
     victim = next(node for node in cloud.nodes("cpu-cluster") if node["job"] == "taken")
@@ -169,9 +171,8 @@ def test_a_preempted_job_fails_in_azures_words(cloud: Cloud, tmp_path: Path) -> 
 
 
 def test_a_node_hears_that_it_will_be_taken(cloud: Cloud) -> None:
-    """A node asks for Scheduled Events at the address in its environment, and neighbours hear of the event too; at the
-    end of the notice the node is taken, the job fails, and the event is gone.
-    """
+    """A node gets Scheduled Events from the address in its environment, and its neighbours see the event too. When
+    the notice ends, the node is preempted, the job fails, and the event disappears."""
     cloud.arm("PUT", "computes/told", cluster_body(maximum=2, minimum=2))
     command = (
         "python -c \"import os, time; print('ASK', os.environ['NODE_METADATA_ENDPOINT'], flush=True); time.sleep(60)\""
@@ -202,7 +203,7 @@ def test_a_node_hears_that_it_will_be_taken(cloud: Cloud) -> None:
 
 
 def test_a_job_can_be_canceled_at_any_moment(cloud: Cloud) -> None:
-    """A job canceled at any moment ends, as Canceled or with its result, and the node is free."""
+    """A job that is canceled at any moment ends as Canceled or with its result, and its node becomes free."""
     cloud.arm("PUT", "computes/hasty", cluster_body(maximum=4, minimum=4))
     for number in range(16):
         cloud.submit(f"hasty-{number}", "hasty", "true")
@@ -215,9 +216,8 @@ def test_a_job_can_be_canceled_at_any_moment(cloud: Cloud) -> None:
 
 
 def test_deleting_a_cluster_cancels_its_jobs(cloud: Cloud, tmp_path: Path) -> None:
-    """A deleted cluster's running and queued jobs end as Canceled, also jobs submitted during the deletion; then the
-    cluster is gone.
-    """
+    """Deleting a cluster cancels its running and queued jobs, including jobs submitted during the deletion. Then
+    the cluster disappears."""
     cloud.arm("PUT", "computes/doomed", cluster_body(maximum=1))
     for name in ("doomed-1", "doomed-2"):
         cloud.submit(name, "doomed", f"{RUN} --stubborn --gate {tmp_path}/never")
@@ -231,7 +231,7 @@ def test_deleting_a_cluster_cancels_its_jobs(cloud: Cloud, tmp_path: Path) -> No
 
 
 def test_an_idle_cluster_goes_back_to_its_minimum(cloud: Cloud) -> None:
-    """Nodes come for a job and leave after the idle time; listNodes and the counts tell their states."""
+    """Nodes are allocated for a job and released after the idle time. listNodes and the counts show their states."""
     cloud.arm("PUT", "computes/tidal", cluster_body(maximum=3, idle="PT4S"))
     cloud.submit("tide", "tidal", "true", resources={"instanceCount": 3})
     cloud.wait("tide")
@@ -244,14 +244,12 @@ def test_an_idle_cluster_goes_back_to_its_minimum(cloud: Cloud) -> None:
 
 
 def test_a_preempted_idle_node_is_shown_and_leaves(cloud: Cloud) -> None:
-    """Preempting a node without a job removes the node from the cluster; an unknown node is a 404 with the list of
-    nodes.
-    """
+    """Preempting an idle node removes the node from the cluster. An unknown node is a 404 with the list of nodes."""
     cloud.arm("PUT", "computes/lazy", cluster_body(maximum=1, minimum=1))
     idle = wait_for(lambda: [n for n in cloud.nodes("lazy") if n["state"] == "idle"], 60, "an idle node")
     cloud.call("POST", "/control/clusters/lazy/preempt", {"node": idle[0]["id"]})
     states = [n["state"] for n in cloud.nodes("lazy") if n["id"] == idle[0]["id"]]
-    assert states in (["preempted"], [])  # it is shown for 0.3 s, and a busy machine may ask later
+    assert states in (["preempted"], [])  # shown for 0.3 s, and a busy machine may be later
     wait_for(lambda: [n["state"] for n in cloud.nodes("lazy")] == ["idle"], 60, "another node, and that one gone")
     assert cloud.nodes("lazy")[0]["id"] != idle[0]["id"]
     answer = cloud.call("POST", "/control/clusters/lazy/preempt", {"node": 99})

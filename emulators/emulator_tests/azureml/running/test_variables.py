@@ -1,4 +1,4 @@
-"""The variables of a rank, without a server."""
+"""The environment variables of a rank, without a server."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def config() -> Config:
 
 
 def test_the_members_of_an_elastic_run_share_the_processors(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job joined to others by torchrun and PET_NNODES leaves the other jobs a share of this machine's processors."""
+    """A job that torchrun and PET_NNODES join to other jobs uses only its share of this machine's processors."""
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr("os.cpu_count", lambda: 8)
     alone = {key: value for key, value in PROPERTIES.items() if key not in ("resources", "distribution")}
@@ -56,7 +56,8 @@ def variables(config: Config, rank: int) -> dict[str, str]:
 
 
 def test_threads_are_shared_out_unless_said_otherwise(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    """OMP_NUM_THREADS is the processors divided by the ranks, at least one; a given value stays."""
+    """OMP_NUM_THREADS is the number of processors divided by the ranks, at least one. A value set by the job is
+    kept."""
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr("os.cpu_count", lambda: 8)
     assert variables(config, 0)["OMP_NUM_THREADS"] == "2"
@@ -67,7 +68,7 @@ def test_threads_are_shared_out_unless_said_otherwise(config: Config, monkeypatc
 
 
 def test_the_control_planes_own_environment_stays_outside(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Secrets and settings of the process that runs the part don't reach a job; paths of inputs and outputs do."""
+    """A job gets the paths of its inputs and outputs, but no secret and no setting of the control plane's process."""
     monkeypatch.setenv("AzureWebJobsStorage", "secret")
     seen = variables(config, 3)
     assert "secret" not in seen.values()
@@ -85,7 +86,7 @@ def test_the_control_planes_own_environment_stays_outside(config: Config, monkey
     ],
 )
 def test_a_wrong_configuration_says_what_is_wrong(change: dict[str, object], message: str) -> None:
-    """An unknown or missing key is named."""
+    """The error has the name of the unknown or missing key."""
     with pytest.raises(ValueError, match=message):
         parse({**REQUIRED, **change})
     with pytest.raises(ValueError, match="workspace"):

@@ -1,4 +1,4 @@
-"""The scheduler's decisions, without a scheduler."""
+"""The scheduler's decisions as pure functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def node(name: str, state: NodeState, since: float = 0.0, job: str | None = None
 
 
 def test_a_gang_starts_only_when_all_its_nodes_are_idle() -> None:
-    """Two idle nodes don't start a job of three nodes; the missing node is allocated and the reason given."""
+    """With two idle nodes a job of three nodes does not start. The missing node is allocated, and the reason is
+    given."""
     nodes = [node("a", NodeState.IDLE), node("b", NodeState.IDLE)]
     decision = decide(Scale(0, 4, 60), nodes, [Waiting("wide", 3)], 1.0, START)
     assert (decision.start, decision.add) == ((), 1)
@@ -28,7 +29,7 @@ def test_a_gang_starts_only_when_all_its_nodes_are_idle() -> None:
 
 
 def test_the_queue_is_first_in_first_out() -> None:
-    """A small job behind a wide job waits, although idle nodes exist for the small job."""
+    """A small job behind a wide job waits, even if enough idle nodes for the small job exist."""
     queue = [Waiting("wide", 2), Waiting("small", 1)]
     decision = decide(Scale(0, 4, 60), [node("a", NodeState.IDLE)], queue, 1.0, START)
     assert decision.start == ()
@@ -36,7 +37,7 @@ def test_the_queue_is_first_in_first_out() -> None:
 
 
 def test_a_job_beyond_the_maximum_holds_back_nobody() -> None:
-    """The reason for waiting is given, no node is allocated, and the next job starts."""
+    """A job larger than the maximum waits with a reason. No node is allocated, and the next job starts."""
     queue = [Waiting("huge", 9), Waiting("small", 1)]
     decision = decide(Scale(0, 2, 60), [node("a", NodeState.IDLE)], queue, 1.0, START)
     assert [s.job for s in decision.start] == ["small"]
@@ -45,7 +46,7 @@ def test_a_job_beyond_the_maximum_holds_back_nobody() -> None:
 
 
 def test_idle_nodes_leave_after_their_idle_time_down_to_the_minimum() -> None:
-    """Nothing leaves before the time, the longest idle leave first, and the minimum stays."""
+    """No node is released before its idle time. The longest idle nodes are released first, and the minimum is kept."""
     nodes = [node("old", NodeState.IDLE, 0.0), node("new", NodeState.IDLE, 5.0)]
     early = decide(Scale(1, 4, 10), nodes, [], 9.0, START)
     assert (early.leave, early.wake_in) == ((), 1.0)
@@ -54,13 +55,14 @@ def test_idle_nodes_leave_after_their_idle_time_down_to_the_minimum() -> None:
 
 
 def test_nodes_that_a_queued_job_needs_stay() -> None:
-    """A node idle for too long stays while a job waits for this node and another."""
+    """A node beyond its idle time is kept while a queued job waits for this node and another."""
     nodes = [node("a", NodeState.IDLE, 0.0), node("b", NodeState.PREPARING, 99.0)]
     assert decide(Scale(0, 4, 10), nodes, [Waiting("pair", 2)], 100.0, START).leave == ()
 
 
 def test_a_lower_maximum_holds_at_once() -> None:
-    """Nodes above a new maximum leave at once if they are idle or being prepared; running ones finish first."""
+    """Nodes above a new maximum are released at once if they are idle or being prepared. Running nodes finish
+    first."""
     nodes = [node("a", NodeState.RUNNING, job="j"), node("b", NodeState.IDLE), node("c", NodeState.PREPARING)]
     decision = decide(Scale(0, 1, 60), nodes, [Waiting("next", 1)], 0.1, START)
     assert {n.id for n in decision.leave} == {"b", "c"}
@@ -68,13 +70,13 @@ def test_a_lower_maximum_holds_at_once() -> None:
 
 
 def test_minimum_nodes_come_without_jobs() -> None:
-    """A cluster with a minimum allocates the minimum, and nothing more."""
+    """Without jobs, a cluster allocates exactly its minimum."""
     assert decide(Scale(2, 4, 60), [], [], 0.0, START).add == 2
 
 
 @dataclass
 class World:
-    """A cluster that carries out the decisions, as the scheduler does."""
+    """A cluster that applies the decisions, as the scheduler does."""
 
     scale: Scale
     now: float = 0.0
@@ -149,8 +151,8 @@ STEPS = st.lists(
 @settings(max_examples=150)
 @given(steps=STEPS)
 def test_any_history_runs_every_possible_job_and_ends_at_the_minimum(steps: list[tuple[str, int]]) -> None:
-    """Whatever is submitted, finished, preempted or rescaled in whatever order: gangs are whole, nodes are never above
-    the maximum when one is added, the queue keeps its order, and once all is quiet the minimum is left."""
+    """For any order of submissions, completions, preemptions and resizes: gangs are whole, no node is added above
+    the maximum, the queue keeps its order, and an idle cluster returns to its minimum."""
     world = World(Scale(0, 4, 5))
     for action, value in steps:
         if action == "wait":

@@ -1,4 +1,4 @@
-"""The three policies end the trials named by Azure ML's page."""
+"""The three policies end the trials that Azure ML's page describes."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ TOLD = {0: [0.5, 0.8], 1: [0.4, 0.66], 2: [0.4, 0.67], 3: [0.3]}
     ],
 )
 def test_who_is_ended(policy: Policy, maximize: bool, told: dict[int, list[float]], ended: set[int]) -> None:
-    """Trials are compared at one interval, by the values reported until then."""
+    """Trials are compared at the same interval, by the values reported up to it."""
     assert set(to_end(policy, maximize, told, set(told), {})) == ended
 
 
 def test_an_interval_is_judged_once() -> None:
-    """A judged interval is not judged again, and a trial without a node is not ended."""
+    """Each interval is evaluated once, and a trial without a node is not ended."""
     policy = Policy("bandit", slack_factor=0.2)
     assert to_end(policy, True, TOLD, {0, 1, 2, 3}, {0: 2, 1: 2, 2: 2, 3: 1}) == {}
     assert set(to_end(policy, True, TOLD, {3}, {})) == {3}

@@ -1,4 +1,4 @@
-"""The next actions of a pipeline follow from the states of its steps."""
+"""The states of a pipeline's steps determine its next actions."""
 
 from __future__ import annotations
 
@@ -29,9 +29,8 @@ NEEDS: dict[str, set[str]] = {"a": set(), "b": {"a"}, "c": {"a"}, "d": set()}
     ],
 )
 def test_decisions(begun: dict[str, Status], continues: bool, decision: GraphDecision) -> None:
-    """A step starts after the completion of its predecessors; a failure ends the whole pipeline, or the dependent
-    steps.
-    """
+    """A step starts when its predecessors are completed. A failure ends the whole pipeline or only the dependent
+    steps."""
     assert decide(NEEDS, begun, continues=continues) == decision
 
 

@@ -1,4 +1,4 @@
-"""State across a stop, a kill, and an outage of the event topic."""
+"""What survives a stop, a kill, and an outage of the event topic."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ Begin = Callable[..., Cloud]
 
 
 def test_a_running_job_runs_again_after_a_restart(own_cloud: Begin, tmp_path: Path) -> None:
-    """A stop ends the job's processes; the next start runs the job from the beginning, with the log and address
-    unchanged. A job of an older unreadable state fails with the reason, and stops no other job.
-    """
+    """A stop ends the job's processes. The next start runs the job from the beginning, with the same log and
+    address. A job whose old state is unreadable fails with a reason, and the other jobs run."""
     cloud = own_cloud(workspace="restarted")
     cloud.submit("before", "cpu-cluster", "echo finished")
     cloud.submit("across", "cpu-cluster", f"python '{PROBE}' --gate {tmp_path}/go")
     wait_for(lambda: "WAITING" in cloud.log("across"), 60, "the job to run")
     cloud.wait("before")
     pid, url = int(told(cloud.log("across"), "ENV")["pid"]), cloud.url
-    cloud.submit("odd", "cpu-cluster", "true", resources={"instanceCount": 9})  # waits for more nodes than there are
+    cloud.submit("odd", "cpu-cluster", "true", resources={"instanceCount": 9})  # waits for more nodes than the maximum
     assert cloud.part.stop() == 0
     with contextlib.closing(sqlite3.connect(cloud.config.parent / "state" / "azureml.sqlite")) as db, db:
         (body,) = db.execute("SELECT body FROM jobs WHERE name = 'odd'").fetchone()
@@ -50,9 +49,8 @@ def test_a_running_job_runs_again_after_a_restart(own_cloud: Begin, tmp_path: Pa
 
 
 def test_a_killed_control_plane_leaves_no_process_and_no_job_behind(own_cloud: Begin, tmp_path: Path) -> None:
-    """After SIGKILL the jobs' processes end, even if they ignore SIGTERM. The next start runs a job again, unless the
-    job was being canceled: then the job is Canceled.
-    """
+    """After SIGKILL the jobs' processes end, even if they ignore SIGTERM. The next start runs the job again; a job
+    that was being canceled is Canceled."""
     cloud = own_cloud(workspace="killed", preemption_grace_seconds=60)
     for name in ("orphan", "unwanted"):
         cloud.submit(name, "cpu-cluster", f"python '{PROBE}' --stubborn --gate {tmp_path}/go")
@@ -72,7 +70,7 @@ def test_a_killed_control_plane_leaves_no_process_and_no_job_behind(own_cloud: B
 
 
 def test_events_wait_for_a_topic_that_is_down(own_cloud: Begin, receiver: Receiver) -> None:
-    """Events refused by the topic are kept over a restart, and arrive when the topic is back."""
+    """Events that the topic refuses survive a restart, and are delivered when the topic is back."""
     receiver.status = 503
     cloud = own_cloud(workspace="unheard", events={"url": receiver.url})
     cloud.submit("unheard", "cpu-cluster", "true")

@@ -1,4 +1,5 @@
-"""Each kind of sampling draws from the whole space, the same after a restart, and a grid each combination once."""
+"""Each kind of sampling draws from the whole space, continues unchanged after a restart, and a grid has each
+combination once."""
 
 from __future__ import annotations
 
@@ -24,17 +25,18 @@ def sampling(kind: str, space: dict[str, Any] = SPACE, drawn: Sequence[Drawn] = 
 
 @pytest.mark.parametrize("kind", ["Random", "Random-Sobol", "Bayesian"])
 def test_a_restart_draws_what_comes_next(kind: str) -> None:
-    """A sweep continued after five trials draws the sixth trial of an uninterrupted sweep; no trial comes twice."""
+    """A sweep that restarts after five trials draws the same sixth trial as an uninterrupted sweep, and no trial is
+    repeated."""
     before = sampling(kind)
     drawn = [before.draw() for _ in range(6)]
     sixth = sampling(kind, drawn=drawn[:5]).draw()
     assert all(sixth["lr"] != one["lr"] for one in drawn[:5])
-    if kind != "Bayesian":  # whose draws depend on what was told when
+    if kind != "Bayesian":  # its draws depend on the order of the reports
         assert sixth == drawn[5]
 
 
 def test_a_grid_has_each_combination_once() -> None:
-    """Three times two are six trials, however many are allowed."""
+    """Three values times two values are six trials, even if more trials are allowed."""
     grid = sampling("Grid", CHOICES)
     assert grid.most == 6
     assert {(drawn["a"], drawn["b"]) for drawn in (grid.draw() for _ in range(6))} == {
@@ -43,7 +45,8 @@ def test_a_grid_has_each_combination_once() -> None:
 
 
 def test_sobol_fills_the_space_evenly() -> None:
-    """Of 64 draws each eighth of the range gets its share, give or take the first, which Optuna draws by itself."""
+    """Each eighth of the range gets its share of 64 draws, except for the first draw, which Optuna draws
+    independently."""
     sobol = sampling("Random-Sobol")
     drawn = [sobol.draw()["lr"] for _ in range(64)]
     counts = [sum(part / 8 <= each < (part + 1) / 8 for each in drawn) for part in range(8)]
@@ -51,7 +54,7 @@ def test_sobol_fills_the_space_evenly() -> None:
 
 
 def test_bayesian_sampling_learns() -> None:
-    """After forty trials of a parabola the draws lie nearer to its bottom than at first."""
+    """After forty trials of a parabola, the draws are nearer to the minimum than at first."""
     bayesian = sampling("Bayesian", {"x": ["uniform", [-10.0, 10.0]]})
     far = []
     for number in range(40):
@@ -63,7 +66,7 @@ def test_bayesian_sampling_learns() -> None:
 
 
 def test_a_trial_that_failed_teaches_nothing() -> None:
-    """The trial is reported as failed, and the sampling goes on."""
+    """The trial is reported as failed, and sampling continues."""
     bayesian = sampling("Bayesian")
     bayesian.draw()
     bayesian.report(0, None)

@@ -1,4 +1,4 @@
-"""Simulated clusters, and listings of many jobs: by label, page by page, in time proportional to the page."""
+"""Simulated clusters, and lists of many jobs: by property, by page, in time proportional to the page."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def statuses(receiver: Receiver, run: str) -> list[str]:
 
 
 def test_a_simulated_life(own_cloud: Callable[..., Cloud], receiver: Receiver, tmp_path: Path) -> None:
-    """Jobs go through all statuses by the clock or when told, tell of each, and leave no process and no folder."""
+    """Jobs pass through all statuses by the clock or on request, publish an event for each, and leave no process
+    and no folder."""
     cloud = own_cloud(clusters=CLUSTERS, events={"url": receiver.url})
     for cluster in ("quick", "broken", "patient", "waiting"):
         cloud.submit(f"s-{cluster}", cluster, "exit 1")
@@ -50,7 +51,7 @@ def test_a_simulated_life(own_cloud: Callable[..., Cloud], receiver: Receiver, t
 
 
 def test_simulated_jobs_survive_a_restart(own_cloud: Callable[..., Cloud]) -> None:
-    """Running jobs return to the queue and run again; waiting jobs still wait; ended jobs stay unchanged."""
+    """After a restart running jobs are queued and run again, queued jobs still wait, and ended jobs are unchanged."""
     cloud = own_cloud(clusters=CLUSTERS)
     for cluster in ("quick", "patient", "waiting"):
         cloud.submit(f"r-{cluster}", cluster, "exit 1")
@@ -64,7 +65,8 @@ def test_simulated_jobs_survive_a_restart(own_cloud: Callable[..., Cloud]) -> No
 
 
 def test_listing_by_properties(own_cloud: Callable[..., Cloud]) -> None:
-    """User properties are stored and returned; a listing takes names and values of them, with commas between."""
+    """User properties are stored and returned. A list can be filtered by property names and values, separated by
+    commas."""
     cloud = own_cloud(clusters=CLUSTERS)
     for number in range(60):
         properties = {"batch": str(number % 2), **({"seven": "yes"} if number % 7 == 0 else {})}
@@ -104,7 +106,7 @@ def job(number: int, **properties: Any) -> Job:
 
 
 def test_a_page_reads_a_page(tmp_path: Path) -> None:
-    """Among 2,000 jobs, a listing examines about as many rows as it returns, by SQLite's own count of steps."""
+    """Listing a page of 2,000 jobs reads about as many rows as it returns, counted by SQLite."""
     store = Store(tmp_path / "azureml.sqlite")
     jobs = Jobs(store)
     for number in range(1, 2001):
@@ -128,11 +130,11 @@ def test_a_page_reads_a_page(tmp_path: Path) -> None:
         Listing(None, (Label(PROPERTY, "b", "1"),), 1000),
         Listing(False, (Label(TAG, "a", "7"), Label(PROPERTY, "b", None))),
     ):
-        assert cost(wanted) < 100  # times ten instructions; looking at all 2,000 takes over 1,500
+        assert cost(wanted) < 100  # times ten instructions; reading all 2,000 takes over 1,500
 
 
 def test_an_ended_job_leaves_the_memory(jobs: Jobs) -> None:
-    """The store answers for an ended job, in every place with an earlier answer from memory."""
+    """An ended job leaves the memory, and every request about it is answered from the store."""
     one, two = job(1, tags={"a": "1"}), job(2)
     for each in (one, two):
         jobs.save(each, labels=True)

@@ -1,4 +1,4 @@
-"""Resource Manager's own rules, which hold for every request: versions, cases, conditions, ids, depth, types."""
+"""Resource Manager's rules for every request: versions, case, conditions, ids, depth and types."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ IMAGE = {"properties": {"image": "python:3.11"}}
     ],
 )
 def test_a_version_of_the_api_is_asked_for(cloud: Cloud, version: str, code: str | None) -> None:
-    """A request needs an api-version of the provider; a missing or other version is a 400."""
+    """A request needs an api-version that the provider has. A missing or unknown version is a 400."""
     answer = cloud.call("GET", f"{cloud.workspace}/jobs?api-version={version}")
     assert (answer.status_code, answer.json().get("error", {}).get("code")) == (400 if code else 200, code)
 
@@ -40,7 +40,7 @@ def test_a_version_of_the_api_is_asked_for(cloud: Cloud, version: str, code: str
     ],
 )
 def test_ids_have_no_case(cloud: Cloud, written: str, otherwise: str) -> None:
-    """Groups, providers, types and names match in any case, and the answer has the given id."""
+    """Groups, providers, types and names match in any case, and the answer repeats the id as the client wrote it."""
     cloud.arm("PUT", "environments/cased/versions/1", IMAGE)
     path = f"{cloud.workspace}/environments/cased/versions/1"
     answer = cloud.call("GET", path.replace(written, otherwise))
@@ -51,7 +51,7 @@ def test_ids_have_no_case(cloud: Cloud, written: str, otherwise: str) -> None:
 @pytest.mark.parametrize("tags", [5, "x", ["a"], {"a": 1}, {"a": {}}, {"a": True}])
 @pytest.mark.parametrize("kind", ["computes", "datastores", "environments", "data", "models", "jobs"])
 def test_tags_are_texts(cloud: Cloud, kind: str, tags: Any) -> None:
-    """Tags other than a map of texts are a 400 everywhere: no later list breaks."""
+    """Tags that are not a map of strings are a 400 everywhere, so that no list fails later."""
     path, body = {
         "computes": ("computes/tagged", cluster_body(0)),
         "datastores": ("datastores/tagged", {"properties": {"datastoreType": "AzureBlob", "containerName": "c"}}),
@@ -70,7 +70,7 @@ def test_tags_are_texts(cloud: Cloud, kind: str, tags: Any) -> None:
 
 @pytest.mark.parametrize("depth", [arm.DEEPEST - 3, arm.DEEPEST, 900, 100_000])
 def test_deep_bodies_are_refused(cloud: Cloud, depth: int) -> None:
-    """A body beyond the depth limit is a 400 at any depth; a body at the limit is accepted, stored and answered."""
+    """A body nested beyond the depth limit is a 400. A body at the limit is accepted, stored and returned."""
     text = '{"properties": {"image": "i", "inferenceConfig": ' + '{"a":' * depth + "1" + "}" * depth + "}}"
     path = f"{cloud.workspace}/environments/deep/versions/{depth}"
     answer = cloud.call("PUT", path, data=text, headers=BEARER)
@@ -79,7 +79,8 @@ def test_deep_bodies_are_refused(cloud: Cloud, depth: int) -> None:
 
 
 def test_conditions_hold(cloud: Cloud) -> None:
-    """If-None-Match: * makes once, If-Match changes only what the client has seen, and a repeat is a 304."""
+    """`If-None-Match: *` creates only once, If-Match changes only the version that the client has read, and an
+    unchanged resource is a 304."""
     path = f"{cloud.workspace}/environments/conditional/versions/1"
 
     def ask(method: str, body: Any = None, **conditions: str) -> Any:
@@ -100,7 +101,7 @@ def test_conditions_hold(cloud: Cloud) -> None:
 
 
 def test_answers_have_ids(cloud: Cloud) -> None:
-    """Each answer, an error too, has an id of its own, and the client's own id back."""
+    """Each answer, including errors, has its own id and repeats the client's id."""
     found = [cloud.call("GET", cloud.workspace + path, headers={**BEARER, "x-ms-client-request-id": "mine"})
              for path in ("", "", "/jobs/none")]  # fmt: skip
     assert len({answer.headers["x-ms-request-id"] for answer in found}) == 3
@@ -108,13 +109,14 @@ def test_answers_have_ids(cloud: Cloud) -> None:
 
 
 def test_a_stranger_is_told_where_to_get_a_token(cloud: Cloud) -> None:
-    """A 401 challenges with Bearer and the authority, for clients that answer challenges."""
+    """A 401 has a Bearer challenge with the authority, for clients that answer challenges."""
     challenge = cloud.call("GET", cloud.workspace, headers={}).headers["WWW-Authenticate"]
     assert challenge.startswith('Bearer authorization_uri="https://')
 
 
 def test_a_clusters_identity_is_kept_and_its_secrets_are_not(cloud: Cloud) -> None:
-    """Identity comes back with ids, and stays at an update without an identity; password and key never come back."""
+    """The identity is returned with ids, and an update without an identity keeps it. The password and the key are
+    never returned."""
     account = {"adminUserName": "me", "adminUserPassword": "hunter2!", "adminUserSshPublicKey": "ssh-rsa AAA"}
     user = "/subscriptions/s/resourceGroups/g/providers/Microsoft.ManagedIdentity/userAssignedIdentities/u"
     body = cluster_body(0)
@@ -132,7 +134,7 @@ def test_a_clusters_identity_is_kept_and_its_secrets_are_not(cloud: Cloud) -> No
 
 
 def test_a_clusters_tags_can_be_patched(cloud: Cloud) -> None:
-    """PATCH replaces a cluster's tags and leaves the scale unchanged, and the other way round."""
+    """A PATCH of a cluster's tags keeps the scale settings, and a PATCH of the scale settings keeps the tags."""
     cloud.arm("PUT", "computes/patched", {**cluster_body(3), "tags": {"a": "1"}})
     assert cloud.arm("PATCH", "computes/patched", {"tags": {"b": "2"}})["tags"] == {"b": "2"}
     settings = cloud.arm("GET", "computes/patched")["properties"]["properties"]["scaleSettings"]
@@ -142,7 +144,7 @@ def test_a_clusters_tags_can_be_patched(cloud: Cloud) -> None:
 
 
 def test_a_job_that_has_ended_can_be_deleted(cloud: Cloud) -> None:
-    """DELETE of a live job is refused; of an ended one it is a 202, and the job is gone from lists too."""
+    """DELETE of a live job is refused. DELETE of an ended job is a 202 and removes the job from lists, too."""
     cloud.arm("PUT", "computes/roomless", cluster_body(0))
     cloud.submit("deleted", "roomless", "true", tags={"find": "deleted"})
     path = f"{cloud.workspace}/jobs/deleted"
@@ -158,9 +160,8 @@ def test_a_job_that_has_ended_can_be_deleted(cloud: Cloud) -> None:
 
 
 def test_another_job_of_the_same_name_is_refused(cloud: Cloud) -> None:
-    """A repeated job is the existing job, with edited tags; other content under the name is an error with the
-    differences.
-    """
+    """A repeated job returns the existing job with the new tags. Other content under the same name is an error with
+    the differences."""
     cloud.arm("PUT", "computes/roomless", cluster_body(0))
     cloud.submit("named-twice", "roomless", "true")
     assert cloud.submit("named-twice", "roomless", "true", tags={"a": "b"})["properties"]["tags"] == {"a": "b"}

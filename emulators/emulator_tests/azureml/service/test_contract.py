@@ -1,4 +1,4 @@
-"""The checker of answers finds what is wrong, and events have the published shape."""
+"""The checker finds faults in answers, and events have the published shape."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EVENTS = SPECS / "eventgrid/data-plane/Microsoft.MachineLearningServices/stable/
 
 
 def put(path: str, value: Any) -> Callable[[Body], None]:
-    """A fault: set a member, given as a.b.c, to a value; `...` removes it."""
+    """Return a fault that sets the member at `path` (a.b.c) to a value. The value `...` removes the member."""
 
     def seed(body: Body) -> None:
         *parents, last = path.split(".")
@@ -72,7 +72,7 @@ def api() -> OpenApi:
 
 @pytest.fixture(scope="module")
 def answers(cloud: Cloud) -> dict[str, Body]:
-    """A recorded answer of each kind, without findings."""
+    """A recorded answer of each kind. None has findings."""
     cloud.arm("PUT", "computes/sample", cluster_body(maximum=0))
     cloud.arm("PUT", "environments/sample/versions/1", {"properties": {"image": "python:3.11", "osType": "Linux"}})
     cloud.submit("sample", "sample", "true")
@@ -86,7 +86,7 @@ def answers(cloud: Cloud) -> dict[str, Body]:
 def test_a_seeded_fault_is_found(
     api: OpenApi, answers: dict[str, Body], path: str, fault: Callable[[Body], None]
 ) -> None:
-    """A conforming answer passes, and the answer with one fault fails."""
+    """A conforming answer passes, and the same answer with one fault fails."""
     entry = copy.deepcopy(answers[path])
     assert api.check(entry) == []
     fault(entry["response"])
@@ -94,16 +94,16 @@ def test_a_seeded_fault_is_found(
 
 
 def test_statuses_paths_and_headers_are_checked(api: OpenApi, answers: dict[str, Body]) -> None:
-    """A status, a path or the absence of a header that the contract doesn't have is found."""
+    """A status or a path outside of the contract, and a missing header, are found."""
     entry = answers["jobs/sample"]
     assert api.check({**entry, "path": entry["path"] + "/logs"}) != []
-    assert api.check({**entry, "status": 404}) != []  # its body is no error
+    assert api.check({**entry, "status": 404}) != []  # its body is not an error
     created = {**answers["computes/sample"], "method": "PUT", "status": 201, "headers": {}}
     assert api.check(created) == ["Compute_CreateOrUpdate: header azure-asyncoperation is missing"]
 
 
 def test_events_have_the_published_data(cloud: Cloud, receiver: Receiver) -> None:
-    """The data of both event types validates against Microsoft's schema, every member present; ids are GUIDs."""
+    """The data of both event types validates against Microsoft's schema, with every member present. Ids are GUIDs."""
     cloud.submit("published", "cpu-cluster", "true", tags={"drop": "a/b"})
     wait_for(lambda: len(receiver.of("published")) == 7, 60, "all events")
     api = OpenApi()

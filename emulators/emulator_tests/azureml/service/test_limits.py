@@ -1,4 +1,4 @@
-"""Resource Manager's limits: a bucket per principal and kind of request, refilled by the clock."""
+"""Resource Manager's limits: a bucket for each principal and kind of request, refilled over time."""
 
 from __future__ import annotations
 
@@ -33,20 +33,21 @@ def bearer(principal: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("claims", ["[]", "1", '"oid"', "{}", "no JSON"])
 def test_a_token_without_an_id_counts_as_itself(claims: str) -> None:
-    """A token with any claims has its requests counted for somebody."""
+    """Requests with a token whose claims have no id are counted by the token itself."""
     text = f"x.{base64.urlsafe_b64encode(claims.encode()).decode()}.y"
     assert _principal(make_mocked_request("GET", "/", {"Authorization": f"Bearer {text}"})) == text
 
 
 @pytest.mark.parametrize("text", ["%C2%B2", "9" * 20, "9" * 5000, "-1", "x"], ids=range(5))
 def test_a_number_in_an_address_is_one_that_can_be_counted_to(text: str) -> None:
-    """Digits other than decimal digits, and too many digits, are the client's error."""
+    """A number with other digits than 0 to 9, or with too many digits, is a client error."""
     with pytest.raises(BadRequest, match=r"\$skip is .*; it must be a whole number"):
         number(make_mocked_request("GET", f"/?$skip={text}"), "$skip")
 
 
 def test_a_bucket_empties_and_fills() -> None:
-    """A burst as large as the bucket passes, then as many a second as are refilled; Retry-After tells the truth."""
+    """A burst of the bucket's size passes, and then the refill rate applies. After Retry-After the next request
+    passes."""
     clock = Clock()
     throttle = Throttle(SMALL, clock)
     assert [throttle.acquire("me", "GET").left for _ in range(5)] == [4, 3, 2, 1, 0]
@@ -72,7 +73,7 @@ def test_kinds_and_principals_are_apart() -> None:
 
 @given(st.lists(st.floats(0, 3), max_size=60))
 def test_never_more_than_bucket_and_refill(pauses: list[float]) -> None:
-    """For any order of requests, the admitted requests are at most the bucket's size plus the refill."""
+    """For any order of requests, at most the bucket's size plus the refill is admitted."""
     clock = Clock()
     throttle = Throttle(SMALL, clock)
     passed = 0
@@ -83,7 +84,8 @@ def test_never_more_than_bucket_and_refill(pauses: list[float]) -> None:
 
 
 def test_the_control_plane_refuses(own_cloud: Callable[..., Cloud]) -> None:
-    """Over the limit Resource Manager answers 429 with Retry-After and what is left; run history is not counted."""
+    """Over the limit Resource Manager answers 429 with Retry-After and the remaining count. Requests to the run
+    history are not counted."""
     cloud = own_cloud(arm_limits={"reads": [3, 0.5]})
     path = f"{cloud.workspace}/computes"
     answers = [cloud.call("GET", path, headers=bearer("me")) for _ in range(4)]

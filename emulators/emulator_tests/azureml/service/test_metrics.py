@@ -1,4 +1,4 @@
-"""Azure Monitor's metrics of the workspace: measured of what really runs, and asked for as of Azure."""
+"""The workspace's Azure Monitor metrics are measured on running jobs, and requested as in Azure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from emulator_tests.azureml.clouds import Cloud, cluster_body
 from emulators.process import wait_for
 
 VERSION = "api-version=2024-02-01"
-# Computes for a while, with 200 MB in its hands, in a process that a shell starts: 20 MB go to the disk.
+# Computes for a while with 200 MB of memory, in a process that a shell starts, and writes 20 MB to the disk.
 BUSY = """
 import os, pathlib, sys, time
 held = bytearray(os.urandom(1 << 20) * 200)
@@ -31,11 +31,12 @@ def gate(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture(scope="module")
 def busy(cloud: Cloud, gate: Any) -> Iterator[Cloud]:
-    """A cloud in which the job `busy` computes on a node with two pretended GPUs, and `idle` waits on another."""
+    """A cloud with a computing job `busy` on a node with two simulated GPUs, and a waiting job `idle` on another
+    node."""
     program = gate / "busy.py"
     program.write_text(BUSY)
     gpus = {"EMULATORS_GPU": "count=2 utilization=40 memory=1500 capacity=16000 watts=100"}
-    cloud.arm("PUT", "computes/measured", cluster_body(maximum=4))  # of its own: no other test has nodes there
+    cloud.arm("PUT", "computes/measured", cluster_body(maximum=4))  # a separate cluster, without nodes of other tests
     cloud.submit("busy", "measured", f"python {program} {gate}/end", environmentVariables=gpus)
     (gate / "disk").mkdir()
     (gate / "disk" / "full").write_bytes(bytes(60_000_000))
@@ -67,7 +68,8 @@ def total(cloud: Cloud, job: str, name: str, aggregation: str = "total") -> floa
 
 
 def test_processors_are_measured_by_job(busy: Cloud) -> None:
-    """A computing job uses most of a core, and a sleeping job nearly none: the tree below the job's shell counts."""
+    """A computing job uses most of a core and a sleeping job nearly none. All processes below the job's shell
+    count."""
     wait_for(lambda: max(points(busy, "busy", "CpuUtilizationMillicores", "maximum")) > 300, 60, "a busy processor")
     assert max(points(busy, "idle", "CpuUtilizationMillicores", "average")) < 150
     (capacity,) = set(points(busy, "busy", "CpuCapacityMillicores", "maximum"))
@@ -75,14 +77,14 @@ def test_processors_are_measured_by_job(busy: Cloud) -> None:
 
 
 def test_memory_and_disk_are_measured_by_job(busy: Cloud) -> None:
-    """200 MB in memory and 20 MB on disk are seen; the job that sleeps has neither."""
+    """A job with 200 MB in memory and 20 MB on disk shows both, and the sleeping job shows neither."""
     assert 200 < max(points(busy, "busy", "CpuMemoryUtilizationMegabytes", "maximum")) < 600
     assert max(points(busy, "idle", "CpuMemoryUtilizationMegabytes", "maximum")) < 60
     assert total(busy, "idle", "DiskWriteMegabytes") < 10
 
 
 def test_a_node_pretends_to_have_gpus(busy: Cloud) -> None:
-    """Nodes pretend GPUs by device, as in EMULATORS_GPU; other nodes have none."""
+    """Nodes show simulated GPUs by device, as in EMULATORS_GPU. Other nodes have none."""
     asked = {"aggregation": "average", "$filter": "RunId eq 'busy' and InstanceId eq '*' and DeviceId eq '*'"}
     (metric,) = ask(busy, "GpuUtilizationPercentage", **asked).json()["value"]
     devices = [{each["name"]["value"]: each["value"] for each in its["metadatavalues"]} for its in metric["timeseries"]]
@@ -94,7 +96,8 @@ def test_a_node_pretends_to_have_gpus(busy: Cloud) -> None:
 
 
 def test_a_node_pretends_to_have_less_memory_and_disk(busy: Cloud) -> None:
-    """As EMULATORS_NODE says: the files of a folder fill the disk, and the job's processes use the memory."""
+    """A node has the memory and disk of EMULATORS_NODE: the files in a folder use the disk, and the job's processes
+    use the memory."""
     assert set(points(busy, "idle", "CpuMemoryCapacityMegabytes", "average")) == {2000}
     assert set(points(busy, "idle", "DiskUsedMegabytes", "average")) == {60}
     assert set(points(busy, "idle", "DiskAvailMegabytes", "average")) == {40}
@@ -102,7 +105,7 @@ def test_a_node_pretends_to_have_less_memory_and_disk(busy: Cloud) -> None:
 
 
 def test_nodes_are_counted_by_cluster(busy: Cloud) -> None:
-    """Two nodes of the cluster are active while both jobs run."""
+    """While both jobs run, two nodes of the cluster are active."""
     asked = {"aggregation": "maximum", "$filter": "ClusterName eq 'measured'"}
     active, everything = ask(busy, "Active Nodes,Total Nodes", **asked).json()["value"]
     assert max(each.get("maximum", 0) for each in active["timeseries"][0]["data"]) == 2
@@ -110,7 +113,7 @@ def test_nodes_are_counted_by_cluster(busy: Cloud) -> None:
 
 
 def test_an_answer_has_the_form_of_the_specification(busy: Cloud) -> None:
-    """The members of Microsoft.Insights/stable/2024-02-01/metrics_API.json: nothing is missing, and nothing is more."""
+    """An answer has exactly the members in Microsoft.Insights/stable/2024-02-01/metrics_API.json."""
     asked = {"aggregation": "average,maximum", "$filter": "RunId eq 'busy' and InstanceId eq '*'"}
     answer = ask(busy, "CpuUtilizationPercentage", **asked).json()
     assert answer.keys() == {"cost", "timespan", "interval", "namespace", "resourceregion", "value"}
@@ -142,7 +145,7 @@ def test_an_answer_has_the_form_of_the_specification(busy: Cloud) -> None:
     ],
 )
 def test_a_request_that_azure_refuses_is_refused(cloud: Cloud, query: dict[str, str], words: str) -> None:
-    """With 400 and a body of code and message, which has no `error` around them."""
+    """The answer is a 400 whose body has code and message at the top, without an `error` around them."""
     answer = ask(cloud, **{"names": "CpuUtilizationPercentage", **query})
     assert answer.status_code == 400
     assert answer.json().keys() == {"code", "message"}
@@ -156,7 +159,7 @@ def test_a_duration_ends_now(busy: Cloud) -> None:
 
 
 def test_several_jobs_are_asked_for_at_once(busy: Cloud) -> None:
-    """`or` joins values of one dimension; `top` series come back, ten if nothing is said."""
+    """`or` joins several values of one dimension. At most `top` series are returned, ten by default."""
     asked = {"aggregation": "average", "$filter": "RunId eq 'busy' or RunId eq 'idle' and InstanceId eq '*'"}
     (metric,) = ask(busy, "CpuUtilizationPercentage", **asked).json()["value"]
     assert sorted(each["metadatavalues"][0]["value"] for each in metric["timeseries"]) == ["busy", "idle"]
@@ -165,7 +168,7 @@ def test_several_jobs_are_asked_for_at_once(busy: Cloud) -> None:
 
 
 def test_what_was_measured_survives_a_restart(own_cloud: Callable[..., Cloud]) -> None:
-    """The metrics of nodes are in a file with the state."""
+    """The metrics of nodes are stored in a file with the state."""
     own = own_cloud(measured_every_seconds=0.2)
     asked = {"aggregation": "count", "$filter": "ClusterName eq 'cpu-cluster'"}
 

@@ -1,4 +1,4 @@
-"""The unmodified azure.ai.ml.MLClient drives the part, end to end, and every answer keeps to Microsoft's OpenAPI."""
+"""The unmodified azure.ai.ml.MLClient works with the part end to end, and every answer matches Microsoft's OpenAPI."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from emulator_tests.azureml.clouds import CODE, Cloud, cluster_body, gone, told
 from emulator_tests.azureml.conftest import Receiver
 from emulators.process import wait_for
 
-# The SDK warns of its own experimental classes; the contract fixture checks what the part answers to it.
+# The SDK warns about its own experimental classes. The contract fixture checks the part's answers.
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("contract")]
 
-# Two seconds, or on a busy machine the job may be over before the SDK looks for the first time, and prints no log.
+# Two seconds, because on a busy machine the job may end before the SDK's first poll, which then prints no log.
 COMMAND = "python probe.py --data ${{inputs.data}} --models ${{outputs.models}} --metrics ${{outputs.metrics}}"
 FILES = {"a.bin": 10, "sub/b.bin": 5_000_000, "empty": 0}
 
@@ -34,7 +34,7 @@ def job(name: str, command: str, **changes: Any) -> Any:
 def streamed(cloud: Cloud, ml: Any, storage: BlobServiceClient, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Run the job `two-nodes` (two nodes, two processes each, an input, two outputs); return what `stream` printed.
 
-    The job waits until `stream` has printed its first word: of one that is over before, it would print the end alone.
+    The job waits until `stream` has printed its first word, because `stream` prints only the end of a finished job.
     """
     from azure.ai.ml import Input, Output, PyTorchDistribution
 
@@ -81,7 +81,7 @@ def test_stream_prints_the_log_and_the_end(streamed: str) -> None:
 
 
 def test_every_rank_has_the_variables_of_pytorch_distribution(cloud: Cloud, streamed: str) -> None:
-    """Four ranks on two nodes know their place, share one master, and have a working folder per node."""
+    """Four ranks on two nodes know their rank, share one master, and have one working folder per node."""
     seen = [told(cloud.log("two-nodes", f"user_logs/std_log_process_{r}.txt"), "ENV") for r in range(4)]
     places = [(e["RANK"], e["NODE_RANK"], e["LOCAL_RANK"], e["WORLD_SIZE"], e["LOCAL_WORLD_SIZE"]) for e in seen]
     assert places == [(str(r), str(r // 2), str(r % 2), "4", "2") for r in range(4)]
@@ -92,13 +92,13 @@ def test_every_rank_has_the_variables_of_pytorch_distribution(cloud: Cloud, stre
 
 
 def test_inputs_are_files_with_the_blobs_bytes(cloud: Cloud, streamed: str) -> None:
-    """A uri_folder input is a folder with every blob under its path, empty and large ones too."""
+    """A uri_folder input is a folder with every blob at its path, including empty and large blobs."""
     log = cloud.log("two-nodes", "user_logs/std_log_process_3.txt")
     assert told(log, "DATA") == {Path(name).name: size for name, size in FILES.items()}
 
 
 def test_outputs_of_all_nodes_arrive_in_one_folder(cloud: Cloud, streamed: str, storage: BlobServiceClient) -> None:
-    """What every rank wrote to an output lies under azureml/JOB/OUTPUT/, ./outputs beside the logs of the run."""
+    """The output files of all ranks are in azureml/JOB/OUTPUT/. ./outputs is stored beside the run's logs."""
     default = cloud.arm("GET", "datastores?isDefault=true")["value"][0]["properties"]["containerName"]
     models = storage.get_container_client(default).list_blob_names(name_starts_with="azureml/two-nodes/")
     assert set(models) == {
@@ -120,7 +120,8 @@ def test_download_fetches_logs_and_named_outputs(ml: Any, streamed: str, tmp_pat
 
 
 def test_statuses_are_published_in_event_grids_schema(streamed: str, receiver: Receiver) -> None:
-    """Each status is a RunStatusChanged event with the published data, and success a RunCompleted event."""
+    """Each status is published as a RunStatusChanged event with the documented data, and success as a RunCompleted
+    event."""
     wait_for(lambda: len(receiver.of("two-nodes")) == 7, 60, "seven events")
     events = receiver.of("two-nodes")
     changes = [e["data"]["runStatus"] for e in events if e["eventType"].endswith("RunStatusChanged")]
@@ -135,7 +136,7 @@ def test_statuses_are_published_in_event_grids_schema(streamed: str, receiver: R
 
 
 def test_code_that_is_there_is_not_uploaded_again(ml: Any, cloud: Cloud, streamed: str) -> None:
-    """A second submission of the folder finds the code by hash, and uploads nothing."""
+    """A second submission of the same folder finds the code by its hash and uploads nothing."""
     before = len(cloud.call("GET", "/control/requests").json())
     ml.jobs.create_or_update(job("same-code", "python probe.py"))
     paths = [(e["method"], e["path"]) for e in cloud.call("GET", "/control/requests").json()[before:]]
@@ -159,9 +160,8 @@ def test_warm_submission_is_one_request(ml: Any, cloud: Cloud, code_id: str) -> 
 
 
 def test_a_job_submitted_twice_runs_once(ml: Any, cloud: Cloud, code_id: str) -> None:
-    """A second PUT of a finished job answers with the finished job, and runs nothing; another job under the name is
-    refused.
-    """
+    """A second PUT of a finished job returns the finished job and runs nothing. A different job with the same name
+    is refused."""
     wanted = job("once", "python probe.py", code=code_id)
     ml.jobs.create_or_update(wanted)
     cloud.wait("once")
@@ -184,7 +184,7 @@ def test_local_folder_becomes_an_input(ml: Any, cloud: Cloud, code_id: str, tmp_
 
 
 def test_cluster_from_creation_to_deletion(ml: Any, cloud: Cloud) -> None:
-    """begin_create_or_update, get, list, update, list_nodes and begin_delete act on a cluster as named."""
+    """begin_create_or_update, get, list, update, list_nodes and begin_delete work on a cluster."""
     from azure.ai.ml.entities import AmlCompute
 
     wanted = AmlCompute(
@@ -206,7 +206,7 @@ def test_cluster_from_creation_to_deletion(ml: Any, cloud: Cloud) -> None:
 
 @pytest.mark.parametrize("spelling", ["LowPriority", "low_priority", "lowpriority"])
 def test_the_tier_of_a_cluster_is_taken_in_any_spelling(ml: Any, spelling: str) -> None:
-    """The SDK sends the "LowPriority" of its docstring as `Lowpriority`; Resource Manager takes any case."""
+    """The SDK sends the "LowPriority" of its docstring as `Lowpriority`, and Resource Manager accepts any case."""
     from azure.ai.ml.entities import AmlCompute
 
     ml.compute.begin_create_or_update(AmlCompute(name="tiers", size="Standard_D2s_v5", tier=spelling)).result()
@@ -215,7 +215,8 @@ def test_the_tier_of_a_cluster_is_taken_in_any_spelling(ml: Any, spelling: str) 
 
 
 def test_an_update_changes_neither_size_nor_tier(ml: Any) -> None:
-    """Azure keeps both and reports success (Azure/azure-rest-api-specs#18889), under any spelling of the name."""
+    """An update keeps size and tier and reports success, as in Azure (Azure/azure-rest-api-specs#18889), in any
+    spelling of the name."""
     from azure.ai.ml.entities import AmlCompute
 
     ml.compute.begin_create_or_update(AmlCompute(name="fixed", size="Standard_D2s_v5", tier="low_priority")).result()
@@ -227,7 +228,8 @@ def test_an_update_changes_neither_size_nor_tier(ml: Any) -> None:
 
 
 def test_datastores_are_listed_created_and_deleted(ml: Any, storage: BlobServiceClient) -> None:
-    """The default datastore is known; a new datastore is made with its container; a missing datastore is not found."""
+    """The default datastore is listed, a new datastore is created with its container, and a missing datastore is
+    not found."""
     from azure.ai.ml.entities import AzureBlobDatastore
 
     assert ml.datastores.get_default().name == "workspaceblobstore"
@@ -243,7 +245,8 @@ def test_datastores_are_listed_created_and_deleted(ml: Any, storage: BlobService
 
 
 def test_failing_job_says_why(ml: Any, cloud: Cloud, code_id: str, receiver: Receiver) -> None:
-    """The exit code, the failing rank's log and its last words are in the run's details; no RunCompleted is sent."""
+    """The run's details have the exit code, and the log and last output of the failing rank. No RunCompleted event
+    is sent."""
     from azure.ai.ml import PyTorchDistribution
 
     command = "python probe.py --fail 7 --fail-rank 1"
@@ -261,7 +264,7 @@ def test_failing_job_says_why(ml: Any, cloud: Cloud, code_id: str, receiver: Rec
 
 
 def test_cancel_ends_a_running_job(ml: Any, cloud: Cloud, code_id: str, tmp_path: Path) -> None:
-    """begin_cancel sends SIGTERM, later SIGKILL, and the job is Canceled with the log kept."""
+    """begin_cancel sends SIGTERM and later SIGKILL. The job is Canceled, and its log is kept."""
     command = f"python probe.py --stubborn --gate {tmp_path}/never"
     ml.jobs.create_or_update(job("cancelled", command, code=code_id))
     wait_for(lambda: "WAITING" in cloud.log("cancelled"), 60, "the job to wait")
@@ -275,7 +278,8 @@ def test_cancel_ends_a_running_job(ml: Any, cloud: Cloud, code_id: str, tmp_path
 def test_preempted_job_runs_again_and_finds_its_files(
     ml: Any, cloud: Cloud, code_id: str, tmp_path: Path, receiver: Receiver
 ) -> None:
-    """A requeued job after a lost node has both attempts in the log, and the first attempt's files in the outputs."""
+    """A job that is requeued after losing a node has both attempts in its log, and its outputs keep the first
+    attempt's files."""
     from azure.ai.ml import Output, PyTorchDistribution
 
     command = f"python probe.py --models ${{{{outputs.models}}}} --gate {tmp_path}/go"
@@ -299,7 +303,7 @@ def test_preempted_job_runs_again_and_finds_its_files(
 
 
 def test_listing_pages_newest_first(ml: Any, cloud: Cloud) -> None:
-    """jobs.list walks over pages and gives each job once, the newest first; archived ones are left out."""
+    """jobs.list returns each job once over several pages, newest first, without archived jobs."""
     cloud.arm("PUT", "computes/crowd", cluster_body(maximum=0))
     names = [f"crowd-{n:03}" for n in range(60)]
     for name in names:
@@ -320,13 +324,14 @@ def test_unknown_names_are_not_found(ml: Any) -> None:
 
 
 def test_a_job_for_an_unknown_cluster_is_refused(ml: Any, code_id: str) -> None:
-    """Submitting to a missing cluster fails at once, with the names of the clusters."""
+    """Submitting to a missing cluster fails at once, with the names of the existing clusters."""
     with pytest.raises(HttpResponseError, match=r"'nowhere' was not found; there are: .*cpu-cluster"):
         ml.jobs.create_or_update(job("lost", "python probe.py", code=code_id, compute="nowhere"))
 
 
 def test_a_job_without_a_compute_runs(ml: Any, cloud: Cloud) -> None:
-    """Serverless: no cluster is named, and none shows; two processes find their master."""
+    """A serverless job runs without a named cluster, no cluster is listed for it, and its two processes find their
+    master."""
     from azure.ai.ml import PyTorchDistribution
 
     spread = PyTorchDistribution(process_count_per_instance=2)
@@ -340,7 +345,7 @@ def test_a_job_without_a_compute_runs(ml: Any, cloud: Cloud) -> None:
 
 
 def test_a_cluster_that_was_read_can_be_changed_and_sent(ml: Any) -> None:
-    """As notebooks do: get, change the idle time, create or update."""
+    """A cluster can be read, changed and sent again, as notebooks do."""
     from azure.ai.ml.entities import AmlCompute
 
     made = AmlCompute(name="changing", size="Standard_D2s_v5", max_instances=2, idle_time_before_scale_down=120)

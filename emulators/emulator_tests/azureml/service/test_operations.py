@@ -1,4 +1,4 @@
-"""Long operations: the answers before and after the end, and the lifetime of an operation."""
+"""Long-running operations: their answers before and after the end, and how long they are kept."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def _ended(operations: Operations, name: str) -> None:
 
 
 def test_an_operation_that_failed_says_so() -> None:
-    """A failed operation is Failed with the reason, or with a mention of the log; a running operation is InProgress."""
+    """A failed operation is Failed, with the reason or a reference to the log. A running operation is InProgress."""
 
     async def asked() -> None:
         operations = Operations()
@@ -38,7 +38,7 @@ def test_an_operation_that_failed_says_so() -> None:
 
 
 def test_operations_are_forgotten() -> None:
-    """After a day, or after a thousand other operations; never while running."""
+    """A finished operation is forgotten after a day or after a thousand other operations, and a running one never."""
 
     async def asked() -> None:
         now = 0.0

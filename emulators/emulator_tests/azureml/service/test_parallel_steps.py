@@ -1,4 +1,4 @@
-"""Parallel steps of pipelines as they are published: MLClient loads the YAML, and the service runs the mini-batches."""
+"""Published pipelines with parallel steps: MLClient loads the YAML, and the service runs the mini-batches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from emulator_tests.azureml.clouds import Cloud
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-# The ways of writing that Azure's own examples have: the task within the step, or in a component of its own.
+# The two forms in Azure's own examples: the task within the step, or in a separate component.
 STEP = """
     type: parallel
     compute: azureml:cpu-cluster
@@ -103,7 +103,7 @@ def rows(ml: Any, folder: Path, pipeline: str) -> list[str]:
 
 @pytest.mark.timeout(120)
 def test_an_inline_parallel_step_scores_every_file(ml: Any, cloud: Cloud, submit: Submit, folder: Path) -> None:
-    """Three mini-batches for four processes on two nodes, with the model that the program's arguments name."""
+    """Four processes on two nodes score three mini-batches, with the model in the program's arguments."""
     job = submit(PIPELINE + RUNS.replace("LIMIT", "5"))
     assert cloud.wait(job.name, timeout=90)["status"] == "Completed", cloud.details(job.name)["error"]
     wanted = [f"{number:02}.png: {['zero', 'one', 'two'][number % 3]}" for number in range(12)]
@@ -117,7 +117,7 @@ def test_an_inline_parallel_step_scores_every_file(ml: Any, cloud: Cloud, submit
 
 @pytest.mark.timeout(120)
 def test_a_component_of_a_file_is_a_parallel_step(ml: Any, cloud: Cloud, submit: Submit, folder: Path) -> None:
-    """The step overrides what the component says: here the size of a mini-batch."""
+    """The step's settings override the component's, here the size of a mini-batch."""
     variables = 'environment_variables: {"EXAMPLE": "3a_yaml"}'
     own = RUNS.replace("LIMIT", "5").replace(variables, "").replace("\n    ", "\n")
     (folder / "component.yml").write_text(COMPONENT + own)
@@ -132,7 +132,7 @@ def test_a_component_of_a_file_is_a_parallel_step(ml: Any, cloud: Cloud, submit:
 def test_more_failed_mini_batches_than_allowed_fail_the_step(
     ml: Any, cloud: Cloud, submit: Submit, folder: Path
 ) -> None:
-    """The pipeline's error names the step, the limit and the first failure, after its retries."""
+    """After the retries, the pipeline's error has the step's name, the limit and the first failure."""
     (folder / "images" / "07.png").write_text("9")
     job = submit(PIPELINE + RUNS.replace("LIMIT", "0"))
     assert cloud.wait(job.name, timeout=90)["status"] == "Failed"
@@ -157,7 +157,7 @@ def test_more_failed_mini_batches_than_allowed_fail_the_step(
 def test_a_parallel_step_that_cannot_run_is_refused(
     submit: Submit, said: str, instead: str, reason: str | None
 ) -> None:
-    """Before anything starts; a step without a size of mini-batches has the default."""
+    """An impossible step is refused before anything starts. A step without a mini-batch size gets the default."""
     text = (PIPELINE + RUNS.replace("LIMIT", "5")).replace(said, instead)
     if reason is None:
         assert submit(text).name

@@ -1,4 +1,5 @@
-"""Every path of Microsoft's OpenAPI documents is served, or refused by name; the page that says which is generated.
+"""Every path of Microsoft's OpenAPI documents is served or refused by name, and the page that lists the paths is
+generated.
 
 python -m emulator_tests.azureml.service.test_paths      writes the page anew; the documents must be there
 """
@@ -45,13 +46,13 @@ def paths(file: str) -> dict[str, list[str]]:
 
 
 def served(path: str) -> set[str]:
-    """The methods of a route for this path, with names in place of variables."""
+    """Return the methods of the route for this path, with names in place of variables."""
     concrete = re.sub(r"\{\w+\}", "x1", path)
     return {method.lower() for method, pattern in ROUTES if pattern.fullmatch(concrete)}
 
 
 def routes() -> list[tuple[str, re.Pattern[str]]]:
-    """Method and pattern of every route, in the server's order."""
+    """Return method and pattern of every route, in the server's order."""
     from aiohttp.web_urldispatcher import DynamicResource
 
     from emulators.azureml.service.arm_routes import ArmRoutes
@@ -60,7 +61,7 @@ def routes() -> list[tuple[str, re.Pattern[str]]]:
     from emulators.azureml.service.job_routes import JobRoutes
     from emulators.azureml.service.registry_routes import RegistryRoutes
 
-    parts: Any = SimpleNamespace(workspace=SimpleNamespace(assets=None))  # the tables alone are read
+    parts: Any = SimpleNamespace(workspace=SimpleNamespace(assets=None))  # only the tables are read
     tables = [ArmRoutes(parts, "").table(), *(kind(parts).table() for kind in (AssetRoutes, ComputeRoutes, JobRoutes))]
     tables.append(RegistryRoutes(parts, parts).table())
     found = []
@@ -75,7 +76,7 @@ ROUTES = routes()
 
 
 def short(path: str) -> str:
-    """A path in the page's spelling."""
+    """Return a path as the page shows it."""
     text = re.sub(r".*/workspaces/\{workspaceName\}", "{ws}", path)
     text = re.sub(r".*/registries/\{registryName\}", "{registry}", text).replace(
         "/subscriptions/{subscriptionId}", "{sub}"
@@ -84,7 +85,7 @@ def short(path: str) -> str:
 
 
 def by_methods(file: str) -> dict[str, list[str]]:
-    """The served paths, by served methods."""
+    """Return the served paths, grouped by their served methods."""
     groups: dict[str, list[str]] = {}
     for path, methods in paths(file).items():
         if there := [method.upper() for method in methods if method in served(path)]:
@@ -93,7 +94,7 @@ def by_methods(file: str) -> dict[str, list[str]]:
 
 
 def refusals(file: str) -> dict[str, list[str]]:
-    """The refused paths by reason; with methods, if other methods of the path are served."""
+    """Return the refused paths, grouped by reason. The methods are added if other methods of the path are served."""
     by_reason: dict[str, list[str]] = {}
     for path, methods in paths(file).items():
         missing = [method.upper() for method in methods if method not in served(path)]
@@ -113,7 +114,7 @@ def every() -> list[tuple[str, list[str]]]:
 
 
 def name(number: int, path: str) -> str:
-    """The test's id."""
+    """Return the test's id."""
     return f"{number}-{'-'.join(re.findall(r'[A-Za-z]+', short(path))[-3:])}"
 
 
@@ -130,11 +131,11 @@ def page() -> str:
 
 @pytest.mark.skipif(not SPECS.exists(), reason="Microsoft's OpenAPI documents are not beside the repository")
 def test_the_page_is_what_the_routes_say() -> None:
-    """The page of paths follows from the documents and the routes."""
+    """The page of paths matches the documents and the routes."""
     assert PAGE.read_text() == page(), "run: python -m emulator_tests.azureml.service.test_paths"
 
 
-AT = {  # what stands for a path's variables: things that there are
+AT = {  # values for a path's variables: existing objects
     "codes": "c1", "components": "c1", "data": "d1", "environments": "e1", "models": "m1", "jobs": "of-paths",
     "datastores": "drops", "computes": "cpu-cluster", "workspaces": "team", "registries": "team", "versions": "1",
     "resourceGroups": "team", "subscriptions": "00000000-0000-0000-0000-000000000001",
@@ -174,7 +175,7 @@ FILE: dict[str, Any] = {"path": "azureml://datastores/drops/paths/x/", "code": "
 
 
 def concrete(cloud: Cloud, path: str, gone: bool = False) -> str:
-    """The path with names filled in; `gone` gives an unknown last name."""
+    """Return the path with names in place of variables. With `gone` the last name is unknown."""
     found: list[str] = []
     for part in path.split("/"):
         found.append(AT.get(found[-1] if found else "", "x1") if part.startswith("{") else part)
@@ -190,9 +191,8 @@ def concrete(cloud: Cloud, path: str, gone: bool = False) -> str:
 
 @pytest.mark.parametrize(("path", "methods"), every(), ids=[name(at, path) for at, (path, _) in enumerate(every(), 1)])
 def test_a_path(seeded: Cloud, path: str, methods: list[str]) -> None:
-    """Existing resources can be read and written back, and each answer matches the documents; unserved paths are
-    refused by name.
-    """
+    """Each existing resource can be read and written back, and each answer matches the documents. Unserved paths
+    are refused by name."""
     for method in methods:
         if method in served(path):
             asked(seeded, path, method)
@@ -203,14 +203,14 @@ def test_a_path(seeded: Cloud, path: str, methods: list[str]) -> None:
 
 
 def asked(cloud: Cloud, path: str, method: str) -> None:
-    """Ask a served path, and hold the answer against the documents."""
+    """Request a served path, and check the answer against the documents."""
     where = concrete(cloud, path, gone=method == "delete")
     sent: Any = None
     if method == "post":
         sent = BODIES.get(where.split("/")[-1], BODIES.get(where.split("/")[-2], {}))
     if method in ("put", "patch"):
         sent = writable(cloud.call("GET", where).json(), method)
-    only = "?tag=of=paths" if where.endswith("/jobs") else ""  # other tests leave odd ones
+    only = "?tag=of=paths" if where.endswith("/jobs") else ""  # other tests leave odd jobs
     answer = cloud.call(method.upper(), where + only, sent)
     assert answer.ok, f"{method} {where}: {answer.text}"
     entry = cloud.call("GET", "/control/requests?newest=1").json()[-1]
@@ -219,7 +219,7 @@ def asked(cloud: Cloud, path: str, method: str) -> None:
 
 
 def writable(found: Any, method: str) -> Any:
-    """The body for writing a resource back unchanged; a PATCH changes only the tags."""
+    """Return the body for writing a resource back unchanged. A PATCH has only the scale settings."""
     if method == "patch":
         return {"properties": {"properties": {"scaleSettings": found["properties"]["properties"]["scaleSettings"]}}}
     return {key: found[key] for key in ("location", "properties") if key in found}

@@ -1,4 +1,4 @@
-"""Published pipelines: MLClient loads the YAML, sends, follows and downloads."""
+"""Published pipelines: MLClient loads the YAML, submits the pipeline, follows it and downloads the results."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ Submit = Callable[..., Any]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder like in a repository of examples."""
+    """A folder as in a repository of examples."""
     (tmp_path / "src").mkdir()
     for name, text in SCRIPTS.items():
         (tmp_path / "src" / name).write_text(text)
@@ -104,7 +104,7 @@ def submit(ml: Any, folder: Path) -> Submit:
 
 
 def own(text: str, rounds: int) -> str:
-    """The pipeline with a separate number, to reuse nothing of another test."""
+    """Return the pipeline with its own number of rounds, so that it reuses no result of another test."""
     return text.replace("rounds: 3", f"rounds: {rounds}")
 
 
@@ -113,7 +113,7 @@ def children(ml: Any, name: str) -> dict[str, Any]:
 
 
 def origin(step: Any) -> str:
-    """The job behind a step's outputs."""
+    """Return the name of the job that produced a step's outputs."""
     return str(step.properties.get("azureml.reusedrunid", step.name))
 
 
@@ -125,9 +125,9 @@ def error_of(cloud: Cloud, name: str) -> str:
 def test_a_published_pipeline_runs_to_its_model(
     ml: Any, cloud: Cloud, submit: Submit, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """load_job, create_or_update, stream and download: what the last step wrote is the pipeline's output, and each step
-    is a job with a log of its own."""
-    # A job that has ended before `stream` looks has no log shown; a busy client may take seconds to come so far.
+    """load_job, create_or_update, stream and download work: the last step's output is the pipeline's output, and
+    each step is a job with its own log."""
+    # `stream` shows no log of a job that has already ended, and a busy client may take seconds to start it.
     job = submit(own(PIPELINE, 5).replace("echo training;", "echo training; sleep 5;"))
     ml.jobs.stream(job.name)
     streamed = capsys.readouterr().out
@@ -145,9 +145,8 @@ def test_a_published_pipeline_runs_to_its_model(
 
 
 def test_a_step_that_ran_before_is_not_run_again(ml: Any, cloud: Cloud, submit: Submit) -> None:
-    """A component with unchanged inputs gives unchanged outputs, which are reused; another input, or force_rerun, runs
-    the component.
-    """
+    """A component with unchanged inputs reuses the earlier outputs. A changed input or force_rerun runs the
+    component."""
     first, second = submit(own(PIPELINE, 7)), None
     cloud.wait(first.name)
     second = submit(own(PIPELINE, 7))
@@ -166,7 +165,7 @@ def test_a_step_that_ran_before_is_not_run_again(ml: Any, cloud: Cloud, submit: 
 
 
 def test_a_failed_step_names_itself_and_ends_what_needs_it(ml: Any, cloud: Cloud, submit: Submit) -> None:
-    """The pipeline fails with the step's name and words; what needs the step is named, and never becomes a job."""
+    """The pipeline fails with the failed step's name and message. Dependent steps are named and never become jobs."""
     job = submit(own(PIPELINE, 9).replace("component: file:./prep.yml", BROKEN))
     assert cloud.wait(job.name)["status"] == "Failed"
     error = error_of(cloud, job.name)
@@ -202,14 +201,15 @@ jobs:
 def test_a_failure_stops_the_others_or_not(
     ml: Any, cloud: Cloud, submit: Submit, continues: str, command: str, slow: str
 ) -> None:
-    """continue_on_step_failure lets independent steps of a failed step go on; without the setting they are canceled."""
+    """With continue_on_step_failure, steps that do not depend on the failed step continue; otherwise they are
+    canceled."""
     job = submit(APART.replace("CONTINUES", continues).replace("WAITS", command))
     assert cloud.wait(job.name)["status"] == "Failed"
     assert {name: step.status for name, step in children(ml, job.name).items()} == {"bad": "Failed", "slow": slow}
 
 
 def test_cancel_ends_the_steps_first(ml: Any, cloud: Cloud, submit: Submit) -> None:
-    """begin_cancel on a pipeline cancels the running steps, and then the pipeline."""
+    """begin_cancel on a pipeline cancels the running steps first, and then the pipeline."""
     job = submit(APART.replace("exit 3", "sleep 301").replace("WAITS", "sleep 302").replace("CONTINUES", "false"))
     wait_for(lambda: {s.status for s in children(ml, job.name).values()} == {"Running"}, 60, "both steps to run")
     ml.jobs.begin_cancel(job.name).result()
@@ -254,7 +254,7 @@ jobs:
 
 
 def test_a_pipeline_within_a_pipeline(ml: Any, cloud: Cloud, submit: Submit, folder: Path) -> None:
-    """A pipeline component is a step whose own steps are its children, and whose output is passed on."""
+    """A pipeline component is a step. Its own steps are its children, and its output is passed on."""
     (folder / "nested.yml").write_text(NESTED)
     job = submit(AROUND)
     assert cloud.wait(job.name)["status"] == "Completed", error_of(cloud, job.name)
@@ -266,7 +266,7 @@ def test_a_pipeline_within_a_pipeline(ml: Any, cloud: Cloud, submit: Submit, fol
 
 
 def test_registered_components_are_steps(ml: Any, cloud: Cloud, submit: Submit, folder: Path) -> None:
-    """azureml:NAME:VERSION is the workspace's component."""
+    """azureml:NAME:VERSION refers to the workspace's component."""
     from azure.ai.ml import load_component
 
     ml.components.create_or_update(load_component(folder / "prep.yml"))
@@ -284,7 +284,7 @@ def test_a_registered_output_is_an_asset(ml: Any, cloud: Cloud, submit: Submit) 
 
 
 def test_a_restart_goes_on_where_it_was(own_cloud: Callable[..., Cloud]) -> None:
-    """A restarted control plane runs the remaining steps of a pipeline, and repeats no finished step."""
+    """After a restart, the control plane runs the remaining steps of a pipeline and repeats no finished step."""
     cloud = own_cloud()
     environment = "azureml:AzureML-local@latest"
 
@@ -330,7 +330,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_run_is_refused_before_anything_starts(cloud: Cloud, case: str) -> None:
-    """A step of an unsupported kind, or without a component, is a 400 with the step's name; nothing starts."""
+    """A step of an unsupported kind, or without a component, is a 400 with the step's name, and no step starts."""
     words, steps = REFUSED[case]
     name = f"refused-{case.replace(' ', '-')}"
     body = {"properties": {"jobType": "Pipeline", "jobs": steps}}
@@ -341,7 +341,7 @@ def test_what_cannot_run_is_refused_before_anything_starts(cloud: Cloud, case: s
 
 
 def test_mlclient_shows_a_refusal_with_the_step(submit: Submit) -> None:
-    """An environment that can't be made is told with the step's name, before the first step runs."""
+    """An environment that can't be built is reported with the step's name before the first step runs."""
     with pytest.raises(HttpResponseError, match=r"Step 'train_job': .*nowhere"):
         submit(own(PIPELINE, 19).replace("src\n    environment: azureml:AzureML-local@latest", NOWHERE))
 

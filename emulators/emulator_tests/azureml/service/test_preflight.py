@@ -1,4 +1,4 @@
-"""What a job in Azure ML's YAML schema asks of the machine, without a server."""
+"""What a job in Azure ML's YAML schema needs from this machine, without a server."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ RAY = Recipe(("ray[default]",))
 
 
 def test_a_job_file_is_read_as_its_body_would_be() -> None:
-    """Environment, data and distribution are those of the job's REST body; literals and addresses read by the job
-    itself need nothing.
-    """
+    """Environment, data and distribution are read as in the job's REST body. Literals, and addresses that the job
+    itself reads, need nothing."""
     wanted = described({
         "environment": "azureml://registries/team/environments/base/labels/latest",
         "inputs": {"lr": 0.1, "rows": {"type": "uri_file", "path": "azureml://datastores/drops/paths/a.csv"},
@@ -47,18 +46,19 @@ def test_a_job_file_is_read_as_its_body_would_be() -> None:
     ],
 )  # fmt: skip
 def test_an_inline_environment_is_its_properties(environment: Any, properties: Any) -> None:
-    """A job's inline environment equals a version's body; a job without an environment needs no check."""
+    """A job's inline environment equals the body of an environment version. A job without an environment needs no
+    check."""
     assert described({"environment": environment}).environment == properties
 
 
 def test_an_unknown_distribution_is_refused() -> None:
-    """The choices are named."""
+    """The error has the allowed distributions."""
     with pytest.raises(BadRequest, match="'horovod' is not supported here; supported: PyTorch, Mpi, TensorFlow, Ray"):
         described({"distribution": {"type": "horovod"}})
 
 
 def test_ray_needs_ray_and_few_nodes() -> None:
-    """An environment without the package, and more nodes than a machine holds, are refused with what is missing."""
+    """An environment without Ray, and more nodes than a machine can hold, are refused with the reason."""
     assert with_launcher(RAY, Distribution("Ray", 2)) == RAY
     with pytest.raises(DataError, match="asks for no package ray"):
         with_launcher(Recipe(("pandas",)), Distribution("Ray", 2))
@@ -67,9 +67,8 @@ def test_ray_needs_ray_and_few_nodes() -> None:
 
 
 def test_the_launcher_gets_the_command_as_it_is() -> None:
-    """Quotes and pipes in a command belong to the job's own shell; other distributions have no launcher before the
-    command.
-    """
+    """The job's own shell reads the quotes and pipes of a command. Other distributions have no launcher before the
+    command."""
     command = "python a.py 'two words' | tee \"$HOME/x\""
     assert launched(command, Distribution("Ray", 2)).endswith(
         "ray_cluster.py --nodes 2 --command 'python a.py '\"'\"'two words'\"'\"' | tee \"$HOME/x\"'"
@@ -83,7 +82,7 @@ def needs(web: Path) -> Needs:
 
 
 def test_what_a_job_downloads_must_be_in_reach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An unknown server is named as out of reach; a file in PyTorch's cache, or in the web folder, needs no server."""
+    """An unreachable server is named. A file in PyTorch's cache or in the web folder needs no server."""
     monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch"))
     wanted = described({"downloads": [{"url": "https://models.invalid/a/", "cached": "hub/checkpoints/net-*.pth"}]})
     with pytest.raises(BadRequest, match=r"The nodes can't reach it: .*models\.invalid"):
@@ -100,5 +99,5 @@ def test_what_a_job_downloads_must_be_in_reach(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("cached", ["../net-*.pth", "/tmp/net-*.pth", ""])
 def test_only_the_cache_is_looked_into(cached: str) -> None:
-    """A pattern leading out of PyTorch's cache folder matches nothing."""
+    """A pattern that leads out of PyTorch's cache folder matches nothing."""
     assert not Download("https://models.invalid/", cached).is_cached()

@@ -1,4 +1,4 @@
-"""The server's answers to unservable requests and to strangers, and the counting of requests."""
+"""The server's answers to impossible and unauthorized requests, and how requests are counted."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ COMPUTE: dict[str, Any] = {"computeType": "AmlCompute", "properties": {"scaleSet
     ],
 )
 def test_errors_are_arm_errors(cloud: Cloud, method: str, path: str, body: Any, status: int, message: str) -> None:
-    """An unservable request gets a status, a code and a message with the fault."""
+    """A request that can't be served gets a status, a code and a message with the reason."""
     answer = cloud.call(method, cloud.workspace + path, body)
     assert answer.status_code == status
     assert message in answer.json()["error"]["message"]
@@ -63,18 +63,18 @@ def test_errors_are_arm_errors(cloud: Cloud, method: str, path: str, body: Any, 
     ],
 )
 def test_other_workspaces_are_not_found(cloud: Cloud, old: str, new: str, code: str) -> None:
-    """A wrong subscription, group or workspace is a 404 that says which."""
+    """A wrong subscription, group or workspace is a 404 that names it."""
     answer = cloud.call("GET", cloud.workspace.replace(old, new))
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, code)
 
 
 def test_a_request_without_a_token_is_refused(cloud: Cloud) -> None:
-    """Like Azure, ARM routes ask for a bearer token."""
+    """ARM routes require a bearer token, as in Azure."""
     assert cloud.call("GET", cloud.workspace, headers={}).status_code == 401
 
 
 def test_the_token_endpoint_asks_its_header_back(cloud: Cloud) -> None:
-    """The identity endpoint gives a token to who sends IDENTITY_HEADER, and to nobody else."""
+    """The identity endpoint gives a token only to requests with IDENTITY_HEADER."""
     path = "/msi/token?resource=https://management.azure.com/&api-version=2019-08-01"
     assert cloud.call("GET", path, headers={}).status_code == 401
     header = {"X-IDENTITY-HEADER": cloud.part.info["env"]["IDENTITY_HEADER"]}
@@ -82,15 +82,14 @@ def test_the_token_endpoint_asks_its_header_back(cloud: Cloud) -> None:
 
 
 def test_broken_json_is_a_bad_request(cloud: Cloud) -> None:
-    """A body that isn't JSON is answered, not a reason to fail."""
+    """A body that isn't JSON is a 400, not a server error."""
     answer = cloud.call("PUT", f"{cloud.workspace}/jobs/x", data="{", headers={"Authorization": "Bearer x"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "InvalidRequestContent")
 
 
 def test_odd_bodies_of_our_own_routes_are_bad_requests(cloud: Cloud) -> None:
-    """Routes unknown to Azure answer unreadable bodies with a reason, too; a job that can't run here gets the reason,
-    also for a false build context.
-    """
+    """Our own routes answer unreadable bodies with a reason, too. A job that can't run here gets the reason, also
+    for an invalid build context."""
     look = f"/preflight/v1.0{cloud.workspace}/jobs"
     preempt = "/control/clusters/cpu-cluster/preempt"
     for method, path, body, why in (
@@ -122,8 +121,8 @@ def test_a_large_build_context_is_refused(cloud: Cloud, storage: BlobServiceClie
 
 
 def test_no_text_takes_long_to_read(cloud: Cloud) -> None:
-    """A command of many beginnings without an end, and an id as long, are answered before the client gives up; nobody
-    else would be meanwhile."""
+    """A command with many unclosed `$[[`, and an id of similar length, are answered before the client gives up.
+    Meanwhile the server would answer no other client."""
     job = {
         "jobType": "Command",
         "command": "$[[" * 250_000 + "${{inputs.none}}",
@@ -137,7 +136,7 @@ def test_no_text_takes_long_to_read(cloud: Cloud) -> None:
 
 
 def test_only_what_mlflow_wrote_is_deleted_through_it(cloud: Cloud, storage: BlobServiceClient) -> None:
-    """A datastore is readable through MLflow, but not deletable."""
+    """Files of a datastore can be read through MLflow, but not deleted."""
     storage.get_blob_client("drops", "kept/a").upload_blob(b"a", overwrite=True)
     files = f"/mlflow/v1.0{cloud.workspace}/api/2.0/mlflow-artifacts/artifacts"
     assert cloud.call("GET", f"{files}/datastores/drops/kept/a").content == b"a"
@@ -148,7 +147,7 @@ def test_only_what_mlflow_wrote_is_deleted_through_it(cloud: Cloud, storage: Blo
 
 
 def test_the_same_job_put_by_many_at_once_is_one_job(cloud: Cloud) -> None:
-    """Twenty simultaneous PUTs of one name create one job (one 201) and run it once."""
+    """Twenty simultaneous PUTs of one name create one job (one 201), which runs once."""
     cloud.submit("prototype", "cpu-cluster", "echo ran")
     answers: list[requests.Response] = []
 
@@ -167,7 +166,7 @@ def test_the_same_job_put_by_many_at_once_is_one_job(cloud: Cloud) -> None:
 
 
 def test_requests_are_counted_with_their_status(cloud: Cloud) -> None:
-    """/control/requests has every ARM request in order, failed ones too, and no control request."""
+    """/control/requests lists every ARM request in order, including failed ones, and no control request."""
     before = len(cloud.call("GET", "/control/requests").json())
     cloud.call("GET", f"{cloud.workspace}/jobs/nope")
     cloud.call("GET", cloud.workspace)

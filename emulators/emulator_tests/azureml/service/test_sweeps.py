@@ -1,4 +1,4 @@
-"""Published sweeps: MLClient loads the YAML, sends, follows and downloads the best trial's outputs."""
+"""Published sweeps: MLClient loads the YAML, submits the sweep, follows it and downloads the best trial's outputs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ objective: {goal: minimize, primary_metric: loss}
 limits: {max_total_trials: 5, max_concurrent_trials: 2, timeout: 3600, trial_timeout: 600}
 """
 SAMPLING = "sampling_algorithm: {type: random, rule: sobol, seed: 7}"
-# Metrics by MLflow's own REST calls: its package takes ten seconds to import, and is tried in test_tracking.
+# Metrics by MLflow's REST calls, because its package takes ten seconds to import. test_tracking uses the package.
 TRIAL = """
 import json, os, pathlib, ssl, sys, time, urllib.request
 x, kind, offset, model = sys.argv[1:]
@@ -81,7 +81,7 @@ def values(trial: Any) -> dict[str, Any]:
 def test_a_published_sweep_finds_its_best_trial(
     ml: Any, cloud: Cloud, submit: Callable[[str], Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each trial is a job with its values; the best trial is named, and its outputs are the sweep's."""
+    """Each trial is a job with its own values. The sweep names its best trial, whose outputs are the sweep's."""
     sweep = submit(SWEEP)
     ml.jobs.stream(sweep.name)
     assert "The best is trial" in capsys.readouterr().out
@@ -98,12 +98,13 @@ def test_a_published_sweep_finds_its_best_trial(
 
 
 def test_a_policy_ends_trials_that_lag(ml: Any, cloud: Cloud, submit: Callable[[str], Any]) -> None:
-    """Bandit cancels trials too far from the best at their interval, and says so; the sweep completes."""
+    """Bandit cancels trials that are too far from the best at the same interval, with a message. The sweep
+    completes."""
     text = SWEEP.replace("python trial.py", "SLOW=1 python trial.py").replace(SAMPLING, "sampling_algorithm: grid")
     text = text.replace("{type: uniform, min_value: -4, max_value: 4}", "{type: choice, values: [2, -4]}")
     text = text.replace("[plain, fancy]", "[plain]").replace("concurrent_trials: 2", "concurrent_trials: 1")
     text += "early_termination: {type: bandit, slack_amount: 4, evaluation_interval: 2}\n"
-    text += "name: laggards\n"  # which is what the grid is shuffled by: x=2 comes first
+    text += "name: laggards\n"  # the name determines the order of the grid: x=2 is first
     sweep = submit(text)
     assert cloud.wait(sweep.name, timeout=180)["status"] == "Completed"
     trials = {values(trial)["x"]: trial for trial in ml.jobs.list(parent_job_name=sweep.name)}
@@ -112,7 +113,7 @@ def test_a_policy_ends_trials_that_lag(ml: Any, cloud: Cloud, submit: Callable[[
 
 
 def test_a_sweep_that_never_tells_its_metric_says_so(cloud: Cloud, submit: Callable[[str], Any]) -> None:
-    """Trials without the primary metric leave no best trial: an error names the metric."""
+    """If no trial logs the primary metric, the sweep has no best trial and an error that names the metric."""
     sweep = submit(
         SWEEP.replace("primary_metric: loss", "primary_metric: los").replace("total_trials: 5", "total_trials: 2")
     )
@@ -121,7 +122,7 @@ def test_a_sweep_that_never_tells_its_metric_says_so(cloud: Cloud, submit: Calla
 
 
 def test_cancel_ends_the_trials(ml: Any, cloud: Cloud, submit: Callable[[str], Any]) -> None:
-    """begin_cancel on a sweep cancels the trials and starts no more."""
+    """begin_cancel on a sweep cancels the trials and starts no other."""
     sweep = submit(SWEEP.replace("python trial.py", "sleep 300; python trial.py"))
     wait_for(lambda: len(list(ml.jobs.list(parent_job_name=sweep.name))) == 2, 60, "two trials")
     ml.jobs.begin_cancel(sweep.name).result()
@@ -130,7 +131,7 @@ def test_cancel_ends_the_trials(ml: Any, cloud: Cloud, submit: Callable[[str], A
 
 
 def test_a_timeout_ends_the_sweep(cloud: Cloud) -> None:
-    """limits.timeout cancels the sweep and the trials, and says so. MLClient would round the timeout to a minute."""
+    """limits.timeout cancels the sweep and its trials with a message. MLClient would round the timeout to a minute."""
     body = {
         "jobType": "Sweep",
         "trial": {"command": "echo ${{search_space.x}}; sleep 300", "environmentId": "azureml:AzureML-local@latest"},
@@ -178,7 +179,8 @@ command: python trial.py ${{inputs.x}} plain ${{inputs.offset}} ${{outputs.model
 
 
 def test_a_sweep_is_a_step_of_a_pipeline(ml: Any, cloud: Cloud, submit: Callable[[str], Any], tmp_path: Path) -> None:
-    """The best trial's output is passed on; a grid ends with its last combination, whatever the limit."""
+    """The best trial's output is passed to the next step. A grid ends after its last combination, even below the
+    limit."""
     (tmp_path / "trial.yml").write_text(COMPONENT)
     job = submit(STEP)
     assert cloud.wait(job.name, timeout=120)["status"] == "Completed", cloud.details(job.name)["error"]

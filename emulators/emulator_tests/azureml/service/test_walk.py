@@ -1,4 +1,4 @@
-"""Every public method of the unmodified MLClient works, or says by name what is missing."""
+"""Every public method of the unmodified MLClient works, or its error names what is missing."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # of experimental classes
 
 SAMPLES = {"version": "1", "label": "latest", "lines": 5, "delete_dependent_resources": False}
 REFUSED = ("not in this stand-in", "is not supported here", "starts and stops its nodes itself")
-# What the SDK itself raises before it asks anybody, on this machine and in Azure, with the words by which to know it.
+# Errors that the SDK itself raises before any request, here and in Azure, each with a part of its message.
 BY_VERSION = "Must provide either version or label"
 OF_THE_SDK = {
     "compute.begin_attach": "Attach compute",
     "capability_hosts.begin_create_or_update": "Workspace kind",
     "data.get": BY_VERSION,
     "data.list_materialization_status": "unexpected keyword argument",  # a fault of 1.35.2
-    "data.mount": "no_personal_data_message",  # a fault of 1.35.2: without its extra for mounts it can't say so
+    "data.mount": "no_personal_data_message",  # a fault of 1.35.2 without its extra for mounts
     "datastores.mount": "azureml-dataprep-rslex",
     "environments.get": BY_VERSION,
     "evaluators.get": BY_VERSION,
@@ -35,7 +35,7 @@ OF_THE_SDK = {
     "online_endpoints.begin_delete": "No value for given attribute",
     "online_endpoints.invoke": "expected str, bytes or os.PathLike",
     "components.prepare_for_sign": "has no attribute 'path'",  # of a component without code
-    "indexes.build_index": "has no attribute 'model_name'",  # its models are of another package
+    "indexes.build_index": "has no attribute 'model_name'",  # its models are in another package
     "schedules.begin_create_or_update": "Unsupported job type",
     "registries.get": "provide a registry name",
     **dict.fromkeys((f"deployment_templates.{name}" for name in ("archive", "delete", "get", "list", "restore")),
@@ -44,14 +44,14 @@ OF_THE_SDK = {
 }  # fmt: skip
 
 
-# What is refused of things that are there; all else works then.
+# Requests that are refused even for existing objects. All others succeed.
 REFUSED_AGAIN = {"compute.begin_start", "compute.begin_stop", "indexes.get", "data.share", "environments.share",
                  "models.share"}  # fmt: skip
-OF_WORKSPACES = ("workspaces.", "feature_stores.")  # there is one workspace, and none is made
+OF_WORKSPACES = ("workspaces.", "feature_stores.")  # only one workspace exists, and none is created
 
 
 def operations(ml: Any) -> Iterator[tuple[str, Any]]:
-    """`group.method` and the method, of every group of MLClient."""
+    """Return `group.method` and the method itself, for every group of MLClient."""
     kind = type(ml)
     for group in sorted(name for name in dir(kind) if isinstance(getattr(kind, name), property)):
         found = getattr(ml, group)
@@ -70,7 +70,7 @@ index_columns: [{name: id, type: string}]
 
 
 def entities(tmp: str) -> dict[str, Any]:
-    """A good argument of each kind, by parameter; with a group's name if two groups differ."""
+    """Return a valid argument of each kind by parameter name, prefixed with the group's name where groups differ."""
     from azure.ai.ml import command, entities
     from azure.ai.ml.data_transfer import Database
 
@@ -123,7 +123,7 @@ def entities(tmp: str) -> dict[str, Any]:
 
 
 def arguments(name: str, method: Any, known: dict[str, Any], called: str = "x1") -> dict[str, Any]:
-    """One argument for each required parameter. `called` is the name of the requested object."""
+    """Return a value for each required parameter. `called` is the name of the requested object."""
     group, given = name.split(".")[0], dict[str, Any]()
     for parameter in inspect.signature(inspect.unwrap(method)).parameters.values():
         required = parameter.default is parameter.empty and parameter.kind not in (
@@ -138,7 +138,7 @@ def arguments(name: str, method: Any, known: dict[str, Any], called: str = "x1")
 
 
 def outcome(name: str, method: Any, given: dict[str, Any]) -> str:
-    """`works`, `not found`, `refused`, `of the SDK`, or the fault."""
+    """Return `works`, `not found`, `refused`, `of the SDK`, or the error."""
     try:
         answer = method(**given)
         if isinstance(answer, ItemPaged):
@@ -158,10 +158,9 @@ def outcome(name: str, method: Any, given: dict[str, Any]) -> str:
 def test_every_method_works_or_says_why(
     ml: Any, cloud: Any, storage: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some 160 methods with arguments of the right kind: each failure has an explanation. A missing object is made, and
-    requested once more.
-    """
-    monkeypatch.chdir(tmp_path)  # where they download to
+    """Some 160 methods get arguments of the right kind, and each failure has an explanation. A missing object is
+    created and requested again."""
+    monkeypatch.chdir(tmp_path)  # the folder for downloads
     cloud.arm("PUT", "computes/walked", cluster_body(0))
     storage.get_container_client("drops").upload_blob("m/net.txt", b"heavy", overwrite=True)
     known = entities(str(tmp_path))
@@ -179,7 +178,7 @@ def test_every_method_works_or_says_why(
 
 
 def of_walked(name: str, method: Any, known: dict[str, Any]) -> dict[str, Any]:
-    """The arguments for finding the objects of the walk."""
+    """Return the arguments with which the walk finds its own objects."""
     given = arguments(name, method, known, "judge" if name.startswith("evaluators.") else "walked")
     accepted = inspect.signature(inspect.unwrap(method)).parameters
     chosen = {"version": "1", "registry_name": "azureml", "download_path": name}
@@ -188,7 +187,7 @@ def of_walked(name: str, method: Any, known: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("kind", ["component", "environment", "model", "job", "datastore", "compute"])
 def test_mlclient_itself_takes_what_its_groups_take(ml: Any, cloud: Any, tmp_path: Path, kind: str) -> None:
-    """`create_or_update` and `begin_create_or_update` of the client pass an entity on to its group."""
+    """`create_or_update` and `begin_create_or_update` of the client pass an entity to its group."""
     cloud.arm("PUT", "computes/walked", cluster_body(0))
     entity = entities(str(tmp_path))[kind]
     made = ml.begin_create_or_update(entity).result() if kind == "compute" else ml.create_or_update(entity)

@@ -1,4 +1,4 @@
-"""Jobs read public addresses from a folder, without a network and without a change of their code."""
+"""Jobs read public addresses from a folder, without a network and with unchanged code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def proxy(folder: Path) -> Iterator[WebProxy]:
-    """A proxy in a thread, as in the control plane's loop. The proxy leaves nothing behind at the end."""
+    """A proxy in a thread, as in the control plane's loop. It leaves nothing behind when it ends."""
     left: set[asyncio.Task[Any]] = set()
     made, loop = WebProxy(WebFolder(folder), ""), asyncio.new_event_loop()
     up, end = threading.Event(), asyncio.Event()
@@ -61,7 +61,7 @@ def get(proxy: WebProxy, url: str, tmp_path: Path, **kwargs: Any) -> requests.Re
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_a_host_of_the_folder_is_answered_from_it(proxy: WebProxy, tmp_path: Path, scheme: str) -> None:
-    """Files have type and size; a missing file is a 404 with the folder's name."""
+    """Files in a host's folder are served with type and size. A missing file is a 404 with the folder's name."""
     found = get(proxy, f"{scheme}://data.example.org/sets/my%20flowers.csv?raw=1", tmp_path)
     assert (found.text, found.headers["Content-Type"]) == (FLOWERS, "text/csv")
     missing = get(proxy, f"{scheme}://data.example.org/sets/none.csv", tmp_path)
@@ -70,7 +70,7 @@ def test_a_host_of_the_folder_is_answered_from_it(proxy: WebProxy, tmp_path: Pat
 
 
 def test_nothing_outside_of_the_hosts_folder_is_read(folder: Path, proxy: WebProxy, tmp_path: Path) -> None:
-    """Neither dots, encoded or not, nor a link lead out of it."""
+    """Neither dots, encoded or not, nor links lead out of the host's folder."""
     (folder / "data.example.org" / "link.txt").symlink_to(folder / "secret.txt")
     web = WebFolder(folder)
     for path in ("../secret.txt", "%2e%2e/secret.txt", "link.txt", "sets"):
@@ -83,7 +83,8 @@ def test_nothing_outside_of_the_hosts_folder_is_read(folder: Path, proxy: WebPro
 
 
 def test_a_folder_of_the_host_is_copied_whole(folder: Path, tmp_path: Path) -> None:
-    """A job's folder from the web is the folder below its host here; folders of other hosts can't be listed."""
+    """A folder input from the web is the folder below its host in the web folder. Folders of other hosts can't be
+    listed."""
     web, flowers = WebFolder(folder), "https://data.example.org/sets/"
     asyncio.run(copy_folder(flowers, tmp_path / "copy", "Input 'a'", web))
     assert (tmp_path / "copy" / "my flowers.csv").read_text() == FLOWERS
@@ -93,7 +94,7 @@ def test_a_folder_of_the_host_is_copied_whole(folder: Path, tmp_path: Path) -> N
 
 
 def test_other_hosts_are_passed_on(proxy: WebProxy, tmp_path: Path) -> None:
-    """A server that the folder does not have is asked itself, and does not see the proxy's secret."""
+    """Requests to a host without a folder are forwarded to the real server, without the proxy's secret."""
     seen: list[dict[str, str]] = []
 
     class Handler(SimpleHTTPRequestHandler):
@@ -104,7 +105,7 @@ def test_other_hosts_are_passed_on(proxy: WebProxy, tmp_path: Path) -> None:
             self.wfile.write(b"from elsewhere " + self.path.encode())
 
         def log_message(self, *_: Any) -> None:
-            """Silence."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
@@ -120,13 +121,13 @@ def test_other_hosts_are_passed_on(proxy: WebProxy, tmp_path: Path) -> None:
 
 
 def test_a_stranger_is_not_served(proxy: WebProxy) -> None:
-    """Without the secret of jobs the answer is 407."""
+    """A request without the jobs' secret is a 407."""
     stranger = {"http": f"http://127.0.0.1:{proxy.port}"}
     assert requests.get("http://data.example.org/x", proxies=stranger, timeout=10).status_code == 407
 
 
 def test_a_job_reads_the_web_offline(own_cloud: Callable[..., Cloud], folder: Path) -> None:
-    """As an input of the job, and by its own code with nothing but Python's library."""
+    """A job reads a web address as an input, and in its own code with Python's standard library."""
     cloud = own_cloud(web=str(folder))
     url = "https://data.example.org/sets/my%20flowers.csv"
     code = f"import urllib.request; print(urllib.request.urlopen('{url}').read())"
@@ -140,7 +141,7 @@ def test_a_job_reads_the_web_offline(own_cloud: Callable[..., Cloud], folder: Pa
 
 
 def test_the_end_closes_open_connections(folder: Path) -> None:
-    """A client that says nothing gets an end when the proxy ends, and leaves no task behind."""
+    """Stopping the proxy disconnects a silent client and leaves no task behind."""
 
     async def open_one_and_end() -> tuple[bytes, set[asyncio.Task[Any]]]:
         made = WebProxy(WebFolder(folder), "")
@@ -157,7 +158,7 @@ def test_the_end_closes_open_connections(folder: Path) -> None:
 
 
 class Lost:
-    """A connection that the other side has reset: asyncio logs each write to it, and raises nothing."""
+    """A connection that the other side has reset. asyncio logs each write to it and raises no error."""
 
     writes = 0
 
@@ -168,14 +169,14 @@ class Lost:
         self.writes += 1
 
     async def drain(self) -> None:
-        """Nothing waits on a lost connection."""
+        """Return at once, because a lost connection never waits."""
 
     def can_write_eof(self) -> bool:
         return False
 
 
 def test_nothing_is_written_to_a_lost_connection() -> None:
-    """A download whose reader was killed does not fill the log with "socket.send() raised exception"."""
+    """A download whose client was killed does not fill the log with "socket.send() raised exception"."""
     lost: Any = Lost()
 
     async def download() -> None:

@@ -1,4 +1,4 @@
-"""Logs are appended once, whatever becomes of the answers."""
+"""Logs are appended exactly once, even if answers are lost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def append_twice(connection_string: str) -> tuple[list[int], int]:
 
 
 def test_an_append_whose_answer_was_lost_is_not_repeated(tmp_path: Path) -> None:
-    """The client repeats an append whose answer was lost; the repeat finds the log longer, and adds nothing."""
+    """When the answer to an append is lost, the client's retry finds the log longer and adds nothing."""
     with services.start(tmp_path) as storage:
         lengths, size = asyncio.run(append_twice(storage.connection_string))
 

@@ -1,4 +1,4 @@
-"""Azurite behind the part's TLS: what the SDK's datastore access goes through."""
+"""The part's TLS front for Azurite, which the SDK's datastores use."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def front(cloud: Cloud, account: Services) -> Iterator[BlobServiceClient]:
 
 
 def test_blobs_pass_through_unchanged(front: BlobServiceClient) -> None:
-    """Names, metadata, empty bodies, lists, ranges and errors are what Azurite itself would answer."""
+    """Names, metadata, empty bodies, lists, ranges and errors are equal to Azurite's own answers."""
     blob = front.get_blob_client("fronted", "ä b/ü&c=1.bin")
     blob.upload_blob(b"0123456789", metadata={"key": "value"})
     assert blob.download_blob(offset=3, length=4).readall() == b"3456"
@@ -41,7 +41,7 @@ def test_blobs_pass_through_unchanged(front: BlobServiceClient) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
 def test_large_blobs_take_no_memory(cloud: Cloud, front: BlobServiceClient) -> None:
-    """48 MiB up in one request and down again leave the part's peak memory unchanged, within 16 MiB."""
+    """Uploading and downloading 48 MiB in one request raises the part's peak memory by less than 16 MiB."""
     data = os.urandom(48 * MIB)
     blob = front.get_blob_client("fronted", "large")
     before = _peak_memory(cloud.part.process.pid)

@@ -1,6 +1,8 @@
-"""MLflow's database is whole after a kill at any moment, and a half-made database of an earlier version is made anew.
+"""MLflow's database is complete after a kill at any moment. A half-made database of an earlier version is created
+again.
 
-MLflow takes seconds to import, so it is where it is used: every worker collects this file, and one runs it.
+The tests import MLflow where they use it, because the import takes seconds: every worker collects this file, and only
+one runs it.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ KILLED = 9
 
 
 def store(database: Path) -> Any:
-    """MLflow's own store, which makes missing tables."""
+    """Return MLflow's own store, which creates missing tables."""
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
     make: Any = SqlAlchemyStore
@@ -42,7 +44,7 @@ def newest() -> Any:
 
 
 def killed(at: int, work: Callable[[], object]) -> bool:
-    """Do the work in a child until a kill at the `at`-th statement of SQL. Returns whether the kill happened."""
+    """Run `work` in a child that is killed at its `at`-th SQL statement. Return whether the kill happened."""
     from sqlalchemy import Engine, event
 
     child = os.fork()
@@ -70,7 +72,7 @@ def revision(database: Path) -> str:
 
 @pytest.mark.parametrize("at", [1, 40, 120, 200])
 def test_a_kill_leaves_nothing_half(tmp_path: Path, at: int) -> None:
-    """After a kill at any statement of the first making, the next start makes the whole database."""
+    """After a kill at any statement of the first creation, the next start creates the whole database."""
     database = tmp_path / "mlflow.sqlite"
     assert killed(at, lambda: make_ready(database))
     assert not database.exists()
@@ -80,7 +82,8 @@ def test_a_kill_leaves_nothing_half(tmp_path: Path, at: int) -> None:
 
 
 def test_one_that_was_left_half_is_made_anew(tmp_path: Path) -> None:
-    """What a kill left of MLflow's own way, at which MLflow never starts again, holds no run, and is replaced."""
+    """A database that a kill left half-made by MLflow's own method holds no run. MLflow can't start with it, so it
+    is replaced."""
     database = tmp_path / "mlflow.sqlite"
     assert killed(120, lambda: store(database))
     assert database.exists()
@@ -89,7 +92,7 @@ def test_one_that_was_left_half_is_made_anew(tmp_path: Path) -> None:
 
 
 def test_what_was_logged_survives_a_killed_upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An upgrade works on a copy: after a kill, the file is unchanged, with the runs."""
+    """An upgrade works on a copy, so after a kill the file is unchanged and has its runs."""
     database = tmp_path / "mlflow.sqlite"
     make_ready(database)
     experiment = store(database).create_experiment("kept")

@@ -1,4 +1,4 @@
-"""A job without a way to MLflow's server finds the reason in the job's log."""
+"""A job that can't reach MLflow's server has the reason in its log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from emulator_tests.azureml.clouds import Cloud
 from emulators.process import wait_for
 
-# What MLflow's client sends, without the ten seconds of its import.
+# The requests of MLflow's client, without its import of ten seconds.
 LOGS = """
 import json, os, ssl, time, urllib.request
 body = {"run_id": os.environ["MLFLOW_RUN_ID"], "key": "loss", "value": 1, "timestamp": int(time.time() * 1000)}
@@ -33,9 +33,9 @@ def command(tmp_path: Path) -> str:
 
 
 def test_a_server_that_does_not_start_is_told(own_cloud: Callable[..., Cloud], command: str) -> None:
-    """The last words of the failed server are in the log of the requesting job."""
+    """The log of the requesting job has the last output of the failed server."""
     cloud = own_cloud()
-    (cloud.config.parent / "state" / "mlflow.sqlite").mkdir()  # where its database would lie
+    (cloud.config.parent / "state" / "mlflow.sqlite").mkdir()  # the path of MLflow's database
     cloud.submit("in-vain", "cpu-cluster", command)
     assert cloud.wait("in-vain", timeout=180)["status"] == "Failed"
     assert "[azureml] MLflow can't be reached, so this is not logged: MLflow's server does not start" in cloud.log(
@@ -44,7 +44,7 @@ def test_a_server_that_does_not_start_is_told(own_cloud: Callable[..., Cloud], c
 
 
 def tracking_server(cloud: Cloud) -> int:
-    """The process of MLflow's server, a child of the control plane."""
+    """Return the process of MLflow's server, a child of the control plane."""
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
             words = status.read_text().rpartition(")")[2].split()
@@ -58,7 +58,7 @@ def tracking_server(cloud: Cloud) -> int:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are found in /proc")
 def test_a_server_that_hangs_is_told_within_a_minute(own_cloud: Callable[..., Cloud], command: str) -> None:
-    """A waiting job names the reason for waiting; after the server's answer, the job goes on."""
+    """A job that waits for the server logs the reason, and continues once the server answers."""
     cloud = own_cloud()
     cloud.submit("first", "cpu-cluster", command)
     assert cloud.wait("first", timeout=180)["status"] == "Completed", cloud.log("first")

@@ -1,4 +1,4 @@
-"""MLflow at the workspace's advertised address: the unmodified client logs, finds, registers and fetches."""
+"""The unmodified MLflow client logs, searches, registers and downloads at the workspace's advertised address."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ def mlflow(cloud: Cloud, ml: Any) -> Iterator[Any]:
 
 
 def test_a_job_logs_to_its_own_run(cloud: Cloud, mlflow: Any, tmp_path: Path) -> None:
-    """In a job, with nothing set, MLflow's run is the job: parameters, metrics, tags, files, and how it ended."""
+    """In a job without any settings, MLflow's run is the job, with parameters, metrics, tags, files and the final
+    status."""
     script = tmp_path / "train.py"
     script.write_text(IN_A_JOB)
     cloud.submit(
@@ -79,7 +80,7 @@ def test_a_job_logs_to_its_own_run(cloud: Cloud, mlflow: Any, tmp_path: Path) ->
 
 
 def test_azureml_mlflow_is_told_where_files_are(cloud: Cloud, mlflow: Any) -> None:
-    """azureml-mlflow asks under another version, and follows only https: the package gets the address of the files."""
+    """azureml-mlflow uses another API version and follows only https addresses. It gets the address of the files."""
     with mlflow.start_run() as run:
         mlflow.log_text("hello", "note.txt")
     path = f"{cloud.workspace}/api/2.0/mlflow/runs/get?run_id={run.info.run_id}"
@@ -89,7 +90,7 @@ def test_azureml_mlflow_is_told_where_files_are(cloud: Cloud, mlflow: Any) -> No
 
 
 def test_each_job_is_a_run(cloud: Cloud, mlflow: Any) -> None:
-    """A job without MLflow is found by search under the job's experiment, with its status."""
+    """A search finds a job without MLflow under the job's experiment, with its status."""
     cloud.submit("quiet", "cpu-cluster", "exit 3", experimentName="quiet ones")
     cloud.wait("quiet")
     found = mlflow.search_runs(experiment_names=["quiet ones"], output_format="list")
@@ -99,7 +100,7 @@ def test_each_job_is_a_run(cloud: Cloud, mlflow: Any) -> None:
 
 
 def test_a_notebook_logs_and_searches(mlflow: Any, tmp_path: Path) -> None:
-    """From a notebook: an experiment of its own, runs, a search by metric, a file of megabytes."""
+    """A notebook can create an experiment and runs, search by metric, and log a file of megabytes."""
     mlflow.set_experiment("by hand")
     (tmp_path / "big.bin").write_bytes(os.urandom(3_000_000))
     for rate in (0.1, 0.5):
@@ -116,7 +117,8 @@ def test_a_notebook_logs_and_searches(mlflow: Any, tmp_path: Path) -> None:
 
 
 def test_registered_models_are_the_workspaces(ml: Any, mlflow: Any, tmp_path: Path) -> None:
-    """MLClient lists, downloads and numbers models registered by MLflow; MLflow loads models registered by MLClient."""
+    """MLClient lists, downloads and numbers models that MLflow registered, and MLflow loads models that MLClient
+    registered."""
     from azure.ai.ml.entities import Model
 
     [listed] = ml.models.list(name="doubles")
@@ -130,8 +132,8 @@ def test_registered_models_are_the_workspaces(ml: Any, mlflow: Any, tmp_path: Pa
 
 
 def test_log_model_of_newer_clients_ends_in_404(mlflow: Any) -> None:
-    """Azure ML has no logged models: https://github.com/Azure/azure-sdk-for-python/issues/44896 has the client's words.
-    A training with autolog continues, and loses the model and its final metrics."""
+    """Azure ML has no logged models; https://github.com/Azure/azure-sdk-for-python/issues/44896 has the client's
+    error. A training with autolog continues without the model and its final metrics."""
     from sklearn.linear_model import Ridge
 
     mlflow.set_experiment("models")
@@ -147,8 +149,8 @@ def test_log_model_of_newer_clients_ends_in_404(mlflow: Any) -> None:
 
 
 def test_a_run_has_at_most_50_names_of_metrics(mlflow: Any) -> None:
-    """The 51st name of a metric, the 201st of a parameter and the 51st tag are refused in Azure's words; names that the
-    run has already are not counted again."""
+    """The 51st metric name, the 201st parameter name and the 51st tag are refused in Azure's words. Existing names
+    are not counted again."""
     mlflow.set_experiment("limits")
     refused = "A field of the entity is over the size limit. FieldName={}, Limit={}, Size={}. See https://aka.ms/azure-"
     with mlflow.start_run():
@@ -164,7 +166,7 @@ def test_a_run_has_at_most_50_names_of_metrics(mlflow: Any) -> None:
 
 
 def test_a_stranger_and_a_wrong_path_are_refused(cloud: Cloud) -> None:
-    """MLflow's routes ask for a token, and its files lie in the workspace's own folders alone."""
+    """MLflow's routes require a token, and artifacts can only be in the workspace's own folders."""
     base = f"/mlflow/v1.0{cloud.workspace}/api/2.0"
     assert cloud.call("GET", f"{base}/mlflow/experiments/search", headers={}).status_code == 401
     for path in ("snapshots/x", "ExperimentRun/%2e%2e/x", "datastores/drops/x"):
@@ -173,7 +175,7 @@ def test_a_stranger_and_a_wrong_path_are_refused(cloud: Cloud) -> None:
 
 
 def test_mlflow_that_is_missing_is_said(tmp_path: Path) -> None:
-    """Without MLflow's packages the answer is a 501 with the way to install the packages."""
+    """Without MLflow's packages the answer is a 501 that says how to install them."""
     code = (
         "import asyncio, sys, types\n"
         "sys.modules['flask'] = None\n"

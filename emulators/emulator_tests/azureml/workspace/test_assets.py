@@ -1,4 +1,4 @@
-"""Data, models, environments, components and code, as the unmodified MLClient makes, finds and archives them."""
+"""The unmodified MLClient creates, finds and archives data, models, environments, components and code."""
 
 from __future__ import annotations
 
@@ -41,9 +41,8 @@ def form(kind: str, name: str, **more: Any) -> Any:
 
 @pytest.mark.parametrize("kind", FORMS)
 def test_versions_and_labels(ml: Any, kind: str) -> None:
-    """An asset without a version gets the next version; get finds each by number and the newest by label; list has
-    every version.
-    """
+    """An asset without a version gets the next one. get finds each by number and the newest by label, and list
+    returns every version."""
     assets = getattr(ml, kind)
     name = f"numbered_{kind}"
     for content in ("1", "2"):
@@ -60,7 +59,7 @@ def test_versions_and_labels(ml: Any, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", FORMS)
 def test_content_never_changes(ml: Any, kind: str) -> None:
-    """An existing version may get other words and tags; other content is a conflict in words."""
+    """An existing version accepts another description and tags. Other content is a conflict with a message."""
     assets = getattr(ml, kind)
     name = f"fixed_{kind}"
     assets.create_or_update(form(kind, name, version="7"))
@@ -73,7 +72,8 @@ def test_content_never_changes(ml: Any, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", FORMS)
 def test_archived_versions_and_names_are_out_of_lists(ml: Any, kind: str) -> None:
-    """archive takes a version, or a whole name, out of the lists and labels; restore brings it back; get finds both."""
+    """archive removes a version or a whole name from lists and labels, and restore brings it back. get finds
+    archived versions, too."""
     assets = getattr(ml, kind)
     name = f"shelved_{kind}"
     for version in ("1", "2"):
@@ -92,14 +92,14 @@ def test_archived_versions_and_names_are_out_of_lists(ml: Any, kind: str) -> Non
 
 
 def test_an_environment_without_a_version_keeps_the_one_before(ml: Any) -> None:
-    """Another image under a name is the next version; a repeated image is the existing version."""
+    """A different image under a name is the next version. The same image again is the existing version."""
     versions = [ml.environments.create_or_update(form("environments", "grown", content=c)).version for c in "1223"]
     assert versions == ["1", "2", "2", "3"]
     assert ml.environments.get("grown", version="1").image == "ubuntu:1"
 
 
 def test_local_files_become_data_and_models(ml: Any, tmp_path: Path) -> None:
-    """A local file or folder is uploaded once for its content; download restores a model's files unchanged."""
+    """A local file or folder is uploaded once per content. download returns a model's files unchanged."""
     from azure.ai.ml.entities import Data, Model
 
     (tmp_path / "weights.bin").write_bytes(b"w" * 1000)
@@ -128,14 +128,14 @@ def test_local_files_become_data_and_models(ml: Any, tmp_path: Path) -> None:
     ],
 )
 def test_bodies_are_checked(cloud: Cloud, kind: str, properties: Any, message: str) -> None:
-    """What an asset can't be is a 400 with the value and the choices."""
+    """An impossible asset is a 400 with the value and the allowed values."""
     answer = cloud.call("PUT", f"{cloud.workspace}/{kind}/wrong/versions/1", {"properties": properties})
     assert (answer.status_code, message in answer.json()["error"]["message"]) == (400, True), answer.text
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_names_are_resources_too(cloud: Cloud, kind: str) -> None:
-    """A name can be made before its versions, and be deleted with them; lists page through the names."""
+    """A name can be created before its versions and deleted with them. Lists of names have pages."""
     made = cloud.call(
         "PUT", f"{cloud.workspace}/{kind}/empty", {"properties": {"description": "d", "dataType": "mltable"}}
     )
@@ -147,7 +147,7 @@ def test_names_are_resources_too(cloud: Cloud, kind: str) -> None:
 
 
 def test_lists_page(cloud: Cloud) -> None:
-    """A list of more than a page has a link to the next one, and each item once."""
+    """A list of more than one page links to the next page, and has each item once."""
     for number in range(105):
         body = {"properties": {"dataType": "uri_file", "dataUri": f"https://x/{number}"}}
         cloud.arm("PUT", f"data/many/versions/{number}", body)
@@ -162,7 +162,7 @@ def test_lists_page(cloud: Cloud) -> None:
 
 
 def test_assets_survive_a_restart(own_cloud: Callable[..., Cloud]) -> None:
-    """Versions, names and archived states survive a restart, in unchanged order."""
+    """Versions, names and archived states survive a restart in the same order."""
     cloud = own_cloud()
     for version in ("b", "a"):
         cloud.arm("PUT", f"models/kept/versions/{version}", {"properties": {"modelUri": f"azureml://x/{version}"}})
@@ -184,7 +184,7 @@ def test_a_job_runs_in_a_labeled_environment_of_the_sdk(ml: Any) -> None:
 
 
 def test_anonymous_assets_are_in_no_list(ml: Any) -> None:
-    """An environment without a name serves its job, and stays out of the list of names."""
+    """An anonymous environment works for its job, and is not in the list of names."""
     from azure.ai.ml import command
     from azure.ai.ml.entities import Environment
 

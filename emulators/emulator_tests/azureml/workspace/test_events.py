@@ -1,4 +1,4 @@
-"""How the outbox is emptied into a topic that doesn't take everything."""
+"""How the outbox delivers events to a topic that refuses some of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def publish(store: Store, target: EventTarget) -> None:
 def test_an_event_that_is_refused_takes_no_other_with_it(
     receiver: Receiver, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After the topic's final refusal of a batch, each event is sent separately; the refused event is then named."""
+    """When the topic permanently refuses a batch, each event is sent separately, and the refused event is named."""
     names = [f"outbox-{number}" for number in range(60)]
     monkeypatch.setattr(receiver, "wrong", names[7])
     with contextlib.closing(Store(Path(":memory:"))) as store:

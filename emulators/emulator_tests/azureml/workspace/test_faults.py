@@ -1,4 +1,4 @@
-"""Faults on purpose: quotas and allocations by cluster, and which requests a fault meets."""
+"""Injected faults: quotas and allocations by cluster, and which requests a fault affects."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def cluster(name: str, size: str, nodes: int = 0, tier: str = "Dedicated") -> Cl
     ],
 )
 def test_a_size_has_its_family_and_cores(size: str, family: str, cores: int) -> None:
-    """The quota of a size belongs to the size's letters and version; an unreadable size is a separate family."""
+    """A size's quota belongs to its letters and its version. An unreadable size is a family of its own."""
     assert family_of(cluster("c", size)) == (family, cores)
     assert family_of(cluster("c", size, tier="LowPriority")) == (SPOT_CORES, cores)
 
@@ -57,7 +57,7 @@ def test_a_size_has_its_family_and_cores(size: str, family: str, cores: int) -> 
     ],
 )
 def test_a_fault_that_can_not_be_is_refused_whole(document: dict[str, Any], why: str) -> None:
-    """The refusal has the reason, and the earlier faults stay."""
+    """The refusal has the reason, and the earlier faults stay active."""
     faults = Faults()
     before = {"requests": [{"method": "GET", "path": "*"}], "quotas": {"lowPriorityCores": 2}, "mounts": "own"}
     faults.replace(before)
@@ -68,7 +68,8 @@ def test_a_fault_that_can_not_be_is_refused_whole(document: dict[str, Any], why:
 
 
 def test_a_quota_is_shared_by_all_clusters_of_its_family() -> None:
-    """As many nodes are given as the quota has cores for; the error of the others says limit, use and need."""
+    """Nodes are allocated as long as the quota has cores. The error for the others has the limit, the usage and the
+    requested cores."""
     faults = Faults(quotas={"standardDSv5Family": 10})
     first, second = cluster("a", "Standard_D2s_v5", 2), cluster("b", "Standard_D4s_v5", 1)
     given, error = faults.allotted(first, [first, second], 2)
@@ -81,7 +82,7 @@ def test_a_quota_is_shared_by_all_clusters_of_its_family() -> None:
 
 
 def test_an_allocation_that_fails_gives_nothing() -> None:
-    """The named cluster gets no node, and the given words; other clusters are unchanged."""
+    """The named cluster gets no node and reports the given message. Other clusters are unaffected."""
     faults = Faults()
     faults.replace({"allocations": {"GPU": {"code": "AllocationFailed", "message": "No capacity."}}})
     assert faults.allotted(cluster("gpu", "Standard_NC6s_v3"), [], 2) == (
@@ -93,6 +94,7 @@ def test_an_allocation_that_fails_gives_nothing() -> None:
 
 @pytest.mark.parametrize("document", [{"requests": {"path": "x"}}, {"requests": [{"path": "x"}]}, {"quotas": []}])
 def test_what_is_no_fault_is_refused(document: dict[str, Any]) -> None:
-    """A list of faults with their fields, mappings of quotas and allocations; anything else is an error."""
+    """Faults are a list of objects with the known fields, and mappings of quotas and allocations. Anything else is
+    an error."""
     with pytest.raises(BadRequest):
         Faults().replace(document)

@@ -1,4 +1,4 @@
-"""Registries of a folder's files, read by the unmodified MLClient and by jobs."""
+"""Registries made from a folder's files, used by the unmodified MLClient and by jobs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ command: echo SAID $(cat ${{inputs.rows}} ${{inputs.net}}/weights.txt)
 
 @pytest.fixture(scope="module")
 def folder(cloud: Cloud) -> Path:
-    """The files of a registry `team` of the shared cloud, which is running already."""
+    """The files of a registry `team` of the shared cloud, which is already running."""
     made = Path(json.loads(cloud.config.read_text())["state"]) / "registries" / "team"
     for name, text in FILES.items():
         (made / name).parent.mkdir(parents=True, exist_ok=True)
@@ -60,7 +60,7 @@ def team(ml: Any, folder: Path) -> Any:
 
 
 def test_mlclient_reads_a_registry(team: Any, tmp_path: Path) -> None:
-    """Each kind of asset is listed, and got by version and by label; a model's files can be downloaded."""
+    """Each kind of asset can be listed, and read by version and by label. A model's files can be downloaded."""
     assert (team.environments.get("base", label="latest").version, team.models.get("net", version="2").type) == (
         "3",
         "custom_model",
@@ -75,9 +75,8 @@ def test_mlclient_reads_a_registry(team: Any, tmp_path: Path) -> None:
 
 
 def test_microsofts_registry_has_the_curated_environments(ml: Any) -> None:
-    """Curated environments are listed; an unlisted environment is found by its known framework, and the image names the
-    framework.
-    """
+    """Curated environments are listed. An unlisted environment with a known framework is found, and its image has
+    the framework's name."""
     from azure.ai.ml import MLClient
 
     azureml = MLClient(ml._credential, registry_name="azureml", **json.loads(os.environ["AML_CLIENT_KWARGS"]))
@@ -88,9 +87,8 @@ def test_microsofts_registry_has_the_curated_environments(ml: Any) -> None:
 
 
 def test_every_workspace_has_the_curated_environments(ml: Any) -> None:
-    """Curated environments are available by label and by any version, under the names of jobs; an unknown environment
-    gets a sentence.
-    """
+    """Curated environments can be read by label and by any version, under the names that jobs use. An unknown
+    environment gets an explanation."""
     newest = ml.environments.get("AzureML-sklearn-1.5", label="latest")
     assert newest.image == ml.environments.get("AzureML-sklearn-1.5", version=newest.version).image
     assert ml.environments.get("AzureML-ACPT-pytorch-2.8", version="9").image.endswith("curated/ACPT-pytorch-2.8:9")
@@ -99,7 +97,7 @@ def test_every_workspace_has_the_curated_environments(ml: Any) -> None:
 
 
 def test_a_job_uses_what_registries_have(cloud: Cloud, ml: Any, team: Any) -> None:
-    """A component's command runs in its described environment, with the registry's data and model."""
+    """A component's command runs in the component's environment, with the registry's data and model."""
     from azure.ai.ml import Input, command
 
     shared, component = "azureml://registries/team", team.components.get("say", version="1")
@@ -117,9 +115,8 @@ def test_a_job_uses_what_registries_have(cloud: Cloud, ml: Any, team: Any) -> No
 
 
 def test_a_component_is_looked_up_before_a_job_is_sent(cloud: Cloud, team: Any) -> None:
-    """A component missing from the registry is refused in preflight, and so is an unknown registry; without a version
-    the newest is meant.
-    """
+    """Preflight refuses a component that the registry lacks, and an unknown registry. Without a version, the newest
+    is used."""
     look = f"/preflight/v1.0{cloud.workspace}/jobs"
     told = {
         "team/components/say/versions/1": "",
@@ -136,7 +133,8 @@ def test_a_component_is_looked_up_before_a_job_is_sent(cloud: Cloud, team: Any) 
 
 
 def test_a_registrys_code_runs(cloud: Cloud, team: Any) -> None:
-    """Resource Manager takes the id of a registry's code. (MLClient refuses such an id in a job, here and in Azure.)"""
+    """Resource Manager accepts the id of a registry's code. (MLClient refuses such an id in a job, here and in
+    Azure.)"""
     component, rows = team.components.get("show"), "azureml://registries/team/data/iris/versions/1"
     inputs = {"rows": {"jobInputType": "uri_file", "uri": rows}}
     facts = {"environmentId": component.environment, "codeId": component.code, "inputs": inputs}
@@ -155,7 +153,7 @@ def test_a_registrys_code_runs(cloud: Cloud, team: Any) -> None:
     ],
 )  # fmt: skip
 def test_what_no_registry_has_is_refused_at_once(cloud: Cloud, folder: Path, uri: str, why: str) -> None:
-    """The job is a 400 with the known registries, or the unreadable files of the registry."""
+    """A job with an unknown asset is a 400 with the known registries, or with the registry's unreadable files."""
     body = {
         "jobType": "Command", "command": "true", "computeId": f"{cloud.workspace}/computes/cpu-cluster",
         "environmentId": "azureml:AzureML-minimal:1", "inputs": {"a": {"jobInputType": "uri_folder", "uri": uri}},
@@ -165,7 +163,7 @@ def test_what_no_registry_has_is_refused_at_once(cloud: Cloud, folder: Path, uri
 
 
 def test_registries_are_read_only(team: Any) -> None:
-    """A writer to a registry learns the place of the registry's files."""
+    """A write to a registry is refused with the path of the registry's files."""
     from azure.ai.ml.entities import Environment
 
     with pytest.raises(HttpResponseError, match="Writing to registries: not in this stand-in; put the asset's file"):
@@ -173,6 +171,6 @@ def test_registries_are_read_only(team: Any) -> None:
 
 
 def test_a_changed_file_is_taken_in(team: Any, folder: Path) -> None:
-    """Without a restart the next question finds the new version."""
+    """The next request finds a new version without a restart."""
     (folder / "environments" / "newer.yml").write_text("name: base\nversion: 4\nimage: python:3.12\n")
     assert {environment.version for environment in team.environments.list("base")} == {"3", "4"}

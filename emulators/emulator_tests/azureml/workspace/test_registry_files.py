@@ -1,4 +1,4 @@
-"""A registry's folder of asset files, read without a server."""
+"""How a registry's folder of asset files is read, without a server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from emulators.azureml.workspace.registry_files import Reading
 
 
 def read(folder: Path, **files: str) -> Reading:
-    """A registry `team` with these files; `__` in a name is a slash, and `_` before the ending a dot."""
+    """Return a registry `team` with these files. `__` in a name stands for a slash, and `_` before the ending for a
+    dot."""
     for name, text in files.items():
         path = folder / (name.replace("__", "/")[::-1].replace("_", ".", 1)[::-1])
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -37,14 +38,15 @@ def read(folder: Path, **files: str) -> Reading:
     ],
 )
 def test_a_file_that_can_not_be_read_stops_no_other(tmp_path: Path, text: str, why: str) -> None:
-    """An unreadable file is a problem with a reason; the registry has the other files."""
+    """An unreadable file is a problem with a reason, and the registry has the other files."""
     found = read(tmp_path, data__bad_yml=text, data__good_yml="name: good\npath: azureml://datastores/d/paths/x")
     assert [(asset.name, asset.version) for asset in found.written] == [("good", "1")]
     assert why in found.problems["data/bad.yml"]
 
 
 def test_what_lies_beside_a_file_is_sent_under_its_content(tmp_path: Path) -> None:
-    """Equal bytes have equal addresses, other bytes another address; only a folder's address ends in a slash."""
+    """Equal content has equal addresses, and different content has different ones. Only a folder's address ends in
+    a slash."""
     files = {
         "models__net__w_txt": "one",
         "models__net_yml": "name: net\npath: net",
@@ -60,7 +62,7 @@ def test_what_lies_beside_a_file_is_sent_under_its_content(tmp_path: Path) -> No
 
 
 def test_a_file_that_moves_makes_another_folder(tmp_path: Path) -> None:
-    """Files under other paths have another address: no file of the old folder remains among them."""
+    """Moving a file changes the folder's address, so no old file remains in the folder."""
     says = {"models__net_yml": "name: net\npath: net"}
     [before] = read(tmp_path / "a", models__net__w_txt="x", **says).sent
     [after] = read(tmp_path / "b", models__net__in__w_txt="x", **says).sent
@@ -68,7 +70,7 @@ def test_a_file_that_moves_makes_another_folder(tmp_path: Path) -> None:
 
 
 def test_files_whose_names_no_blob_can_have_are_a_problem(tmp_path: Path) -> None:
-    """The reason names the file; the registry has the rest."""
+    """The reason has the file's name, and the registry has the other assets."""
     (tmp_path / "models" / "net").mkdir(parents=True)
     (tmp_path / "models" / "net" / os.fsdecode(b"caf\xe9")).touch()
     found = read(tmp_path, models__net_yml="name: net\npath: net", models__other_yml="name: o\npath: azureml:a:1")
@@ -79,7 +81,7 @@ def test_files_whose_names_no_blob_can_have_are_a_problem(tmp_path: Path) -> Non
 
 
 def test_what_a_version_can_not_be_is_a_problem_of_its_registry(tmp_path: Path) -> None:
-    """An unknown type, or a repeated version with other content, is named; the first version stays."""
+    """An unknown type, or a repeated version with other content, is a named problem. The first version stays."""
     found = read(
         tmp_path,
         data__a_yml="name: d\ntype: tensor\npath: azureml://datastores/d/paths/x",

@@ -17,7 +17,7 @@ BODY = {
 
 
 def test_a_cluster_may_be_an_input_of_the_pipeline() -> None:
-    """A published pipeline makes the cluster of its steps an input, for the submitter to choose."""
+    """A published pipeline may have the cluster of its steps as an input, which the submitter chooses."""
     assert component_body.parse(SPEC).kind == "command"
     spec = pipeline_body.parse("p", BODY)
     steps = Steps(lambda _: Asset("components", "c", "1", {"componentSpec": SPEC}, ""))
@@ -27,7 +27,7 @@ def test_a_cluster_may_be_an_input_of_the_pipeline() -> None:
 
 
 def test_a_file_may_be_given_to_a_component_that_takes_folders() -> None:
-    """The command gets the file, as in Azure."""
+    """The command gets the path of the file, as in Azure."""
     component = {**SPEC, "inputs": {"data": {"type": "uri_folder"}}}
     file = {"job_input_type": "uri_file", "uri": "wasbs://c@a.blob.core.windows.net/x.csv"}
     one = {"type": "command", "componentId": "azureml:c:1", "inputs": {"data": file}}
@@ -38,9 +38,8 @@ def test_a_file_may_be_given_to_a_component_that_takes_folders() -> None:
 
 
 def test_artifacts_are_what_the_job_left_beside_its_outputs() -> None:
-    """An output named artifacts is the job's ./outputs and logs; for a reused step, the first job's. With a separate
-    place the output is like any other.
-    """
+    """An output named artifacts is the job's ./outputs and logs; for a reused step, those of the first job. With a
+    path of its own, the output is like any other."""
 
     def taken(**said: str) -> str:
         properties = {"jobType": "Command", "properties": {}, "outputs": {"artifacts": said}}

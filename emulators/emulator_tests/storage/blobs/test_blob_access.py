@@ -1,4 +1,4 @@
-"""The rights to blobs: by the account's key or a signature (SAS)."""
+"""Access to blobs with the account's key or with a signature (SAS)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from emulators.storage.keys import ACCOUNT, KEY
 
 HOUR = timedelta(hours=1)
 MISMATCH = (403, "AuthorizationPermissionMismatch")
-NO_OVERWRITE = (403, "UnauthorizedBlobOverwrite")  # Azure's code for who may create alone; Azurite's is the other
+NO_OVERWRITE = (403, "UnauthorizedBlobOverwrite")  # if only creating is allowed; Azurite has the other code
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def container_sas(container: ContainerClient, permission: str = "", **options: A
     return generate_container_sas(ACCOUNT, container.container_name, account_key=KEY, **options)
 
 
-# What a request needs. Each is tried with every signature below.
+# The permissions that requests need. Each request is tried with every signature below.
 REQUESTS: dict[str, Callable[[Raw, str, str], Reply]] = {
     "read": lambda raw, name, sas: raw.ask("GET", f"{name}/a", sas, signed=False),
     "head": lambda raw, name, sas: raw.ask("HEAD", f"{name}/a", sas, signed=False),
@@ -67,7 +67,7 @@ WRITES = {"create", "overwrite", "stage", "metadata"}
 
 
 def allowed(raw: Raw, container: ContainerClient, sas: str) -> set[str]:
-    """The requests accepted with this signature; other requests must be refused for their permission."""
+    """Return the requests that this signature allows, and check that the others are refused for their permission."""
     found = set()
     for name, request in REQUESTS.items():
         reply = request(raw, container.container_name, sas)
@@ -107,7 +107,7 @@ def test_an_accounts_sas(raw: Raw, filled: ContainerClient, permission: str, exp
 
 @pytest.mark.parametrize(("permission", "expected"), [("r", b"hello"), ("w", None)])
 def test_a_blobs_sas(raw: Raw, filled: ContainerClient, permission: str, expected: bytes | None) -> None:
-    """The signature is only for its blob."""
+    """The signature is valid only for its blob."""
     sas, name = blob_sas(filled, "a", permission), filled.container_name
     read = raw.ask("GET", f"{name}/a", sas, signed=False)
     assert read.body == expected if expected else read.refusal == MISMATCH
@@ -119,14 +119,14 @@ def test_a_blobs_sas(raw: Raw, filled: ContainerClient, permission: str, expecte
 
 
 def test_a_name_is_signed_as_it_is(raw: Raw, filled: ContainerClient) -> None:
-    """The signature covers the name itself, not the escaped name."""
+    """The signature covers the unescaped name."""
     client = filled.upload_blob("a b/ü%+.txt", b"odd")
     path = client.url.removeprefix(f"{raw.url}/")
     assert raw.ask("GET", path, blob_sas(filled, "a b/ü%+.txt", "r"), signed=False).body == b"odd"
 
 
 def test_an_accounts_sas_is_for_kinds_of_things(raw: Raw, filled: ContainerClient) -> None:
-    """Containers and blobs are signed for apart."""
+    """An account's signature covers containers and blobs separately."""
     name = filled.container_name
     for types, path, query, status in (
         ("o", f"{name}/a", "", 200), ("c", f"{name}/a", "", 403), ("s", f"{name}/a", "", 403),
@@ -142,14 +142,15 @@ def test_an_accounts_sas_is_for_kinds_of_things(raw: Raw, filled: ContainerClien
     ("sp=r", "sp=racwd"), ("sr=b", "sr=c"), ("sig=", "sig=A"), ("se=20", "se=21"), ("sv=20", "sv=19"),
 ])  # fmt: skip
 def test_what_was_changed_is_refused(raw: Raw, filled: ContainerClient, change: tuple[str, str]) -> None:
-    """Each part of the signature counts."""
+    """Changing any part of the signature makes it invalid."""
     sas = blob_sas(filled, "a", "r")
     assert change[0] in sas
     assert raw.ask("GET", f"{filled.container_name}/a", sas.replace(*change), signed=False).status == 403
 
 
 def test_a_signature_of_an_older_version(raw: Raw, filled: ContainerClient) -> None:
-    """Before 2018-11-09 the text to sign has no type of resource and no snapshot: what old packages write."""
+    """Before 2018-11-09 the text to sign has neither the resource type nor the snapshot, and old packages still
+    sign this text."""
     name, end, secret = filled.container_name, "2099-01-01T00:00:00Z", base64.b64decode(KEY)
     for version, status in (("2016-05-31", 200), ("2015-04-05", 200), ("2014-02-14", 403)):
         text = "\n".join(["r", "", end, f"/blob/{ACCOUNT}/{name}/a", "", "", "", version, *[""] * 5])
@@ -159,7 +160,7 @@ def test_a_signature_of_an_older_version(raw: Raw, filled: ContainerClient) -> N
 
 
 def test_an_error_does_not_show_the_signature(raw: Raw, filled: ContainerClient) -> None:
-    """Neither the error of a refused request nor the error of a failure shows the signature."""
+    """The error of a refused request and the error of a failure do not contain the signature."""
     sas = blob_sas(filled, "a", "r")
     (signature,) = parse_qs(sas)["sig"]
     name = filled.container_name
@@ -173,7 +174,7 @@ def test_an_error_does_not_show_the_signature(raw: Raw, filled: ContainerClient)
 
 
 def test_a_signature_may_change_the_answers_headers(raw: Raw, filled: ContainerClient) -> None:
-    """What the reader's browser is told about type, name and caching stands in the signed address."""
+    """The signed address sets the content type, the name and the caching that the browser sees."""
     sas = blob_sas(
         filled, "a", "r", cache_control="no-store", content_disposition='attachment; filename="ü.txt"',
         content_encoding="identity", content_language="de", content_type="text/x-other",
@@ -189,7 +190,7 @@ def test_a_signature_may_change_the_answers_headers(raw: Raw, filled: ContainerC
 
 
 def test_a_stored_policy_is_asked(raw: Raw, filled: ContainerClient) -> None:
-    """A signature with a policy ends with the policy, and allows the policy's current permissions."""
+    """A signature with a stored policy has the policy's current permissions, and becomes invalid with the policy."""
     end = datetime.now(UTC) + HOUR
     policy = AccessPolicy(ContainerSasPermissions(read=True), end, datetime.now(UTC) - HOUR)
     filled.set_container_access_policy({"one": policy})
@@ -203,7 +204,7 @@ def test_a_stored_policy_is_asked(raw: Raw, filled: ContainerClient) -> None:
 
 @pytest.mark.parametrize("field", ["permission", "expiry", "start"])
 def test_a_policy_and_a_signature_do_not_say_the_same(raw: Raw, filled: ContainerClient, field: str) -> None:
-    """The signature must leave out the fields of the stored policy: a field in both is refused."""
+    """A field in both the stored policy and the signature is refused."""
     times: dict[str, Any] = {"expiry": datetime.now(UTC) + HOUR, "start": datetime.now(UTC) - HOUR}
     whole: dict[str, Any] = {**times, "permission": ContainerSasPermissions(read=True)}
     filled.set_container_access_policy({"one": AccessPolicy(**whole)})
@@ -223,7 +224,7 @@ def test_a_policy_and_a_signature_do_not_say_the_same(raw: Raw, filled: Containe
 def test_a_signature_may_be_for_addresses(
     raw: Raw, filled: ContainerClient, addresses: str, status: int, code: str
 ) -> None:
-    """A signature with an address, or a range of addresses (`sip`), is good only for a client there."""
+    """A signature for an IP address, or for a range of addresses (`sip`), is valid only for these clients."""
     for sas in (blob_sas(filled, "a", "r", ip=addresses), account_sas("r", ip=addresses)):
         reply = raw.ask("GET", f"{filled.container_name}/a", sas, signed=False)
         assert reply.status == status
@@ -240,12 +241,12 @@ def test_a_signature_may_be_for_addresses(
     {},
 ])  # fmt: skip
 def test_no_key_no_answer(raw: Raw, filled: ContainerClient, headers: dict[str, str]) -> None:
-    """Whatever stands in Authorization without the key."""
+    """Without the key, a request is refused for any content of Authorization."""
     assert raw.ask("GET", f"{filled.container_name}/a", headers=headers, signed=False).status in (400, 401, 403)
 
 
 def test_everything_is_signed_by_the_key(blobs: BlobServiceClient, filled: ContainerClient) -> None:
-    """Queries, odd names, empty and many headers: the package's signature fits."""
+    """The package's signature is valid for queries, odd names, empty headers and many headers."""
     client = filled.upload_blob(
         "ü b/%25+?#.txt", b"", metadata={"a": "1", "b": " two  words ", "Z": "3"}, tags={"k": "v w"}
     )

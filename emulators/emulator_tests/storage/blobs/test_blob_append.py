@@ -1,4 +1,4 @@
-"""Append blobs: pieces at the end, under conditions."""
+"""Append blobs: blocks are added at the end, under conditions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def log(container: ContainerClient) -> BlobClient:
 
 
 def test_types_do_not_mix(container: ContainerClient, log: BlobClient, raw: Raw) -> None:
-    """Neither a piece for a block blob nor a block for an append blob."""
+    """A block blob refuses appended blocks, and an append blob refuses staged blocks."""
     container.upload_blob("block", b"1")
     block, name = f"{container.container_name}/block", f"{container.container_name}/log"
     wrong = (409, "InvalidBlobType")
@@ -36,21 +36,21 @@ def test_types_do_not_mix(container: ContainerClient, log: BlobClient, raw: Raw)
 
 
 def test_one_put_makes_it_another_type(log: BlobClient, raw: Raw) -> None:
-    """A put of a block blob replaces an existing blob of the name."""
+    """A put of a block blob replaces an existing blob of any type."""
     log.append_block(b"one")
     assert raw.ask("PUT", f"{log.container_name}/log", headers=BLOCK_BLOB, body=b"whole").status == 201
     assert (log.get_blob_properties().blob_type, log.download_blob().readall()) == ("BlockBlob", b"whole")
 
 
 def test_it_is_made_empty(container: ContainerClient, raw: Raw) -> None:
-    """A new append blob has no bytes."""
+    """A new append blob is empty."""
     reply = raw.ask("PUT", f"{container.container_name}/log", headers=APPEND_BLOB, body=b"bytes")
     assert reply.status == 400
     assert list(container.list_blobs()) == []
 
 
 def test_a_piece_has_bytes_and_its_md5(log: BlobClient, raw: Raw) -> None:
-    """A piece with a wrong MD5 or without bytes adds nothing."""
+    """An empty block, or a block with a wrong MD5, is refused and adds nothing."""
     name = f"{log.container_name}/log"
     wrong = {"Content-MD5": base64.b64encode(b"0" * 16).decode()}
     assert raw.ask("PUT", name, "comp=appendblock", wrong, b"1").refusal == (400, "Md5Mismatch")
@@ -59,7 +59,7 @@ def test_a_piece_has_bytes_and_its_md5(log: BlobClient, raw: Raw) -> None:
 
 
 def test_writers_at_once_lose_nothing(log: BlobClient) -> None:
-    """Pieces of several writers are one after the other, each whole."""
+    """Blocks of parallel writers follow each other, each complete."""
     pieces = [f"{number:04}\n".encode() for number in range(40)]
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(log.append_block, pieces))

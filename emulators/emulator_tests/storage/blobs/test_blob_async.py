@@ -1,4 +1,4 @@
-"""The package's asynchronous client, many requests at once."""
+"""The package's asynchronous client sends many parallel requests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from emulators.storage.keys import ACCOUNT, KEY
 
 
 def test_fifty_at_once(side: Side, container: SyncContainerClient) -> None:
-    """Parallel uploads, lists, downloads and deletions of one client do not disturb each other."""
+    """Parallel uploads, lists, downloads and deletes of one client do not affect each other."""
     data = {f"{number:02}": os.urandom(1000 + number) for number in range(50)}
 
     async def work() -> tuple[list[bytes], list[str]]:

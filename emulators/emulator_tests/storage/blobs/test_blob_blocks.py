@@ -1,4 +1,4 @@
-"""Blobs of blocks: staging and committing."""
+"""Block blobs: staging and committing blocks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def stage(blob: BlobClient, **blocks: bytes) -> None:
 
 
 def names_of(blob: BlobClient) -> tuple[list[str], list[str]]:
-    """Ids of the committed blocks in their order, and of the uncommitted ones, sorted."""
+    """Return the ids of the committed blocks in their order, and of the uncommitted blocks, sorted."""
     committed, uncommitted = blob.get_block_list("all")
     return [block.id for block in committed], sorted(block.id for block in uncommitted)
 
@@ -38,7 +38,7 @@ def test_a_reader_sees_no_staged_block(blob: BlobClient) -> None:
 
 
 def test_ids_of_a_blob_are_of_one_length(blob: BlobClient) -> None:
-    """While there are staged blocks, an id of another length is refused."""
+    """While a blob has staged blocks, a block id of another length is refused."""
     stage(blob, b1=b"1")
     assert refusal(blob.stage_block, "longer", b"1") == (400, "InvalidBlobOrBlock")
     assert names_of(blob) == ([], ["b1"])
@@ -52,7 +52,7 @@ def test_ids_of_a_blob_are_of_one_length(blob: BlobClient) -> None:
     ("comp=block", 400),
 ])  # fmt: skip
 def test_ids_are_base64_of_64_bytes_at_most(container: ContainerClient, raw: Raw, query: str, status: int) -> None:
-    """Anything else is refused and leaves nothing."""
+    """Any other block id is refused, and nothing is staged."""
     reply = raw.ask("PUT", f"{container.container_name}/a", query, body=b"1")
     assert reply.status == status
     assert len(list(container.list_blobs(include=["uncommittedblobs"]))) == (status == 201)

@@ -1,4 +1,4 @@
-"""Any sequence of what is done to a block blob, against a model of the rules."""
+"""Any sequence of operations on a block blob gives the same results as a model of the rules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from emulator_tests.storage.raw import Raw, commit_list
 
 @dataclass
 class Model:
-    """The rules of Azure's documents for one block blob."""
+    """The rules in Azure's documents for one block blob."""
 
     content: bytes | None = None
     committed: list[tuple[str, bytes]] = field(default_factory=list)
@@ -59,9 +59,10 @@ STEPS = st.one_of(
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(STEPS, max_size=8))
 def test_any_order_of_steps(side: Side, container: ContainerClient, raw: Raw, steps: list[tuple[object, ...]]) -> None:
-    """Staging, committing, writing and deleting in any order do what the model does.
+    """Staging, committing, writing and deleting in any order give the model's results.
 
-    Azurite keeps staged blocks when their blob is written at once or deleted; there those steps are left out.
+    Azurite keeps staged blocks when their blob is written with one request or deleted, so these steps are left out for
+    Azurite.
     """
     blob, model = container.get_blob_client(uuid.uuid4().hex), Model()
     for step in steps:

@@ -1,4 +1,4 @@
-"""Conditions in headers: a read, a write and a delete that wait for a version."""
+"""Conditional headers of reads, writes and deletes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def name(blob: BlobClient) -> str:
 
 
 def given(raw: Raw, name: str, condition: str) -> dict[str, str]:
-    """The header for a word, with the blob's own properties."""
+    """Return the header for a condition, with the blob's own properties."""
     head = raw.ask("HEAD", name).headers
     etag, modified = head["ETag"], head["Last-Modified"]
     return {
@@ -38,7 +38,7 @@ READ_FAILS = {"none match": 304, "modified since then": 304, "match other": 412,
 
 @pytest.mark.parametrize(("condition", "status"), READ_FAILS.items())
 def test_what_does_not_hold_reads_nothing(raw: Raw, name: str, condition: str, status: int) -> None:
-    """304 if the reader has this version already, 412 if it wants another."""
+    """A read is a 304 if the reader already has this version, and a 412 if it requires another version."""
     expected = (status, "ConditionNotMet")
     head = raw.ask("HEAD", name, headers=given(raw, name, condition))
     assert (head.refusal, head.body) == (expected, b"")
@@ -49,7 +49,7 @@ def test_what_does_not_hold_reads_nothing(raw: Raw, name: str, condition: str, s
 
 @pytest.mark.parametrize("condition", [{"If-Match": OTHER}, {"If-Match": "*"}])
 def test_nothing_there_matches_nothing(container: ContainerClient, raw: Raw, condition: dict[str, str]) -> None:
-    """A write with a required version is refused for a missing blob."""
+    """A write that requires a version is refused if the blob is missing."""
     name = f"{container.container_name}/missing"
     reply = raw.ask("PUT", name, headers={**BLOCK_BLOB, **condition}, body=b"new")
     assert reply.refusal == (412, "ConditionNotMet")
@@ -57,7 +57,7 @@ def test_nothing_there_matches_nothing(container: ContainerClient, raw: Raw, con
 
 
 def test_etags_may_stand_without_quotes(raw: Raw, name: str) -> None:
-    """Etags may have no quotes, as in lists."""
+    """Etags are also accepted without quotes, as lists show them."""
     etag = raw.ask("HEAD", name).headers["ETag"].strip('"')
     assert raw.ask("GET", name, headers={"If-Match": etag}).status == 200
     assert raw.ask("GET", name, headers={"If-None-Match": etag}).status == 304

@@ -11,7 +11,7 @@ from emulator_tests.storage.raw import refusal
 
 
 def test_a_new_container_of_an_old_name_is_empty(blobs: BlobServiceClient, unique: Callable[[], str]) -> None:
-    """Blobs, blocks and metadata of a deleted container never come back."""
+    """Blobs, blocks and metadata of a deleted container do not reappear in a new container of its name."""
     client = blobs.create_container(unique(), metadata={"a": "1"})
     client.upload_blob("old", b"old")
     client.get_blob_client("staged").stage_block("AAAA", b"x")
@@ -33,13 +33,13 @@ def test_a_new_container_of_an_old_name_is_empty(blobs: BlobServiceClient, uniqu
     ("a_b", "InvalidResourceName"),
 ])  # fmt: skip
 def test_names_have_rules(blobs: BlobServiceClient, name: str, code: str) -> None:
-    """3 to 63 lower-case letters, digits and single hyphens between them."""
+    """A name has 3 to 63 lower-case letters, digits and single hyphens between them."""
     assert refusal(blobs.create_container, name) == (400, code)
 
 
 @pytest.mark.parametrize("name", ["$root", "$logs"])
 def test_names_that_azure_keeps(blobs: BlobServiceClient, name: str) -> None:
-    """Names with a leading dollar belong to Azure's own containers; they can be made here."""
+    """Names with a leading dollar belong to Azure's own containers. They can be created here."""
     client = blobs.create_container(name)
     client.upload_blob("a", b"1")
     assert [blob.name for blob in client.list_blobs()] == ["a"]
@@ -47,7 +47,7 @@ def test_names_that_azure_keeps(blobs: BlobServiceClient, name: str) -> None:
 
 
 def test_a_blob_changes_nothing_of_its_container(container: ContainerClient) -> None:
-    """Writing a blob leaves the container's etag and time as they were."""
+    """Writing a blob does not change the container's etag and time."""
     before = container.get_container_properties()
     container.upload_blob("a", b"1")
     after = container.get_container_properties()
@@ -55,7 +55,7 @@ def test_a_blob_changes_nothing_of_its_container(container: ContainerClient) -> 
 
 
 def test_a_listing_goes_on_from_its_marker(blobs: BlobServiceClient, unique: Callable[[], str]) -> None:
-    """The next page needs only the marker, also after the deletion of the marker's blob."""
+    """The next page needs only the marker, even if the marker's blob has been deleted."""
     prefix = unique()
     for number in range(4):
         blobs.create_container(f"{prefix}-{number}")

@@ -26,7 +26,7 @@ def target(container: ContainerClient) -> BlobClient:
 
 
 def test_the_package_copies(source: BlobClient, target: BlobClient) -> None:
-    """The copy takes other metadata instead of the source's."""
+    """New metadata replaces the source's metadata in the copy."""
     answer = target.start_copy_from_url(source.url, metadata={"two": "2"})
     assert answer["copy_status"] == "success"
     assert target.get_blob_properties().metadata == {"two": "2"}
@@ -34,14 +34,14 @@ def test_the_package_copies(source: BlobClient, target: BlobClient) -> None:
 
 
 def test_a_writer_ends_what_the_copy_said(source: BlobClient, target: BlobClient) -> None:
-    """A new version of the copy is no copy."""
+    """After a write to a copy, the blob no longer has copy properties."""
     target.start_copy_from_url(source.url)
     target.upload_blob(b"new", overwrite=True)
     assert target.get_blob_properties().copy.id is None
 
 
 def test_copies_of_blocks_and_pieces(container: ContainerClient, target: BlobClient) -> None:
-    """Of a blob of blocks, and of an append blob, which stays one."""
+    """The copy of a block blob has its bytes, and the copy of an append blob is an append blob."""
     made = container.get_blob_client("made")
     made.stage_block("b1", b"one")
     made.stage_block("b2", b"two")
@@ -57,7 +57,7 @@ def test_copies_of_blocks_and_pieces(container: ContainerClient, target: BlobCli
 
 
 def test_from_another_container(blobs: BlobServiceClient, container: ContainerClient, source: BlobClient) -> None:
-    """And under any name."""
+    """A blob can be copied between containers, under any name."""
     other = blobs.create_container(f"{container.container_name}-2")
     copy = other.get_blob_client("a b/ü%.txt")
     copy.start_copy_from_url(source.url)
@@ -68,7 +68,7 @@ def test_from_another_container(blobs: BlobServiceClient, container: ContainerCl
 
 
 def test_onto_itself(source: BlobClient) -> None:
-    """A copy onto itself keeps the blob, with new metadata if given."""
+    """A copy onto itself keeps the content and sets the new metadata."""
     before = source.get_blob_properties().etag
     source.start_copy_from_url(source.url, metadata={"two": "2"})
     after = source.get_blob_properties()
@@ -77,7 +77,7 @@ def test_onto_itself(source: BlobClient) -> None:
 
 
 def test_of_what_is_not_there(container: ContainerClient, source: BlobClient, target: BlobClient) -> None:
-    """404, and nothing is written."""
+    """Copying a missing blob is a 404, and nothing is written."""
     assert refusal(target.start_copy_from_url, f"{source.url}-missing")[0] == 404
     missing = source.url.replace(container.container_name, "missing-container")
     assert refusal(target.start_copy_from_url, missing)[0] == 404
@@ -86,7 +86,7 @@ def test_of_what_is_not_there(container: ContainerClient, source: BlobClient, ta
 
 @pytest.mark.parametrize("address", ["nonsense", "", "/relative/path", "ftp://127.0.0.1/a/b"])
 def test_of_no_address(container: ContainerClient, raw: Raw, address: str) -> None:
-    """A source other than the address of a blob is refused."""
+    """A source that is not the address of a blob is refused."""
     reply = raw.ask("PUT", f"{container.container_name}/target", headers={"x-ms-copy-source": address})
     assert reply.status in (400, 404)
     assert list(container.list_blobs()) == []

@@ -1,4 +1,4 @@
-"""Web pages of other origins, under the account's rules of CORS."""
+"""Requests by web pages of other origins, under the account's CORS rules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STRANGER = "http://stranger.test"
 
 @pytest.fixture
 def container(blobs: BlobServiceClient, container: ContainerClient) -> Iterator[ContainerClient]:
-    """A container of an account with a rule for a page."""
+    """A container in an account with a rule for one page."""
     rule = CorsRule(
         [PAGE], ["GET", "PUT"], allowed_headers=HEADERS, exposed_headers=["x-ms-error-code"], max_age_in_seconds=60
     )
@@ -39,7 +39,7 @@ def preflight(
 
 
 def test_a_browser_asks_first(container: ContainerClient, raw: Raw) -> None:
-    """The preflight, without a signature, allows the page's request."""
+    """The preflight needs no signature and allows the page's request."""
     answer = preflight(raw, f"{container.container_name}/new", asked="x-ms-blob-type,content-type")
     assert answer["status"] == "200"
     assert answer["access-control-allow-origin"] == PAGE
@@ -54,14 +54,14 @@ def test_a_browser_asks_first(container: ContainerClient, raw: Raw) -> None:
     {"asked": "x-other"},
 ])  # fmt: skip
 def test_what_no_rule_allows(container: ContainerClient, raw: Raw, change: dict[str, str]) -> None:
-    """Another origin, method or header: 403, without a header of permission."""
+    """A preflight for another origin, method or header is a 403 without CORS headers."""
     answer = preflight(raw, f"{container.container_name}/new", **change)
     assert answer["status"] == "403"
     assert "access-control-allow-origin" not in answer
 
 
 def test_the_page_reads_the_answer(container: ContainerClient, raw: Raw) -> None:
-    """Upload and download name the page's origin, and the headers visible to the page's script."""
+    """Answers to uploads and downloads have the page's origin and the headers that the page's script may read."""
     name = container.container_name
     put = raw.ask("PUT", f"{name}/new", headers={**BLOCK_BLOB, "Origin": PAGE}, body=b"1")
     get = raw.ask("GET", f"{name}/a", headers={"Origin": PAGE})
@@ -72,14 +72,14 @@ def test_the_page_reads_the_answer(container: ContainerClient, raw: Raw) -> None
 
 
 def test_the_page_reads_errors_too(container: ContainerClient, raw: Raw) -> None:
-    """A refusal is told to the script like any answer."""
+    """A refusal has the same CORS headers as any answer."""
     reply = raw.ask("GET", f"{container.container_name}/missing", headers={"Origin": PAGE})
     assert reply.refusal == (404, "BlobNotFound")
     assert reply.headers["Access-Control-Allow-Origin"] == PAGE
 
 
 def test_a_strangers_page_is_refused(container: ContainerClient, raw: Raw) -> None:
-    """With a signature too: 403, and nothing is written."""
+    """A page of another origin gets a 403 even with a signature, and nothing is written."""
     headers = {**BLOCK_BLOB, "Origin": STRANGER}
     reply = raw.ask("PUT", f"{container.container_name}/new", headers=headers, body=b"1")
     assert reply.status == 403
@@ -88,7 +88,7 @@ def test_a_strangers_page_is_refused(container: ContainerClient, raw: Raw) -> No
 
 
 def test_a_rule_for_all_origins(blobs: BlobServiceClient, container: ContainerClient, raw: Raw) -> None:
-    """A rule for `*` allows every page, without saying which; the first rule that fits counts."""
+    """A rule for `*` allows every page without naming its origin. The first matching rule applies."""
     every = CorsRule(["*"], ["GET"], max_age_in_seconds=60)
     named = CorsRule([PAGE], ["GET"], max_age_in_seconds=60)
     blobs.set_service_properties(cors=[named, every])
@@ -98,7 +98,7 @@ def test_a_rule_for_all_origins(blobs: BlobServiceClient, container: ContainerCl
 
 
 def test_a_page_without_a_rule_asks_first(blobs: BlobServiceClient, container: ContainerClient, raw: Raw) -> None:
-    """Without rules a preflight gets Azure's words. Other answers depend on the origin as long as there are rules."""
+    """Without rules a preflight is refused in Azure's words. While rules exist, other answers vary by origin."""
     reply = raw.ask("GET", f"{container.container_name}/a", headers={"Origin": STRANGER})
     assert reply.headers["Vary"] == "Origin"
     blobs.set_service_properties(cors=[])
@@ -111,26 +111,27 @@ def test_a_page_without_a_rule_asks_first(blobs: BlobServiceClient, container: C
 
 
 def test_another_host_is_refused(container: ContainerClient, raw: Raw) -> None:
-    """A foreign name pointed at this machine gets no answer."""
+    """A request with a foreign host name that points to this machine is refused."""
     reply = raw.ask("GET", f"{container.container_name}/a", headers={"Host": "evil.test"})
     assert reply.status == 403
 
 
 def test_a_program_is_no_page(container: ContainerClient, raw: Raw) -> None:
-    """Without an origin the answer has no headers of CORS."""
+    """The answer to a request without an origin has no CORS headers."""
     reply = raw.ask("GET", f"{container.container_name}/a")
     assert not [name for name in reply.headers if name.lower().startswith("access-control")]
 
 
 def test_a_browser_that_follows_an_address(container: ContainerClient, raw: Raw) -> None:
-    """A download by a signed address, as a link or picture of another site, is let through; an unsigned one is not."""
+    """A download by a signed address is allowed as a link or picture on another site, and an unsigned download is
+    not."""
     headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
     assert raw.ask("GET", f"{container.container_name}/a", headers=headers).body == b"hello"
     assert raw.ask("GET", f"{container.container_name}/a", headers=headers, signed=False).status == 403
 
 
 def test_a_signed_address_is_read_from_any_page(container: ContainerClient, raw: Raw) -> None:
-    """A GET with a signature is answered, and without headers of CORS: a stranger's script gets none of it."""
+    """A signed GET is answered without CORS headers, so a script of another origin can't read the content."""
     for method in ("GET", "HEAD"):
         reply = raw.ask(method, f"{container.container_name}/a", headers={"Origin": STRANGER})
         assert reply.status == 200

@@ -20,7 +20,8 @@ def statuses(answers: Iterable[Any]) -> list[int]:
 
 
 def test_a_batch_has_mixed_results(container: ContainerClient) -> None:
-    """A missing blob is 404, a leased blob 412, and the others are deleted, each with a separate result."""
+    """In a batch a missing blob is a 404, a leased blob a 412, and the others are deleted, each with its own
+    result."""
     for name in ("a", "b", "c"):
         container.upload_blob(name, b"")
     lease = container.get_blob_client("b").acquire_lease(-1)
@@ -34,14 +35,14 @@ def test_a_batch_has_mixed_results(container: ContainerClient) -> None:
 
 @pytest.mark.parametrize("name", ["a b", "ü%2f/?#", "x&y=z"])
 def test_a_batch_knows_odd_names(container: ContainerClient, name: str) -> None:
-    """The names are escaped in the request of the part."""
+    """The names in the parts of a batch are escaped."""
     container.upload_blob(name, b"")
     assert statuses(container.delete_blobs(name)) == [202]
     assert names_of(container) == []
 
 
 def test_the_service_takes_batches_too(blobs: BlobServiceClient, container: ContainerClient, raw: Raw) -> None:
-    """Of blobs of several containers, at the account's own address."""
+    """A batch at the account's address deletes blobs of several containers."""
     other = blobs.create_container(f"{container.container_name}-2")
     for client in (container, other):
         client.upload_blob("a", b"")
@@ -61,6 +62,6 @@ def test_the_service_takes_batches_too(blobs: BlobServiceClient, container: Cont
 
 
 def test_a_batch_of_256(container: ContainerClient) -> None:
-    """Is the largest."""
+    """A batch may have up to 256 parts."""
     names = [f"{number}" for number in range(256)]
     assert set(statuses(container.delete_blobs(*names, raise_on_any_failure=False))) == {404}

@@ -1,4 +1,4 @@
-"""Requests that are broken, cut short, far too large or sent at once."""
+"""Requests that are malformed, cut short, far too large or simultaneous."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MIB = 2**20
 
 
 def sent(raw: Raw, *parts: bytes, finished: bool = True) -> bytes:
-    """The answer to these bytes, empty if the service hangs up.
+    """Send these bytes and return the answer, which is empty if the service hangs up.
 
     Without `finished` the client hangs up first.
     """
@@ -32,7 +32,7 @@ def sent(raw: Raw, *parts: bytes, finished: bool = True) -> bytes:
 
 
 def head(raw: Raw, name: str, *lines: str, query: str = "") -> bytes:
-    """A PUT up to the end of the headers."""
+    """Return a PUT request up to the end of its headers."""
     request = [
         f"PUT {raw.path(name, query)} HTTP/1.1", f"Host: {urlsplit(raw.url).netloc}", f"x-ms-version: {VERSION}",
         "Connection: close", *lines,
@@ -44,9 +44,9 @@ PUT = "x-ms-blob-type: BlockBlob"
 
 
 def test_a_body_in_chunks(container: ContainerClient, raw: Raw) -> None:
-    """Transfer-Encoding: chunked, without a length, is taken whole or refused."""
+    """A body with Transfer-Encoding: chunked and no length is stored completely or refused."""
     request = head(raw, f"{container.container_name}/a", PUT, "Transfer-Encoding: chunked")
-    # At once: who refuses by the headers closes, and bytes that come after that would cost us the answer.
+    # In one send: a server that refuses the headers closes the connection, and later bytes would lose the answer.
     answer = sent(raw, request + b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
     if answer.startswith(b"HTTP/1.1 201"):
         assert container.download_blob("a").readall() == b"abcde"
@@ -56,7 +56,7 @@ def test_a_body_in_chunks(container: ContainerClient, raw: Raw) -> None:
 
 
 def test_a_client_that_asks_before_it_sends(container: ContainerClient, raw: Raw) -> None:
-    """Expect: 100-continue is answered, and then the bytes are taken."""
+    """Expect: 100-continue is answered, and then the body is accepted."""
     address = urlsplit(raw.url)
     request = head(raw, f"{container.container_name}/a", PUT, "Content-Length: 5", "Expect: 100-continue")
     with socket.create_connection((address.hostname, address.port), timeout=SECONDS) as wire:
@@ -69,7 +69,7 @@ def test_a_client_that_asks_before_it_sends(container: ContainerClient, raw: Raw
 
 @pytest.mark.parametrize("query", ["", "comp=block&blockid=AAAA"])
 def test_half_an_upload_is_none(container: ContainerClient, raw: Raw, query: str) -> None:
-    """A client that hangs up in the middle leaves neither a blob nor a block, and the existing blob stays."""
+    """A client that hangs up in the middle leaves neither a blob nor a block, and the existing blob is unchanged."""
     container.upload_blob("there", b"old")
     for name in ("there", "new"):
         lines = [PUT] if not query else []
@@ -91,7 +91,7 @@ def test_half_an_upload_is_none(container: ContainerClient, raw: Raw, query: str
     ["no colon"],
 ])  # fmt: skip
 def test_headers_that_are_none(container: ContainerClient, raw: Raw, lines: list[str]) -> None:
-    """Bytes other than HTTP are refused, and the service goes on."""
+    """Malformed headers are refused, and the service keeps running."""
     answer = sent(raw, head(raw, f"{container.container_name}/a", PUT, *lines), b"hello")
     assert answer.startswith((b"HTTP/1.1 400", b"HTTP/1.0 400", b"HTTP/1.1 501")) or answer == b""
     container.upload_blob("b", b"")
@@ -99,14 +99,14 @@ def test_headers_that_are_none(container: ContainerClient, raw: Raw, lines: list
 
 
 def test_what_is_no_http_at_all(container: ContainerClient, raw: Raw) -> None:
-    """The service goes on."""
+    """Bytes that are not HTTP are a 400, and the service keeps running."""
     assert b" 400 " in sent(raw, b"\x16\x03\x01\x00\xa5\x01\x00\x00\r\n\r\n").partition(b"\r\n")[0]
     assert b" 400 " in sent(raw, b"GET\r\n\r\n").partition(b"\r\n")[0]
     container.upload_blob("b", b"")
 
 
 def test_a_connection_lasts(container: ContainerClient, raw: Raw) -> None:
-    """After a refusal of a request with bytes, the next request on the connection gets a normal answer."""
+    """After the refusal of a request with a body, the next request on the connection gets a normal answer."""
     connection = raw.connect()
     answers = []
     try:
@@ -125,7 +125,7 @@ def test_a_connection_lasts(container: ContainerClient, raw: Raw) -> None:
 
 
 def test_three_hundred_headers(container: ContainerClient, raw: Raw) -> None:
-    """Three hundred headers are taken or refused, with an answer either way."""
+    """A request with three hundred headers gets an answer, whether it is accepted or refused."""
     headers = {**BLOCK_BLOB, **{f"x-other-{number}": "x" for number in range(300)}}
     reply = raw.ask("PUT", f"{container.container_name}/a", headers=headers, body=b"1")
     assert reply.status in (201, 400, 431)
@@ -134,7 +134,7 @@ def test_three_hundred_headers(container: ContainerClient, raw: Raw) -> None:
 
 @pytest.mark.parametrize("size", [20_000, 200_000])
 def test_a_header_that_is_too_long(container: ContainerClient, raw: Raw, size: int) -> None:
-    """A too long header is refused before reading the rest."""
+    """A header that is too long is refused before the rest is read."""
     answer = sent(raw, head(raw, f"{container.container_name}/a", PUT, f"x-other: {'x' * size}", "Content-Length: 0"))
     assert answer == b"" or answer.split(b" ")[1] in (b"400", b"431", b"201")
     assert len(list(container.list_blobs())) == (b" 201 " in answer[:20])
@@ -158,7 +158,7 @@ def test_a_list_of_very_many_blocks(container: ContainerClient, raw: Raw) -> Non
     b"<Tags><TagSet><Tag><Key>k</Key><Value>" + b"v" * MIB + b"</Value></Tag></TagSet></Tags>",
 ])  # fmt: skip
 def test_xml_that_would_harm(container: ContainerClient, raw: Raw, bomb: bytes) -> None:
-    """Entities are not read, nor depth or length without end."""
+    """XML with entities, or with too much depth or length, is refused."""
     container.upload_blob("a", b"1")
     reply = raw.ask("PUT", f"{container.container_name}/a", "comp=tags", body=bomb)
     assert 400 <= reply.status < 500
@@ -166,7 +166,7 @@ def test_xml_that_would_harm(container: ContainerClient, raw: Raw, bomb: bytes) 
 
 
 def test_two_write_at_once(container: ContainerClient) -> None:
-    """The last writer wins; every reader sees one whole version."""
+    """Of parallel writers the last one wins, and every reader sees one complete version."""
     versions = [bytes([number]) * 100_000 for number in range(8)]
     container.upload_blob("a", versions[0])
     with ThreadPoolExecutor(8) as pool:
@@ -178,7 +178,7 @@ def test_two_write_at_once(container: ContainerClient) -> None:
 
 
 def test_one_of_many_makes_it(container: ContainerClient, raw: Raw) -> None:
-    """Of several writers with the condition of a missing blob, exactly one writes."""
+    """Of several writers that require a missing blob, exactly one succeeds."""
     name, headers = f"{container.container_name}/a", {**BLOCK_BLOB, "If-None-Match": "*"}
     with ThreadPoolExecutor(8) as pool:
         replies = list(pool.map(lambda number: raw.ask("PUT", name, headers=headers, body=b"%d" % number), range(8)))

@@ -1,4 +1,4 @@
-"""What the blob service writes down of itself, which Event Grid reads."""
+"""The journal that the blob service writes and Event Grid reads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Ask = Callable[..., int]
 
 @pytest.fixture
 def now() -> list[float]:
-    """The time, which a test may move."""
+    """The current time, which a test can change."""
     return [TIME]
 
 
@@ -40,7 +40,7 @@ def service(tmp_path: Path, now: list[float], journal: io.StringIO) -> Iterator[
 
 @pytest.fixture
 def ask(service: BlobService) -> Ask:
-    """The status of an answer; each request is signed."""
+    """Send a signed request and return the status."""
 
     def asked(method: str, path: str, query: str = "", headers: dict[str, str] | None = None, body: bytes = b"") -> int:
         call = Call(method, f"/{ACCOUNT}/{path}", parse_query(f"{query}&{account_sas()}"), headers or {}, body)
@@ -52,7 +52,8 @@ def ask(service: BlobService) -> Ask:
 def test_a_blob_that_is_back_from_the_archive_is_told(
     service: BlobService, ask: Ask, now: list[float], journal: io.StringIO
 ) -> None:
-    """The event comes a minute after the start of the rehydration, once, and not for a meanwhile deleted blob."""
+    """The event is written once, a minute after the start of the rehydration, and not for a blob that was deleted
+    meanwhile."""
     ask("PUT", "box", "restype=container")
     for name in ("kept", "gone"):
         ask("PUT", f"box/{name}", headers={"x-ms-blob-type": "BlockBlob"}, body=b"123")

@@ -1,4 +1,4 @@
-"""Leases: the right to write during a lease of the blob or the container."""
+"""Leases: only their holder may write to the blob or delete the container."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ FREE = ("unlocked", "available", None)
 
 @pytest.mark.parametrize("seconds", [0, 14, 61, -2])
 def test_a_lease_has_bounds(blob: BlobClient, seconds: int) -> None:
-    """Anything else is refused."""
+    """A duration outside of the bounds is refused."""
     assert refusal(blob.acquire_lease, seconds)[0] == 400
     assert state(blob) == FREE
 
 
 def test_nobody_else_writes(container: ContainerClient, blob: BlobClient) -> None:
-    """Without the id each write is refused, with another one too; reading is free."""
+    """Each write without the lease id, or with another id, is refused. Reading needs no id."""
     other = str(uuid.uuid4())
     lease = blob.acquire_lease(-1)
     writes: list[Callable[..., object]] = [
@@ -60,7 +60,7 @@ def test_nobody_else_writes(container: ContainerClient, blob: BlobClient) -> Non
 
 
 def test_the_holder_writes_and_holds_on(blob: BlobClient) -> None:
-    """A new version is leased like the old version."""
+    """A write by the holder keeps the lease."""
     lease = blob.acquire_lease(-1)
     blob.upload_blob(b"new", overwrite=True, lease=lease)
     assert state(blob) == LEASED
@@ -70,7 +70,7 @@ def test_the_holder_writes_and_holds_on(blob: BlobClient) -> None:
 
 
 def test_no_lease_no_id(blob: BlobClient) -> None:
-    """An id where there is no lease is refused, for reading too."""
+    """A request with a lease id is refused if the blob has no lease, even a read."""
     lease = str(uuid.uuid4())
     expected = (412, "LeaseNotPresentWithBlobOperation")
     assert refusal(blob.upload_blob, b"new", overwrite=True, lease=lease) == expected
@@ -78,14 +78,15 @@ def test_no_lease_no_id(blob: BlobClient) -> None:
 
 
 def test_reading_with_another_id(blob: BlobClient) -> None:
-    """A request with an id needs the right id, though reading needs no id."""
+    """A read needs no lease id, but a read with a wrong id is refused."""
     lease = blob.acquire_lease(-1)
     assert refusal(blob.download_blob, lease=str(uuid.uuid4())) == (412, "LeaseIdMismatchWithBlobOperation")
     assert blob.download_blob(lease=lease).readall() == b"old"
 
 
 def test_only_the_holder_renews_and_releases(blob: BlobClient) -> None:
-    """Another id is 409; after the release anyone may take the lease, and the old id is void."""
+    """Renewing or releasing with another id is a 409. After the release anyone can acquire the lease, and the old
+    id is invalid."""
     lease = blob.acquire_lease(-1)
     wrong = holder(blob, str(uuid.uuid4()))
     mismatch = (409, "LeaseIdMismatchWithLeaseOperation")
@@ -98,7 +99,7 @@ def test_only_the_holder_renews_and_releases(blob: BlobClient) -> None:
 
 
 def test_an_id_is_changed(blob: BlobClient) -> None:
-    """The old id is void; changing to the current id again is no error."""
+    """After a change the old id is invalid. Changing to the current id again is not an error."""
     lease = blob.acquire_lease(-1)
     old, new = lease.id, str(uuid.uuid4())
     lease.change(new)
@@ -109,7 +110,7 @@ def test_an_id_is_changed(blob: BlobClient) -> None:
 
 
 def test_a_lease_is_broken_at_once(blob: BlobClient) -> None:
-    """An endless one breaks now: anyone may write and lease again, the holder can't renew."""
+    """An infinite lease breaks at once: anyone can write or acquire a lease, and the holder can't renew."""
     lease = blob.acquire_lease(-1)
     assert BlobLeaseClient(blob).break_lease() == 0
     assert state(blob) == ("unlocked", "broken", None)
@@ -120,9 +121,8 @@ def test_a_lease_is_broken_at_once(blob: BlobClient) -> None:
 
 
 def test_a_lease_is_broken_later(blob: BlobClient) -> None:
-    """A broken lease holds for the period, at most its remaining time, and nobody else gets the lease; the holder may
-    release it.
-    """
+    """A broken lease stays locked for the break period, at most for its remaining time. Until then nobody can
+    acquire a lease, but the holder may release it."""
     lease = blob.acquire_lease(60)
     assert BlobLeaseClient(blob).break_lease(lease_break_period=30) in (29, 30)
     assert state(blob) == ("locked", "breaking", None)
@@ -136,12 +136,12 @@ def test_a_lease_is_broken_later(blob: BlobClient) -> None:
 
 
 def test_nothing_to_break(blob: BlobClient) -> None:
-    """Breaking without a lease is 409."""
+    """Breaking a missing lease is a 409."""
     assert refusal(BlobLeaseClient(blob).break_lease) == (409, "LeaseNotPresentWithLeaseOperation")
 
 
 def test_leases_heed_conditions(blob: BlobClient, raw: Raw) -> None:
-    """The blob must be as the condition says."""
+    """Acquiring a lease under an unmet condition is a 412."""
     headers = {"x-ms-lease-action": "acquire", "x-ms-lease-duration": "-1", "If-Match": '"0x1"'}
     reply = raw.ask("PUT", f"{blob.container_name}/a", "comp=lease", headers)
     assert reply.refusal == (412, "ConditionNotMet")
@@ -149,7 +149,7 @@ def test_leases_heed_conditions(blob: BlobClient, raw: Raw) -> None:
 
 
 def test_a_container_is_leased(container: ContainerClient) -> None:
-    """A leased container is not deleted without the id; the container's blobs are written as before."""
+    """Deleting a leased container needs the lease id. Its blobs can be written without it."""
     lease = container.acquire_lease(-1)
     assert state(container) == LEASED
     assert refusal(container.acquire_lease, -1) == (409, "LeaseAlreadyPresent")

@@ -20,7 +20,7 @@ def fill(container: ContainerClient, *names: str) -> None:
 
 
 def test_a_list_goes_on_while_blobs_come_and_go(container: ContainerClient) -> None:
-    """After the marker, a list has the current blobs: a deleted blob is left out, also the marker's blob."""
+    """After the marker, a list has the current blobs. A deleted blob is left out, even the marker's."""
     fill(container, "a", "b", "c", "d", "e")
     pages = container.list_blobs(results_per_page=2).by_page()
     assert [blob.name for blob in next(pages)] == ["a", "b"]
@@ -31,7 +31,7 @@ def test_a_list_goes_on_while_blobs_come_and_go(container: ContainerClient) -> N
 
 
 def test_the_last_page_has_no_marker(container: ContainerClient, raw: Raw) -> None:
-    """Neither a last page nor an exactly full last page has a marker."""
+    """The last page has no marker, even if it is exactly full."""
     fill(container, "a", "b")
     query = "restype=container&comp=list&maxresults="
     full = raw.ask("GET", container.container_name, f"{query}2").body
@@ -43,14 +43,14 @@ def test_the_last_page_has_no_marker(container: ContainerClient, raw: Raw) -> No
 
 @pytest.mark.parametrize("number", ["0", "-1", "x"])
 def test_a_page_has_at_least_one_entry(container: ContainerClient, raw: Raw, number: str) -> None:
-    """Anything else is refused; more than 5,000 is 5,000."""
+    """A page size below 1 is refused, and one above 5,000 is read as 5,000."""
     query = "restype=container&comp=list&maxresults="
     assert raw.ask("GET", container.container_name, query + number).status == 400
     assert raw.ask("GET", container.container_name, f"{query}9999").status == 200
 
 
 def test_the_list_repeats_what_was_asked(container: ContainerClient, raw: Raw) -> None:
-    """Container, prefix, delimiter and number are in the list's head, escaped for XML."""
+    """The list's head has container, prefix, delimiter and page size, escaped for XML."""
     prefix = "a<&>\"'b/"
     fill(container, f"{prefix}1")
     query = f"restype=container&comp=list&maxresults=5&delimiter={escaped('/')}&prefix={escaped(prefix)}"
@@ -62,7 +62,7 @@ def test_the_list_repeats_what_was_asked(container: ContainerClient, raw: Raw) -
 
 
 def test_an_unknown_wish_is_refused(container: ContainerClient, raw: Raw) -> None:
-    """The values of include are a fixed set."""
+    """An unknown value of `include` is refused."""
     assert raw.ask("GET", container.container_name, "restype=container&comp=list&include=odd").status == 400
 
 
@@ -70,7 +70,7 @@ LETTERS = st.text("ab/%", min_size=1, max_size=5)
 
 
 def expected(names: set[str], prefix: str, delimiter: str) -> list[str]:
-    """The expected list of these names, by Azure's documents."""
+    """Return the list of these names by Azure's documents."""
     found = set()
     for name in names:
         if name.startswith(prefix):
@@ -89,7 +89,7 @@ def expected(names: set[str], prefix: str, delimiter: str) -> list[str]:
 def test_any_list_is_as_the_model_says(
     blobs: BlobServiceClient, names: set[str], prefix: str, delimiter: str, size: int
 ) -> None:
-    """Any names under any prefix and delimiter, in pages of any size."""
+    """For any names, prefix, delimiter and page size, the list equals the model's."""
     container = blobs.create_container(f"n{uuid.uuid4().hex}")
     for name in names:
         container.upload_blob(name, b"")

@@ -1,4 +1,4 @@
-"""The data beside a blob's bytes: metadata, settings, tier and tags."""
+"""A blob's metadata, settings, tier and tags."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def blob(container: ContainerClient) -> BlobClient:
 
 
 def test_settings_are_replaced(blob: BlobClient) -> None:
-    """New settings replace every old setting; the metadata stays."""
+    """New settings replace all old settings and keep the metadata."""
     blob.set_http_headers(ContentSettings(content_type="text/plain", content_language="de"))
     before = blob.get_blob_properties()
     blob.set_http_headers(ContentSettings(content_type="a/b", cache_control="no-cache"))
@@ -26,7 +26,7 @@ def test_settings_are_replaced(blob: BlobClient) -> None:
 
 
 def test_a_tier_is_set(blob: BlobClient) -> None:
-    """The etag stays; another tier than Azure's is refused."""
+    """Setting a tier keeps the etag. A tier that Azure does not have is refused."""
     before = blob.get_blob_properties()
     blob.set_standard_blob_tier("Cool")
     after = blob.get_blob_properties()
@@ -37,9 +37,8 @@ def test_a_tier_is_set(blob: BlobClient) -> None:
 
 
 def test_an_archived_blob_is_not_overwritten(blob: BlobClient) -> None:
-    """Neither a whole write nor blocks overwrite an archived blob (Azure/azure-storage-azcopy#993); after the deletion,
-    the name is free.
-    """
+    """An archived blob can be overwritten neither with one request nor with blocks
+    (Azure/azure-storage-azcopy#993). After its deletion the name is free."""
     blob.set_standard_blob_tier("Archive")
     for write in (
         lambda: blob.upload_blob(b"new", overwrite=True),
@@ -58,6 +57,6 @@ def test_an_archived_blob_is_not_overwritten(blob: BlobClient) -> None:
     {"k": "v&w"},
 ])  # fmt: skip
 def test_tags_have_limits(blob: BlobClient, tags: dict[str, str]) -> None:
-    """Ten of them; 128 characters for a key and 256 for a value, of Azure's set."""
+    """A blob has at most ten tags, with keys of 128 and values of 256 characters from Azure's set."""
     assert refusal(blob.set_blob_tags, tags)[0] == 400
     assert blob.get_blob_tags() == {"k": "v"}

@@ -1,4 +1,4 @@
-"""Names of blobs, from the address to the list and back."""
+"""Names of blobs in addresses, in storage and in lists."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ODD = [
 
 
 def test_a_name_is_the_same_everywhere(container: ContainerClient) -> None:
-    """Writing, reading, listing, finding by prefix, and deleting use one name."""
+    """Writing, reading, listing, finding by prefix and deleting use the same name."""
     for name in ODD:
         container.upload_blob(name, name.encode())
     assert sorted(blob.name for blob in container.list_blobs()) == sorted(ODD)
@@ -34,7 +34,7 @@ def test_a_name_is_the_same_everywhere(container: ContainerClient) -> None:
 
 
 def test_names_that_look_alike_are_two(container: ContainerClient) -> None:
-    """Case counts, and no form of Unicode is changed into another."""
+    """Names are case-sensitive and are not normalized."""
     names = ["a", "A", "\u00e9", "e\u0301", "a/", "a//", "a b", "a%20b", "a+b"]
     for name in names:
         container.upload_blob(name, name.encode())
@@ -44,7 +44,7 @@ def test_names_that_look_alike_are_two(container: ContainerClient) -> None:
 
 @pytest.mark.parametrize("name", ["%00", "a%01b", "%1f", "x%0b"])
 def test_what_xml_cannot_hold_is_refused(container: ContainerClient, raw: Raw, name: str) -> None:
-    """A listing could not be written."""
+    """Characters that XML can't contain are refused, because no list could contain the name."""
     reply = raw.ask("PUT", f"{container.container_name}/{name}", headers=BLOCK_BLOB, body=b"1")
     assert reply.refusal == (400, "InvalidUri")
     assert list(container.list_blobs()) == []
@@ -52,7 +52,7 @@ def test_what_xml_cannot_hold_is_refused(container: ContainerClient, raw: Raw, n
 
 @pytest.mark.parametrize("name", ["a%2fb", "a%2Fb", "%61/%62", "a/b"])
 def test_an_address_may_be_escaped_more(container: ContainerClient, raw: Raw, name: str) -> None:
-    """Unneeded escapes name the same blob, and a slash is a slash in either form."""
+    """Unnecessary escapes lead to the same blob. A slash may be escaped or not."""
     assert raw.ask("PUT", f"{container.container_name}/{name}", headers=BLOCK_BLOB, body=b"1").status == 201
     assert [blob.name for blob in container.list_blobs()] == ["a/b"]
     assert raw.ask("GET", f"{container.container_name}/a/b").body == b"1"
@@ -60,7 +60,7 @@ def test_an_address_may_be_escaped_more(container: ContainerClient, raw: Raw, na
 
 @pytest.mark.parametrize("name", ["a\\b", "a%5Cb", "a%5cb"])
 def test_a_backslash_is_a_slash(container: ContainerClient, raw: Raw, name: str) -> None:
-    """As in Azure, in either form, and in the source of a copy too."""
+    """A backslash is a slash as in Azure, escaped or not, also in the source of a copy."""
     assert raw.ask("PUT", f"{container.container_name}/{name}", headers=BLOCK_BLOB, body=b"1").status == 201
     assert [blob.name for blob in container.list_blobs()] == ["a/b"]
     assert raw.ask("GET", f"{container.container_name}/{name}").body == b"1"
@@ -71,7 +71,7 @@ def test_a_backslash_is_a_slash(container: ContainerClient, raw: Raw, name: str)
 
 @pytest.mark.parametrize("name", ["..%2f..%2fetc%2fpasswd", "%2e%2e/%2e%2e/x", "/etc/passwd", "..%5c..%5cx", "%7e/x"])
 def test_a_path_is_a_name_and_no_file(container: ContainerClient, raw: Raw, name: str) -> None:
-    """Any such name is a blob of this container or a refusal."""
+    """A name like a file's path is a blob of this container or is refused."""
     written = raw.ask("PUT", f"{container.container_name}/{name}", headers=BLOCK_BLOB, body=b"mine")
     listed = [blob.name for blob in container.list_blobs()]
     if written.status == 201:
@@ -91,7 +91,7 @@ NAMES = st.lists(
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(names=st.sets(NAMES, min_size=1, max_size=3))
 def test_any_names_come_back(blobs: BlobServiceClient, names: set[str]) -> None:
-    """Any written name is read and listed unchanged."""
+    """Any name that was written is read and listed unchanged."""
     container = blobs.create_container(f"n{uuid.uuid4().hex}")
     for name in names:
         assert unquote(container.upload_blob(name, name.encode()).url).endswith(name)

@@ -1,4 +1,4 @@
-"""Features of Azure missing from the blob service: the refusal names the feature, and changes nothing."""
+"""Azure's features that the blob service lacks. The refusal names the feature, and nothing changes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ABSENT = {
 
 @pytest.mark.parametrize("what", ABSENT)
 def test_what_is_absent_says_so(container: ContainerClient, ours: Side, what: str) -> None:
-    """An error with a code and a sentence, never a success that did nothing."""
+    """A missing feature is an error with a code and a message, never a success without effect."""
     container.upload_blob("a", b"old", tags={"k": "v"})
     method, name, query, headers = ABSENT[what]
     path = f"{container.container_name}/{name}" if name else ""
@@ -55,7 +55,7 @@ def test_what_is_absent_says_so(container: ContainerClient, ours: Side, what: st
 
 
 def test_no_container_is_open_to_all(container: ContainerClient, ours: Side) -> None:
-    """A request for public access is refused, as by an account without public access."""
+    """A request for public access is refused, as in an account that disallows public access."""
     raw = Raw(ours.blob_url)
     headers = {"x-ms-blob-public-access": "blob"}
     made = raw.ask("PUT", f"{container.container_name}-open", "restype=container", headers)
@@ -69,7 +69,7 @@ def test_no_container_is_open_to_all(container: ContainerClient, ours: Side) -> 
 
 
 def test_features_in_words(container: ContainerClient, ours: Side) -> None:
-    """501, FeatureNotSupported, and the missing feature."""
+    """The answer is a 501, FeatureNotSupported, with the name of the feature."""
     container.upload_blob("a", b"1")
     reply = Raw(ours.blob_url).ask("POST", f"{container.container_name}/a", "comp=query")
     assert reply.refusal == (501, "FeatureNotSupported")
@@ -89,7 +89,7 @@ def test_features_in_words(container: ContainerClient, ours: Side) -> None:
     ("PUT", "lake/b", "", {"x-ms-rename-source": "/lake/a"}),
 ])  # fmt: skip
 def test_data_lake_is_refused_by_name(ours: Side, method: str, path: str, query: str, headers: dict[str, str]) -> None:
-    """A request of Data Lake's clients is a 501 with Data Lake's name, and the way around it."""
+    """A request of a Data Lake client is a 501 that names Data Lake and the alternative."""
     reply = Raw(ours.blob_url).ask(method, path, query, headers)
     assert (reply.status, reply.headers["x-ms-error-code"]) == (501, "FeatureNotSupported")
     assert method == "HEAD" or b"no Data Lake (the dfs endpoint" in reply.body

@@ -1,4 +1,4 @@
-"""The words of refusals to unknown callers: Azure's codes, where Azurite has one code for all."""
+"""Refusals of unauthorized requests: Azure's different codes, where Azurite has one code for all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNKNOWN = (403, "AuthenticationFailed")
 
 @pytest.fixture
 def side(ours: Side) -> Side:
-    """These tests are about our service only."""
+    """Our service alone, because Azurite differs here."""
     return ours
 
 
@@ -36,7 +36,7 @@ def sas(container: ContainerClient, name: str = "a", **options: Any) -> str:
 
 
 def test_another_key(ours: Side) -> None:
-    """403, AuthenticationFailed."""
+    """A wrong key is a 403, AuthenticationFailed."""
     key = AzureNamedKeyCredential(ACCOUNT, "b3RoZXI=")
     with BlobServiceClient(ours.blob_url, key, retry_total=0) as service:
         assert refusal(service.create_container, "refused") == UNKNOWN
@@ -47,13 +47,13 @@ def test_another_key(ours: Side) -> None:
     {"start": datetime.now(UTC) + timedelta(hours=1)},
 ])  # fmt: skip
 def test_outside_of_its_time(container: ContainerClient, raw: Raw, options: dict[str, Any]) -> None:
-    """A signature before its start or after its end is refused."""
+    """A signature is refused before its start and after its end."""
     reply = raw.ask("GET", f"{container.container_name}/a", sas(container, **options), signed=False)
     assert reply.refusal == UNKNOWN
 
 
 def test_a_changed_signature(container: ContainerClient, raw: Raw) -> None:
-    """A changed signature is refused, and so is a signature for another blob."""
+    """A changed signature, and a signature for another blob, are refused."""
     path = f"{container.container_name}/a"
     assert raw.ask("GET", path, sas(container).replace("sp=r", "sp=rw"), signed=False).refusal == UNKNOWN
     assert raw.ask("GET", path, account_sas().replace("sig=", "sig=A"), signed=False).refusal == UNKNOWN
@@ -61,13 +61,13 @@ def test_a_changed_signature(container: ContainerClient, raw: Raw) -> None:
 
 
 def test_over_http(container: ContainerClient, raw: Raw) -> None:
-    """A signature for HTTPS alone."""
+    """A signature for HTTPS is refused over HTTP."""
     reply = raw.ask("GET", f"{container.container_name}/a", sas(container, protocol="https"), signed=False)
     assert reply.refusal == (403, "AuthorizationProtocolMismatch")
 
 
 def test_an_old_request(container: ContainerClient, raw: Raw) -> None:
-    """The date of a request signed by the key must be within minutes of now."""
+    """A request signed with the key is refused unless its date is within minutes of now."""
     headers = {"Authorization": f"SharedKey {ACCOUNT}:AAAA", "x-ms-date": formatdate(time.time() - 3600, usegmt=True)}
     reply = raw.ask("GET", f"{container.container_name}/a", headers=headers, signed=False)
     assert reply.refusal == UNKNOWN
@@ -75,7 +75,7 @@ def test_an_old_request(container: ContainerClient, raw: Raw) -> None:
 
 
 def test_nobody(container: ContainerClient, raw: Raw) -> None:
-    """Without any signature: 401 and the code for it, for each kind of request, and nothing changes."""
+    """Each kind of unsigned request is a 401 with its code, and changes nothing."""
     name = container.container_name
     for method, path, query in (
         ("GET", f"{name}/a", ""), ("PUT", f"{name}/a", ""), ("DELETE", f"{name}/a", ""), ("GET", "", "comp=list"),
@@ -91,7 +91,7 @@ def test_nobody(container: ContainerClient, raw: Raw) -> None:
 
 
 def test_whether_something_is_there_is_not_told(container: ContainerClient, raw: Raw) -> None:
-    """A refused caller gets the same answer for an existing blob and for a missing blob."""
+    """A refused request gets the same answer for an existing and for a missing blob."""
     replies = [
         raw.ask("GET", path, signed=False).refusal
         for path in (f"{container.container_name}/a", f"{container.container_name}/missing", "missing-container/a")
@@ -100,7 +100,7 @@ def test_whether_something_is_there_is_not_told(container: ContainerClient, raw:
 
 
 def test_a_copy_needs_a_right_to_its_source(container: ContainerClient, raw: Raw) -> None:
-    """A writer of one container by SAS can't read another container by copying; Azurite allows the copy."""
+    """A SAS for writing to one container can't copy from another container. Azurite allows the copy."""
     name, url = container.container_name, f"{container.url}/a"
     headers = {"x-ms-copy-source": url}
     own = sas(container, "new", permission="cw")
@@ -115,7 +115,7 @@ def test_a_copy_needs_a_right_to_its_source(container: ContainerClient, raw: Raw
 
 
 def test_a_name_in_another_account(container: ContainerClient, raw: Raw) -> None:
-    """Only one account exists; a source elsewhere is not fetched."""
+    """A source in another account is not fetched, because only one account exists."""
     name = container.container_name
     for source in ("http://127.0.0.1:1/devstoreaccount1/c/b", "http://example.invalid/a/b", "file:///etc/passwd"):
         reply = raw.ask("PUT", f"{name}/new", headers={"x-ms-copy-source": source})

@@ -1,4 +1,4 @@
-"""Answers of both sides compared: the status, each header of Azurite, each element of Azurite's XML."""
+"""Both services' answers compared: the status, each header of Azurite, each element of Azurite's XML."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 from emulator_tests.storage.conftest import Side
 from emulator_tests.storage.raw import BLOCK_BLOB, Raw, Reply, account_sas, escaped
 
-# What belongs to the connection, or to Node.
+# Headers of the connection or of Node.
 TRANSPORT = {"connection", "keep-alive", "transfer-encoding", "content-length", "server", "date"}
-# Of features that ours has not, and of what Azurite alone counts.
+# Headers of features that ours lacks, and counts that only Azurite has.
 AZURITES = {"x-ms-access-tier-change-time", "x-ms-incremental-copy", "x-ms-is-hns-enabled", "x-ms-content-crc64"}
 AZURITES_XML = {"AccessTierChangeTime", "IncrementalCopy", "Sealed", "StaticWebsite", "DefaultServiceVersion"}
-# What Azure's documents give only on request, or only where there is a committed version, and Azurite always.
+# Headers that Azure sends only on request or only for a committed version, and Azurite always.
 UNASKED_XML = {"Prefix", "Marker", "MaxResults"}
 UNASKED = {"blocks that wait": {"etag", "last-modified"}, "get what was committed": {"content-md5"}}
 # Microsoft's test_copy_sealed_blob_with_seal_blob_will_get_a_sealed_blob expects none for a blob that is not sealed.
@@ -44,7 +44,7 @@ BLOCKS = b'<?xml version="1.0" encoding="utf-8"?><BlockList><Latest>AAAA</Latest
 
 @dataclass(frozen=True)
 class Step:
-    """A request: `{c}` stands for the container's name, `{url}` for the account's address."""
+    """A request. `{c}` stands for the container's name, and `{url}` for the account's address."""
 
     method: str
     name: str = "{c}"
@@ -126,7 +126,7 @@ def both(sides: dict[str, Side]) -> dict[str, tuple[Reply, Reply]]:
 
 @pytest.mark.parametrize("what", STEPS)
 def test_ours_answers_as_azurite(both: dict[str, tuple[Reply, Reply]], what: str) -> None:
-    """The status is equal, no header is missing, and values independent of time and place are equal."""
+    """The status is equal, no header is missing, and values that depend on neither time nor place are equal."""
     theirs, ours = both[what]
     assert ours.status == theirs.status
     known = {name.lower(): value for name, value in theirs.headers.items() if name.lower() not in TRANSPORT | AZURITES}
@@ -139,7 +139,7 @@ def test_ours_answers_as_azurite(both: dict[str, tuple[Reply, Reply]], what: str
 
 @pytest.mark.parametrize("what", STEPS)
 def test_ours_has_azurites_xml(both: dict[str, tuple[Reply, Reply]], what: str) -> None:
-    """Every element of Azurite's XML is in its place."""
+    """Our XML has every element of Azurite's XML in the same place."""
     theirs, ours = both[what]
     if not theirs.headers.get("Content-Type", "").startswith("application/xml") or not theirs.body:
         assert (ours.body == theirs.body) or not theirs.body
@@ -150,7 +150,7 @@ def test_ours_has_azurites_xml(both: dict[str, tuple[Reply, Reply]], what: str) 
 
 
 def paths(element: ET.Element, above: str = "") -> Iterator[str]:
-    """The paths of the element and of every element below."""
+    """Return the paths of an element and of all elements below it."""
     path = f"{above}/{element.tag}"
     yield path
     for one in element:

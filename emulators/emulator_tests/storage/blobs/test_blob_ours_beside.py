@@ -1,4 +1,4 @@
-"""Random requests in any order to both sides: answers and final states are equal."""
+"""Both services get random requests in any order, and their answers and final states are equal."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TOLD = (
 
 @dataclass
 class Place:
-    """A container of one side, and a client's knowledge of it: etags, waiting blocks, archived blobs."""
+    """A container in one service, and what a client knows about it: etags, staged blocks, archived blobs."""
 
     raw: Raw
     container: str = field(default_factory=lambda: f"t{uuid.uuid4().hex[:16]}")
@@ -51,13 +51,14 @@ class Place:
         return reply
 
     def holding(self, name: str, lease: str) -> dict[str, str]:
-        """Azurite overlooks a lease's id for a missing blob."""
+        """Return the header with the lease id if the blob exists, because Azurite ignores the id for a missing
+        blob."""
         return {"x-ms-lease-id": lease} if lease and name in self.etags else {}
 
     def condition(self, name: str, kind: str) -> dict[str, str]:
-        """A condition that holds, or not, for the version of which this client knows.
+        """Return a condition that holds or fails for the client's known version.
 
-        Of a blob that is not there Azurite says 412 where Azure says 404.
+        For a missing blob Azurite answers 412 where Azure answers 404, so it gets no condition on a version.
         """
         etag = self.etags.get(name)
         if etag is None:
@@ -174,7 +175,8 @@ STEPS = st.one_of(
 
 
 def told(reply: Reply, method: str) -> dict[str, object]:
-    """The part of an answer that must be equal; Azure does not document which of several reasons a refusal names."""
+    """Return the part of an answer that must be equal. Azure does not document which of several reasons a refusal
+    has."""
     if reply.status >= 300:
         return {"status": "unfit" if reply.status in UNFIT else reply.status}
     found = {name: reply.headers[name] for name in TOLD if method == "get" or name.startswith("x-ms-blob-append")}
@@ -184,19 +186,20 @@ def told(reply: Reply, method: str) -> dict[str, object]:
 @settings(max_examples=12, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(steps=st.lists(STEPS, min_size=1, max_size=15))
 def test_both_sides_do_the_same(sides: dict[str, Side], steps: list[tuple[str, tuple[object, ...]]]) -> None:
-    """Any requests to three blobs: writes, blocks, pieces, copies, leases, conditions, reads and lists."""
+    """Both services give equal answers to any writes, blocks, appends, copies, leases, conditions, reads and lists
+    of three blobs."""
     places = [Place(Raw(sides[name].blob_url)) for name in ("azurite", "ours")]
     for place in places:
         assert place.raw.ask("PUT", place.container, "restype=container").status == 201
     for method, arguments in steps:
         if method in ("put", "delete", "copy", "create_log") and arguments[0] in places[0].waiting:
-            continue  # Azurite keeps the blocks that wait
+            continue  # Azurite keeps uncommitted blocks
         if method in ("stage", "commit") and arguments[0] in places[0].archived:
-            continue  # Azurite takes blocks for an archived blob; Azure and ours answer 409
+            continue  # Azurite accepts blocks for an archived blob; Azure and ours answer 409
         if method == "copy" and arguments[1] not in places[0].etags:
-            continue  # Azure and ours say CannotVerifyCopySource
+            continue  # Azure and ours answer CannotVerifyCopySource
         if method == "lease" and arguments[0] not in places[0].etags:
-            continue  # Azurite leases what has only blocks that wait
+            continue  # Azurite leases a blob with only uncommitted blocks
         theirs, ours = (told(getattr(place, method)(*arguments), method) for place in places)
         assert ours == theirs, (method, arguments)
     for prefix, delimiter in (("", ""), ("", "/"), ("d", "/"), ("d/", "")):

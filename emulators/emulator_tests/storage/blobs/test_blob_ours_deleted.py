@@ -1,4 +1,4 @@
-"""Soft delete: what was deleted or overwritten can come back while the service's policy keeps it."""
+"""Soft delete: deleted and overwritten blobs can be restored during the policy's retention."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def box(account: BlobServiceClient, request: pytest.FixtureRequest) -> Container
 
 
 def listed(box: ContainerClient) -> list[tuple[str, bool, bool]]:
-    """Names, and whether each is a snapshot, and deleted."""
+    """Return each listed name, whether it is a snapshot, and whether it is deleted."""
     found = box.list_blobs(include=["snapshots", "deleted"])
     return [(one.name, bool(one.snapshot), bool(one.deleted)) for one in found]
 
 
 def test_a_deleted_blob_comes_back(box: ContainerClient) -> None:
-    """With its metadata, tags and snapshots; a list names it only if asked for deleted ones."""
+    """A deleted blob is restored with metadata, tags and snapshots. A list has it only with `include=deleted`."""
     blob = box.upload_blob("a", b"one", metadata={"k": "v"}, tags={"t": "1"})
     blob.create_snapshot()
     blob.delete_blob(delete_snapshots="include")
@@ -57,7 +57,7 @@ def test_a_deleted_blob_comes_back(box: ContainerClient) -> None:
 
 
 def test_what_was_overwritten_comes_back_as_a_snapshot(box: ContainerClient) -> None:
-    """A write over a blob is kept, too; the present content stays."""
+    """An overwritten blob is also kept, and is restored as a snapshot. The current content is unchanged."""
     blob = box.upload_blob("a", b"one")
     blob.upload_blob(b"two", overwrite=True)
     assert listed(box) == [("a", True, True), ("a", False, False)]
@@ -68,7 +68,7 @@ def test_what_was_overwritten_comes_back_as_a_snapshot(box: ContainerClient) -> 
 
 
 def test_a_name_that_was_used_again(box: ContainerClient) -> None:
-    """The deleted blob becomes a snapshot of the blob that has its name now."""
+    """If the name is in use again, the deleted blob is restored as a snapshot of the new blob."""
     blob = box.upload_blob("a", b"one")
     blob.delete_blob()
     blob.upload_blob(b"two")
@@ -78,7 +78,7 @@ def test_a_name_that_was_used_again(box: ContainerClient) -> None:
 
 
 def test_what_never_was_there(box: ContainerClient) -> None:
-    """404, as for every missing blob; what is not deleted stays as it is."""
+    """Restoring a missing blob is a 404, and restoring an existing blob changes nothing."""
     with pytest.raises(ResourceNotFoundError):
         box.get_blob_client("missing").undelete_blob()
     box.upload_blob("a", b"one").undelete_blob()
@@ -86,7 +86,7 @@ def test_what_never_was_there(box: ContainerClient) -> None:
 
 
 def test_without_a_policy_deleted_is_deleted(account: BlobServiceClient, box: ContainerClient) -> None:
-    """The policy can be switched off while the service runs."""
+    """The policy can be switched off while the service runs, and then deleting is final."""
     account.set_service_properties(delete_retention_policy=RetentionPolicy(enabled=False))
     try:
         box.upload_blob("a", b"one").delete_blob()
@@ -96,7 +96,8 @@ def test_without_a_policy_deleted_is_deleted(account: BlobServiceClient, box: Co
 
 
 def test_after_its_days_a_blob_is_gone(tmp_path: Path) -> None:
-    """Its row and its bytes are removed; a container takes its deleted blobs along at once."""
+    """After the retention the blob's row and bytes are removed. Deleting a container removes its deleted blobs at
+    once."""
     now = [0.0]
     store = Blobs(tmp_path / "blobs.sqlite", tmp_path / "blobs", lambda: now[0])
     store.retention_days = 2

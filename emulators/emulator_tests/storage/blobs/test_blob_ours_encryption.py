@@ -1,4 +1,4 @@
-"""Keys of the client's and encryption scopes: what they lock, and what answers tell of them."""
+"""Customer-provided keys and encryption scopes: which requests they require, and what answers show of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BLOCK_LIST = b"<BlockList><Latest>AAAA</Latest></BlockList>"
 
 
 def key(letter: str) -> dict[str, str]:
-    """The headers of a key of 32 equal letters."""
+    """Return the headers for a key of 32 equal letters."""
     data = letter.encode() * 32
     digest = base64.b64encode(hashlib.sha256(data).digest()).decode()
     text = base64.b64encode(data).decode()
@@ -30,7 +30,7 @@ def side(ours: Side) -> Side:
 
 @pytest.fixture
 def locked(container: ContainerClient, raw: Raw) -> str:
-    """A blob that was written with the key of a."""
+    """A blob that was written with key `a`."""
     name = f"{container.container_name}/locked"
     made = raw.ask("PUT", name, headers={**BLOCK_BLOB, **key("a")}, body=b"secret")
     assert (made.status, made.headers["x-ms-encryption-key-sha256"]) == (201, key("a")["x-ms-encryption-key-sha256"])
@@ -41,7 +41,7 @@ def locked(container: ContainerClient, raw: Raw) -> str:
     ("GET", ""), ("HEAD", ""), ("GET", "comp=metadata"), ("PUT", "comp=metadata"), ("PUT", "comp=snapshot"),
 ])  # fmt: skip
 def test_a_blob_opens_with_its_key_alone(raw: Raw, locked: str, method: str, query: str) -> None:
-    """Without the key, and with another one, it is 409."""
+    """A request without the key, or with another key, is a 409."""
     refused = {
         letter: raw.ask(method, locked, query, key(letter) if letter else {}).headers["x-ms-error-code"]
         for letter in ("", "b")
@@ -53,7 +53,7 @@ def test_a_blob_opens_with_its_key_alone(raw: Raw, locked: str, method: str, que
 
 
 def test_a_key_for_a_blob_without_one_is_refused(raw: Raw, name: str) -> None:
-    """As Azure does; the blob stays readable without it."""
+    """A key for an unencrypted blob is refused, as in Azure. Without a key the blob stays readable."""
     assert raw.ask("GET", name, headers=key("a")).refusal == (409, "BlobDoesNotUseCustomerSpecifiedEncryption")
     assert raw.ask("GET", name).status == 200
 
@@ -65,7 +65,8 @@ def test_a_key_for_a_blob_without_one_is_refused(raw: Raw, name: str) -> None:
     SCOPE,
 ])  # fmt: skip
 def test_a_key_that_is_none_is_refused(container: ContainerClient, raw: Raw, change: dict[str, str]) -> None:
-    """Its length, its hash and its algorithm are checked, and a scope beside it is too much. The key is not told."""
+    """The length, hash and algorithm of a key are checked, and a key together with a scope is refused. The error
+    does not show the key."""
     made = raw.ask("PUT", f"{container.container_name}/new", headers={**BLOCK_BLOB, **key("a"), **change}, body=b"1")
     assert made.refusal == (400, "InvalidHeaderValue")
     assert key("a")["x-ms-encryption-key"].encode() not in made.body
@@ -73,7 +74,7 @@ def test_a_key_that_is_none_is_refused(container: ContainerClient, raw: Raw, cha
 
 
 def test_blocks_are_committed_with_the_key_that_they_came_with(container: ContainerClient, raw: Raw) -> None:
-    """And no block of another key joins them."""
+    """Committing blocks needs the key with which they were staged. A block with another key is refused."""
     name = f"{container.container_name}/blocks"
     assert raw.ask("PUT", name, "comp=block&blockid=AAAA", key("a"), b"1").status == 201
     wrong = (409, "BlobCustomerSpecifiedEncryptionMismatch")
@@ -85,7 +86,7 @@ def test_blocks_are_committed_with_the_key_that_they_came_with(container: Contai
 
 
 def test_the_source_of_a_copy_needs_its_own_key(container: ContainerClient, raw: Raw, locked: str) -> None:
-    """The copy has the key of the request."""
+    """A copy needs the source's key to read it, and is written with the request's key."""
     copy = f"{container.container_name}/copy"
     given = {**BLOCK_BLOB, **key("b"), "x-ms-copy-source": f"{raw.url}/{locked}?{account_sas()}"}
     assert raw.ask("PUT", copy, headers=given).refusal == (409, "BlobUsesCustomerSpecifiedEncryption")
@@ -95,7 +96,7 @@ def test_the_source_of_a_copy_needs_its_own_key(container: ContainerClient, raw:
 
 
 def test_a_scope_is_written_with_and_read_without(container: ContainerClient, raw: Raw) -> None:
-    """Reading names no scope; a change has to."""
+    """Reading a blob needs no scope, and changing it needs the blob's scope."""
     name = f"{container.container_name}/scoped"
     assert raw.ask("PUT", name, headers={**BLOCK_BLOB, **SCOPE}, body=b"1").status == 201
     read = raw.ask("GET", name)
@@ -108,7 +109,7 @@ def test_a_scope_is_written_with_and_read_without(container: ContainerClient, ra
 
 
 def test_a_container_has_a_scope_that_it_may_insist_on(raw: Raw, unique: object) -> None:
-    """A blob without a scope gets it; with the override denied another scope, and a key, are refused."""
+    """A blob without a scope gets the container's. If overriding is denied, another scope and a key are refused."""
     fixed = {"x-ms-default-encryption-scope": "team-one", "x-ms-deny-encryption-scope-override": "true"}
     name = unique()  # type: ignore[operator]
     assert raw.ask("PUT", name, "restype=container", fixed).status == 201
@@ -121,7 +122,7 @@ def test_a_container_has_a_scope_that_it_may_insist_on(raw: Raw, unique: object)
 
 
 def test_a_signature_brings_its_scope(container: ContainerClient, raw: Raw) -> None:
-    """What is written under it has the scope, and may name no other."""
+    """A write with a signature gets the signature's scope, and may not name another."""
     name, signed = f"{container.container_name}/signed", account_sas(encryption_scope="team-one")
     made = raw.ask("PUT", name, signed, BLOCK_BLOB, b"1", signed=False)
     assert (made.status, made.headers["x-ms-encryption-scope"]) == (201, "team-one")

@@ -1,4 +1,5 @@
-"""Whatever is done to blobs, each extent is held as often as rows name it, and goes when none does."""
+"""After any operations on blobs, each extent's count equals the rows that refer to it, and an unused extent is
+removed."""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ class Model:
 
 @dataclass
 class World:
-    """The store and its model, with equal operations."""
+    """The store and its model, which get the same operations."""
 
     blobs: Blobs
     runner: asyncio.Runner
@@ -191,7 +192,7 @@ class World:
         self.blobs.purge()
 
     def wait(self) -> None:
-        """Wait until the unlisted blocks are gone."""
+        """Let time pass until uncommitted blocks expire."""
         self.now[0] += STAGED_SECONDS + 1
         while self.blobs.purge():
             pass
@@ -227,7 +228,7 @@ async def _cut(data: bytes) -> AsyncIterator[bytes]:
 def test_extents_are_held_as_often_as_rows_name_them(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Any, ...]]
 ) -> None:
-    """After any steps every content is as written, counts are right, and a purge leaves only named extents."""
+    """After any steps every content is as written, the counts are correct, and a purge leaves only extents in use."""
     home, now = tmp_path_factory.mktemp("blobs"), [1e9]
     blobs = Blobs(home / "blobs.sqlite", home / "blobs", clock=lambda: now[0])
     with asyncio.Runner() as runner:
@@ -259,7 +260,7 @@ def _check_rows(home: Path, model: Model) -> None:
 
 
 def test_bytes_stay_while_they_are_read(tmp_path: Path) -> None:
-    """A deleted and purged blob is still read to its end by an earlier reader."""
+    """A download that began before its blob was deleted and purged can be read to its end."""
     blobs = Blobs(tmp_path / "blobs.sqlite", tmp_path / "blobs")
     asyncio.run(_read_while_it_goes(blobs, blobs.create_container("c", {}).id))
     assert not [path for path in (tmp_path / "blobs").rglob("*") if path.is_file()]

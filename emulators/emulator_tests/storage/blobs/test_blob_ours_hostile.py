@@ -1,4 +1,4 @@
-"""Odd requests to our blob service: each is answered by a code and a sentence, none by 500."""
+"""Each odd request to our blob service gets an answer with a code and a message, and none is a 500."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from emulators.storage.keys import ACCOUNT, KEY
 
 @pytest.fixture
 def side(ours: Side) -> Side:
-    """These tests are about our service only."""
+    """Our service alone, because Azurite differs here."""
     return ours
 
 
 @pytest.mark.parametrize("name", ["%ff", "a%c3", "%ed%a0%80", "%c0%af"])
 def test_a_name_is_utf_8(container: ContainerClient, raw: Raw, name: str) -> None:
-    """A name outside of UTF-8 is refused, because two such names would become one; Azurite answers 500."""
+    """A name that is not UTF-8 is refused, because two such names would become the same. Azurite answers 500."""
     reply = raw.ask("PUT", f"{container.container_name}/{name}", headers=BLOCK_BLOB, body=b"1")
     assert reply.status == 400
     assert reply.code
@@ -32,7 +32,7 @@ def test_a_name_is_utf_8(container: ContainerClient, raw: Raw, name: str) -> Non
 
 @pytest.mark.parametrize("edge", ["\ud7ff", "\uffee", "\U0010ffff", "\U0010fffd"])
 def test_names_at_the_edge_of_unicode(container: ContainerClient, edge: str) -> None:
-    """A prefix, a folder and a marker may end in the last character of all."""
+    """A prefix, a folder and a marker may end in Unicode's last character."""
     names = [f"a{edge}", f"a{edge}/1", f"a{edge}/2", f"a{edge}{edge}", "b"]
     for name in names:
         container.upload_blob(name, b"1")
@@ -44,7 +44,7 @@ def test_names_at_the_edge_of_unicode(container: ContainerClient, edge: str) -> 
 
 
 def test_names_beyond_the_basic_plane(container: ContainerClient) -> None:
-    """Names are in the order of their code points; Azurite has that of UTF-16."""
+    """Names are sorted by code points. Azurite sorts by UTF-16 units."""
     names = ["z", "\ue000", "\uff5e", "🚂", "\U0010fffd"]
     for name in reversed(names):
         container.upload_blob(name, b"1")
@@ -63,7 +63,7 @@ def test_names_beyond_the_basic_plane(container: ContainerClient) -> None:
     (b"--x--\r\n", "text/plain"),
 ])  # fmt: skip
 def test_a_batch_that_is_none(container: ContainerClient, raw: Raw, body: bytes, kind: str) -> None:
-    """A malformed batch is refused, or each broken part is."""
+    """A malformed batch is refused, or each malformed part is."""
     container.upload_blob("a", b"1")
     reply = raw.ask("POST", container.container_name, "restype=container&comp=batch", {"Content-Type": kind}, body)
     assert reply.status in (202, 400)
@@ -73,7 +73,7 @@ def test_a_batch_that_is_none(container: ContainerClient, raw: Raw, body: bytes,
 
 @pytest.mark.parametrize("override", [{"content_disposition": "a\r\nSet-Cookie: b"}, {"content_type": "a\nb"}])
 def test_an_override_adds_no_header(container: ContainerClient, raw: Raw, override: dict[str, Any]) -> None:
-    """A signed address can't say more than its one value."""
+    """A header override in a signed address can't add another header."""
     container.upload_blob("a", b"1")
     sas = generate_blob_sas(
         ACCOUNT, container.container_name, "a", account_key=KEY, permission="r",
@@ -120,7 +120,7 @@ def test_no_request_is_an_error_of_ours(
     container: ContainerClient, raw: Raw, method: str, name: str, comp: str, restype: str, headers: dict[str, str],
     query: dict[str, str], body: bytes,
 ) -> None:  # fmt: skip
-    """Whatever stands in headers, parameters and bodies: a success, or a refusal with its code; never 500."""
+    """For any headers, parameters and bodies the answer is a success or a refusal with a code, never a 500."""
     if method == "DELETE" and not name:
         return
     raw.ask("PUT", f"{container.container_name}/a", headers=BLOCK_BLOB, body=b"hello")

@@ -1,4 +1,5 @@
-"""The blobs that survive stops and kills: only our service, because Azurite loses the writes of its last seconds."""
+"""Which blobs survive stops and kills. Only our service is tested, because Azurite loses the writes of its last
+seconds."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def kill(running: services.Services) -> None:
 
 
 def test_what_was_acknowledged_is_there(tmp_path: Path) -> None:
-    """Containers, bytes, metadata, tags, settings, staged blocks, leases and rules of CORS, after a kill."""
+    """Containers, bytes, metadata, tags, settings, staged blocks, leases and CORS rules survive a kill."""
     with services.start(tmp_path, published_key=True) as running, client_of(running.blob_url) as client:
         container = client.create_container("kept", metadata={"one": "1"})
         blob = container.upload_blob(
@@ -71,7 +72,8 @@ def test_what_was_acknowledged_is_there(tmp_path: Path) -> None:
 
 
 def test_a_kill_among_writes(tmp_path: Path) -> None:
-    """Whatever was acknowledged is whole, and what was not is whole or absent; never a part, never a listed ghost."""
+    """After a kill, an acknowledged write is complete. Any other write is complete or absent, never partial, and
+    never only in a list."""
     data = {f"{number:04}": os.urandom(20_000) for number in range(200)}
     acknowledged: list[str] = []
     with services.start(tmp_path, published_key=True) as running, client_of(running.blob_url) as client:
@@ -99,7 +101,7 @@ def test_a_kill_among_writes(tmp_path: Path) -> None:
 
 
 def test_nothing_is_left_of_what_was_deleted(tmp_path: Path) -> None:
-    """Bytes of deleted and overwritten blobs leave the disk."""
+    """The bytes of deleted and overwritten blobs are removed from the disk."""
 
     def size() -> int:
         return sum(file.stat().st_size for file in tmp_path.rglob("*") if file.is_file())
@@ -119,7 +121,7 @@ PATHS = ["../../escaped", "/../escaped", "a/../../../escaped", "%2e%2e/%2e%2e/es
 
 
 def test_names_are_no_paths(tmp_path: Path) -> None:
-    """Whatever a blob is called, nothing is written outside of the service's own folder."""
+    """For any blob name, nothing is written outside of the service's own folder."""
     home = tmp_path / "home"
     home.mkdir()
     with inside.start(home, published_key=True) as running, client_of(running.urls["blob_url"]) as client:

@@ -1,4 +1,4 @@
-"""Requests with an earlier wrong answer of our blob service: 500, or an answer without the right to it."""
+"""Requests that our blob service once answered wrongly: with a 500, or without the required permission."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def raw(ours: Side) -> Raw:
 
 @pytest.mark.parametrize("body", [gzip.compress(b"hello", mtime=0), b"not gzip"], ids=["packed", "not"])
 def test_an_encoded_body_stays_as_it_is(container: ContainerClient, raw: Raw, body: bytes) -> None:
-    """Content-Encoding describes the bytes; nobody unpacks the bytes on the way."""
+    """Content-Encoding only describes the bytes, and the service does not decode them."""
     path = f"{container.container_name}/packed"
     assert raw.ask("PUT", path, headers={**BLOCK_BLOB, "Content-Encoding": "gzip"}, body=body).status == 201
     assert raw.ask("GET", path).body == body
@@ -61,7 +61,7 @@ def test_an_encoded_body_stays_as_it_is(container: ContainerClient, raw: Raw, bo
 
 @pytest.mark.parametrize("header", ["x-ms-blob-content-type", "x-ms-blob-content-language", "x-ms-copy-source"])
 def test_a_header_that_is_no_text(container: ContainerClient, raw: Raw, header: str) -> None:
-    """A header outside of text is refused: it would break the journal and every list."""
+    """A header that is not valid text is refused, because it would break the journal and every list."""
     value: Any = b"http://127.0.0.1/\xff"
     reply = raw.ask("PUT", f"{container.container_name}/new", headers={**BLOCK_BLOB, header: value}, body=b"1")
     assert reply.refusal == (400, "InvalidHeaderValue")
@@ -75,13 +75,13 @@ def test_a_header_that_is_no_text(container: ContainerClient, raw: Raw, header: 
 ])  # fmt: skip
 @pytest.mark.parametrize("query", ["comp=tags", "comp=blocklist"])
 def test_a_document_in_another_encoding(container: ContainerClient, raw: Raw, query: str, body: bytes) -> None:
-    """Only UTF-8 is read: no entity comes in by another encoding."""
+    """Only UTF-8 is accepted, so that another encoding can't hide an entity."""
     reply = raw.ask("PUT", f"{container.container_name}/a", query, body=body)
     assert reply.refusal == (400, "InvalidXmlDocument")
 
 
 def test_a_lists_parameters_are_told_as_xml(container: ContainerClient, raw: Raw) -> None:
-    """The list contains its parameters as XML, also characters outside of XML."""
+    """The list's parameters are valid XML, even with characters that XML can't contain."""
     query = "restype=container&comp=list&prefix=%01&delimiter=%0b"
     reply = raw.ask("GET", container.container_name, query)
     assert (reply.status, b"<Prefix>?</Prefix>" in reply.body) == (200, True)
@@ -89,7 +89,7 @@ def test_a_lists_parameters_are_told_as_xml(container: ContainerClient, raw: Raw
 
 @pytest.mark.parametrize("target", ["//[x", "/devstoreaccount1/{container}?restype=container"])
 def test_a_part_of_a_batch_deletes_no_container(container: ContainerClient, raw: Raw, target: str) -> None:
-    """A part of a batch deletes no container, and needs a valid address."""
+    """A part of a batch that would delete a container, or has an invalid address, is refused."""
     inner = f"DELETE {target.format(container=container.container_name)}&{account_sas()} HTTP/1.1\r\n\r\n"
     part = f"--x\r\nContent-Type: application/http\r\n\r\n{inner}\r\n--x--\r\n"
     reply = raw.ask("POST", "", "comp=batch", {"Content-Type": "multipart/mixed; boundary=x"}, part.encode())
@@ -103,13 +103,13 @@ def test_a_part_of_a_batch_deletes_no_container(container: ContainerClient, raw:
     ("http://127.0.0.1:1/devstoreaccount1/{container}/a", 404),
 ])  # fmt: skip
 def test_a_source_is_of_this_account(container: ContainerClient, raw: Raw, source: str, status: int) -> None:
-    """A source with an equal path on another host, or at another port, is another blob."""
+    """A source with the same path on another host or port is not a blob of this account."""
     headers = {"x-ms-copy-source": source.format(container=container.container_name)}
     assert raw.ask("PUT", f"{container.container_name}/b", headers=headers).status == status
 
 
 def test_the_longest_name_of_all(container: ContainerClient) -> None:
-    """1,024 characters of four bytes are 12 KiB of an address, and of a copy's header."""
+    """A name of 1,024 four-byte characters works, though it takes 12 KiB in an address and in a copy's header."""
     name = "🚂" * 1024
     blob = container.upload_blob(name, b"1")
     container.get_blob_client(name[:-1]).start_copy_from_url(blob.url)
@@ -117,7 +117,7 @@ def test_the_longest_name_of_all(container: ContainerClient) -> None:
 
 
 def test_metadata_comes_once(container: ContainerClient, raw: Raw) -> None:
-    """Names of metadata differ by more than case, and metadata has at most 8 KiB."""
+    """Metadata names that differ only in case are refused, and metadata is at most 8 KiB."""
     path = f"{container.container_name}/b"
     twice = raw.ask("PUT", path, headers={**BLOCK_BLOB, "x-ms-meta-a": "1", "x-ms-meta-A": "2"})
     much = raw.ask("PUT", path, headers={**BLOCK_BLOB, "x-ms-meta-a": "1" * 5000, "x-ms-meta-b": "2" * 5000})
@@ -127,7 +127,8 @@ def test_metadata_comes_once(container: ContainerClient, raw: Raw) -> None:
 def test_a_signature_for_a_container_is_none_for_the_root(
     service: BlobServiceClient, container: ContainerClient, raw: Raw
 ) -> None:
-    """A blob directly under the account is in $root, also if it is called like the container of the signature."""
+    """A blob directly under the account is in $root. A container's signature does not cover it, even if blob and
+    container have the same name."""
     name = container.container_name
     root = service.get_container_client("$root")
     if not root.exists():
@@ -142,7 +143,7 @@ def test_a_signature_for_a_container_is_none_for_the_root(
 
 
 def test_a_signature_for_a_target_opens_no_other_source(container: ContainerClient, raw: Raw) -> None:
-    """A container's signature opens the blobs inside, a blob's signature only the blob."""
+    """A container's signature covers only the blobs inside, and a blob's signature only the blob."""
     name = container.container_name
     headers = {"x-ms-copy-source": f"{raw.url}/{name}/a"}
     of_blob = generate_blob_sas(ACCOUNT, name, "b", account_key=KEY, **SIGNED)
@@ -153,7 +154,7 @@ def test_a_signature_for_a_target_opens_no_other_source(container: ContainerClie
 
 
 def test_a_signature_for_a_snapshot(container: ContainerClient, raw: Raw) -> None:
-    """The signature opens this snapshot, neither the blob nor another snapshot."""
+    """The signature covers only this snapshot, neither the blob nor another snapshot."""
     blob, name = container.get_blob_client("a"), container.container_name
     first, second = (str(blob.create_snapshot()["snapshot"]) for _ in range(2))
     sas = generate_blob_sas(ACCOUNT, name, "a", snapshot=first, account_key=KEY, **SIGNED)
@@ -165,7 +166,7 @@ def test_a_signature_for_a_snapshot(container: ContainerClient, raw: Raw) -> Non
 
 @pytest.mark.parametrize("query", ["", "comp=metadata", "comp=block&blockid=YQ==", "comp=lease"])
 def test_a_snapshot_is_refused_to_writers(container: ContainerClient, raw: Raw, query: str) -> None:
-    """In words; a write to it is none to the blob either."""
+    """Writing to a snapshot is refused with a message, and does not change the blob."""
     taken = container.get_blob_client("a").create_snapshot()["snapshot"]
     headers = {**BLOCK_BLOB, "x-ms-lease-action": "acquire", "x-ms-lease-duration": "15"}
     reply = raw.ask("PUT", f"{container.container_name}/a", f"snapshot={taken}&{query}", headers)
@@ -174,7 +175,7 @@ def test_a_snapshot_is_refused_to_writers(container: ContainerClient, raw: Raw, 
 
 
 def test_snapshots_have_pages(container: ContainerClient) -> None:
-    """A list read one by one has each snapshot once, and each blob behind its own snapshots."""
+    """A list with pages of one entry has each snapshot once, and each blob after its snapshots."""
     blob = container.get_blob_client("a")
     times = [blob.create_snapshot()["snapshot"] for _ in range(3)]
     container.upload_blob("b", b"")
@@ -184,7 +185,7 @@ def test_snapshots_have_pages(container: ContainerClient) -> None:
 
 
 def test_a_deletion_says_what_of_the_snapshots(container: ContainerClient, raw: Raw) -> None:
-    """include or only for a blob with snapshots, neither for a single snapshot."""
+    """x-ms-delete-snapshots must be a known value, and is refused for a single snapshot."""
     taken = container.get_blob_client("a").create_snapshot()["snapshot"]
     path, which = f"{container.container_name}/a", {"x-ms-delete-snapshots": "include"}
     assert raw.ask("DELETE", path, headers={"x-ms-delete-snapshots": "odd"}).status == 400
@@ -194,7 +195,7 @@ def test_a_deletion_says_what_of_the_snapshots(container: ContainerClient, raw: 
 
 
 def test_the_log_has_no_signatures(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Neither a request outside of HTTP nor a cut upload leaves its address in the log, or a traceback."""
+    """After a malformed request and an interrupted upload, the log has neither the address nor a traceback."""
     with caplog.at_level(logging.INFO):
         asyncio.run(_odd_clients(tmp_path))
     assert "BadHttpMessage" in caplog.text or "InvalidURLError" in caplog.text
@@ -219,15 +220,15 @@ async def _odd_clients(home: Path) -> None:
             while not list(home.glob("blobs/*/*")):
                 await asyncio.sleep(0.01)
             writer.close()
-            while list(home.glob("blobs/*/*")):  # until a purge removes what is half there
+            while list(home.glob("blobs/*/*")):  # until a purge removes partial content
                 await asyncio.sleep(0.05)
     assert blobs.find(container, "a") is None
     blobs.close()
 
 
 def test_what_azurites_tests_found(ours: Side, container: ContainerClient, raw: Raw) -> None:
-    """Parts of a list are named in whatever case; a HEAD has the headers that its signature sets; a content type that
-    was not named again is gone; and the account says what it is."""
+    """The parts of `include` are case-insensitive. A HEAD has the headers that its signature sets. Setting headers
+    without a content type removes the old type. A copy's source keeps its snapshot."""
     name = container.container_name
     settings = ContentSettings(content_type="text/plain")
     blob = container.upload_blob("a", b"x", overwrite=True, content_settings=settings)

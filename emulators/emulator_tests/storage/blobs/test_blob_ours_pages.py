@@ -1,4 +1,4 @@
-"""Page blobs: writes and clearings anywhere within a size, the ranges that hold data, and sequence numbers.
+"""Page blobs: writing and clearing ranges within a fixed size, listing the ranges with data, and sequence numbers.
 
 Azurite 3.37 does not join neighboring ranges, compares no snapshots, and names other errors.
 """
@@ -30,13 +30,13 @@ def disk(container: ContainerClient) -> BlobClient:
 
 
 def ranges(disk: BlobClient, **options: Any) -> list[tuple[int, int, bool]]:
-    """The listed ranges, in pages: first, last, and whether they were cleared."""
+    """Return the listed ranges in pages: first, last, and whether they were cleared."""
     found: Any = disk.list_page_ranges(**options)
     return [(one.start // PAGE, (one.end + 1) // PAGE - 1, one.cleared) for one in found]
 
 
 def test_pages_are_written_where_they_are_said_to_be(disk: BlobClient) -> None:
-    """Everything else is zero, and a range of neighbours is one."""
+    """Unwritten pages are zero, and adjacent pages are listed as one range."""
     disk.upload_page(b"a" * PAGE, 2 * PAGE, PAGE)
     disk.upload_page(b"b" * 2 * PAGE, 3 * PAGE, 2 * PAGE)
     disk.upload_page(b"c" * PAGE, 7 * PAGE, PAGE)
@@ -50,7 +50,7 @@ def test_pages_are_written_where_they_are_said_to_be(disk: BlobClient) -> None:
 
 
 def test_a_comparison_says_what_changed_since_a_snapshot(disk: BlobClient) -> None:
-    """What was written, also with the same bytes, and what was cleared; nothing else."""
+    """A comparison lists exactly the written ranges, also those with unchanged bytes, and the cleared ranges."""
     disk.upload_page(b"a" * 4 * PAGE, 0, 4 * PAGE)
     before = disk.create_snapshot()
     disk.upload_page(b"a" * PAGE, PAGE, PAGE)
@@ -64,7 +64,7 @@ def test_a_comparison_says_what_changed_since_a_snapshot(disk: BlobClient) -> No
 
 
 def test_a_comparison_needs_its_snapshot(disk: BlobClient, raw: Raw, name: str) -> None:
-    """A snapshot that is gone, and a blob of another type, are refused."""
+    """A comparison with a missing snapshot, or of another type of blob, is refused."""
     path, time = f"{disk.container_name}/disk", "2020-01-01T00:00:00.0000000Z"
     assert raw.ask("GET", path, f"comp=pagelist&prevsnapshot={time}").refusal == (409, "PreviousSnapshotNotFound")
     assert raw.ask("GET", path, "comp=pagelist&prevsnapshot=x").refusal == (400, "InvalidQueryParameterValue")
@@ -82,7 +82,7 @@ def test_a_comparison_needs_its_snapshot(disk: BlobClient, raw: Raw, name: str) 
 def test_a_range_that_is_no_pages_changes_nothing(
     disk: BlobClient, raw: Raw, headers: dict[str, str], body: bytes, expected: tuple[int, str]
 ) -> None:
-    """Neither half a page, nor one behind the end, nor another number of bytes."""
+    """A range with half a page, beyond the end, or with another length than the body is refused."""
     before = disk.get_blob_properties().etag
     assert raw.ask("PUT", f"{disk.container_name}/disk", "comp=page", headers, body).refusal == expected
     assert (disk.get_blob_properties().etag, ranges(disk)) == (before, [])
@@ -92,7 +92,7 @@ def test_a_range_that_is_no_pages_changes_nothing(
     ("le", 7, True), ("le", 6, False), ("lt", 8, True), ("lt", 7, False), ("eq", 7, True), ("eq", 8, False),
 ])  # fmt: skip
 def test_a_sequence_number_guards_a_write(disk: BlobClient, raw: Raw, condition: str, number: int, holds: bool) -> None:
-    """The blob's number, 7, is compared with the request's."""
+    """The request's sequence number is compared with the blob's, which is 7."""
     headers = {"x-ms-page-write": "update", "x-ms-range": "bytes=0-511"}
     headers[f"x-ms-if-sequence-number-{condition}"] = str(number)
     reply = raw.ask("PUT", f"{disk.container_name}/disk", "comp=page", headers, b"1" * PAGE)
@@ -102,7 +102,8 @@ def test_a_sequence_number_guards_a_write(disk: BlobClient, raw: Raw, condition:
 
 
 def test_size_and_number_change_without_the_other_properties(disk: BlobClient) -> None:
-    """A smaller size cuts, a larger one adds zeros; max keeps the larger number, increment adds one."""
+    """A smaller size truncates, and a larger size adds zeros. `max` keeps the larger sequence number, and
+    `increment` adds one."""
     disk.upload_page(b"a" * SIZE, 0, SIZE)
     disk.resize_blob(PAGE)
     disk.resize_blob(3 * PAGE)
@@ -115,7 +116,7 @@ def test_size_and_number_change_without_the_other_properties(disk: BlobClient) -
 
 
 def test_a_page_blob_is_copied_with_its_holes(container: ContainerClient, disk: BlobClient) -> None:
-    """By a copy, and page by page from an address."""
+    """A copy and an upload of pages from an address both keep empty ranges."""
     disk.upload_page(b"a" * PAGE, 4 * PAGE, PAGE)
     copy, part = container.get_blob_client("copy"), container.get_blob_client("part")
     copy.start_copy_from_url(disk.url)
@@ -128,7 +129,7 @@ def test_a_page_blob_is_copied_with_its_holes(container: ContainerClient, disk: 
 
 
 def test_a_blob_of_terabytes_takes_no_room(container: ContainerClient) -> None:
-    """Eight of them are the most."""
+    """A page blob may have up to 8 TiB, and empty ranges take no space."""
     disk = container.get_blob_client("large")
     disk.create_page_blob(8 * 1024**4)
     disk.upload_page(b"z" * PAGE, 8 * 1024**4 - PAGE, PAGE)

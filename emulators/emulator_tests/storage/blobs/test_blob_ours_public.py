@@ -1,4 +1,4 @@
-"""Containers that are open to everyone, where the account allows them: what can be read, and that nothing else can."""
+"""Public containers, in an account that allows them: what anyone can read, and that everything else is refused."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def status(service: BlobServiceClient, method: str, name: str, query: str = "") 
     ("open-blob", 200, 401), ("open-container", 200, 200), ("closed", 401, 401), ("missing", 401, 401),
 ])  # fmt: skip
 def test_anyone_reads_what_is_open(service: BlobServiceClient, container: str, reads: int, lists: int) -> None:
-    """Blobs of an open container; the list of the blobs only if the container is open as a whole."""
+    """Anyone can read the blobs of a public container. The list is public only for public access of the whole
+    container."""
     assert status(service, "GET", f"{container}/a") == reads
     assert status(service, "GET", container, LIST) == lists
 
@@ -48,13 +49,13 @@ def test_anyone_reads_what_is_open(service: BlobServiceClient, container: str, r
     ("PUT", "open-container", "restype=container&comp=acl"), ("GET", "", "comp=list"),
 ])  # fmt: skip
 def test_nobody_writes_without_a_signature(service: BlobServiceClient, method: str, name: str, query: str) -> None:
-    """Nor reads tags or policies, nor lists containers."""
+    """Without a signature, writing, reading tags or policies, and listing containers are refused."""
     assert status(service, method, name, query) == 401
     assert [blob.name for blob in service.get_container_client("open-container").list_blobs()] == ["a"]
 
 
 def test_a_container_is_opened_and_closed(service: BlobServiceClient) -> None:
-    """By its policies; properties and lists say how far it is open."""
+    """Setting the container's policies changes its public access, which properties and lists show."""
     container: ContainerClient = service.create_container("door")
     container.set_container_access_policy({}, public_access="container")
     assert container.get_container_properties().public_access == "container"

@@ -1,4 +1,4 @@
-"""What Azure documents and Azurite does otherwise: ours alone does as Azure."""
+"""Rules that Azure documents and Azurite breaks: only our service follows them."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ LONGEST = 1024
 
 @pytest.fixture
 def side(ours: Side) -> Side:
-    """These tests are about our service only."""
+    """Our service alone, because Azurite differs here."""
     return ours
 
 
 def test_a_name_has_at_most_1024_characters(container: ContainerClient) -> None:
-    """One character more is refused; Azurite takes the name."""
+    """A longer name is refused. Azurite accepts it."""
     container.upload_blob("x" * LONGEST, b"1")
     assert refusal(container.upload_blob, "x" * (LONGEST + 1), b"1")[0] == 400
     assert [len(blob.name) for blob in container.list_blobs()] == [LONGEST]
 
 
 def test_one_put_drops_staged_blocks(container: ContainerClient) -> None:
-    """A blob that is written at once has no blocks; Azurite keeps the staged ones."""
+    """Writing a blob with one request drops its staged blocks. Azurite keeps them."""
     blob = container.get_blob_client("a")
     blob.stage_block("b1", b"1")
     blob.commit_block_list([BlobBlock("b1")])
@@ -39,7 +39,7 @@ def test_one_put_drops_staged_blocks(container: ContainerClient) -> None:
 
 
 def test_what_is_only_staged_cannot_be_deleted(container: ContainerClient) -> None:
-    """Before the first commit a blob is missing; Azurite deletes it."""
+    """Before its first commit a blob does not exist, so deleting it is refused. Azurite deletes it."""
     blob = container.get_blob_client("a")
     blob.stage_block("b1", b"1")
     assert refusal(blob.delete_blob) == (404, "BlobNotFound")
@@ -60,9 +60,8 @@ def test_what_is_only_staged_cannot_be_deleted(container: ContainerClient) -> No
 def test_a_broken_request_is_told_why(
     container: ContainerClient, raw: Raw, query: str, headers: dict[str, str], body: bytes
 ) -> None:
-    """400 with a code and a message; Azurite answers some of these requests with 200, 201 or 500, others without a
-    word.
-    """
+    """A malformed request is a 400 with a code and a message. Azurite answers some with 200, 201 or 500, and others
+    without a message."""
     reply = raw.ask("PUT", f"{container.container_name}/a", query, headers, body)
     assert reply.status == 400
     assert reply.code
@@ -71,7 +70,7 @@ def test_a_broken_request_is_told_why(
 
 
 def test_a_deleted_blob_leaves_no_staged_blocks(container: ContainerClient) -> None:
-    """A deletion removes the staged blocks for the next writer; Azurite keeps the blocks."""
+    """Deleting a blob drops its staged blocks. Azurite keeps them."""
     blob = container.upload_blob("a", b"1")
     blob.stage_block("b1", b"1")
     blob.delete_blob()
@@ -81,7 +80,7 @@ def test_a_deleted_blob_leaves_no_staged_blocks(container: ContainerClient) -> N
 
 @pytest.mark.parametrize("asked", ["bytes=10-12", "bytes=10-"])
 def test_the_end_is_beyond_the_end(container: ContainerClient, raw: Raw, asked: str) -> None:
-    """A range that begins where the blob ends is 416; Azurite answers 206 with nothing."""
+    """A range that begins at the blob's end is a 416. Azurite answers 206 with no bytes."""
     container.upload_blob("a", b"0123456789")
     reply = raw.ask("GET", f"{container.container_name}/a", headers={"x-ms-range": asked})
     assert reply.refusal == (416, "InvalidRange")
@@ -90,14 +89,14 @@ def test_the_end_is_beyond_the_end(container: ContainerClient, raw: Raw, asked: 
 
 @pytest.mark.parametrize("asked", ["bytes=-2", "bytes=3-1", "lines=1-2", "bytes=1-2,4-5", "bytes=", "bytes=x-y", "b"])
 def test_an_odd_range_is_no_error_of_ours(container: ContainerClient, raw: Raw, asked: str) -> None:
-    """It is refused or left unread, as HTTP allows; Azurite answers some with 500."""
+    """An odd range is refused or ignored, as HTTP allows. Azurite answers some with 500."""
     container.upload_blob("a", b"0123456789")
     reply = raw.ask("GET", f"{container.container_name}/a", headers={"Range": asked})
     assert (reply.status, reply.body) == (200, b"0123456789") or (reply.status in (400, 416) and reply.code)
 
 
 def test_folders_stand_among_the_blobs(container: ContainerClient, raw: Raw) -> None:
-    """A list has folders and blobs in one order; Azurite has the blobs of a page first."""
+    """A list sorts folders and blobs together. Azurite has the blobs of a page first."""
     for name in ("a", "b/1", "c", "d/1"):
         container.upload_blob(name, b"1")
     body = raw.ask("GET", container.container_name, "restype=container&comp=list&delimiter=/").body
@@ -105,14 +104,14 @@ def test_folders_stand_among_the_blobs(container: ContainerClient, raw: Raw) -> 
 
 
 def test_a_delimiter_may_be_long(container: ContainerClient) -> None:
-    """Of any number of characters; Azurite takes the first."""
+    """A delimiter may have any number of characters. Azurite uses only the first."""
     for name in ("a-b-c", "a-d", "b--c", "b-d"):
         container.upload_blob(name, b"1")
     assert sorted(one.name for one in container.walk_blobs(delimiter="--")) == ["a-b-c", "a-d", "b--", "b-d"]
 
 
 def test_a_containers_batch_may_be_signed_by_a_sas(ours: Side, container: ContainerClient) -> None:
-    """Each part of the batch may be signed by the SAS, too; Azurite answers 500."""
+    """A SAS can also sign each part of a container's batch. Azurite answers 500."""
     for name in ("a", "b"):
         container.upload_blob(name, b"")
     credential = AzureSasCredential(account_sas())
@@ -122,14 +121,14 @@ def test_a_containers_batch_may_be_signed_by_a_sas(ours: Side, container: Contai
 
 
 def test_too_much_for_a_batch(container: ContainerClient) -> None:
-    """257 parts are refused, and nothing is deleted; Azurite takes 257 parts."""
+    """A batch of 257 parts is refused, and nothing is deleted. Azurite accepts it."""
     container.upload_blob("0", b"")
     assert refusal(container.delete_blobs, *map(str, range(257)))[0] in (400, 413)
     assert len(list(container.list_blobs())) == 1
 
 
 def test_a_copy_does_not_show_its_sources_signature(container: ContainerClient, raw: Raw) -> None:
-    """Neither the copy's properties nor a list shows the signature; Azurite shows the signature to every reader."""
+    """Neither the copy's properties nor a list show the source's signature. Azurite shows it to every reader."""
     source = container.upload_blob("a", b"1")
     container.get_blob_client("b").start_copy_from_url(f"{source.url}?{account_sas()}")
     head = raw.ask("HEAD", f"{container.container_name}/b").headers
@@ -139,7 +138,7 @@ def test_a_copy_does_not_show_its_sources_signature(container: ContainerClient, 
 
 
 def test_a_sources_unmet_condition_is_412(container: ContainerClient, raw: Raw) -> None:
-    """Each of the four; Azurite answers 304 to two."""
+    """Each of the four source conditions is a 412 if it is unmet. Azurite answers 304 to two of them."""
     source = container.upload_blob("a", b"1")
     head = raw.ask("HEAD", f"{container.container_name}/a").headers
     for name, value in {
@@ -154,7 +153,7 @@ def test_a_sources_unmet_condition_is_412(container: ContainerClient, raw: Raw) 
 
 @pytest.mark.parametrize("unmet", ["If-None-Match", "If-Modified-Since"])
 def test_a_snapshot_is_a_write(container: ContainerClient, raw: Raw, unmet: str) -> None:
-    """An unmet condition is 412, as for each write; Azurite answers 304."""
+    """A snapshot with an unmet condition is a 412, like every write. Azurite answers 304."""
     container.upload_blob("a", b"1")
     name = f"{container.container_name}/a"
     head = raw.ask("HEAD", name).headers
@@ -163,7 +162,7 @@ def test_a_snapshot_is_a_write(container: ContainerClient, raw: Raw, unmet: str)
 
 
 def test_snapshots_are_listed_by_time(container: ContainerClient) -> None:
-    """Snapshots come from the oldest to the newest, then the blob itself; Azurite has them in any order."""
+    """Snapshots are listed from the oldest to the newest, followed by the blob. Azurite has no order."""
     blob = container.upload_blob("a", b"1")
     times = [blob.create_snapshot()["snapshot"] for _ in range(5)]
     assert [one.snapshot for one in container.list_blobs(include=["snapshots"])] == [*times, None]
@@ -173,7 +172,8 @@ def test_snapshots_are_listed_by_time(container: ContainerClient) -> None:
 
 
 def test_a_sealed_blob_takes_nothing_more(container: ContainerClient) -> None:
-    """Its metadata still changes; a copy is sealed too, unless the request says otherwise."""
+    """A sealed blob refuses appends, but its metadata can change. A copy is also sealed, unless the request says
+    otherwise."""
     log = container.get_blob_client("log")
     log.create_append_blob()
     log.append_block(b"one")

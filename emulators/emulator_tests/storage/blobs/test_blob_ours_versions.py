@@ -1,4 +1,4 @@
-"""Versions: what a blob was before a change stays, and can be read by the name that the change got."""
+"""Versions: the state of a blob before a change is kept, and can be read by its version id."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def versions(box: ContainerClient) -> list[BlobProperties]:
 
 
 def test_an_overwritten_blob_stays_as_a_version(box: ContainerClient) -> None:
-    """The old content and metadata are read by the version's name; the list has the oldest first."""
+    """The old content and metadata can be read by the version id. The list has the oldest version first."""
     blob = box.get_blob_client("a")
     first, second = put(blob, "one"), put(blob, "two")
     third = str(blob.set_blob_metadata({"k": "v"})["version_id"])
@@ -61,7 +61,7 @@ def test_an_overwritten_blob_stays_as_a_version(box: ContainerClient) -> None:
 
 
 def test_a_deleted_blob_has_versions_only(box: ContainerClient) -> None:
-    """A deletion ends the current version alone; a new blob goes on after it."""
+    """Deleting a blob makes its current version a previous one. A new blob adds the next version."""
     blob = box.get_blob_client("a")
     first = put(blob, "one")
     blob.delete_blob()
@@ -77,7 +77,7 @@ def test_a_deleted_blob_has_versions_only(box: ContainerClient) -> None:
 
 
 def test_one_version_can_be_deleted(box: ContainerClient) -> None:
-    """A previous version, or the current one, which leaves no blob then."""
+    """A previous version can be deleted, and so can the current one, after which the blob is gone."""
     blob = box.get_blob_client("a")
     first, second = put(blob, "one"), put(blob, "two")
     blob.delete_blob(version_id=first)
@@ -87,7 +87,7 @@ def test_one_version_can_be_deleted(box: ContainerClient) -> None:
 
 
 def test_a_version_is_restored_by_copying(box: ContainerClient) -> None:
-    """A version is a source like any other."""
+    """A version can be the source of a copy."""
     blob = box.get_blob_client("a")
     first = put(blob, "one")
     put(blob, "two")
@@ -97,7 +97,7 @@ def test_a_version_is_restored_by_copying(box: ContainerClient) -> None:
 
 
 def test_appends_change_the_current_version(box: ContainerClient) -> None:
-    """Blocks that are appended, properties and tags make no version of such a blob; a snapshot does."""
+    """Appends, properties and tags create no version of an append blob. A snapshot does."""
     blob = box.get_blob_client("log")
     blob.create_append_blob()
     blob.append_block(b"1")
@@ -109,7 +109,7 @@ def test_appends_change_the_current_version(box: ContainerClient) -> None:
 
 
 def test_properties_of_a_block_blob_have_versions(box: ContainerClient) -> None:
-    """Every write into a block blob begins a version, except for its blocks, tags and tiers."""
+    """Every write to a block blob creates a version, except for staged blocks, tags and tiers."""
     blob = box.get_blob_client("a")
     first = put(blob, "one")
     blob.set_http_headers(ContentSettings(content_type="text/plain"))
@@ -124,13 +124,13 @@ def test_properties_of_a_block_blob_have_versions(box: ContainerClient) -> None:
     ("versionid=2020-01-01T00:00:00.0000000Z&snapshot=2020-01-01T00:00:00.0000000Z", 400),
 ])  # fmt: skip
 def test_names_of_versions(box: ContainerClient, query: str, status: int) -> None:
-    """What is no time, a version that does not exist, and a version of a snapshot."""
+    """An invalid time, a missing version, and a version of a snapshot are refused."""
     put(box.get_blob_client("a"), "one")
     assert Raw(box.url.rpartition("/")[0]).ask("GET", f"{box.container_name}/a", query).status == status
 
 
 def test_a_signature_of_a_version(box: ContainerClient) -> None:
-    """It reads that version; to delete a version it needs the permission x."""
+    """A version's signature allows reading only this version. Deleting a version needs the permission x."""
     blob = box.get_blob_client("a")
     first = put(blob, "one")
     put(blob, "two")
@@ -146,14 +146,14 @@ def test_a_signature_of_a_version(box: ContainerClient) -> None:
 
 
 def test_a_list_goes_on_within_a_blob(box: ContainerClient) -> None:
-    """Pages of two hold each version once."""
+    """Pages of two entries list each version once."""
     names = [put(box.get_blob_client(name), text) for name in ("a", "b") for text in ("1", "2", "3")]
     pages = box.list_blobs(include=["versions"], results_per_page=2).by_page()
     assert [[one.version_id for one in page] for page in pages] == [names[:2], names[2:4], names[4:]]
 
 
 def test_a_container_takes_its_versions_along(tmp_path: Path) -> None:
-    """Bytes that only a version has are removed with the container."""
+    """Deleting a container removes the bytes that only a version uses."""
     store = Blobs(tmp_path / "blobs.sqlite", tmp_path / "blobs", versioning=True)
     container = store.create_container("box", {})
     for text in (b"one", b"two"):
@@ -170,7 +170,7 @@ def test_a_container_takes_its_versions_along(tmp_path: Path) -> None:
 
 
 def test_an_account_may_stop_and_go_on(tmp_path: Path) -> None:
-    """Without `versioning`, the last version stays when the blob is changed, and the blob itself has no version."""
+    """With `versioning` switched off, changing a blob keeps its last version, and the blob itself has no version."""
     found = list[str]()
     for versioning in (True, False, True):
         with (

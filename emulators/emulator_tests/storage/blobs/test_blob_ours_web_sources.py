@@ -1,4 +1,4 @@
-"""Copies of what is elsewhere: of another account, and of any web server, if the configuration allows that."""
+"""Copies from other accounts, and from any web server if the configuration allows it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ContainerClient]:
 
 
 def test_a_copy_of_a_web_page(box: ContainerClient, site: str) -> None:
-    """Its bytes, its type and its metadata; with every kind of copy."""
+    """Every kind of copy takes the page's bytes, type and metadata."""
     blob, block = box.get_blob_client("a"), box.get_blob_client("blocks")
     assert blob.start_copy_from_url(f"{site}/long")["copy_status"] == "success"
     properties = blob.get_blob_properties()
@@ -71,7 +71,7 @@ def test_a_copy_of_a_web_page(box: ContainerClient, site: str) -> None:
 
 
 def test_a_copy_of_another_account(box: ContainerClient, ours: Side) -> None:
-    """With a signature of that account; a range of it as a block."""
+    """A blob of another account can be copied with that account's signature, and a range of it can be a block."""
     end = datetime.now(UTC) + timedelta(hours=1)
     with BlobServiceClient.from_connection_string(ours.connection_string) as others:
         source = others.create_container("web-sources").upload_blob("a", b"0123456789", metadata={"k": "v"})
@@ -90,7 +90,7 @@ def test_a_copy_of_another_account(box: ContainerClient, ours: Side) -> None:
 
 @pytest.mark.parametrize(("path", "status"), [("missing", 404), ("moved", 400)])
 def test_a_source_that_refuses(box: ContainerClient, site: str, path: str, status: int) -> None:
-    """The copy fails with the source's status, and a redirection is not followed."""
+    """The copy fails with the source's status, and redirections are not followed."""
     with pytest.raises(HttpResponseError, match="CannotVerifyCopySource") as caught:
         box.get_blob_client("none").start_copy_from_url(f"{site}/{path}")
     assert caught.value.status_code == status
@@ -98,7 +98,7 @@ def test_a_source_that_refuses(box: ContainerClient, site: str, path: str, statu
 
 
 def test_a_source_that_is_not_there(box: ContainerClient) -> None:
-    """Nobody listens at the address."""
+    """A copy fails if no server listens at the source's address."""
     with pytest.raises(HttpResponseError, match="CannotVerifyCopySource"):
         box.get_blob_client("none").start_copy_from_url("http://127.0.0.1:1/a")
     assert not box.get_blob_client("none").exists()

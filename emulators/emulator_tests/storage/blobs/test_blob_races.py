@@ -1,4 +1,4 @@
-"""The effects of other readers and writers on a blob."""
+"""How parallel readers and writers affect a blob."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MIB = 2**20
 
 
 class Wire:
-    """A request sent, and an answer read, bit by bit."""
+    """A request that is sent, and an answer that is read, piece by piece."""
 
     def __init__(self, raw: Raw, method: str, name: str, *lines: str, query: str = "") -> None:
         address = urlsplit(raw.url)
@@ -31,7 +31,7 @@ class Wire:
         return self._socket.recv(size, socket.MSG_WAITALL)
 
     def rest(self) -> bytes:
-        """The rest of the answer; closes the connection."""
+        """Return the rest of the answer, and close the connection."""
         with self._socket:
             return b"".join(iter(lambda: self._socket.recv(MIB), b""))
 
@@ -42,7 +42,7 @@ def upload(raw: Raw, name: str, size: int, *lines: str, query: str = "") -> Wire
 
 @pytest.mark.parametrize("change", ["overwrite", "delete", "delete container"])
 def test_who_reads_gets_what_was_there(container: ContainerClient, raw: Raw, change: str) -> None:
-    """A begun download ends with the bytes of its version, whatever happens to the blob."""
+    """A download that has begun ends with the bytes of its version, even if the blob changes."""
     data = random.Random(3).randbytes(16 * MIB)  # more than the sockets hold
     container.upload_blob("a", data)
     reading = Wire(raw, "GET", f"{container.container_name}/a")
@@ -59,7 +59,7 @@ def test_who_reads_gets_what_was_there(container: ContainerClient, raw: Raw, cha
 
 
 def test_slow_writers_of_a_new_blob(container: ContainerClient, raw: Raw) -> None:
-    """Of two overlapping writers with the condition of a missing blob, one writes and the other is refused."""
+    """Of two overlapping writers that require a missing blob, one writes and the other is refused."""
     name, half = f"{container.container_name}/a", MIB // 2
     first, second = (upload(raw, name, MIB, "If-None-Match: *") for _ in range(2))
     first.send(b"1" * half)
@@ -72,7 +72,7 @@ def test_slow_writers_of_a_new_blob(container: ContainerClient, raw: Raw) -> Non
 
 
 def test_a_slow_writer_whose_version_is_gone(container: ContainerClient, raw: Raw) -> None:
-    """A condition holds when the blob is written, not only when the request begins."""
+    """A condition is checked when the blob is written, not only when the request begins."""
     blob = container.upload_blob("a", b"old")
     etag = blob.get_blob_properties().etag
     slow = upload(raw, f"{container.container_name}/a", MIB, f"If-Match: {etag}")
@@ -84,7 +84,7 @@ def test_a_slow_writer_whose_version_is_gone(container: ContainerClient, raw: Ra
 
 
 def test_a_slow_writer_while_another_leases(container: ContainerClient, raw: Raw) -> None:
-    """A lease taken during the arrival of the bytes counts."""
+    """A lease that is acquired while the bytes arrive is checked, too."""
     blob = container.upload_blob("a", b"old")
     slow = upload(raw, f"{container.container_name}/a", MIB)
     slow.send(b"1" * (MIB // 2))
@@ -95,7 +95,7 @@ def test_a_slow_writer_while_another_leases(container: ContainerClient, raw: Raw
 
 
 def test_large_pieces_at_once(container: ContainerClient) -> None:
-    """Pieces of several writers are whole, each at the place in its answer."""
+    """Blocks that are appended in parallel are complete, each at the offset in its answer."""
     log = container.get_blob_client("log")
     log.create_append_blob()
     pieces = [bytes([number]) * (300_000 + number) for number in range(12)]
@@ -107,7 +107,7 @@ def test_large_pieces_at_once(container: ContainerClient) -> None:
 
 
 def test_blocks_at_once(container: ContainerClient) -> None:
-    """The commit finds every block staged in parallel."""
+    """A commit finds every block that was staged in parallel."""
     blob = container.get_blob_client("a")
     names = [f"{number:02}" for number in range(24)]
     with ThreadPoolExecutor(8) as pool:
@@ -117,7 +117,7 @@ def test_blocks_at_once(container: ContainerClient) -> None:
 
 
 def test_a_list_while_others_write(container: ContainerClient) -> None:
-    """Names that stay are in every list, each once and in order."""
+    """Unchanged names are in every list, each once and in order."""
     stays = [f"{number:02}/stays" for number in range(20)]
     for name in stays:
         container.upload_blob(name, b"")

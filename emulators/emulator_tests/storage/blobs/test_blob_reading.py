@@ -1,4 +1,4 @@
-"""Reading blobs, whole and in part."""
+"""Reading blobs completely and by range."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from emulator_tests.storage.raw import Raw
 
 
 def test_x_ms_range_goes_first(raw: Raw, name: str) -> None:
-    """x-ms-range counts if both headers are given, because proxies may add Range."""
+    """x-ms-range takes precedence over Range, because proxies may add Range."""
     assert raw.ask("GET", name, headers={"Range": "bytes=0-0", "x-ms-range": "bytes=5-5"}).body == b"5"
 
 
@@ -21,9 +21,9 @@ def test_x_ms_range_goes_first(raw: Raw, name: str) -> None:
 def test_any_range_is_a_slice(
     container: ContainerClient, raw: Raw, content: bytes, first: int, last: int | None
 ) -> None:
-    """A range within the blob is Python's slice; a range beyond the end ends with the blob.
+    """A range within the blob equals Python's slice, and a range beyond the end stops at the end.
 
-    The MD5 of the whole stands apart from that of the part.
+    The MD5 of the blob and the MD5 of the range are in separate headers.
     """
     if first >= len(content) or (last is not None and last < first):
         return

@@ -1,4 +1,4 @@
-"""The account as a whole: the properties, and the headers of every answer."""
+"""The account's properties, and the headers of every answer."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from emulator_tests.storage.raw import BLOCK_BLOB, VERSION, Raw
     b"</StorageServiceProperties>",
 ])  # fmt: skip
 def test_broken_properties_change_nothing(blobs: BlobServiceClient, raw: Raw, body: bytes) -> None:
-    """400."""
+    """Malformed properties are a 400 and change nothing."""
     assert raw.ask("PUT", "", "restype=service&comp=properties", body=body).status == 400
     assert blobs.get_service_properties()["cors"] == []
 
 
 def test_every_answer_has_its_headers(container: ContainerClient, raw: Raw) -> None:
-    """A unique id, the date, and a version; a successful answer repeats the client's own id."""
+    """Every answer has a unique id, the date and a version. A successful answer repeats the client's own id."""
     container.upload_blob("a", b"hello")
     name, seen = container.container_name, set()
     for method, path, query, status in (
@@ -44,7 +44,7 @@ def test_every_answer_has_its_headers(container: ContainerClient, raw: Raw) -> N
 
 
 def test_an_error_says_what_and_which_request(container: ContainerClient, raw: Raw) -> None:
-    """XML with a code and a message, which ends with the request's id and the time."""
+    """An error is XML with a code and a message that ends with the request's id and the time."""
     reply = raw.ask("GET", f"{container.container_name}/missing")
     error = ET.fromstring(reply.body)
     message = error.findtext("Message") or ""
@@ -56,7 +56,7 @@ def test_an_error_says_what_and_which_request(container: ContainerClient, raw: R
 
 @pytest.mark.parametrize("version", [VERSION, "2019-02-02", "2026-02-06", None])
 def test_versions_of_the_protocol(container: ContainerClient, raw: Raw, version: str | None) -> None:
-    """Whatever a package asks for, also none."""
+    """A request may have any version that a package sends, or none."""
     name = f"{container.container_name}/a"
     headers = {"x-ms-version": version} if version else {}
     assert raw.ask("PUT", name, headers={**BLOCK_BLOB, **headers}, body=b"1").status == 201
@@ -71,6 +71,6 @@ def test_versions_of_the_protocol(container: ContainerClient, raw: Raw, version:
     ("GET", "", ""),
 ])  # fmt: skip
 def test_what_there_is_not(container: ContainerClient, raw: Raw, method: str, path: str, query: str) -> None:
-    """A method or an operation that the service does not have is an error of the client."""
+    """An unknown method or operation is a client error."""
     reply = raw.ask(method, path.format(container.container_name), query)
     assert 400 <= reply.status < 500 or reply.status == 501

@@ -14,7 +14,7 @@ def snapshot(blob: BlobClient, **options: Any) -> str:
 
 
 def test_a_snapshot_may_have_metadata_of_its_own(container: ContainerClient, blob: BlobClient) -> None:
-    """Instead of the blob's."""
+    """Metadata in the request replaces the blob's metadata in the snapshot."""
     taken = snapshot(blob, metadata={"mine": "1"})
     old = container.get_blob_client("a", snapshot=taken)
     assert old.get_blob_properties().metadata == {"mine": "1"}
@@ -22,7 +22,7 @@ def test_a_snapshot_may_have_metadata_of_its_own(container: ContainerClient, blo
 
 
 def test_a_snapshot_may_be_copied(container: ContainerClient, blob: BlobClient) -> None:
-    """A snapshot may be copied onto its own blob, too, to restore the old version."""
+    """A snapshot can be copied, also onto its own blob to restore it."""
     taken = snapshot(blob)
     blob.upload_blob(b"new", overwrite=True)
     blob.start_copy_from_url(f"{blob.url}?snapshot={taken}")

@@ -15,12 +15,12 @@ def found(client: BlobServiceClient | ContainerClient, where: str, **options: in
 
 @pytest.fixture
 def key(container: ContainerClient) -> str:
-    """A tag unknown to other tests."""
+    """A tag key that no other test uses."""
     return f"k{container.container_name}"
 
 
 def test_blobs_are_found_by_their_tags(blobs: BlobServiceClient, container: ContainerClient, key: str) -> None:
-    """Blobs are found by one tag, by several, by ranges; in every container, or in the named container."""
+    """Blobs are found by one tag, by several tags and by ranges, in all containers or in a named container."""
     other = blobs.create_container(f"{container.container_name}-2")
     here, there = container.container_name, other.container_name
     for client, name, value in ((container, "a", "1"), (container, "b", "2"), (other, "c", "2")):
@@ -34,7 +34,7 @@ def test_blobs_are_found_by_their_tags(blobs: BlobServiceClient, container: Cont
 
 
 def test_a_search_knows_of_every_change(blobs: BlobServiceClient, container: ContainerClient, key: str) -> None:
-    """New tags, new content, a copy, a deletion."""
+    """A search reflects new tags, new content, a copy and a deletion."""
     where, here = f"\"{key}\" = '1'", container.container_name
     blob = container.upload_blob("a", b"", tags={key: "1"})
     assert found(blobs, where) == [(here, "a")]
@@ -51,7 +51,7 @@ def test_a_search_knows_of_every_change(blobs: BlobServiceClient, container: Con
 
 
 def test_a_search_has_pages(container: ContainerClient, key: str) -> None:
-    """With a marker each, and each blob once."""
+    """A search has pages with markers, and finds each blob once."""
     names = [f"n{number}" for number in range(5)]
     for name in names:
         container.upload_blob(name, b"", tags={key: "1"})

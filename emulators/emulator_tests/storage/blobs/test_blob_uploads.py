@@ -1,4 +1,4 @@
-"""Writing block blobs in one request, or in the package's pieces."""
+"""Writing block blobs with one request or in the package's blocks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SETTINGS: dict[str, Any] = {
 
 
 def test_a_second_write_replaces_all(container: ContainerClient) -> None:
-    """Settings, metadata, tags and tier of the former version are gone."""
+    """A second write removes the settings, metadata, tags and tier of the first."""
     container.upload_blob(
         "a", b"1", content_settings=ContentSettings(**SETTINGS), metadata={"one": "1"}, tags={"k": "v"},
         standard_blob_tier=StandardBlobTier.COOL,
@@ -39,7 +39,7 @@ def test_a_second_write_replaces_all(container: ContainerClient) -> None:
 
 
 def test_the_type_of_the_request_is_that_of_the_blob(container: ContainerClient, raw: Raw) -> None:
-    """Without x-ms-blob-content-type the Content-Type of the request counts."""
+    """Without x-ms-blob-content-type the blob's type is the request's Content-Type."""
     name = f"{container.container_name}/a"
     assert raw.ask("PUT", name, headers={**BLOCK_BLOB, "Content-Type": "text/x-plain"}, body=b"1").status == 201
     assert raw.ask("GET", name).headers["Content-Type"] == "text/x-plain"
@@ -47,7 +47,7 @@ def test_the_type_of_the_request_is_that_of_the_blob(container: ContainerClient,
 
 @pytest.mark.parametrize("header", ["Content-MD5", "x-ms-blob-content-md5"])
 def test_a_wrong_md5_is_refused(container: ContainerClient, raw: Raw, header: str) -> None:
-    """Nothing is written if the bytes differ from the writer's checksum."""
+    """Bytes that do not match the given checksum are refused, and nothing is written."""
     name = f"{container.container_name}/a"
     reply = raw.ask("PUT", name, headers={**BLOCK_BLOB, header: md5_of(b"other")}, body=b"hello")
     assert reply.refusal == (400, "Md5Mismatch")
@@ -57,7 +57,7 @@ def test_a_wrong_md5_is_refused(container: ContainerClient, raw: Raw, header: st
 
 @pytest.mark.parametrize("value", ["abc", md5_of(b"")[:-4], "?" * 24])
 def test_an_md5_is_16_bytes(container: ContainerClient, raw: Raw, value: str) -> None:
-    """In base64; anything else is refused."""
+    """An MD5 must be 16 bytes in base64."""
     reply = raw.ask("PUT", f"{container.container_name}/a", headers={**BLOCK_BLOB, "Content-MD5": value}, body=b"1")
     assert reply.refusal == (400, "InvalidMd5")
 
@@ -72,7 +72,7 @@ def test_a_crc64_is_checked(container: ContainerClient, raw: Raw) -> None:
 
 
 def test_creation_stays(container: ContainerClient) -> None:
-    """The time of creation belongs to the first version."""
+    """The creation time is that of the first version."""
     first = container.upload_blob("a", b"1").get_blob_properties()
     second = container.upload_blob("a", b"2", overwrite=True).get_blob_properties()
     assert first.creation_time == second.creation_time
@@ -81,7 +81,7 @@ def test_creation_stays(container: ContainerClient) -> None:
 
 @pytest.mark.parametrize("given", ["AAAA", "AAAAAAAAAAAAAAAA", "no base64!"])
 def test_a_crc64_has_eight_bytes(container: ContainerClient, raw: Raw, given: str) -> None:
-    """Any other length is an error of the request, whatever the bytes are."""
+    """A CRC-64 of any other length is a client error, whatever the content."""
     for query, headers in (("", BLOCK_BLOB), ("comp=block&blockid=AAAA", {})):
         name = f"{container.container_name}/a"
         reply = raw.ask("PUT", name, query, {**headers, "x-ms-content-crc64": given}, b"12345678")
@@ -89,7 +89,7 @@ def test_a_crc64_has_eight_bytes(container: ContainerClient, raw: Raw, given: st
 
 
 def test_a_crc64_is_told(container: ContainerClient, raw: Raw) -> None:
-    """Put Block and Append Block tell the CRC-64 of what came, though the client sent no hash."""
+    """Put Block and Append Block return the content's CRC-64, even if the client sent no hash."""
     name = f"{container.container_name}/a"
     raw.ask("PUT", name, headers={"x-ms-blob-type": "AppendBlob"})
     for query, blob in (("comp=block&blockid=AAAA", f"{name}b"), ("comp=appendblock", name)):

@@ -1,4 +1,4 @@
-"""The language of searches by tags, and of conditions on tags."""
+"""The query language for searches by tags and for conditions on tags."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from emulators.storage.blobs.tag_query import Query, Term, condition, parse
 
 
 def test_terms_and_a_container() -> None:
-    """Keys may be quoted or not; AND and blanks are free; the container is a separate term."""
+    """Keys may be quoted or not, AND is case-insensitive, spaces are optional, and the container is read
+    separately."""
     text = """ "my key"='a b'  and k>='1'AND"k"<'2' And @container = 'logs' """
     terms = (Term("my key", "=", "a b"), Term("k", ">=", "1"), Term("k", "<", "2"))
     assert parse(text) == Query(terms, "logs")
@@ -32,7 +33,7 @@ def test_terms_and_a_container() -> None:
     ("\"k#\" = 'v'", "not permitted in tag name or value"),
 ])  # fmt: skip
 def test_what_is_no_search(text: str, where: str) -> None:
-    """The error gives the position, and the operators."""
+    """The error has the position and the allowed operators."""
     with pytest.raises(ValueError, match=where) as caught:
         parse(text)
     assert "= > >= < <= and AND" in str(caught.value)
@@ -43,18 +44,18 @@ def test_what_is_no_search(text: str, where: str) -> None:
     ("k = 'b' AND l = '2'", True), ("k = 'b' AND l = '10'", False), ("m = ''", False), ("k > 'B'", True),
 ])  # fmt: skip
 def test_a_condition_holds(text: str, holds: bool) -> None:
-    """Every term must hold, each for an existing tag; values compare as texts."""
+    """Every term must hold for an existing tag. Values are compared as strings."""
     assert condition(text).holds({"k": "b", "l": "2"}) is holds
 
 
 def test_limits_of_terms() -> None:
-    """A search has at most ten tags. A condition may have many terms, as long as they fit into a header."""
+    """A search may have at most ten terms. A condition may have as many terms as fit into a header."""
     with pytest.raises(ValueError, match="there can be at most 10 unique tags in a query"):
         parse(" AND ".join(["k = 'v'"] * 11))
     assert condition(" AND ".join(f"k <> 'v{number}'" for number in range(700))).holds({"k": "w"})
 
 
 def test_a_condition_has_no_container() -> None:
-    """A condition is about one blob."""
+    """A condition can't name a container, because it is about one blob."""
     with pytest.raises(ValueError, match="@container"):
         condition("k = 'v' AND @container = 'c'")

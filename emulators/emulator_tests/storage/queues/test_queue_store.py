@@ -1,4 +1,4 @@
-"""What our queues keep: against a model of the rules, over restarts and kills, with many messages."""
+"""What our queues store: compared with a model, across restarts and kills, and with many messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from emulators.storage.queues.store import PURGED_AT_ONCE, Queues
 
 
 class Time:
-    """A clock moved by the test."""
+    """A clock that the test moves."""
 
     now = 1_800_000_000.0
 
@@ -36,7 +36,7 @@ class Time:
 
 @dataclass
 class Expected:
-    """A message by the rules."""
+    """A message in the model."""
 
     text: str
     receipt: str
@@ -46,7 +46,7 @@ class Expected:
 
 
 class QueueRules(RuleBasedStateMachine):
-    """Any order of operations, with the clock moving and the file reopened: the store does what the model does."""
+    """For any order of operations, with a moving clock and reopened files, the store equals the model."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class QueueRules(RuleBasedStateMachine):
         self.store = Queues(self.path, self.clock)
         self.store.create("q", {})
         self.model: dict[str, Expected] = {}
-        self.old: list[tuple[str, str]] = []  # receipts that hold no more
+        self.old: list[tuple[str, str]] = []  # invalid receipts
 
     def teardown(self) -> None:
         self.store.close()
@@ -75,7 +75,7 @@ class QueueRules(RuleBasedStateMachine):
     @rule(limit=st.integers(1, 5), seconds=st.sampled_from([1, 5]))
     def get(self, limit: int, seconds: float) -> None:
         waiting = {key: one for key, one in self.alive().items() if one.visible <= self.clock.now}
-        order = sorted(waiting, key=lambda key: waiting[key].visible)  # stable: those of one time as they came
+        order = sorted(waiting, key=lambda key: waiting[key].visible)  # stable: equal times keep their order
         found = self.store.get("q", limit, seconds)
         assert [message.id for message in found] == order[:limit]
         for message in found:
@@ -134,12 +134,12 @@ TestQueueRules = QueueRules.TestCase
 
 @pytest.mark.parametrize("name", ["a-b", "abc", "0-0-0", "a" * 63])
 def test_a_queues_name_has_3_to_63_characters(name: str) -> None:
-    """The shortest and the longest names are taken, also with a hyphen in the middle."""
+    """The shortest and the longest names are accepted, also with a hyphen in the middle."""
     assert checked_name(name, QUEUE_NAME) == name
 
 
 def test_what_is_deleted_leaves_the_file(tmp_path: Path) -> None:
-    """Messages of deleted and cleared queues are purged in bounded steps, and others stay."""
+    """Messages of deleted and cleared queues are purged in bounded steps, and other messages are kept."""
     queues = Queues(tmp_path / "queues.sqlite")
     for name in ("deleted", "cleared", "kept"):
         queues.create(name, {})
@@ -151,7 +151,7 @@ def test_what_is_deleted_leaves_the_file(tmp_path: Path) -> None:
     steps = 0
     while queues.purge():
         steps += 1
-    assert steps == 5  # of the first two with messages and one that finds none; of the second one each
+    assert steps == 5  # three for the first, the last of which finds nothing; two for the second
     assert [message.text for message in queues.peek("cleared", 5)] == ["new"]
     assert len(queues.peek("kept", 5)) == 3
     queues.close()
@@ -159,7 +159,7 @@ def test_what_is_deleted_leaves_the_file(tmp_path: Path) -> None:
 
 
 def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    """After SIGKILL in the middle of sending, a restart at the same address has every message whose send returned."""
+    """After SIGKILL during sending, a restart at the same address has every message whose send returned."""
     running = services.start(tmp_path)
     client = QueueClient.from_connection_string(running.connection_string, "work", retry_total=0)
     client.create_queue()
@@ -183,11 +183,11 @@ def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
         assert again.queue_url == running.queue_url
         found = {message.content for message in client.receive_messages(messages_per_page=32)}
         assert set(sent) <= found
-        assert len(found) - len(sent) <= 1  # one whose answer was lost
+        assert len(found) - len(sent) <= 1  # a message whose answer was lost
 
 
 def test_no_operation_scans(tmp_path: Path) -> None:
-    """SQLite answers each statement of an operation from an index: no statement depends on the number of messages."""
+    """Each SQL statement of an operation uses an index, so its cost does not grow with the number of messages."""
     queues = Queues(tmp_path / "queues.sqlite")
     queues.create("q", {})
     statements: list[str] = []
@@ -206,7 +206,7 @@ def test_no_operation_scans(tmp_path: Path) -> None:
 
 
 def test_one_process_serves_a_folder(tmp_path: Path) -> None:
-    """A second process on the data is refused, with the file in the error, and the first goes on."""
+    """A second process on the same data is refused with the file's name, and the first keeps running."""
     with (
         inside.start(tmp_path) as running,
         QueueClient.from_connection_string(running.connection_string, "one") as queue,

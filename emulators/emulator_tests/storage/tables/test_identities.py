@@ -1,4 +1,4 @@
-"""Tables by token: an identity may use exactly the permissions of its roles, on the tables of the roles."""
+"""Tables with tokens: an identity has exactly the permissions of its roles, on the tables of those roles."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NODES, OTHERS = "nodes", "others"
 
 
 class Credential:
-    """Entra ID's role: a token for any resource."""
+    """A stand-in for Entra ID: a token for any resource."""
 
     def __init__(self, token: str) -> None:
         self._token = token
@@ -68,7 +68,7 @@ def refusal(url: str, bundle: Path, token: str, table: str) -> tuple[int | None,
 
 
 def test_a_sas_for_https_alone_is_taken_over_https(url: str, bundle: Path) -> None:
-    """What a shared access signature demands (spr=https) is met at the port with TLS."""
+    """A SAS that requires HTTPS (spr=https) is accepted at the TLS port."""
     key, end = AzureNamedKeyCredential(ACCOUNT, STORAGE_KEY), datetime.now(UTC) + timedelta(hours=1)
     sas = generate_table_sas(
         key, "runs", permission=TableSasPermissions(read=True, add=True), expiry=end, protocol="https"
@@ -83,9 +83,8 @@ def test_a_sas_for_https_alone_is_taken_over_https(url: str, bundle: Path) -> No
 
 
 def test_a_role_on_a_table_is_for_that_table(url: str, bundle: Path) -> None:
-    """The role's identity reads, writes singly and in transactions, and deletes rows of the table; another table is
-    forbidden.
-    """
+    """An identity with a role on a table reads, writes (also in transactions) and deletes its rows. Another table
+    is forbidden."""
     token = issue(KEY, NODES, AUDIENCE)
     row = {"PartitionKey": "a", "RowKey": "1", "n": 1}
     with tables(url, bundle, token) as client:
@@ -113,7 +112,7 @@ def test_a_role_on_a_table_is_for_that_table(url: str, bundle: Path) -> None:
     ids=["no role", "forged", "for another service", "out of date", "unsigned", "no token"],
 )
 def test_other_tokens_are_refused(url: str, bundle: Path, token: str, status: int) -> None:
-    """403 for an identity without a role, 401 for a token that is not to be believed."""
+    """An identity without a role is a 403, and an invalid token is a 401."""
     assert refusal(url, bundle, token, "meeting")[0] == status
 
 
@@ -125,7 +124,7 @@ def test_other_tokens_are_refused(url: str, bundle: Path, token: str, status: in
     ("Storage Blob Data Reader", "blob", "w", False),
 ])  # fmt: skip
 def test_azures_roles_allow_what_they_do_there(role: str, service: str, letters: str, allowed: bool) -> None:
-    """A contributor sends messages by the right to write messages."""
+    """A contributor may send messages, because its permission to write messages includes it."""
     grant = next(one for one in built_in() if one.name == role)
     identities = Identities(KEY, (Grant(NODES, grant),))
     if allowed:

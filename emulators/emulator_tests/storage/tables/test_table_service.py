@@ -1,4 +1,4 @@
-"""The table protocol of Microsoft's package."""
+"""The table protocol, as Microsoft's package uses it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def table(tables: TableServiceClient, unique: Callable[[], str]) -> Iterator[Tab
 
 
 def refusal(call: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[int | None, str]:
-    """The status and code with which a call is refused."""
+    """Return the status and code with which a call is refused."""
     with pytest.raises(HttpResponseError) as caught:
         call(*arguments, **options)
     answer: Any = caught.value.response
@@ -62,7 +62,8 @@ def rows(table: TableClient, wanted: str = "", **options: Any) -> list[str]:
 
 @pytest.mark.parametrize("key", ["", "it's", "a b", "ä數", "a%2fb", "100%", "&$=+,;:@!()*", "~", "k" * 512])
 def test_any_allowed_key(table: TableClient, key: str) -> None:
-    """Keys with quotes, spaces and URL escapes, up to 512 characters, are read, changed and deleted."""
+    """Entities with quotes, spaces and URL escapes in keys of up to 512 characters can be read, changed and
+    deleted."""
     entity = {"PartitionKey": key, "RowKey": key, "x": 1}
     table.create_entity(entity)
     table.update_entity({**entity, "x": 2}, UpdateMode.REPLACE)
@@ -112,13 +113,13 @@ FILTERS = {
 
 
 def test_filters(table: TableClient) -> None:
-    """Comparisons of every type, and how they are joined: `and` before `or`, `not` before both."""
+    """Filters compare values of every type. `not` binds before `and`, and `and` before `or`."""
     table.create_entity({**KEY, **VALUES})
     assert {text: rows(table, text) == ["r"] for text in FILTERS} == FILTERS
 
 
 def test_merging_changes_types(table: TableClient) -> None:
-    """Nothing is left of the property's old type."""
+    """Merging a value of another type replaces the property's old type."""
     table.create_entity({**KEY, "a": 1, "b": EntityProperty(2, EdmType.INT64)})
     table.update_entity({**KEY, "b": "text"}, UpdateMode.MERGE)
     assert dict(table.get_entity("p", "r")) == {**KEY, "a": 1, "b": "text"}
@@ -128,14 +129,13 @@ def test_merging_changes_types(table: TableClient) -> None:
     "text", ["whole eq", "eq 5", "whole is 5", "whole eq 'x", "(whole eq 5", "whole eq 5)", "1 eq 1"]
 )
 def test_what_is_no_filter(ours_table: TableClient, text: str) -> None:
-    """An invalid filter is refused as invalid input, not as a failure of the service. (Azurite lets some of them
-    pass.)
-    """
+    """An invalid filter is a client error, not a server error. (Azurite accepts some of them.)"""
     assert refusal(rows, ours_table, text) == (400, "InvalidInput")
 
 
 def test_a_transaction_is_all_or_nothing(table: TableClient) -> None:
-    """Every kind of write together; one refused write undoes the others, and the answer has its number."""
+    """A transaction may contain every kind of write. One refused write undoes all others, and the answer has its
+    index."""
     for name in ("replaced", "merged", "deleted"):
         table.create_entity({"PartitionKey": "p", "RowKey": name, "x": 1})
     key = {"PartitionKey": "p"}
@@ -161,7 +161,7 @@ def test_a_transaction_is_all_or_nothing(table: TableClient) -> None:
 
 @pytest.mark.parametrize("character", ["/", "\\", "#", "?", "\t", "\n", "\x7f"])
 def test_characters_that_keys_must_not_have(ours_table: TableClient, character: str) -> None:
-    """Azure refuses these characters in both keys."""
+    """These characters are refused in both keys, as in Azure."""
     for name in KEY:
         with pytest.raises(HttpResponseError) as caught:
             ours_table.create_entity({**KEY, name: f"a{character}b"})
@@ -170,7 +170,7 @@ def test_characters_that_keys_must_not_have(ours_table: TableClient, character: 
 
 @pytest.fixture
 def ours_table(ours: Side, unique: Callable[[], str]) -> Iterator[TableClient]:
-    """For Azure's limits unchecked by Azurite."""
+    """A table of our service alone, for Azure's limits that Azurite does not check."""
     with TableServiceClient.from_connection_string(ours.connection_string, retry_total=0) as service:
         yield service.create_table(unique())
 
@@ -185,14 +185,15 @@ def ours_table(ours: Side, unique: Callable[[], str]) -> Iterator[TableClient]:
     ({"PartitionKey": "k" * 513}, "KeyValueTooLarge"),
 ])  # fmt: skip
 def test_limits_of_an_entity(ours_table: TableClient, values: dict[str, Any], code: str) -> None:
-    """64 KiB a property, 252 properties, 255 characters a name, 1 MiB an entity, 1 KiB a key."""
+    """A property has at most 64 KiB, an entity 252 properties and 1 MiB, a property's name 255 characters, and a
+    key 1 KiB."""
     assert refusal(ours_table.create_entity, {**KEY, **values}) == (400, code)
     assert refusal(ours_table.upsert_entity, {**KEY, **values}) == (400, code)
     assert rows(ours_table) == []
 
 
 def test_up_to_the_limits(ours_table: TableClient) -> None:
-    """A value just within the limits is taken, and comes back."""
+    """A value at the limits is accepted and read back."""
     most = {"s": "x" * 32768, "b": b"x" * 65536, "n" * 255: 1, **{f"x{n}": n for n in range(249)}}
     ours_table.create_entity({**KEY, **most})
     assert ours_table.get_entity("p", "r") == {**KEY, **most}
@@ -204,13 +205,13 @@ def test_up_to_the_limits(ours_table: TableClient) -> None:
 
 
 def signed(**rights: bool) -> str:
-    """A signature of the account with these rights to entities."""
+    """Return a SAS of the account with these permissions for entities."""
     key, end = AzureNamedKeyCredential(ACCOUNT, ACCOUNT_KEY), datetime.now(UTC) + timedelta(hours=1)
     return generate_account_sas(key, ResourceTypes(object=True), AccountSasPermissions(**rights), end)
 
 
 def batched(side: Side, *parts: str) -> requests.Response:
-    """A batch with these requests as parts, without a change set. Some clients end the path with a slash."""
+    """Send a batch with these requests as parts, without a change set. Some clients end the path with a slash."""
     head = "--batch_1\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"
     body = "".join(f"{head}{part}\r\nAccept: application/json;odata=nometadata\r\n\r\n" for part in parts)
     headers = {"Content-Type": "multipart/mixed; boundary=batch_1", "x-ms-version": "2021-12-02"}
@@ -220,7 +221,7 @@ def batched(side: Side, *parts: str) -> requests.Response:
 
 
 def test_a_batch_may_be_one_query(side: Side, table: TableClient) -> None:
-    """A batch of one query answers 202 with the entity."""
+    """A batch of one query is a 202 with the entity."""
     table.create_entity({**KEY, "n": 1})
     one = f"GET {side.table_url}/{table.table_name}(PartitionKey='p',RowKey='r') HTTP/1.1"
     answer = batched(side, one)
@@ -230,8 +231,8 @@ def test_a_batch_may_be_one_query(side: Side, table: TableClient) -> None:
 
 
 def test_a_query_that_a_batch_may_not_be(ours: Side, ours_table: TableClient) -> None:
-    """An entity that is not there is a 404 in a 202; two queries, a change outside of a change set and a query of many
-    entities are refused."""
+    """A query for a missing entity is a 404 inside a 202. Two queries, a change outside of a change set, and a
+    query for several entities are refused."""
     table = f"{ours.table_url}/{ours_table.table_name}"
     answer = batched(ours, f"GET {table}(PartitionKey='p',RowKey='r') HTTP/1.1")
     assert (answer.status_code, "HTTP/1.1 404 Not Found" in answer.text) == (202, True)
@@ -249,7 +250,7 @@ def test_a_query_that_a_batch_may_not_be(ours: Side, ours_table: TableClient) ->
     ("x", (400, "InvalidInput")),
 ])  # fmt: skip
 def test_etags_of_entities_are_weak(ours: Side, ours_table: TableClient, etag: str, expected: tuple[int, str]) -> None:
-    """A weak etag, also written with a small w, is compared; a strong one is none of Table Storage's."""
+    """A weak etag, also with a lower-case w, is compared. Table Storage has no strong etags."""
     ours_table.create_entity({**KEY, "a": 1})
     url = f"{ours.table_url}/{ours_table.table_name}(PartitionKey='p',RowKey='r')?{signed(delete=True)}"
     answer = requests.delete(url, headers={"If-Match": etag, "x-ms-version": "2021-12-02"}, timeout=10)

@@ -1,4 +1,4 @@
-"""The tables' state and searches: filters, ranges, pages, restarts, and bodies of invalid transactions."""
+"""The state and the queries of tables: filters, ranges, pages, restarts, and invalid transactions."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def holds(tree: Any, row: dict[str, Any]) -> bool:
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[TableService, list[dict[str, Any]]]:
-    """A service with an entity for each pair of keys, in the order of their keys."""
+    """A service with one entity for each pair of keys, in key order."""
     tables = Tables(tmp_path_factory.mktemp("tables") / "tables.sqlite")
     tables.create("t")
     keys = ["", "a", "a!", "b", "bc", "z", "ü"]
@@ -95,8 +95,8 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[TableService, list
 def test_a_search_finds_what_the_filter_says(
     filled: tuple[TableService, list[dict[str, Any]]], tree: Any, top: int, at_once: int
 ) -> None:
-    """Any condition, on keys and on properties, any page size: all pages together are the entities for which it holds,
-    in the order of their keys."""
+    """For any filter on keys and properties and any page size, all pages together have exactly the matching
+    entities, in key order."""
     service, rows = filled
     asked, found, start = plan(text_of(tree)), list[tuple[str, str]](), None
     service.read_at_once = at_once
@@ -112,7 +112,7 @@ def test_a_search_finds_what_the_filter_says(
 
 
 def tried(call: Callable[..., Any], *arguments: Any) -> Any:
-    """The result of a call, or its refusal; any other error passes through, and fails the test."""
+    """Return the result of a call, or its refusal. Any other error fails the test."""
     try:
         return call(*arguments)
     except (StorageError, AzureError) as error:
@@ -121,13 +121,13 @@ def tried(call: Callable[..., Any], *arguments: Any) -> Any:
 
 @given(st.text(max_size=60))
 def test_any_text_is_a_filter_or_is_refused(text: str) -> None:
-    """Nothing but a StorageError comes out of reading a filter."""
+    """Reading a filter raises nothing but a StorageError."""
     found = tried(plan, text)
     assert isinstance(found, Plan) or (found.status, found.code) == (400, "InvalidInput")
 
 
 def test_deep_filters_are_refused() -> None:
-    """Brackets inside brackets end somewhere, as an error of the client."""
+    """A filter with too many nested parentheses is a client error."""
     with pytest.raises(StorageError, match="at most 100 brackets"):
         plan("(" * 5000 + "a eq 1" + ")" * 5000)
 
@@ -140,7 +140,7 @@ KINDS = ["Int32", "Int64", "Double", "DateTime", "Guid", "Binary", "Boolean", "S
     st.dictionaries(st.text(max_size=5), VALUES, max_size=4), st.sampled_from([*(f"Edm.{kind}" for kind in KINDS), 5])
 )
 def test_any_body_is_an_entity_or_is_refused(document: dict[str, Any], kind: Any) -> None:
-    """An accepted body can be stored and read back; a refused body is the client's error."""
+    """An accepted body can be stored and read back. A refused body is a client error."""
     typed = {**document, **{f"{name}@odata.type": kind for name in list(document)[:1]}}
     found = tried(checked_properties, typed, 0)
     assert json.dumps(found, allow_nan=False) if isinstance(found, dict) else found.status == 400
@@ -148,34 +148,35 @@ def test_any_body_is_an_entity_or_is_refused(document: dict[str, Any], kind: Any
 
 @pytest.mark.parametrize("body", [b"[" * 100_000, b'{"a": NaN}', b"\xff", b"1" * 5000, b"[]"], ids=range(5))
 def test_a_body_that_is_no_entity_is_refused(body: bytes) -> None:
-    """A body other than a JSON object, nested too deep, or with a too long number is the client's error."""
+    """A body that is not a JSON object, is nested too deep, or has a number that is too long is a client error."""
     found = tried(document, Call("POST", "/a/t", {}, {}, body))
     assert (found.status, found.code) == (400, "InvalidInput")
 
 
 @pytest.mark.parametrize("key", ["a/b", "a\x00", "\ud800", "x" * 513, 5], ids=range(5))
 def test_a_key_that_can_not_be_stored_is_refused(key: Any) -> None:
-    """Azure's forbidden characters, half of a surrogate pair, more than 1 KiB and what is no text are refused."""
+    """A key is refused if it has a character that Azure forbids, half a surrogate pair or more than 1 KiB, or if it
+    is not a string."""
     assert tried(checked_key, "RowKey", key).status == 400
 
 
 @pytest.mark.parametrize("top", ["\u00b2", "9" * 5000, "0", "1001", "-1", ""], ids=range(6))
 def test_a_page_has_1_to_1000_entities(top: str) -> None:
-    """$top is a number in this range; whatever else it says is the client's error."""
+    """$top is a number from 1 to 1,000. Anything else is a client error."""
     found = tried(_top, Call("GET", "/a/t", {"$top": top}, {}, b""))
     assert (found.status, found.code) == (400, "InvalidInput")
 
 
 @given(st.integers(-116444736000000000, 2534023007999999999 // 10))
 def test_times_keep_their_ticks(ticks: int) -> None:
-    """A tenth of a microsecond since 1601 is written and read without loss."""
+    """Times since 1601 are written and read with a precision of a tenth of a microsecond."""
     assert ticks_of(moment_of(ticks)) == ticks
     assert ticks_of(moment_of(ticks, digits=0)) == ticks
 
 
 @given(st.binary(max_size=200), st.sampled_from(["multipart/mixed; boundary=x", "multipart/mixed", "text/plain", ""]))
 def test_any_body_is_a_transaction_or_is_refused(body: bytes, content_type: str) -> None:
-    """Nothing but operations or a StorageError comes out of reading a transaction."""
+    """Reading a transaction returns operations or raises a StorageError."""
     inner = b"--y\r\n\r\n" + body + b"\r\n--y--"
     nested = b"--x\r\nContent-Type: multipart/mixed; boundary=y\r\n\r\n" + inner + b"\r\n--x--"
     for content in (body, nested):
@@ -188,9 +189,8 @@ def three_rows(number: int) -> list[tuple[str, dict[str, str]]]:
 
 
 def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    """After SIGKILL in the middle of transactions, a restart at the old address has each transaction whole or not at
-    all.
-    """
+    """After SIGKILL during transactions, a restart at the old address has each transaction completely or not at
+    all."""
     running = services.start(tmp_path)
     client = TableClient.from_connection_string(running.connection_string, "work", retry_total=0)
     client.create_table()
@@ -210,7 +210,7 @@ def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
 
 
 def test_what_is_deleted_leaves_the_file(tmp_path: Path) -> None:
-    """A deleted table's entities are purged in bounded steps; a new table of this name begins empty meanwhile."""
+    """A deleted table's entities are purged in bounded steps. Meanwhile a new table of the same name begins empty."""
     tables = Tables(tmp_path / "tables.sqlite")
     for name in ("gone", "kept"):
         tables.create(name)
@@ -222,14 +222,14 @@ def test_what_is_deleted_leaves_the_file(tmp_path: Path) -> None:
     steps = 0
     while tables.purge():
         steps += 1
-    assert steps == 3  # two with entities, and one that finds none
+    assert steps == 3  # two with entities, and one that finds nothing
     assert len(tables.scan("KEPT", Plan(), None, 10_000)) == 600
     tables.close()
     assert Tables(tmp_path / "tables.sqlite").names() == ["Gone", "kept"]
 
 
 def test_a_range_is_read_from_the_index(tmp_path: Path) -> None:
-    """A page in the middle of a partition starts where it begins: SQLite searches, and sorts nothing."""
+    """A page in the middle of a partition starts at its first entity: SQLite searches an index and does not sort."""
     tables = Tables(tmp_path / "tables.sqlite")
     tables.create("t")
     statements: list[str] = []
@@ -246,7 +246,7 @@ def test_a_range_is_read_from_the_index(tmp_path: Path) -> None:
 
 
 def test_the_clock_may_go_back(tmp_path: Path) -> None:
-    """An entity's version changes with each write, and only forwards, whatever the clock says."""
+    """An entity's version increases with each write, even if the clock goes back."""
     now = [1_800_000_000.0]
     tables = Tables(tmp_path / "tables.sqlite", lambda: now[0])
     tables.create("t")

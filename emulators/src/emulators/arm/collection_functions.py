@@ -1,4 +1,4 @@
-"""Bicep's functions of arrays and objects. A key of an object is found whatever its case."""
+"""Bicep's functions of arrays and objects. Keys of objects are case-insensitive."""
 
 from __future__ import annotations
 

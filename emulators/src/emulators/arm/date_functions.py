@@ -1,4 +1,4 @@
-"""Bicep's functions of dates. A month of a duration is 30 days and a year 365, as in .NET's XmlConvert."""
+"""Bicep's functions of dates. In a duration, a month is 30 days and a year 365 days, as in .NET's XmlConvert."""
 
 from __future__ import annotations
 

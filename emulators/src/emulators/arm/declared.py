@@ -1,6 +1,5 @@
-"""The declarations of a deployment, in the form for the other emulators, and a check of the deliverability of
-events.
-"""
+"""The declarations of a deployment in the form that the other emulators use, and a check that events can be
+delivered."""
 
 from __future__ import annotations
 
@@ -29,7 +28,8 @@ DURATION = re.compile(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?")
 
 
 class DeploymentFailed(BicepError):
-    """Azure would refuse this deployment, or accept it and lose events. The message lists every fault, a line each."""
+    """Azure would refuse this deployment, or accept it and lose events. The message lists every fault on a line of
+    its own."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def storage(deployment: Deployment) -> Storage:
 
 
 def cors(deployment: Deployment) -> list[Json]:
-    """Return the rules by which pages may use the account's blobs, as ARM has them."""
+    """Return the CORS rules for the account's blobs, in ARM's form."""
     services = deployment.of(f"{ACCOUNT}/blobServices")
     return [rule for service in services for rule in service.properties.get("cors", {}).get("corsRules", [])]
 
@@ -100,7 +100,7 @@ def subscriptions(deployment: Deployment) -> list[Json]:
 
 
 def check_delivery(deployment: Deployment, access: Access) -> None:
-    """Raise DeploymentFailed if a matching event has no way of delivery, or no place for a dead letter."""
+    """Raise DeploymentFailed if an event that matches a subscription can't be delivered or dead-lettered."""
     faults = [fault for found in deployment.of(SUBSCRIPTIONS) for fault in _faults(deployment, access, found)]
     if faults:
         raise DeploymentFailed("\n".join(faults))

@@ -1,4 +1,4 @@
-"""Works out the declarations of a Bicep file: every resource with name, id and properties, modules included."""
+"""Evaluates the declarations of a Bicep file: every resource with name, id and properties, including modules."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CLOUDS = {
     "AzureChinaCloud": ("core.chinacloudapi.cn", "https://login.chinacloudapi.cn/"),
 }
 
-# What Azure alone knows of a resource, such as an identity's principal id: (resource, path of the property) to value.
+# A value that Azure assigns, such as an identity's principal id: (resource, path of the property) to value.
 Runtime = Callable[[Resource, tuple[str, ...]], Any]
 
 
@@ -38,7 +38,7 @@ class Deployment:
     subscription: str
     tenant: str
     cloud: str = "AzureCloud"
-    before: Deployment | None = None  # what is there already: an earlier deployment of the same template
+    before: Deployment | None = None  # the existing resources: an earlier deployment of the same template
     resources: dict[str, Resource] = field(default_factory=dict)  # by id in lower case: ids ignore case
     outputs: Json = field(default_factory=dict)
 
@@ -75,7 +75,7 @@ def deploy(
 
 
 class Reference:
-    """A resource in an expression. Values come from the template, otherwise from Azure's assigned values."""
+    """A resource in an expression. Its values come from the template, or otherwise from Azure's assigned values."""
 
     def __init__(self, deployment: Deployment, resource: Resource) -> None:
         self.deployment, self.resource = deployment, resource
@@ -104,7 +104,7 @@ class ModuleOutputs:
 
 
 class Template:
-    """One file with parameters, deployed at `place`: the id of a subscription or resource group."""
+    """One file with parameters, deployed at `place`, the id of a subscription or resource group."""
 
     def __init__(self, deployment: Deployment, file: syntax.File, given: Mapping[str, Any], place: str) -> None:
         self.deployment, self.file, self.place = deployment, file, place
@@ -142,7 +142,7 @@ class Template:
             return self._each(file.resources[name], self._resource)
         if name in file.modules:
             return self._each(file.modules[name], self._module)
-        if self.function(name):  # so the grammar reads f() as an item of an array
+        if self.function(name):  # the grammar reads f() as an item of an array
             raise BicepError(
                 f"{file.path.name}: {name}: the grammar can't read a call without arguments here; give it a variable"
             )

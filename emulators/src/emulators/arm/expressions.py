@@ -1,4 +1,4 @@
-"""Bicep's expressions: the meaning of a tree's node in a scope."""
+"""Evaluates Bicep's expressions: the value of a tree's node in a scope."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def _method(node: Node, scope: Scope) -> Any:
 
 
 def _lambda(node: Node, scope: Scope) -> Callable[..., Any]:
-    """Takes as many of the given values as it has names: an index may be left out."""
+    """Return a function for the lambda, which ignores surplus arguments: the index may be omitted."""
     head, body = children(node)[0], children(node)[-1]
     names = [text(name) for name in ([head] if head.type == "identifier" else children(head))]
     return lambda *values: evaluate(body, scope.having(**dict(zip(names, values, strict=False))))
@@ -181,7 +181,7 @@ def _binary(node: Node, scope: Scope) -> Any:
 
 
 def _ordered(value: Any) -> Any:
-    return value.lower() if isinstance(value, str) else value  # ARM compares strings without their case
+    return value.lower() if isinstance(value, str) else value  # ARM compares strings case-insensitively
 
 
 def _divided(left: int, right: int) -> int:

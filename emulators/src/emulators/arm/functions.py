@@ -1,7 +1,8 @@
-"""Bicep's functions of nothing but their arguments, by name.
+"""Bicep's functions that depend only on their arguments, by name.
 
-Each gives what Microsoft's engine gives (https://learn.microsoft.com/azure/azure-resource-manager/bicep/bicep-functions),
-and a test holds them against it. What is in none of the tables here is refused by name.
+Each function returns the value of Microsoft's engine
+(https://learn.microsoft.com/azure/azure-resource-manager/bicep/bicep-functions), which a test checks. A function
+outside of these tables is refused by name.
 """
 
 from __future__ import annotations

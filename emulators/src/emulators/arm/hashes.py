@@ -1,7 +1,7 @@
-"""The hashes of ARM's functions: uniqueString and guid give Azure's values.
+"""The hashes of ARM's functions: uniqueString and guid return Azure's values.
 
-guid is a UUID of version 5 in a namespace of ARM's own. uniqueString is MurmurHash3 in two halves of 32 bits, written
-in base 32. Both are held against values that Microsoft's engine works out.
+guid is a UUID of version 5 in ARM's own namespace. uniqueString is MurmurHash3 in two halves of 32 bits, written in
+base 32. Tests compare both with values of Microsoft's engine.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def unique_string(*parts: str) -> str:
 
 
 def murmur64(data: bytes) -> int:
-    """Two halves of 32 bits each, which blocks of 8 bytes change by turns."""
+    """Return two halves of 32 bits each. Blocks of 8 bytes change both halves in turn."""
     low = high = 0
     whole = len(data) - len(data) % 8
     for at in range(0, whole, 8):

@@ -21,7 +21,7 @@ PART = re.compile(r"^(POST|PUT|PATCH|MERGE|DELETE|GET) (\S+) HTTP/1\.1\r?$(.*?)(
 
 @dataclass(frozen=True)
 class Request:
-    """A request as it was sent; `path` is below the account, percent-encoded, with the query."""
+    """A request as the client sent it. `path` is below the account, percent-encoded, with the query."""
 
     service: str  # blob, queue, table
     method: str
@@ -39,7 +39,7 @@ class Need:
 
 
 class UnknownOperation(ValueError):
-    """A request outside of the tables here."""
+    """A request that these tables do not contain."""
 
 
 def needs(request: Request) -> list[Need]:
@@ -52,8 +52,8 @@ def needs(request: Request) -> list[Need]:
 
 
 def workspace_action(method: str, path: str) -> tuple[str, str]:
-    """Return the action of a request to the control plane, and the id of the resource that it is about. Azure
-    Monitor's metrics are a resource below the workspace, and the last provider of the path has the action."""
+    """Return the action of a control plane request, and the id of its resource. Azure Monitor's metrics are a
+    resource below the workspace, and the last provider in the path determines the action."""
     resource = path.rstrip("/")
     below = re.split("/providers/", resource, flags=re.IGNORECASE)[-1].split("/")
     provider, rest = below[0], below[1:]

@@ -1,5 +1,5 @@
-"""Deployments refused by Azure although the template is valid: properties unknown to a plan, or sizes unknown to a
-service.
+"""Deployments that Azure refuses although the template is valid: properties that a plan does not support, or sizes that
+a service does not have.
 
 Each rule has a public source, and covers only what its source says. Everything else passes.
 """
@@ -25,7 +25,7 @@ ACR_PULL = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
 
 # "The following list of 4 site configuration properties (Site.SiteConfig.FtpsState, ...) for Flex Consumption sites is
 # invalid", ARM's error 51021. Verbatim: microsoft/azure-pipelines-tasks#21032, Azure/terraform-azurerm-avm-res-web-site
-# #283 and #360; the rest is in Microsoft's list of what Flex Consumption has no more:
+# #283 and #360. The rest is in Microsoft's list of features that Flex Consumption dropped:
 # https://learn.microsoft.com/azure/azure-functions/functions-app-settings#flex-consumption-plan-deprecations
 NO_SITE_CONFIG = (
     *("ftpsState", "linuxFxVersion", "use32BitWorkerProcess", "netFrameworkVersion"),
@@ -36,7 +36,7 @@ NO_SITE_PROPERTY = (
     *("containerSize", "isReserved", "isXenon", "vnetBackupRestoreEnabled", "vnetContentShareEnabled"),
     *("vnetImagePullEnabled", "vnetRouteAllEnabled"),
 )
-# The first is refused verbatim (the same error); the others of that list do nothing, or what functionAppConfig says.
+# The first is refused with this error. The others in that list do nothing, or repeat functionAppConfig.
 NO_APP_SETTING = (
     *("FUNCTIONS_WORKER_RUNTIME", "FUNCTIONS_WORKER_RUNTIME_VERSION", "FUNCTIONS_EXTENSION_VERSION"),
     *("FUNCTIONS_MAX_HTTP_CONCURRENCY", "FUNCTIONS_WORKER_PROCESS_COUNT"),
@@ -120,9 +120,8 @@ def _sizes(deployment: Deployment) -> Iterator[str]:
 
 
 def _budgets(deployment: Deployment) -> Iterator[str]:
-    """Yield budgets with a start after the first day of a month (Azure/azure-quickstart-templates#7095). The
-    preprovision hook ensures that the month is the current month.
-    """
+    """Yield budgets that start after the first day of a month (Azure/azure-quickstart-templates#7095). The
+    preprovision hook ensures that the month is the current month."""
     for budget in deployment.of(BUDGETS):
         start = str(budget.properties["timePeriod"]["startDate"])
         if not re.match(r"\d{4}-\d{2}-01", start):
@@ -137,7 +136,7 @@ def _names(deployment: Deployment) -> Iterator[str]:
 
 
 def _topics(deployment: Deployment) -> Iterator[str]:
-    """Yield second system topics of one source, including existing ones. The message is Azure's:
+    """Yield second system topics for the same source, including existing topics. The message is Azure's:
     microsoft/AzureTRE#4978."""
     present = deployment.before.of(SYSTEM_TOPICS) if deployment.before else []
     of_source = {str(topic.properties["source"]).lower(): topic for topic in present}
@@ -164,7 +163,8 @@ def _assignments(deployment: Deployment) -> Iterator[str]:
 
 
 def _granted_by_azure_ml(deployment: Deployment) -> Iterator[tuple[str, str, str]]:
-    """AcrPull on the workspace's registry: "a managed identity is automatically granted ACRPull role on workspace ACR".
+    """Yield Azure ML's own assignments of AcrPull on the workspace's registry: "a managed identity is automatically
+    granted ACRPull role on workspace ACR".
 
     https://learn.microsoft.com/azure/machine-learning/how-to-identity-based-service-authentication
     """

@@ -1,4 +1,4 @@
-"""A declared resource, and the ids by which Azure knows resources."""
+"""A declared resource, and Azure's ids of resources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from emulators.arm.syntax import BicepError
 
 @dataclass(frozen=True)
 class Resource:
-    """`kind` is the type as written; `scope` the id of the resource below an extension resource, else ''."""
+    """`kind` is the type as written. `scope` is the id of the resource that an extension resource applies to,
+    otherwise ''."""
 
     kind: str
     api_version: str

@@ -1,4 +1,4 @@
-"""Roles, and the actions that they allow: patterns with `*`.
+"""Roles and their allowed actions, which are patterns with `*`.
 
 https://learn.microsoft.com/azure/role-based-access-control/role-definitions
 """
@@ -13,7 +13,7 @@ from functools import cache
 
 @dataclass(frozen=True)
 class Role:
-    """`actions` are of the control plane, `data_actions` of the data plane; patterns with *."""
+    """`actions` are control plane actions, `data_actions` data plane actions. Both are patterns with *."""
 
     id: str
     name: str
@@ -33,7 +33,7 @@ def matches(patterns: Iterable[str], action: str) -> bool:
 
 @cache
 def _pattern(pattern: str) -> re.Pattern[str]:
-    """Compile an action pattern. As in Azure, `/*/` also matches no level: the Data Scientist's `computes/*/write`
-    is what forbids `computes/write`."""
+    """Compile an action pattern. As in Azure, `/*/` also matches no level, so the Data Scientist's
+    `computes/*/write` forbids `computes/write`."""
     regex = re.escape(pattern).replace(re.escape("/*/"), "/(?:.*/)?").replace(re.escape("*"), ".*")
     return re.compile(regex, re.IGNORECASE)

@@ -1,4 +1,5 @@
-"""Azure's assigned values for deployed resources, here derived from the resource's id: equal ids give equal values."""
+"""Values that Azure assigns to deployed resources. Here they are derived from the resource's id, so equal ids have
+equal values."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ from emulators.arm.resources import Resource
 from emulators.arm.syntax import BicepError
 
 COMPUTES = "microsoft.machinelearningservices/workspaces/computes"
-# An update of a cluster takes neither: Azure keeps them and reports success (Azure/azure-rest-api-specs#18889).
-# Terraform's provider makes a new cluster for a change of either (`ForceNew`, terraform-provider-azurerm,
+# An update of a cluster changes neither: Azure keeps them and reports success (Azure/azure-rest-api-specs#18889).
+# Terraform's provider creates a new cluster for a change of either (`ForceNew`, terraform-provider-azurerm,
 # machine_learning_compute_cluster_resource.go).
 FIXED = ("vmSize", "vmPriority")
 IDENTITIES = (("properties", "principalId"), ("properties", "clientId"), ("identity", "principalId"))
@@ -49,7 +50,7 @@ def listed(name: str, resource: Resource, before: Resource | None) -> Any:
 
 
 def kept(resource: Resource, before: Resource | None) -> Resource:
-    """Return the resource in Azure's stored form: an existing cluster keeps the VM size and priority."""
+    """Return the resource as Azure stores it: an existing cluster keeps its VM size and priority."""
     if before is None or resource.kind.lower() != COMPUTES:
         return resource
     body = deepcopy(resource.body)

@@ -1,4 +1,4 @@
-"""Bicep's functions of strings. Searching ignores case, as ARM's does; comparing does not."""
+"""Bicep's functions of strings. As in ARM, searching ignores case and comparing does not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NUMBER = re.compile(r"([NDX])(\d*)|(0+)")
 
 
 def shown(value: Any) -> str:
-    """Format a value as a string: True, a number, compact JSON; '' for null."""
+    """Format a value as a string: True, a number or compact JSON, and '' for null."""
     if value is None:
         return ""
     if isinstance(value, dict | list):
@@ -21,7 +21,7 @@ def shown(value: Any) -> str:
 
 
 def upper(value: str) -> str:
-    """Convert letter by letter, as .NET's invariant culture does: the German ß has no upper case of one letter."""
+    """Convert letter by letter, like .NET's invariant culture: the German ß has no single upper-case letter."""
     return "".join(letter.upper() if len(letter.upper()) == 1 else letter for letter in value)
 
 
@@ -30,7 +30,7 @@ def lower(value: str) -> str:
 
 
 def formatted(template: str, *values: Any) -> str:
-    """Format as .NET's composite format does, with alignment, and for numbers the formats N, D, X and zeros."""
+    """Format as .NET's composite format does, with alignment and, for numbers, the formats N, D, X and zeros."""
 
     def fill(match: re.Match[str]) -> str:
         if match[1] is None:

@@ -1,7 +1,9 @@
-"""A Bicep file as declarations, by tree-sitter's grammar. Expressions stay nodes of the tree until they are evaluated.
+"""Reads a Bicep file as declarations with tree-sitter's grammar. Expressions stay nodes of the tree until they are
+evaluated.
 
-Read here: parameters with defaults and @allowed, variables, resources (existing ones, loops, conditions), modules in
-local files, outputs. Not read: nested resources, user-defined types and functions, imports, .bicepparam.
+Supported: parameters with defaults and @allowed, variables, resources (also existing resources, loops, conditions),
+modules in local files, outputs. Not supported: nested resources, user-defined types and functions, imports,
+.bicepparam.
 """
 
 from __future__ import annotations
@@ -17,12 +19,12 @@ from tree_sitter import Language, Node, Parser
 NOISE = ("comment", "diagnostic_comment")
 IGNORED = (*NOISE, "decorators", "metadata_declaration")
 BOUNDS = ("allowed", "minLength", "maxLength", "minValue", "maxValue")
-SPREAD = "..."  # the grammar doesn't know it: it is made an item, or a property, of this name before what it spreads
+SPREAD = "..."  # not in the grammar, so it becomes an item, or a property, of this name
 TOKEN = re.compile(r"'''.*?'''|//[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\\n])*'|\.\.\.|[\[\]{}]", re.DOTALL)
 
 
 class BicepError(ValueError):
-    """A file that can't be read or evaluated; the message begins with file and line."""
+    """A file that can't be read or evaluated. The message begins with file and line."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class DeclaredResource:
-    """`repeat` is the for-statement around the body, `condition` the expression of an if."""
+    """`repeat` is the for-statement around the body, and `condition` the expression of an if."""
 
     symbol: str
     kind: str  # Microsoft.Storage/storageAccounts
@@ -72,7 +74,7 @@ def _parser() -> Parser:
 
 
 def read(path: Path) -> File:
-    """Read a file. Raises BicepError for a syntax error, or for an unsupported part of the language."""
+    """Read a file. Raises BicepError for a syntax error or an unsupported part of the language."""
     root = _parser().parse(_without_spread(path.read_text("utf-8")).encode()).root_node
     if root.has_error:
         raise error(path, _fault(root), "this does not parse as Bicep")

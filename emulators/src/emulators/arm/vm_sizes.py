@@ -1,9 +1,9 @@
 """The VM sizes for Azure ML's clusters.
 
-The series are those of Microsoft's table ("Supported VM series and sizes",
-https://learn.microsoft.com/azure/machine-learning/concept-compute-target), with those newer GPU series that
-Azure/azureml-examples names as computes. A size of another series is refused with InvalidPropertyValue, "is not a
-supported VM size" (Azure/MachineLearningNotebooks#1169 has the words). Standard_D2s_v3 itself ran in the pipeline of
+The series are from Microsoft's table ("Supported VM series and sizes",
+https://learn.microsoft.com/azure/machine-learning/concept-compute-target), plus the newer GPU series that
+Azure/azureml-examples uses as computes. A size of another series is refused with InvalidPropertyValue, "is not a
+supported VM size" (Azure/MachineLearningNotebooks#1169 has the message). Standard_D2s_v3 itself ran in the pipeline of
 ansible-collections/azure#2209 in April 2026.
 """
 
@@ -48,7 +48,7 @@ RETIRED = {
     "NV": r"nv\d+",
     "NVv3": r"nv\d+s_v3",
 }
-# The error is called UnsupportedVMSizeForLowPriority, and vmSizes says nothing of it.
+# The error is called UnsupportedVMSizeForLowPriority. vmSizes does not show these sizes as unsupported.
 DEDICATED_ONLY = re.compile(r"_h[12]00_")
 
 

@@ -32,7 +32,7 @@ from emulators.serving import Listener
 
 
 async def serve(config: Config) -> None:
-    """Serve until the process is told to stop. The stop ends running jobs, and the next start runs these jobs again."""
+    """Serve until the process is stopped. The stop ends running jobs, and the next start runs them again."""
     tls, listener = certs.ensure(config.certs), listen(config)
     base = f"https://{config.host}:{listener.getsockname()[1]}"
     nodes = identity.NodeTokens(config.nodes)
@@ -64,9 +64,8 @@ async def serve(config: Config) -> None:
 
 
 async def way_to_the_web(stack: contextlib.AsyncExitStack, config: Config, bundle: Path) -> dict[str, str]:
-    """Return the variables of a job's way to the web: this machine's own, or the variables of the web folder's
-    proxy.
-    """
+    """Return the variables with which a job reaches the web: this machine's own, or those of the web folder's
+    proxy."""
     machine = dict(os.environ)
     if not config.web_folder.is_dir():
         return certificates.of_jobs(config.state, bundle, machine)
@@ -78,10 +77,10 @@ async def way_to_the_web(stack: contextlib.AsyncExitStack, config: Config, bundl
 
 
 def client_environment(config: Config, base: str, bundle: Path) -> dict[str, str]:
-    """Return the environment variables with which the unmodified MLClient, DefaultAzureCredential and storage
-    clients reach this control plane.
+    """Return the environment variables with which the unmodified MLClient, DefaultAzureCredential and storage clients
+    reach this control plane.
 
-    The cloud's name holds the port: the SDK keeps what it learnt about a cloud for the life of the process.
+    The cloud's name contains the port, because the SDK caches what it knows about a cloud until its process ends.
     """
     addresses = ("resource_manager", "active_directory", "aml_resource_id", "registry_discovery_endpoint")
     metadata = {
@@ -105,9 +104,8 @@ def client_environment(config: Config, base: str, bundle: Path) -> dict[str, str
 
 
 def listen(config: Config) -> socket.socket:
-    """Bind the configured port. Port 0 means the port of the last start if free, because clients must survive a
-    restart.
-    """
+    """Bind the configured port. Port 0 means the port of the last start if it is free, so that clients survive a
+    restart."""
     config.state.mkdir(parents=True, exist_ok=True)
     saved = config.state / "port"
     wanted = config.port or (int(saved.read_text()) if saved.exists() else 0)
@@ -123,7 +121,7 @@ def listen(config: Config) -> socket.socket:
 
 @contextlib.asynccontextmanager
 async def background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run `work` for the length of the block. If it breaks, the whole part ends: half a control plane helps nobody."""
+    """Run `work` during the block. If it fails, the whole part ends, because half a control plane is of no use."""
     owner = asyncio.current_task()
     task = asyncio.create_task(work)
 

@@ -1,4 +1,4 @@
-"""Puts the control plane together from its parts."""
+"""Assembles the control plane from its parts."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ from emulators.azureml.workspace.store import Store
 from emulators.azureml.workspace.workspace import Workspace
 from emulators.private import private_folder, remove_folder
 
-STORAGE_SECONDS = 30.0  # that the storage account may take to start beside this part
+STORAGE_SECONDS = 30.0  # for the storage account to start beside this part
 
 
 class Wakes:
-    """Wakes the scheduler and the publisher together; the workspace calls it after every change."""
+    """Wakes both the scheduler and the publisher. The workspace calls it after every change."""
 
     def __init__(self) -> None:
         self.scheduler = asyncio.Event()
@@ -78,7 +78,7 @@ async def stored_workspace(config: Config, store: Store, wakes: Wakes, blobs: Bl
 async def assembled(
     stack: contextlib.AsyncExitStack, workspace: Workspace, blobs: Blobs, base: str, wakes: Wakes
 ) -> tuple[Parts, RegistryFolder, Tracking]:
-    """Create everything that the routes work with. Running processes end when the stack is closed."""
+    """Create all objects that the routes use. Closing the stack ends running processes."""
     config = workspace.config
     guard = stack.enter_context(contextlib.closing(Guard()))
     places = Places(workspace, blobs.account)
@@ -97,7 +97,7 @@ async def assembled(
 
 
 def own_routes(parts: Parts, nodes: identity.NodeTokens) -> list[web.RouteDef]:
-    """Return the routes of everything that the workspace itself stores, and of tokens."""
+    """Return the routes for everything that the workspace itself stores, and for tokens."""
     return [
         web.get("/msi/token", identity.give_token),
         web.get(identity.NODES_PATH, nodes.give),
@@ -110,7 +110,7 @@ def own_routes(parts: Parts, nodes: identity.NodeTokens) -> list[web.RouteDef]:
 
 
 def sampler_of(stack: contextlib.AsyncExitStack, parts: Parts) -> Sampler:
-    """Return the meter of the nodes, with the meter's file; the stack closes the file."""
+    """Return the meter of the nodes, with its file. The stack closes the file."""
     samples = stack.enter_context(contextlib.closing(Samples(parts.config.state / "metrics.sqlite")))
     return Sampler(parts.workspace, parts.scheduler, samples)
 
@@ -118,7 +118,8 @@ def sampler_of(stack: contextlib.AsyncExitStack, parts: Parts) -> Sampler:
 def kept_routes(
     stack: contextlib.AsyncExitStack, parts: Parts, registries: RegistryFolder, tracking: Tracking, sampler: Sampler
 ) -> list[web.RouteDef]:
-    """Return the routes of services that start processes, which end with the stack, of registries and of metrics."""
+    """Return the routes of registries, of metrics, and of services that start processes. The processes end with the
+    stack."""
     evictions = Evictions(parts.workspace, parts.scheduler)
     stack.push_async_callback(evictions.stop)
     return [
@@ -156,11 +157,11 @@ def _site(workspace: Workspace, blobs: Blobs, guard: Guard, base: str, recipes: 
 
 def _work_folder(state: Path, workspace: Workspace) -> Path:
     """Return the folder of the jobs' files on this machine, after removing the folders of ended jobs. Its path
-    needs no quoting in a shell, because commands contain such paths unquoted."""
+    needs no quoting in a shell, because commands contain it unquoted."""
     work = state.resolve() / "work"
     if shlex.quote(work.as_posix()) != work.as_posix():
         work = Path(tempfile.gettempdir()) / f"emulators-{workspace.config.workspace_guid}"
-        if work.is_symlink():  # in a folder where all may write, somebody else may have laid it
+        if work.is_symlink():  # another user may have created it in a shared folder
             raise PermissionError(f"{work} is a link; remove it")
     private_folder(work)
     for folder in work.iterdir():

@@ -2,9 +2,9 @@
 
     python -m emulators.eventgrid --config FILE.json
 
-    accesslog, source   what was written there, as events            server     topics' endpoints and control
-    schema, filters     the shape of events, who wants them (pure)    broker     who gets what; counts; the barrier
-    delivery, lane      when to try again (pure); one subscription    store      what must survive a restart
+    accesslog, source   events from the storage's access log          server     topics' endpoints and control
+    schema, filters     shape and matching of events (pure)           broker     routing; counts; the barrier
+    delivery, lane      retry rules (pure); one subscription          store      the state across restarts
     destinations        storage queue, webhook, dead-letter blob      faults     knobs for tests
     storage             the requests to the account                   config     the file, read once
 

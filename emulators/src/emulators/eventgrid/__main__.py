@@ -1,4 +1,5 @@
-"""python -m emulators.eventgrid --config FILE.json: serve until stopped. emulators.eventgrid has the description."""
+"""python -m emulators.eventgrid --config FILE.json: serve until stopped. The package's docstring has the
+description."""
 
 from __future__ import annotations
 
@@ -29,8 +30,8 @@ from emulators.eventgrid.store import Store
 from emulators.process import serve_until_stopped
 from emulators.serving import Listener
 
-STORAGE_SECONDS, AGAIN_SECONDS = 30.0, 0.05  # the account starts when this part does
-MADE = (201, 204, 409)  # made, or there before
+STORAGE_SECONDS, AGAIN_SECONDS = 30.0, 0.05  # the account starts at the same time as this part
+MADE = (201, 204, 409)  # created, or already existing
 
 log = logging.getLogger(__name__)
 MakeDestination = Callable[[Subscription], Destination]
@@ -66,7 +67,7 @@ async def serve(settings: Config) -> None:
 
 
 async def _made(settings: Config, storage: Storage) -> None:
-    """Make the queues and containers that subscriptions deliver to, once the account answers."""
+    """Create the destination queues and containers of the subscriptions, once the account answers."""
     targets = [one.target for one in settings.subscriptions]
     queues = {("queue", target.queue) for target in targets if isinstance(target, QueueTarget)}
     letters = {("container", one.dead_letter_container) for one in settings.subscriptions if one.dead_letter_container}
@@ -82,7 +83,7 @@ async def _answered(ask: Callable[[], Awaitable[int]]) -> int:
         while True:
             try:
                 return await ask()
-            except aiohttp.ClientError:  # it starts at the same time
+            except aiohttp.ClientError:  # the account is still starting
                 await asyncio.sleep(AGAIN_SECONDS)
 
 
@@ -99,7 +100,7 @@ def _destinations(settings: Config, storage: Storage, certificates: certs.Certs,
 
 def _source(settings: Config, storage: Storage, broker: Broker, store: Store) -> BlobSource | None:
     position = store.position() or accesslog.end_of(settings.access_log, time.time())
-    store.put([], position)  # what is written while we are down, even before the first event, is then found
+    store.put([], position)  # so that writes during a stop are found, even before the first event
     for topic in settings.topics:
         if topic.source is not None:
             return BlobSource(topic, Tail(settings.access_log, position), storage, broker)
@@ -117,7 +118,7 @@ async def _listening(app: web.Application, listener: socket.socket, certificates
 
 
 async def _work(broker: Broker, source: BlobSource | None, url: str) -> None:
-    """Deliver and follow the log until stopped. An error in either ends the process: a part that looks alive and
+    """Deliver and follow the log until stopped. An error in either ends the process, because a running part that
     delivers nothing would be worse."""
     running = [asyncio.create_task(broker.run())]
     if source is not None:

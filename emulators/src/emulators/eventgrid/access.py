@@ -1,5 +1,5 @@
-"""Authorization of publishers to a topic: the topic's key, an unexpired signature with the key, or a bearer token. No
-I/O.
+"""Authorization of publishers to a topic: the topic's key, an unexpired signature made with the key, or a bearer
+token. No I/O.
 
 https://learn.microsoft.com/azure/event-grid/authenticate-with-access-keys-shared-access-signatures
 """
@@ -17,13 +17,13 @@ from urllib.parse import parse_qs, urlsplit
 
 from emulators.eventgrid.config import Topic
 
-# As Python, ISO 8601 and .NET's invariant culture write a time; Event Grid takes what .NET can read.
+# The time formats of Python, ISO 8601 and .NET's invariant culture. Event Grid accepts what .NET can parse.
 FORMATS = ("%m/%d/%Y %I:%M:%S %p", "%m/%d/%Y %H:%M:%S")
 NEEDS = "the request needs this topic's aeg-sas-key or aeg-sas-token, or a bearer token"
 
 
 def new_key() -> str:
-    """Return a new key in the format of topics: 32 random bytes in base64, with which `generate_sas` can sign."""
+    """Return a new key in the format of topics: 32 random bytes in base64. `generate_sas` can sign with it."""
     return base64.b64encode(secrets.token_bytes(32)).decode()
 
 
@@ -53,7 +53,7 @@ def _token_refusal(topic: Topic, token: str, path: str, now: datetime) -> str | 
 def _signed(unsigned: str, signature: str, key: str) -> bool:
     try:
         digest = hmac.new(base64.b64decode(key, validate=True), _sent(unsigned), hashlib.sha256).digest()
-    except binascii.Error:  # a key that is no base64 signs nothing
+    except binascii.Error:  # a key that is not base64 can't sign
         return False
     return hmac.compare_digest(base64.b64encode(digest), _sent(signature))
 
@@ -64,7 +64,7 @@ def _sent(text: str) -> bytes:
 
 
 def _time(text: str) -> datetime | None:
-    """Parse a time, in UTC without another zone."""
+    """Parse a time. A time without a zone is in UTC."""
     found = None
     try:
         found = datetime.fromisoformat(text)

@@ -1,15 +1,16 @@
-"""The blob service's access log: which lines tell of a blob that was created, deleted or moved to another tier, and
-reading on from where we stopped.
+"""Reads the blob service's access log: which lines mean that a blob was created, deleted or moved to another tier, and
+where reading continues.
 
-A line is Apache's common format: address, time in whole seconds, method, path and query as sent, status. It holds no
-headers, hence no etag and no request id; the emulators' own service adds etag, content type, size and kind of the
-blob. It is enough to tell the operation: with neither `comp` nor `restype` in the query a PUT is Put Blob (answered
-201) or Copy Blob (202), and a DELETE deletes the blob; `comp=blocklist` is Put Block List, and `comp=tier` Set Blob
-Tier, at once (200) or, out of the archive, in a while (202). Azurite's debug log
-knows more, at tens of lines a request; it would slow Azurite down, so we ask for the blob's properties instead.
+A line has Apache's common format: address, time in whole seconds, method, path and query as the client sent them,
+status. A line has no headers, so it has no etag and no request id. The emulators' own service adds the blob's etag,
+content type, size and kind. A line is enough to tell the operation. With neither `comp` nor `restype` in the query, a
+PUT is Put Blob (answered 201) or Copy Blob (202), and a DELETE deletes the blob. `comp=blocklist` is Put Block List.
+`comp=tier` is Set Blob Tier, which takes effect at once (200) or, out of the archive, later (202). Azurite's debug log
+has more information, but its tens of lines per request would slow Azurite down, so we request the blob's properties
+instead.
 
-Azurite writes the line a moment after the client has its answer, but before it reads another request. So a request of
-our own shows up in the log after every write that was answered before it was sent: that makes the barrier exact.
+Azurite writes the line shortly after the client has its answer, but before it reads another request. So the line of our
+own request follows the lines of all writes that were answered before we sent it, which makes the barrier exact.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ LINE = re.compile(
 CREATED = "Microsoft.Storage.BlobCreated"
 DELETED = "Microsoft.Storage.BlobDeleted"
 TIER_CHANGED = "Microsoft.Storage.BlobTierChanged"
-INITIATED = "Microsoft.Storage.AsyncOperationInitiated"  # a blob begins its way out of the archive
+INITIATED = "Microsoft.Storage.AsyncOperationInitiated"  # an archived blob's rehydration starts
 # By method, `comp` and status: the operation's name in events, and the type of the event.
 OPERATIONS = {
     ("PUT", "", "201"): ("PutBlob", CREATED),
@@ -43,8 +44,8 @@ CHUNK = 1 << 18
 
 @dataclass(frozen=True)
 class Position:
-    """The position up to which the log has been read. `began` is the time (Unix seconds) at which the log's first
-    line was seen. A new log has a later `began`, so (began, offset) never decreases."""
+    """The position up to which the log has been read. `began` is the time (Unix seconds) when the log's first line
+    was read. A new log has a later `began`, so (began, offset) never decreases."""
 
     began: int
     offset: int
@@ -58,7 +59,7 @@ class Line:
 
 @dataclass(frozen=True)
 class BlobFacts:
-    """A blob's properties in an event."""
+    """The properties of a blob that its event contains."""
 
     etag: str
     content_type: str
@@ -68,7 +69,7 @@ class BlobFacts:
 
 @dataclass(frozen=True)
 class Write:
-    """A change of a blob, and the type of the event.
+    """A change of a blob, and the type of its event.
 
     `path` is as the request sent it (percent-encoded, with the account); `container` and `blob` are decoded. `facts` is
     set if the log line has them.
@@ -87,7 +88,7 @@ class Write:
 
 
 def parse(line: Line) -> Write | None:
-    """Parse a log line. Returns the change of a blob, or None for a request without an event, such as a failed
+    """Parse a log line. Returns the change of a blob, or None for a request that causes no event, such as a failed
     request."""
     match = LINE.match(line.text)
     if match is None:
@@ -122,7 +123,7 @@ def _names(path: str) -> tuple[str, str, str]:
 
 
 class Tail:
-    """Reads a growing log from a position on. The file may not exist yet; a shorter file is a new log."""
+    """Reads a growing log from a position on. The file need not exist yet. A shorter file is a new log."""
 
     def __init__(self, path: Path, position: Position) -> None:
         self.path = path
@@ -154,5 +155,5 @@ class Tail:
 
 
 def end_of(path: Path, now: float) -> Position:
-    """Return the position at the end of the log, because a subscription gets no events from before its creation."""
+    """Return the position at the end of the log, because a subscription gets no events from before it was created."""
     return Position(int(now), path.stat().st_size if path.exists() else 0)

@@ -25,7 +25,8 @@ log = logging.getLogger(__name__)
 
 
 class Broker:
-    """Takes events, remembers them until their deliveries have ended, and counts. `faults` may be replaced any time."""
+    """Accepts events, stores them until their deliveries end, and counts them. `faults` may be replaced at any
+    time."""
 
     def __init__(
         self,
@@ -59,15 +60,15 @@ class Broker:
             self._store.remove(self._ended_ids)
 
     def wants(self, topic: str, event_type: str, subject: str) -> bool:
-        """Return whether a subscription to `topic` could want such an event. Otherwise the event need not be
-        created."""
+        """Return whether a subscription to `topic` may match such an event. If not, the event need not be created."""
         return any(
             lane.subscription.topic == topic and lane.subscription.filter.may_match(event_type, subject)
             for lane in self.lanes.values()
         )
 
     def accept(self, topic: str, events: Iterable[Event], position: Position | None = None) -> None:
-        """Take events for delivery. When this returns they survive a restart, and `position` is remembered."""
+        """Accept events for delivery. When this method returns, the events survive a restart, and `position` is
+        stored."""
         batches: dict[str, list[Delivery]] = defaultdict(list)
         for event in events:
             self.counts["received"] += 1
@@ -82,7 +83,7 @@ class Broker:
             self.lanes[name].put(batch)
 
     async def idle(self) -> None:
-        """Return after the end of every delivery pending now."""
+        """Return when all deliveries that are pending now have ended."""
         if self._pending:
             done = asyncio.Event()
             barrier = (set(self._pending), done)
@@ -103,7 +104,7 @@ class Broker:
         return [Delivery(first + i, subscription.name, body, now, now + delay) for i, delay in enumerate(delays)]
 
     def _resume(self) -> None:
-        """Continue the last process's work, before accepting new work."""
+        """Continue the last process's deliveries before accepting new events."""
         for delivery in self._store.deliveries():
             self._next_id = delivery.id + 1
             if delivery.subscription not in self.lanes:
@@ -127,7 +128,7 @@ class Broker:
                 done.set()
 
     async def _remove_ended(self) -> None:
-        """Forget ended deliveries in batches: a transaction for each would cost more than the delivery."""
+        """Remove ended deliveries in batches, because a transaction for each would cost more than the delivery."""
         while True:
             await asyncio.sleep(REMOVE_SECONDS)
             ended, self._ended_ids = self._ended_ids, []

@@ -1,6 +1,5 @@
-"""The configuration file, read once. Subscriptions have the form of Microsoft.EventGrid/…/eventSubscriptions: a
-deployed definition serves here unchanged.
-"""
+"""The configuration file, read once. Subscriptions have the form of Microsoft.EventGrid/…/eventSubscriptions, so a
+deployed definition can be used unchanged."""
 
 from __future__ import annotations
 
@@ -19,12 +18,12 @@ ENDPOINT_TYPES = ("StorageQueue", "WebHook")
 
 
 class BadConfig(ValueError):
-    """A configuration that can't be served; the message names the key, the value and the choices."""
+    """An invalid configuration. The message has the key, the value and the allowed values."""
 
 
 @dataclass(frozen=True)
 class Topic:
-    """`source` "storage" makes this the topic of blob events. With a `key`, publishers must show the key."""
+    """With `source` "storage" the topic has the blob events. With a `key`, publishers must send the key."""
 
     name: str
     resource: str
@@ -64,7 +63,7 @@ class Config:
     access_log: Path
     topics: tuple[Topic, ...]
     subscriptions: tuple[Subscription, ...]
-    make_destinations: bool = False  # the queues and containers that subscriptions name; Azure makes none
+    make_destinations: bool = False  # create the destinations of subscriptions, which Azure does not
 
 
 def read(raw: Mapping[str, Any]) -> Config:
@@ -126,7 +125,7 @@ def _subscription(item: Mapping[str, Any], scale: float) -> Subscription:
 
 
 def _target(name: str, item: Mapping[str, Any]) -> QueueTarget | WebhookTarget:
-    # With delivery by identity the destination stands one level deeper.
+    # With delivery by identity the destination is one level deeper.
     destination = item.get("destination") or item["deliveryWithResourceIdentity"]["destination"]
     kind, properties = destination["endpointType"], destination["properties"]
     if kind == "StorageQueue":

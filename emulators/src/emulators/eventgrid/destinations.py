@@ -1,4 +1,4 @@
-"""Destinations of events: a storage queue or a webhook, each answering with an HTTP status; and the dead-letter
+"""Destinations of events: a storage queue or a webhook, which both answer with an HTTP status, and the dead-letter
 container."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from emulators.eventgrid.config import QueueTarget, Subscription, Topic, Webhook
 from emulators.eventgrid.delivery import NO_ANSWER, Delivery
 from emulators.eventgrid.storage import Storage
 
-RESPONSE_SECONDS = 30  # Azure waits so long for a webhook
+RESPONSE_SECONDS = 30  # Azure's timeout for a webhook
 HANDSHAKE_RETRY_SECONDS = 0.5
 ORIGIN = "eventgrid.azure.net"
 
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 class Destination(Protocol):
     async def open(self) -> None:
-        """Return when deliveries may begin."""
+        """Return when deliveries can begin."""
 
     async def send(self, delivery: Delivery) -> int:
         """Make one attempt. Returns the HTTP status, or NO_ANSWER. Never raises an error of the endpoint."""
@@ -62,7 +62,7 @@ class Queue:
 
 
 class Webhook:
-    """Sends each event in a separate POST: an array of one event in the Event Grid schema, or one structured
+    """Sends each event in its own POST: an array of one event in the Event Grid schema, or one structured
     CloudEvent.
 
     Events are delivered only after the endpoint has agreed: by echoing the validation code, by a GET of the validation
@@ -109,7 +109,7 @@ class Webhook:
                     await asyncio.wait_for(self._agreed.wait(), HANDSHAKE_RETRY_SECONDS)
 
     async def _handshake(self) -> str:
-        """Ask once. Returns why the endpoint does not take part, or an empty string when it agreed."""
+        """Send one validation request. Returns why the endpoint is not validated, or '' if it is."""
         try:
             agreed = await (self._ask_cloud() if self._cloud else self._ask())
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
@@ -158,7 +158,7 @@ class Webhook:
 
 
 async def dead_letter(delivery: Delivery, subscription: Subscription, storage: Storage) -> int:
-    """Write the dead-letter blob. The name holds the subscription in upper case and the hour, as in Azure."""
+    """Write the dead-letter blob. Its name has the subscription in upper case and the hour, as in Azure."""
     now = datetime.now(UTC)
     name = f"{subscription.name.upper()}/{now.year}/{now.month}/{now.day}/{now.hour}/{uuid.uuid4()}.json"
     assert subscription.dead_letter_container is not None

@@ -1,4 +1,4 @@
-"""Knobs for tests: what the network may do to events, done on purpose. Set over POST /control/faults."""
+"""Fault knobs for tests, which imitate what a network may do to events. They are set with POST /control/faults."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 SHUFFLE_SECONDS = 1.0
-LONGEST_SECONDS = 86_400.0  # after which Azure gives an event up
+LONGEST_SECONDS = 86_400.0  # Azure's time to live of an event
 MOST_COPIES = 1000
 
 
@@ -17,10 +17,10 @@ class BadFaults(ValueError):
 
 @dataclass(frozen=True)
 class Faults:
-    """`duplicate`: how often each event is delivered (1 is once). `shuffle`: spread deliveries over SHUFFLE_SECONDS in
-    random order. `delay_seconds`: hold each back for a random time between the two. `lose`: the share of events that
-    never arrive, each subscription for itself. `seed` makes the choices repeatable; `event_types` limits them to some
-    types."""
+    """`duplicate`: how often each event is delivered (1 is once). `shuffle`: spread deliveries over SHUFFLE_SECONDS
+    in random order. `delay_seconds`: delay each delivery by a random time between the two values. `lose`: the
+    share of events that never arrive, drawn for each subscription. `seed` makes the draws repeatable.
+    `event_types` limits the knobs to these types."""
 
     duplicate: int = 1
     shuffle: bool = False
@@ -44,7 +44,7 @@ class Faults:
 
 
 def read(spec: Any) -> Faults:
-    """Read the body of POST /control/faults; what isn't named is off. Raises BadFaults."""
+    """Read the body of POST /control/faults. Knobs that the body omits are off. Raises BadFaults."""
     known = {f.name for f in fields(Faults) if not f.name.startswith("_")}
     if not isinstance(spec, dict):
         raise BadFaults(f"the knobs are a JSON object, not {spec!r:.80}")

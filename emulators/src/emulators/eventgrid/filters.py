@@ -1,8 +1,8 @@
 """The `filter` of an event subscription, with the operators of the 2025-02-15 API. Pure.
 
-All conditions must hold; one value of a condition is enough. Strings compare without regard to case. A key that is
-absent, null or of another type matches no condition, except the negative ones (NumberNotIn, StringNotContains, ...),
-which it always matches. Keys are an attribute of the event (any case) or a path into its data (`data.a.b`, exact).
+All conditions must hold, and a condition holds if one of its values matches. Strings are compared case-insensitively. A
+key that is absent, null or of another type matches only the negative conditions (NumberNotIn, StringNotContains, ...).
+A key is an attribute of the event (in any case) or a path in its data (`data.a.b`, case-sensitive).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Test = Callable[[Any, Any], bool]  # (value in the event, value in the filter)
 
 
 class BadFilter(ValueError):
-    """A filter that Azure would refuse; the message has the filter and the reason."""
+    """A filter that Azure would refuse. The message has the filter and the reason."""
 
 
 def _number(value: Any) -> bool:
@@ -116,7 +116,7 @@ class Filter:
     conditions: tuple[Condition, ...] = ()
 
     def may_match(self, event_type: str, subject: str) -> bool:
-        """Return whether type and subject pass the filter. Before the event's data, only type and subject are known."""
+        """Return whether type and subject pass the filter. Only these are known before the event's data."""
         if self.types and event_type not in self.types:
             return False
         begins, ends = self.begins, self.ends
@@ -129,7 +129,7 @@ class Filter:
 
 
 def read(spec: dict[str, Any]) -> Filter:
-    """Read a subscription's `filter` property. Raises BadFilter for Azure's refusals."""
+    """Read a subscription's `filter` property. Raises BadFilter for a filter that Azure refuses."""
     types = frozenset(spec.get("includedEventTypes") or ())
     conditions = tuple(_condition(item) for item in spec.get("advancedFilters") or ())
     if len(conditions) > MAX_FILTERS or sum(len(c.values) for c in conditions) > MAX_VALUES:

@@ -1,6 +1,6 @@
-"""One subscription's deliveries: the next due delivery goes out, at most SLOTS at a time, until no work is left.
+"""One subscription's deliveries. The next due delivery starts while fewer than SLOTS are running.
 
-A lane for each subscription, so that a webhook that hangs holds up nobody else.
+Each subscription has its own lane, so a webhook that hangs delays no other subscription.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SLOTS = 16
 
 log = logging.getLogger(__name__)
 
-# Told of each attempt that did not end the delivery, and of the end: "delivered", "dead_lettered" or "dropped".
+# Called for each attempt that did not end the delivery, and for its end: "delivered", "dead_lettered" or "dropped".
 Changed = Callable[[Delivery], None]
 Ended = Callable[[Delivery, str], None]
 
@@ -45,7 +45,7 @@ class Lane:
         self._more.set()
 
     async def run(self) -> None:
-        """Deliver until cancelled. Unfinished deliveries then stay in the store, to be delivered again."""
+        """Deliver until cancelled. Unfinished deliveries stay in the store and are delivered again."""
         await self.destination.open()
         async with asyncio.TaskGroup() as tasks:
             while True:

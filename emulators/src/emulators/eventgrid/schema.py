@@ -1,4 +1,4 @@
-"""The shape of events: what publishers send and subscribers get, in both of Event Grid's schemas. Pure."""
+"""The shape of events that publishers send and subscribers get, in both of Event Grid's schemas. Pure."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ VALIDATION = "Microsoft.EventGrid.SubscriptionValidationEvent"
 
 CLOUD_REQUIRED = ("id", "source", "type", "specversion")
 EVENT_GRID_REQUIRED = ("id", "subject", "eventType", "eventTime", "data", "dataVersion")
-# Event ids are hashes of the log line they come from, so that a line read twice gives the same event twice.
+# An event's id is a hash of its log line, so that reading a line twice repeats the same event.
 NAMESPACE = uuid.UUID("6f1d6d0e-8c1c-4b41-9d43-0b2f3e0c6d51")
 
 
 class BadEvents(ValueError):
-    """A publisher's request that is no array of events; the message names the event and the key."""
+    """A publisher's request that is not an array of events. The message has the event and the key."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """An event between publisher and subscribers. `topic` is the topic's resource id, `extras` are the CloudEvents
-    attributes that the Event Grid schema has no place for."""
+    """An event between publisher and subscribers. `topic` is the topic's resource id. `extras` are the CloudEvents
+    attributes that the Event Grid schema does not have."""
 
     topic: str
     source: str
@@ -51,9 +51,8 @@ def blob_subject(write: Write) -> str:
 
 
 def blob_event(write: Write, facts: BlobFacts | None, topic: str, endpoint: str) -> Event:
-    """Return the event of one operation. Without `facts` (the blob was gone at the read) the keys from the blob are
-    absent. The access log has no request ids: the ids here are invented, one per line of the log.
-    """
+    """Return the event of one operation. Without `facts` (the blob no longer existed when it was read) the event
+    lacks the keys that come from the blob. The access log has no request ids, so each line gets a generated id."""
     event_id = str(uuid.uuid5(NAMESPACE, f"{write.began} {write.offset} {write.path} {write.time.timestamp()}"))
     data = {
         "api": write.api,
@@ -127,8 +126,8 @@ def _from_cloud(item: dict[str, Any], topic: str) -> Event:
 
 
 def render(event: Event, schema: str) -> dict[str, Any]:
-    """Return the event as a subscriber gets it. An event in the other schema is converted; Azure converts from the
-    Event Grid schema to CloudEvents only, we do both."""
+    """Return the event as a subscriber gets it. An event in the other schema is converted. Azure only converts from
+    the Event Grid schema to CloudEvents; this emulator converts both ways."""
     return _cloud(event) if schema == CLOUD else _event_grid(event)
 
 
@@ -161,7 +160,7 @@ def _cloud(event: Event) -> dict[str, Any]:
 
 
 def validation(topic: str, code: str, url: str) -> dict[str, Any]:
-    """Return the validation event for a webhook. The webhook accepts the subscription by answering
+    """Return the validation event for a webhook. The webhook accepts the subscription with the answer
     {"validationResponse": code}."""
     return {
         "id": str(uuid.uuid4()),

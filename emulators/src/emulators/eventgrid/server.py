@@ -43,9 +43,8 @@ class Server:
         return app
 
     async def publish(self, request: web.Request) -> web.Response:
-        """Take events for a topic: 200 for safely stored events, 400 for a body without events, 401, 404, 413 over 1
-        MiB.
-        """
+        """Accept events for a topic: 200 once the events are stored, 400 for a body that is not events, 401, 404,
+        413 over 1 MiB."""
         topic = self.topics.get(request.match_info["name"])
         if topic is None:
             return _error(404, f"no topic {request.match_info['name']!r} among {', '.join(self.topics)}")
@@ -67,7 +66,7 @@ class Server:
         return web.Response(text="Webhook successfully validated as a subscription endpoint")
 
     async def set_faults(self, request: web.Request) -> web.Response:
-        """Replace the knobs for events from now on; {} turns every knob off."""
+        """Replace the knobs for later events. `{}` turns every knob off."""
         try:
             self.broker.faults = faults.read(parse_json(await request.read()))
         except ValueError as error:
@@ -76,7 +75,7 @@ class Server:
 
     async def barrier(self, request: web.Request) -> web.Response:
         """Answer 200 when every blob written and every event published before this request is delivered, lost by a
-        knob, dead-lettered or dropped; 504, with what is pending, if that takes over `timeout` seconds."""
+        knob, dead-lettered or dropped. Answer 504 with the pending events after `timeout` seconds."""
         try:
             seconds = float(request.query.get("timeout", BARRIER_SECONDS))
         except ValueError:
@@ -96,8 +95,8 @@ class Server:
         return web.json_response(self._state())
 
     def _state(self) -> dict[str, Any]:
-        """Numbers of this process: events received, in all and by each topic, matched (event and subscription), and how
-        deliveries ended."""
+        """Return the counts of this process: events received (in total and by topic), matched (event and
+        subscription), and how deliveries ended."""
         names = ("received", "matched", "lost", "delivered", "attempts_failed", "dead_lettered", "dropped")
         waiting = [
             name

@@ -1,5 +1,5 @@
-"""Blob events of the storage account: follow its access log, read each blob of which the log does not say enough,
-and pass the events on."""
+"""Blob events of the storage account: follow its access log, read the blob's properties if the log lacks them, and
+pass the events to the broker."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class BlobSource:
-    """Makes the events of `topic`. An event whose blob was written again before we looked has the later etag."""
+    """Makes the events of `topic`. If a blob is written again before its properties are read, its event has the
+    later etag."""
 
     topic: Topic
     tail: Tail
@@ -37,7 +38,8 @@ class BlobSource:
     _lookups: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LOOKUPS))
 
     async def run(self) -> None:
-        """Follow the log until cancelled. The position waits while the account is away, so no write is skipped."""
+        """Follow the log until cancelled. While the account is down the position does not advance, so no write is
+        skipped."""
         while True:
             lines = self.tail.read(time.time())
             if not lines:
@@ -49,9 +51,8 @@ class BlobSource:
             self._pass_marks(lines)
 
     async def caught_up(self) -> None:
-        """Return when the broker has every write answered before this call. Needs a live account, and raises
-        aiohttp.ClientError without an account.
-        """
+        """Return when the broker has every write that was answered before this call. Needs a running account, and
+        otherwise raises aiohttp.ClientError."""
         mark = f"emulators-mark={uuid.uuid4()}"
         passed = self._marks[mark.encode()] = asyncio.Event()
         try:

@@ -1,7 +1,7 @@
 """The few storage requests of Event Grid, on one connection pool and with one shared access signature.
 
-This module does not use the storage SDK. Importing the SDK takes longer than the rest of Event Grid, and each of its
-requests takes several times as long, which matters for a drop of 10,000 blobs.
+This module does not use the storage SDK. Importing the SDK takes longer than the rest of Event Grid, and each SDK
+request takes several times as long, which matters for a drop of 10,000 blobs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from yarl import URL
 
 from emulators.eventgrid.accesslog import BlobFacts
 
-# Azurite closes a connection after 5 idle seconds; we let go of it before, so that no request meets a closed one.
+# Azurite closes a connection after 5 idle seconds. We close it earlier, so that no request uses a closed connection.
 KEEP_ALIVE_SECONDS = 3.0
 TIMEOUT = aiohttp.ClientTimeout(total=30)
 
@@ -34,7 +34,7 @@ class Account:
 
 
 def account(connection_string: str) -> Account:
-    """Parse a connection string that has endpoints, as an emulator's does. Raises ValueError for a missing part."""
+    """Parse a connection string with endpoints, as emulators have them. Raises ValueError for a missing part."""
     parts = dict(part.split("=", 1) for part in connection_string.split(";") if part)
     try:
         return Account(parts["AccountName"], parts["AccountKey"], parts["BlobEndpoint"], parts["QueueEndpoint"])
@@ -43,9 +43,9 @@ def account(connection_string: str) -> Account:
 
 
 def signature(account: Account) -> str:
-    """Return a shared access signature for blobs and queues, to read, write, add and create, that never ends in
-    practice. The text to sign is that of Microsoft's "Create an account SAS": empty lines are start, IP range
-    and scope."""
+    """Return a shared access signature for blobs and queues, to read, write, add and create, with no practical end.
+    The text to sign is described in Microsoft's "Create an account SAS". Its empty lines are start, IP range and
+    encryption scope."""
     version, services, types, permissions, end = "2022-11-02", "bq", "sco", "rwac", "2099-01-01T00:00:00Z"
     lines = [account.name, permissions, services, types, "", end, "", "", version, "", ""]
     digest = hmac.new(base64.b64decode(account.key), "\n".join(lines).encode(), hashlib.sha256).digest()
@@ -54,7 +54,8 @@ def signature(account: Account) -> str:
 
 
 class Storage:
-    """Requests to one account. Statuses are returned, not raised; no answer raises aiohttp.ClientError/TimeoutError."""
+    """Requests to one account. Statuses are returned, not raised. A missing answer raises
+    aiohttp.ClientError/TimeoutError."""
 
     def __init__(self, account: Account) -> None:
         self.account = account
@@ -66,7 +67,8 @@ class Storage:
         await self._session.close()
 
     async def blob_facts(self, path: str) -> BlobFacts | None:
-        """Return the properties of the blob at `path` (encoded, with the account), or None if storage won't tell."""
+        """Return the properties of the blob at `path` (encoded, with the account), or None if storage does not
+        return them."""
         url = self.account.blob.removesuffix("/" + self.account.name) + path
         async with self._session.head(self._signed(url)) as answer:
             if answer.status != 200:

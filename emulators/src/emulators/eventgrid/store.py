@@ -1,8 +1,9 @@
 """The state across restarts: pending deliveries, and the position in the access log. One SQLite file.
 
-An event and the position behind its log line are written in one transaction, so a restart neither loses a write nor
-reads it again. A delivery is removed shortly after it is made; one made in the last moment before a crash is made
-again. It survives a killed process; a power cut is nothing that a laptop's emulator need survive (synchronous=OFF).
+An event and the position after its log line are written in one transaction, so a restart neither loses a write nor
+reads it twice. A completed delivery is removed shortly afterwards, so a delivery completed just before a crash is
+repeated. The file survives a killed process but not a power cut (synchronous=OFF), which an emulator on a laptop need
+not survive.
 """
 
 from __future__ import annotations

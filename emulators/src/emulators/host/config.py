@@ -15,7 +15,7 @@ from emulators.host.errors import Refused
 from emulators.host.exporting import Logging
 
 BACKENDS = ("direct", "runtime")
-HOST_ID = "AzureFunctionsWebHost__hostid"  # the variable in which Azure's host looks for its id
+HOST_ID = "AzureFunctionsWebHost__hostid"  # the variable with the id of Azure's host
 # Sections of host.json that are honoured, without a meaning on one machine, or for triggers that this host refuses.
 IGNORED = {
     "version",
@@ -49,7 +49,7 @@ class Keys:
 
 @dataclass(frozen=True)
 class Config:
-    """The configuration file of the part. Port 0 lets the system choose.
+    """The configuration file of the part. With port 0 the system chooses a port.
 
     A killed host's messages are seen again after `invisibility_seconds`, and its timers after up to twice
     `lock_seconds`: the defaults are Azure's.
@@ -68,7 +68,7 @@ class Config:
 
     @classmethod
     def read(cls, path: Path) -> Config:
-        """Read the host's configuration file. Raises Refused, naming key and value, for a file that can't be used."""
+        """Read the host's configuration file. Raises Refused, with the key and the value, for an invalid file."""
         values = _json_object(path)
         unknown = sorted(set(values) - set(cls.__dataclass_fields__))
         if unknown or "app" not in values:
@@ -101,7 +101,7 @@ class Config:
 
 @dataclass(frozen=True)
 class QueueOptions:
-    """host.json, extensions.queues. Times in seconds."""
+    """host.json, extensions.queues. Times are in seconds."""
 
     batch_size: int = 16
     new_batch_threshold: int = 8
@@ -123,7 +123,7 @@ class HostJson:
 
     @classmethod
     def read(cls, app: Path) -> HostJson:
-        """Read the app's host.json. Raises Refused if it is missing or broken, naming each bad key and value."""
+        """Read the app's host.json. Raises Refused if it is missing or invalid, with each wrong key and value."""
         path = app / "host.json"
         values = _overridden(_json_object(path), os.environ)
         if values.get("version") != "2.0":
@@ -147,7 +147,7 @@ OVERRIDE = "AzureFunctionsJobHost__"
 
 
 def _overridden(values: dict[str, Any], env: Mapping[str, str]) -> dict[str, Any]:
-    """Return host.json with the overrides of the settings, such as
+    """Return host.json with the overrides in the settings, such as
     AzureFunctionsJobHost__extensions__queues__batchSize=1."""
     for name in sorted(name for name in env if name.startswith(OVERRIDE)):
         *sections, key = name.removeprefix(OVERRIDE).split("__")
@@ -201,7 +201,7 @@ def _duration(values: Mapping[str, Any], name: str, default: timedelta) -> timed
 
 
 def load_local_settings(app: Path) -> None:
-    """Add `Values` of the app's local.settings.json, if present, to the environment. Existing variables win."""
+    """Add `Values` of the app's local.settings.json, if present, to the environment. Existing variables are kept."""
     path = app / "local.settings.json"
     if path.exists():
         for name, value in (_json_object(path).get("Values") or {}).items():

@@ -1,14 +1,15 @@
 """What the host itself exports to Application Insights, as Microsoft's host does (the public source, October 2024).
 
-In its classic mode: one request for each invocation (category `Host.Results`), traces of the invocation and of the
-app's log records (`Function.<name>`, `Function.<name>.User`) where `logLevel` of host.json lets them pass, and one
-dependency for each of its own storage requests, unless `enableDependencyTracking` is false.
+In the classic mode the host exports one request for each invocation (category `Host.Results`), traces of the invocation
+and of the app's log records (`Function.<name>`, `Function.<name>.User`) if `logLevel` of host.json lets them pass, and
+one dependency for each of its own storage requests, unless `enableDependencyTracking` is false.
 
-With `telemetryMode` OpenTelemetry: one request for each invocation, and the bare HTTP span of each storage request; the
-SDK's own span too, unless AZURE_TRACING_DISABLED is true. `logLevel` is not asked.
+With `telemetryMode` OpenTelemetry, the host exports one request for each invocation and the HTTP span of each storage
+request. The SDK's own span is added unless AZURE_TRACING_DISABLED is true. `logLevel` has no effect.
 
-Not here: performance counters, Live Metrics, the traces of the host's own start (category `Host.*`, below Warning), and
-the 1,200 records a minute that the OpenTelemetry mode exports while no worker announces its own OpenTelemetry.
+Not exported here: performance counters, Live Metrics, the traces of the host's own start (category `Host.*`, below
+Warning), and the 1,200 records a minute that the OpenTelemetry mode exports while no worker announces its own
+OpenTelemetry.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Logging:
-    """The settings of host.json for exports. `levels` are by category, in lower case."""
+    """The export settings in host.json. `levels` are by category, in lower case."""
 
     open_telemetry: bool = False
     levels: Mapping[str, int] = field(default_factory=dict)
@@ -54,7 +55,8 @@ class Logging:
         return cls(mode == "opentelemetry", levels, insights.get("enableDependencyTracking") is not False)
 
     def lets_pass(self, category: str, level: int) -> bool:
-        """Return whether the longest prefix of the category in `levels`, or else the default, is at most this level."""
+        """Return whether a record passes: the level of the longest matching prefix in `levels`, or else the
+        default, is at most this level."""
         parts = category.lower().split(".")
         prefixes = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
         least = next((self.levels[prefix] for prefix in prefixes if prefix in self.levels), None)
@@ -150,7 +152,7 @@ class Exporter:
 
 
 async def close(task: asyncio.Task[None], exporter: Exporter) -> None:
-    """End the sending task, and send the rest."""
+    """Stop the sending task, and send the rest."""
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task

@@ -1,4 +1,5 @@
-"""The app's functions as checked values: bindings read, settings resolved, everything unsupported refused."""
+"""The app's functions as checked values: bindings are read, settings are resolved, and unsupported features are
+refused."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ class QueueTrigger:
 
 @dataclass(frozen=True)
 class TimerTrigger:
-    """`monitored` timers keep their status in a blob and so know a past-due firing."""
+    """A `monitored` timer keeps its status in a blob, so a past-due firing is known."""
 
     parameter: str
     schedule: schedule.Schedule
@@ -74,8 +75,8 @@ class Function:
 
 
 def read(indexed: Sequence[Indexed], host_json: HostJson, settings: Mapping[str, str]) -> list[Function]:
-    """Check every function and return the enabled functions, in Flex Consumption only the functions of this host's
-    group.
+    """Check every function and return the enabled functions. In Flex Consumption, return only the functions of this
+    host's group.
 
     Raises Refused with one line for each problem, which names the function and the value.
     """
@@ -94,8 +95,8 @@ def read(indexed: Sequence[Indexed], host_json: HostJson, settings: Mapping[str,
 
 
 def connection_string(name: str | None, settings: Mapping[str, str]) -> str:
-    """Return the connection string that a binding's `connection` names. Raises ValueError if the setting is
-    missing, or if the connection is identity-based."""
+    """Return the connection string for a binding's `connection`. Raises ValueError if the setting is missing, or if
+    the connection is identity-based."""
     name = name or STORAGE
     for key in (f"AzureWebJobs{name}", name):
         if value := settings.get(key):
@@ -106,9 +107,8 @@ def connection_string(name: str | None, settings: Mapping[str, str]) -> str:
 
 
 def _in_group(function: Function, settings: Mapping[str, str]) -> bool:
-    """Return whether this host runs the function. In Flex Consumption, a host runs either every function called by
-    HTTP, or one function of another kind.
-    """
+    """Return whether this host runs the function. In Flex Consumption, a host runs either all HTTP functions or one
+    function of another kind."""
     group = settings.get("FUNCTIONS_TARGET_GROUP", "")
     if settings.get("WEBSITE_SKU") != "FlexConsumption" or not group:
         return True
@@ -145,7 +145,7 @@ def _route_problems(functions: Sequence[Function]) -> Iterator[str]:
 
 
 class _Reader:
-    """Reads one function's bindings. Every error is a ValueError with the wrong value's name."""
+    """Reads one function's bindings. Every error is a ValueError with the name of the wrong value."""
 
     def __init__(self, function: Indexed, host_json: HostJson, settings: Mapping[str, str]) -> None:
         self._function = function

@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 # Set for each invocation on the app's loop; `-` is the host itself.
 invocation_id: contextvars.ContextVar[str] = contextvars.ContextVar("invocation_id", default="-")
-QUIET = ("azure", "aiohttp.access")  # what the host itself would write of its requests; the app's are the app's
+QUIET = ("azure", "aiohttp.access")  # loggers of the host's own requests
 
 
-# What ends a line, and what a terminal obeys instead of showing it: a record may hold names from outside.
+# Line ends and terminal escapes, which external names in a record may contain.
 UNSHOWN = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -29,7 +29,7 @@ class _OneLine(logging.Formatter):
 
 
 def configure(in_thread: Callable[[], str | None] = lambda: None) -> None:
-    """Send the root logger's records to standard error, from INFO on, as in Azure.
+    """Send the root logger's records from INFO on to standard error, as in Azure.
 
     `in_thread` knows the invocation where the context does not.
     """

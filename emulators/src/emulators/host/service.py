@@ -1,4 +1,4 @@
-"""The host: the start of the parts, and the stop in order."""
+"""The host: starts its parts, and stops them in order."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from emulators.serving import Listener
 
 log = logging.getLogger("host")
 RESTART_SECONDS = 5.0
-WORKER_SECONDS = 3.0  # for a worker in which nothing runs to end by itself
+WORKER_SECONDS = 3.0  # for an idle worker to end by itself
 
 
 class Host:
@@ -59,7 +59,7 @@ class Host:
         self._exporting: asyncio.Task[None] | None = None
 
     async def load(self) -> None:
-        """Import the app and check it completely. Raises Refused before anything is started."""
+        """Import the app and check it completely. Raises Refused before anything starts."""
         if self._host_json.ignored:
             log.warning("host.json: not honoured here: %s", ", ".join(self._host_json.ignored))
         configuration.load_local_settings(self._config.app)
@@ -70,7 +70,7 @@ class Host:
         """Serve HTTP and listen to queues and timers. Returns the port."""
         gate = Gate(self._config.keys, required=self._config.require_keys)
         bound = socket.create_server((self._config.host, self._config.port))
-        # A host that asks for keys may be called under any name: a page knows none of them.
+        # A host with keys accepts any host name, because a page does not know the keys.
         self._http = Listener(self._routes(gate), bound, local_only=not self._config.require_keys)
         await self._http.start()
         self._exporting = asyncio.create_task(self._exporter.run())
@@ -80,9 +80,9 @@ class Host:
         return int(bound.getsockname()[1])
 
     async def stop(self) -> int:
-        """Take on nothing new, let what runs finish within `drain_seconds`, and give up leases.
+        """Accept no new work, let running work finish within `drain_seconds`, and release leases.
 
-        Returns how many invocations were still running; their messages are visible again.
+        Returns the number of invocations that were still running. Their messages are visible again.
         """
         deadline = time.monotonic() + self._config.drain_seconds
         self._stop.set()

@@ -1,4 +1,4 @@
-"""The host's one signal to stop: listeners take on nothing new, retries end, sleepers wake."""
+"""The host's single stop signal: listeners accept nothing new, retries end, and sleepers wake."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Stop:
         return self._event.is_set()
 
     async def within(self, seconds: float) -> bool:
-        """Sleep until the host is to stop, at most for the given time. Returns whether the host is to stop."""
+        """Sleep until the host stops, at most for the given time. Returns whether the host stops."""
         try:
             await asyncio.wait_for(self._event.wait(), max(0.0, seconds))
         except TimeoutError:

@@ -10,8 +10,8 @@ from azure.storage.queue.aio import QueueClient
 
 from emulators.host.queues.client import Connections, LightQueueClient, key_parts
 
-# The clients' own retries wait 15 s and longer, for a service that is far away. An emulator is back within a second,
-# and whoever calls here has a loop of his own.
+# The clients' own retries wait 15 s and longer, for a remote service. An emulator is back within a second, and the
+# callers have their own loops.
 RETRY: dict[str, Any] = {"retry_total": 3, "initial_backoff": 0, "increment_base": 1, "random_jitter_range": 0}
 
 
@@ -25,7 +25,7 @@ def queue_client(connection: str, queue: str, connections: Connections) -> Queue
 def container_client(
     connection: str, container: str, requested: Callable[[str], None] = lambda _: None
 ) -> ContainerClient:
-    """`requested` is told of each request."""
+    """Return a client of the container. `requested` is called for each request."""
 
     def answered(response: Any) -> None:
         requested(f"{response.http_request.method} {container}")

@@ -1,4 +1,4 @@
-"""The .NET TimeSpan text that host.json, timer schedules and retry policies use."""
+"""The .NET TimeSpan format in host.json, timer schedules and retry policies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _TEXT = re.compile(r"(?:(?P<days>\d+)\.)?(?P<hours>\d{1,2}):(?P<minutes>\d{2})(?
 
 
 def parse(text: str) -> timedelta:
-    """Read `[d.]hh:mm[:ss[.f]]`. Raises ValueError that names the text; `60` minutes or seconds are an error."""
+    """Read `[d.]hh:mm[:ss[.f]]`. Raises ValueError with the text. `60` minutes or seconds are an error."""
     match = _TEXT.fullmatch(text.strip())
     if not match:
         raise ValueError(f"{text!r} is not a time span ([d.]hh:mm:ss)")

@@ -13,23 +13,24 @@ from emulators.storage.keys import ACCOUNT, KEY, own_key
 
 @dataclass(frozen=True)
 class Config:
-    """`state` holds the data; port 0 is that of the last start if it is free. The account is called as Azurite's.
+    """`state` has the data. Port 0 means the port of the last start, if it is free. The account has the name of
+    Azurite's.
 
-    Without a `key` there is one of the state's own, drawn at random and kept in `account.key`; with `published_key` it
-    is the one that Microsoft published for every Azurite, which protects nothing.
+    Without a `key` the state has its own random key, stored in `account.key`. With `published_key` the key is the one
+    that Microsoft published for every Azurite, which protects nothing.
 
-    With `certs`, a folder, tables are served over HTTPS too, where the SDKs send tokens; `identities` says whose.
-    `access_log` gets a line for each request: method, path and status, never a signature. `blob_log` gets one for each
-    blob that was made, from which Event Grid makes its events.
+    With `certs`, a folder, tables are served over HTTPS too, where the SDKs send tokens. `identities` are the holders
+    of valid tokens. `access_log` gets a line for each request: method, path and status, never a signature. `blob_log`
+    gets a line for each created, deleted or moved blob, from which Event Grid creates its events.
 
-    `oauth` is `basic` to admit tokens whose signature nobody checks, as Azurite does (common/unsigned.py).
+    `oauth` is `basic` to admit tokens whose signature is not checked, as Azurite does (common/unsigned.py).
 
-    With `web_sources`, copies may have sources outside of the account: whoever may write then makes this process read
-    any address that it reaches.
+    With `web_sources`, copies may have sources outside of the account. Anyone who may write can then make this process
+    read any address that it can reach.
 
-    With `versioning`, what a blob was before each change stays as a version.
+    With `versioning`, each change keeps the previous state of the blob as a version.
 
-    With `public_access`, a container can be opened to everyone; otherwise that is refused, as new accounts do.
+    With `public_access`, a container can be opened to everyone. Otherwise public access is refused, as in new accounts.
     """
 
     state: Path
@@ -51,7 +52,7 @@ class Config:
 
 
 def parse(source: Mapping[str, Any]) -> Config:
-    """Make a Config from the JSON document. Raises ValueError naming the key that is unknown or missing."""
+    """Make a Config from the JSON document. Raises ValueError with the name of an unknown or missing key."""
     if unknown := source.keys() - {f.name for f in fields(Config)}:
         raise ValueError(f"unknown configuration keys: {sorted(unknown)}; known: {[f.name for f in fields(Config)]}")
     if "state" not in source:

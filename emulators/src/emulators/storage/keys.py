@@ -9,12 +9,12 @@ from pathlib import Path
 from emulators.private import write_private
 
 ACCOUNT = "devstoreaccount1"
-# Published by Microsoft for every Azurite; it protects nothing. Only for clients that know no other.
+# Published by Microsoft for every Azurite, so it protects nothing. Only for clients that know no other key.
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
 
 def own_key(home: Path) -> str:
-    """Return the account's key of this home, which is drawn at the first use."""
+    """Return the account's key in this home, which is generated on first use."""
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = home / "account.key"
     if not path.exists():

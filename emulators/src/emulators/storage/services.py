@@ -13,7 +13,8 @@ from emulators.storage.keys import ACCOUNT, KEY, own_key
 
 
 class Services:
-    """The running services of one account; made by `start`. As a context manager they stop at the end of the block."""
+    """The running services of one account, made by `start`. As a context manager, they stop at the end of the
+    block."""
 
     def __init__(self, home: Path, part: process.Part, account: str, key: str) -> None:
         self.home = home
@@ -42,7 +43,8 @@ class Services:
 
 
 def start(home: Path, **config: Any) -> Services:
-    """Start the services on the data under `home`, and return when they answer; `config` as in config.py.
+    """Start the services with the data under `home`, and return when they answer. `config` is described in
+    config.py.
 
     Raises process.PartFailed with the end of the log.
     """

@@ -28,7 +28,7 @@ from emulators.storage.tables.store import Tables
 
 @contextlib.asynccontextmanager
 async def serving(config: Config, clock: Callable[[], float] = time.time) -> AsyncIterator[dict[str, str]]:
-    """Serve for the length of the block, and give the addresses: `blob_url` and so on."""
+    """Serve during the block, and yield the addresses: `blob_url` and so on."""
     config.state.mkdir(parents=True, exist_ok=True, mode=0o700)
     ports = _ports(config)
     async with contextlib.AsyncExitStack() as stack:

@@ -1,4 +1,4 @@
-"""For tests of your own, with pytest: Azure on this machine, for the length of the run.
+"""A fixture for your own pytest tests: Azure on this machine, for the whole test run.
 
 from emulators.testing import azure  # in conftest.py or in the test's module
 
@@ -17,9 +17,10 @@ from emulators import up
 
 @pytest.fixture(scope="session")
 def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[up.Running]:
-    """Storage, Event Grid and Azure ML, started once, on a folder of pytest.
+    """Start storage, Event Grid and Azure ML once, in a folder of pytest.
 
-    `azure.connection_string` is that of the storage account, `azure.env` what Microsoft's clients look at.
+    `azure.connection_string` belongs to the storage account, and `azure.env` has the variables that Microsoft's clients
+    read.
     """
     with up.start(tmp_path_factory.mktemp("azure")) as running:
         yield running

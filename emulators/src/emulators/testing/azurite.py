@@ -1,10 +1,10 @@
-"""Azurite, Microsoft's storage emulator, over HTTP: what our own services are held against.
+"""Azurite, Microsoft's storage emulator, over HTTP. Tests compare our own services with it.
 
-Azurite keeps its data under one folder. It saves its catalogue every five seconds and when it is stopped, so a stop
-loses nothing. A kill, or a power cut, loses what was written since the last save, though the client has its 201.
+Azurite keeps its data in one folder. It saves its catalogue every five seconds and when it is stopped, so a stop loses
+nothing. A kill or a power cut loses the writes since the last save, even though the client got a 201.
 
-Each home has an account key of its own, drawn at random and kept there in `account.key`, and programs of this machine
-alone are served: a page of another origin, or under a name that was bent to this machine, gets 403.
+Each home has its own random account key, stored in `account.key`. Only programs of this machine are served: a page of
+another origin, or a foreign host name that points to this machine, gets a 403.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ STOP_SECONDS = 15.0
 
 __all__ = ["ACCOUNT", "KEY", "Azurite", "NotHere", "Ports", "default_node_home", "own_key", "start"]
 
-# Node runs this before Azurite. Its standard input is a pipe that we hold: when we close it, or die, Azurite shuts
-# down in order and saves. It works where there is no SIGTERM, and a killed parent leaves nothing behind.
-# Azurite syncs every message and block to the disk, but the catalogue that finds them only every five seconds: the
-# sync saves nothing in a power cut and costs queues a third of their rate, more on a slow disk. So it is left out.
-# And it answers whoever asks, so each request is looked at first, by the rule of emulators.origin. A browser that
-# follows a signed address (a download) is let through: who has the address may read the blob. So is the page of an app
-# that `let_in` named, under the rules of CORS that the account has.
+# Node runs this before Azurite. Its standard input is a pipe from this process: when this process closes the pipe or
+# ends, Azurite shuts down normally and saves. This works without SIGTERM, and a killed parent leaves nothing behind.
+# Azurite syncs every message and block to the disk, but the catalogue with their places only every five seconds. So the
+# sync saves nothing in a power cut, and costs queues a third of their rate, more on a slow disk. It is switched off.
+# Azurite answers every client, so each request is first checked by the rule of emulators.origin. A browser that follows
+# a signed address (a download) is allowed, because the address grants reading the blob. Pages of origins that `let_in`
+# got are also allowed, under the account's CORS rules.
 GUARD = """
 const http = require("http"), https = require("https");
 const names = new Set(["127.0.0.1", "localhost", "[::1]", ...JSON.parse(process.argv[2])]);
@@ -112,11 +112,11 @@ class Ports:
 
 
 class NotHere(PartFailed):
-    """Azurite, or Node.js, is not installed. The message says what to run."""
+    """Azurite, or Node.js, is not installed. The message has the command to run."""
 
 
 class Azurite:
-    """A running Azurite; made by `start`. As a context manager it stops at the end of the block."""
+    """A running Azurite, made by `start`. As a context manager, it stops at the end of the block."""
 
     def __init__(self, home: Path, command: list[str], ports: Ports, key: str, tls: Path | None = None) -> None:
         self.home = home
@@ -171,12 +171,12 @@ class Azurite:
 
     def _forward(self, origin: str) -> None:
         assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it has just died; the restart tells it
+        with contextlib.suppress(BrokenPipeError):  # Azurite has just ended; the restart sets the origin
             self._process.stdin.write(f"{origin}\n".encode())
             self._process.stdin.flush()
 
     def stop(self) -> None:
-        """Shut down and save. Returns when the process is gone; stopping twice is stopping once."""
+        """Shut down and save. Returns when the process has ended. A second call does nothing."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
@@ -235,15 +235,15 @@ def start(
     names: Iterable[str] = (),
     tls: Path | None = None,
 ) -> Azurite:
-    """Start Azurite on the data under `home` and wait for the first answer.
+    """Start Azurite with the data under `home` and wait for its first answer.
 
-    Without `ports`, those of the last start are used again if they are free, else free ones are chosen; either way
-    they are kept in `home`/ports.json. `node_home` is the npm prefix that holds Azurite; its default is
-    $EMULATORS_NODE_HOME or ~/.azure-emulators/node. Without `key` (base64) the one in `home`/account.key is used,
-    which the first start draws. `names` are further host names that it answers to. Raises PartFailed, saying what to
-    run, without Node or Azurite, and when Azurite ends at start (a given port that is taken, say). One Azurite per
-    `home` at a time. With `tls`, a PEM file of key and certificate, it serves HTTPS, and takes tokens of Entra ID too
-    (it looks at their claims alone: whoever makes one may do everything).
+    Without `ports`, the ports of the last start are used if they are free, and otherwise free ports are chosen. Both
+    are stored in `home`/ports.json. `node_home` is the npm prefix with Azurite, by default $EMULATORS_NODE_HOME or
+    ~/.azure-emulators/node. Without `key` (base64) the key in `home`/account.key is used, which the first start
+    generates. `names` are further host names that Azurite answers to. Raises PartFailed, with the command to run,
+    without Node or Azurite, and if Azurite ends at start (for example because a given port is in use). One Azurite per
+    `home` at a time. With `tls`, a PEM file of key and certificate, Azurite serves HTTPS and also accepts tokens of
+    Entra ID (it checks only their claims, so anyone who makes a token may do everything).
     """
     program = str(_program(node_home or default_node_home(), "azurite.js"))
     command = [*_node(), "-e", GUARD, "--", program, json.dumps(list(names))]
@@ -255,7 +255,7 @@ def start(
 
 
 def default_node_home() -> Path:
-    """Return the npm prefix with Azurite: $EMULATORS_NODE_HOME, else ~/.azure-emulators/node."""
+    """Return the npm prefix with Azurite: $EMULATORS_NODE_HOME, or ~/.azure-emulators/node."""
     return Path(os.environ.get("EMULATORS_NODE_HOME") or Path.home() / ".azure-emulators" / "node")
 
 
@@ -309,7 +309,7 @@ def _saved_ports(path: Path) -> Ports:
 
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
-        if not IS_WINDOWS:  # there the option would let us bind a port that is in use
+        if not IS_WINDOWS:  # on Windows the option would allow binding a port in use
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))

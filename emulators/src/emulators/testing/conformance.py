@@ -19,8 +19,8 @@ from typing import Any
 from emulators.process import IS_WINDOWS
 
 HERE = Path(__file__).parent
-SOURCE = HERE.parents[1]  # the folder that holds the package `emulators`
-PACKAGES = (  # the runtime, and what the host needs of the emulators' own requirements
+SOURCE = HERE.parents[1]  # the folder with the package `emulators`
+PACKAGES = (  # the runtime, and those of the emulators' requirements that the host needs
     *("azure-functions-runtime==1.3.*", "azure-functions>=1.26", "aiohttp>=3.14", "certifi", "trustme>=1.2"),
     *("azure-storage-blob>=12.20", "azure-storage-queue>=12.10"),
 )
@@ -28,8 +28,8 @@ INSTALL_SECONDS = 600
 
 
 def installed(python: str, venv: Path, requirements: Path | None = None) -> Path:
-    """Return the interpreter of an environment with the runtime and the app's requirements, made anew as these
-    change."""
+    """Return the interpreter of an environment with the runtime and the app's requirements. The environment is
+    created again when these change."""
     asked = (requirements.read_bytes() if requirements else b"") + repr(PACKAGES).encode()
     wanted = hashlib.sha256(asked).hexdigest()
     interpreter, stamp = venv / ("Scripts" if IS_WINDOWS else "bin") / "python", venv / "installed"
@@ -54,7 +54,7 @@ def _command(argv: list[str]) -> None:
 def run(
     python: str, app: Path, backend: str, table: list[dict[str, Any]], folder: Path, path: Sequence[Path] = ()
 ) -> dict[str, Any]:
-    """Return the index, the outcome of each row of the table, and what the functions recorded in $SAMPLE_RECORD.
+    """Return the index, the outcome of each row of the table, and the records of the functions in $SAMPLE_RECORD.
 
     `path` holds further folders that the app imports from.
     """
@@ -67,7 +67,7 @@ def run(
     argv = [python, str(HERE / "conformance_run.py"), str(app), backend, str(file)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=120, env=env)
     assert done.returncode == 0, done.stderr
-    # The runtime's library may log on standard output; the result is the JSON object that ends it.
+    # The runtime's library may log on standard output, so the result is the JSON object at its end.
     return {**json.loads(done.stdout[done.stdout.index("{\n") :]), "records": record.read_text().splitlines()}
 
 

@@ -39,12 +39,12 @@ def plain(thing: object) -> Any:
 
 
 def result(outcome: Outcome) -> dict[str, Any]:
-    """Everything but the traceback, which differs by nature."""
+    """Return everything except the traceback, which differs between backends."""
     return {name: part for name, part in asdict(outcome).items() if name != "trace"}
 
 
 class Attributed(logging.Handler):
-    """Keeps the app's records with the invocation that the worker takes each for."""
+    """Stores the app's records with the invocation that the worker assigns to each."""
 
     def __init__(self, backend_name: str) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Attributed(logging.Handler):
             self.records.append((record.getMessage(), self._invocation()))
 
     def _invocation(self) -> str | None:
-        if self._runtime:  # as Microsoft's worker for Python 3.13 asks in a thread without a loop
+        if self._runtime:  # as Microsoft's worker for Python 3.13 does in a thread without a loop
             runtime: Any = importlib.import_module("azure_functions_runtime")
             known: str | None = runtime.invocation_id_cv.get()
             return known
@@ -88,7 +88,7 @@ def main() -> None:
     output = json.dumps(asyncio.run(run(app, backend_name, table)), default=plain, indent=1)
     sys.stdout.write(output + "\n")
     sys.stdout.flush()
-    os._exit(0)  # the runtime's threads are not ours to end
+    os._exit(0)  # because the runtime's threads do not end
 
 
 if __name__ == "__main__":

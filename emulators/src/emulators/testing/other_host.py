@@ -1,4 +1,4 @@
-"""Start another Functions host than the emulated host, for example Microsoft's Core Tools, and wait for the host."""
+"""Start another Functions host than the emulated one, for example Microsoft's Core Tools, and wait until it runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ START_SECONDS = 180.0
 
 
 def start(command: str, app: Path, log: Path, settings: Mapping[str, str]) -> process.Part:
-    """Start a host with `command` in the app's folder, and return the host; `{port}` in the command stands for the
+    """Start a host with `command` in the app's folder, and return the host. `{port}` in the command stands for the
     port.
 
     The host inherits this process's environment without PYTHONPATH, whose folders would come before the app's own.
@@ -25,7 +25,7 @@ def start(command: str, app: Path, log: Path, settings: Mapping[str, str]) -> pr
     """
     port = process.free_port()
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    # Its worker is to run the app with this environment's packages.
+    # The host's worker must run the app with this environment's packages.
     worker = {"languageWorkers__python__defaultExecutablePath": sys.executable}
     tools = {"FUNCTIONS_WORKER_RUNTIME": "python", "FUNCTIONS_CORE_TOOLS_TELEMETRY_OPTOUT": "1"}
     with log.open("w") as out:

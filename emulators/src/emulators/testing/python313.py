@@ -1,4 +1,5 @@
-"""Finds Python 3.13, which Microsoft's azure-functions-runtime needs. Standard library alone: the gate asks too."""
+"""Finds Python 3.13, which Microsoft's azure-functions-runtime needs. It imports only the standard library, because
+the gate uses it, too."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from pathlib import Path
 
 
 def find() -> str | None:
-    """Return the path of a working Python 3.13, from PATH or from pyenv; None without one."""
+    """Return the path of a working Python 3.13, from PATH or from pyenv, or None."""
     return next(filter(_is_313, _candidates()), None)
 
 

@@ -1,7 +1,7 @@
 """`python -m emulators.tracking --config FILE.json`: serve MLflow's REST API until stopped.
 
-The configuration: `database`, a file; `artifact_root` and `run_files`, addresses under which MLflow's clients find
-files, the latter of a `{run}`; `secret`, which each request must show in X-Emulators-Secret.
+The configuration has `database`, a file; `artifact_root` and `run_files`, addresses at which MLflow's clients find
+files, the latter with `{run}`; and `secret`, which each request must have in X-Emulators-Secret.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Config:
 
 @dataclass(frozen=True)
 class Locked:
-    """An application for holders of the secret: the port is open to every program of this machine."""
+    """An application that requires the secret, because every program of this machine can reach the port."""
 
     inner: Flask
     secret: str
@@ -57,17 +57,18 @@ class Quiet(WSGIRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def log_request(self, *_: object) -> None:
-        """Say nothing: the control plane records the requests."""
+        """Log nothing, because the control plane records the requests."""
 
 
 def build(config: Config) -> Flask:
-    """MLflow's application on our database, with the routes by which the control plane tells of jobs and models."""
+    """Return MLflow's application on our database, with the routes by which the control plane reports jobs and
+    models."""
     make_ready(config.database)
     uri = f"sqlite:///{config.database.resolve()}"
-    os.environ["_MLFLOW_SERVER_SERVE_ARTIFACTS"] = "true"  # so that clients ask for files where they ask for runs
+    os.environ["_MLFLOW_SERVER_SERVE_ARTIFACTS"] = "true"  # so that clients request files where they request runs
     runs = Runs(uri, config.artifact_root, config.run_files)
-    # MLflow finds its stores by these; both are made once, before the first request.
-    mlflow.set_tracking_uri(uri)  # the registry asks MLflow's own client for what a model was logged as
+    # MLflow finds its stores by these. Both are created once, before the first request.
+    mlflow.set_tracking_uri(uri)  # the registry uses MLflow's own client to find a model's run
     known: Any = handlers
     known._tracking_store = runs
     known._model_registry_store = handlers._model_registry_store_registry.get_store(uri)

@@ -1,7 +1,7 @@
-"""MLflow's database, made and migrated beside the final place and moved there whole.
+"""MLflow's database, created and migrated beside its final place and then moved there as a whole.
 
-MLflow migrates in steps that SQLite does not undo together: killed between two of them, it finds tables that it wants
-to make, and never starts again. So no step is taken on the file that counts.
+MLflow migrates in steps that SQLite can't undo together. If MLflow is killed between two steps, it later finds tables
+that it wants to create, and never starts again. So no step runs on the final file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ log = logging.getLogger(__name__)
 
 
 def make_ready(database: Path) -> None:
-    """Make the database, or migrate it to the installed MLflow's version. A kill at any moment leaves the old file."""
+    """Create the database, or migrate it to the installed MLflow's version. A kill at any moment leaves the old
+    file unchanged."""
     revision = _revision(database)
     if revision == utils._get_latest_schema_revision():
         return
@@ -26,7 +27,7 @@ def make_ready(database: Path) -> None:
         try:
             _copy(database, beside)
             _migrate(beside, new=False)
-        except Exception:  # whatever it is: it can't be used as it is
+        except Exception:  # after any error the file is not usable
             if _holds_something(database):
                 raise
             log.warning("%s was cut off in its first migration, before anything was logged; it is made anew", database)
@@ -67,7 +68,7 @@ def _holds_something(database: Path) -> bool:
 
 
 def _copy(database: Path, beside: Path) -> None:
-    """Copy the committed content of the database, whatever a kill left in the journal."""
+    """Copy the committed content of the database, including what a kill left in the journal."""
     _remove(beside)
     with contextlib.closing(sqlite3.connect(database)) as source, contextlib.closing(sqlite3.connect(beside)) as target:
         source.backup(target)

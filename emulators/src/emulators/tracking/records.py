@@ -1,7 +1,7 @@
-"""Jobs as MLflow's runs, and the workspace's models as versions of its registry.
+"""Jobs as MLflow's runs, and the workspace's models as versions in its registry.
 
-MLflow names runs and numbers versions itself, and its API takes no other names. So these are written as rows, with
-MLflow's own models of its tables.
+MLflow names runs and numbers versions itself, and its API accepts no other names. So runs and versions are written as
+rows, with MLflow's own models of its tables.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OWNER = "workspace"
 
 
 class Runs(SqlAlchemyStore):
-    """MLflow's store, whose runs keep their files where the workspace's jobs do."""
+    """MLflow's store, whose runs keep their files in the folders of the workspace's jobs."""
 
     def __init__(self, uri: str, artifact_root: str, run_files: str) -> None:
         super().__init__(uri, artifact_root)
@@ -68,7 +68,7 @@ class Runs(SqlAlchemyStore):
 
 
 def put_models(engine: Engine, models: Iterable[Json]) -> None:
-    """Create each model version missing from MLflow. Existing versions are not changed."""
+    """Create each model version that MLflow lacks. Existing versions are not changed."""
     with Session(engine) as session, session.begin():
         for model in models:
             name, workspace = model["name"], SqlRegisteredModel.__table__.c.workspace.default.arg

@@ -1,4 +1,4 @@
-"""The Event Grid function, in a blueprint as larger apps have them."""
+"""The Event Grid function, in a blueprint as in larger apps."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What Microsoft's tests take from their repository's tools, of which none is published: here each test runs live.
+"""A stand-in for the unpublished tools of Microsoft's repository that Microsoft's tests use. Here each test runs live.
 
-Nothing is recorded, so nothing has to be hidden: sanitizers and matchers do nothing.
+Nothing is recorded, so nothing needs to be hidden: sanitizers and matchers do nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 
 Test = Callable[..., Any]
 ACCOUNT_NAME, ACCOUNT_KEY = "EMULATED_ACCOUNT_NAME", "EMULATED_ACCOUNT_KEY"
-OTHERS = ("versioned_", "soft_delete_")  # how the names of accounts with a feature begin
+OTHERS = ("versioned_", "soft_delete_")  # prefixes of the names of accounts with a feature
 
 
 def is_live() -> bool:
@@ -24,7 +24,8 @@ def is_live() -> bool:
 
 
 class Secret(str):
-    """An environment's secret, which blobs and queues open, and tables use as it is."""
+    """A secret of the environment. Tests of blobs and queues read its `secret`, and tests of tables use it as a
+    string."""
 
     @property
     def secret(self) -> str:
@@ -32,7 +33,7 @@ class Secret(str):
 
 
 def preparer(_name: str, **given: Any) -> Callable[[Test], Test]:
-    """Give a test the account and the key under the test's own names."""
+    """Pass the account and the key to a test, under the test's own parameter names."""
     given.pop("options", None)
     values = {
         name: Secret(os.environ[_variable(name)]) for name in given if name.endswith(("_account_key", "_account_name"))
@@ -49,7 +50,7 @@ def preparer(_name: str, **given: Any) -> Callable[[Test], Test]:
 
 
 def _variable(name: str) -> str:
-    """Return the variable with the value of a test's parameter. All accounts have the same key."""
+    """Return the variable for a test's parameter. All accounts have the same key."""
     if name.endswith("_key"):
         return ACCOUNT_KEY
     other = next((other for other in OTHERS if name.startswith(other)), "")
@@ -60,19 +61,19 @@ PowerShellPreparer = EnvironmentVariableLoader = preparer
 
 
 def EnvironmentVariableOptions(**_: Any) -> None:
-    """How secrets are hidden in a recording."""
+    """Accept the options for hiding secrets in a recording, and ignore them."""
 
 
 def recorded_by_proxy(test: Test) -> Test:
     @functools.wraps(test)
     def recorded(*arguments: Any, **more: Any) -> None:
-        test(*arguments, **_taken(test, {"variables": {}, **more}))  # what it returns is for a recording
+        test(*arguments, **_taken(test, {"variables": {}, **more}))  # the result is for a recording
 
     return recorded
 
 
 def _taken(test: Test, values: dict[str, Any]) -> dict[str, Any]:
-    """The values with a parameter in the test."""
+    """Return the values for which the test has a parameter."""
     parameters = inspect.signature(test, follow_wrapped=True).parameters
     if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
         return values
@@ -80,7 +81,7 @@ def _taken(test: Test, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_parameters(test: Test, given: Iterable[str]) -> Test:
-    """pytest would look for fixtures of the parameters' names."""
+    """Hide these parameters from pytest, which would look for fixtures with their names."""
     own = [
         one
         for one in inspect.signature(test).parameters.values()
@@ -104,7 +105,7 @@ class AzureRecordedTestCase:
         return os.environ["PYTEST_CURRENT_TEST"].split(" ")[0]
 
     def get_resource_name(self, prefix: str) -> str:
-        """A name per test and prefix, shared with no other test."""
+        """Return a name that is unique for the test and the prefix."""
         import hashlib
 
         return f"{prefix}{hashlib.sha1(self._test.encode(), usedforsecurity=False).hexdigest()[:8]}"
@@ -132,7 +133,7 @@ class AzureRecordedTestCase:
 
 
 class Identity:
-    """Has a token of the account's known identity."""
+    """A credential with a token of the account's known identity."""
 
     def get_token(self, *scopes: str, **_: Any) -> Any:
         from azure.core.credentials import AccessToken
@@ -141,19 +142,19 @@ class Identity:
 
 
 class AsyncIdentity:
-    """The known identity for asynchronous clients."""
+    """The known identity, for asynchronous clients."""
 
     async def get_token(self, *scopes: str, **_: Any) -> Any:
         return Identity().get_token(*scopes)
 
     async def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
     async def __aenter__(self) -> AsyncIdentity:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
 
 def get_credential(is_async: bool = False, **_: Any) -> Identity | AsyncIdentity:
@@ -161,7 +162,7 @@ def get_credential(is_async: bool = False, **_: Any) -> Identity | AsyncIdentity
 
 
 class FakeTokenCredential:
-    """Has a token refused by every account."""
+    """A credential with a token that every account refuses."""
 
     token = ("YOU SHALL NOT PASS", 0)
     get_token_count = 0
@@ -174,7 +175,7 @@ class FakeTokenCredential:
 
 
 class ResponseCallback:
-    """Changes the status of the first answer, or of every answer, to this status."""
+    """Replaces `status` with `new_status` in the first answer that has it, or in every such answer."""
 
     def __init__(self, status: int | None = None, new_status: int | None = None) -> None:
         self.status, self.new_status = status, new_status
@@ -202,11 +203,11 @@ class RetryCounter:
 
 @pytest.fixture(scope="session")
 def test_proxy() -> None:
-    """The recorder."""
+    """Stand in for the recorder."""
 
 
 def _nothing(*_: Any, **__: Any) -> None:
-    """A sanitizer or matcher of recordings."""
+    """Do nothing, in place of a sanitizer or a matcher of recordings."""
 
 
 def __getattr__(name: str) -> Callable[..., None]:

@@ -11,6 +11,6 @@ from devtools_testutils import Test, _taken
 def recorded_by_proxy_async(test: Test) -> Test:
     @functools.wraps(test)
     async def recorded(*arguments: Any, **more: Any) -> None:
-        await test(*arguments, **_taken(test, {"variables": {}, **more}))  # what it returns is for a recording
+        await test(*arguments, **_taken(test, {"variables": {}, **more}))  # the result is for a recording
 
     return recorded

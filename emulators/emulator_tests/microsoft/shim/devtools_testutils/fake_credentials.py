@@ -1,3 +1,3 @@
-"""Names imported by the tests' settings."""
+"""Names that the tests' settings import."""
 
 STORAGE_ACCOUNT_FAKE_KEY = "unused"

@@ -4,7 +4,7 @@ from typing import Any
 
 
 class AsyncFakeCredential:
-    """Has a token refused by every account."""
+    """A credential with a token that every account refuses."""
 
     async def get_token(self, *_: Any, **__: Any) -> Any:
         from azure.core.credentials import AccessToken
@@ -12,4 +12,4 @@ class AsyncFakeCredential:
         return AccessToken("YOU SHALL NOT PASS", 0)
 
     async def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""

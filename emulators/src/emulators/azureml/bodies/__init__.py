@@ -1,1 +1,1 @@
-"""REST bodies: requests, read and checked, and answers. No I/O."""
+"""REST bodies: parsed and checked requests, and answers. No I/O."""

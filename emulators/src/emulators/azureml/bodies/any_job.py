@@ -1,4 +1,4 @@
-"""The types of jobs: how the REST body of each is read, and which type its run has. No I/O."""
+"""The types of jobs: how the REST body of each is parsed, and the type of its run. No I/O."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Spec = JobSpec | PipelineSpec | SweepSpec
 
 @dataclass(frozen=True)
 class JobType:
-    """A `jobType`: `parse` reads the properties of such a job; `run_type` is the type in run history."""
+    """A `jobType`. `parse` reads the properties of such a job, and `run_type` is the type in run history."""
 
     parse: Callable[[str, Json], Spec]
     run_type: str

@@ -1,4 +1,4 @@
-"""REST bodies of assets, checked: the fields of a version, and of the name of versions. No I/O."""
+"""Checks the REST bodies of assets: the fields of a version, and of a name of versions. No I/O."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from emulators.azureml.kernel.errors import BadRequest, among
 from emulators.azureml.kernel.models import Json
 
 KINDS = ("codes", "components", "data", "environments", "models")
-# What a version is; all else that a body says of it may change.
+# The immutable fields of a version. All other fields may change.
 FIXED = {
     "codes": ("codeUri",),
     "components": ("componentSpec",),
@@ -54,14 +54,14 @@ def checked(kind: str, name: str, version: str, body: Json) -> Json:
     _check_kind(kind, body)
     filled: Json = {"isAnonymous": flag(body, "isAnonymous")}
     if kind == "models":
-        filled["flavors"] = mapping(body, "flavors")  # the SDK reads them, always
+        filled["flavors"] = mapping(body, "flavors")  # the SDK always reads them
     if kind == "components":
         filled["componentSpec"] = {**mapping(body, "componentSpec"), "name": name, "version": version}
     return {**body, **common, **filled}
 
 
 def content(kind: str, body: Json) -> dict[str, str]:
-    """Return the immutable parts of a version, for comparison. Missing, null and empty values are equal."""
+    """Return the immutable parts of a version for comparisons. Missing, null and empty values are equal."""
     found = {key: body.get(key) for key in FIXED[kind]}
     if kind == "components":
         spec = mapping(body, "componentSpec")
@@ -70,7 +70,7 @@ def content(kind: str, body: Json) -> dict[str, str]:
 
 
 def shelf(kind: str, body: Json) -> Json:
-    """Return the properties of an asset's name. Every version shares these properties."""
+    """Return the properties of an asset's name, which all its versions share."""
     found = {**_common(body), "description": optional_text(body, "description")}
     if kind == "data":
         found["dataType"] = _one_of(body, "dataType", DATA_TYPES)
@@ -79,7 +79,7 @@ def shelf(kind: str, body: Json) -> Json:
 
 def _common(body: Json) -> Json:
     optional_text(body, "description")
-    # The contract says a map of strings; azure-ai-ml sends its hash_version as a number.
+    # The contract requires a map of strings, but azure-ai-ml sends its hash_version as a number.
     strings = {key: str(value) for key, value in mapping(body, "properties").items()}
     return {"properties": strings, "tags": texts(body, "tags"), "isArchived": flag(body, "isArchived")}
 

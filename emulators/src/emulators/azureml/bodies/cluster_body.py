@@ -1,4 +1,4 @@
-"""REST bodies of clusters, checked: what a cluster may be here. No I/O."""
+"""Checks the REST bodies of clusters. No I/O."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MOST_NODES = 65_000  # https://learn.microsoft.com/azure/machine-learning/how-to
 IDENTITIES = frozenset({"None", "SystemAssigned", "UserAssigned"})
 
 
-# An update of a cluster takes neither: Azure keeps them and reports success (Azure/azure-rest-api-specs#18889).
-# Terraform's provider makes a new cluster for a change of either (`ForceNew`,
+# An update of a cluster changes neither: Azure keeps them and reports success (Azure/azure-rest-api-specs#18889).
+# Terraform's provider creates a new cluster for a change of either (`ForceNew`,
 # machine_learning_compute_cluster_resource.go).
 FIXED = ("vmSize", "vmPriority")
 
 
-# What runs the jobs that name no compute: as many nodes as they need, each gone soon after its job.
+# The compute for jobs without one: as many nodes as they need, each released soon after its job.
 SERVERLESS_BODY: Json = {
     "computeType": "AmlCompute",
     "properties": {
@@ -53,21 +53,22 @@ def checked(name: str, body: Json) -> Json:
         raise BadRequest(f"Compute {name!r}: vmPriority {priority!r}; choose Dedicated or LowPriority.")
     kept = {key: value for key, value in inner.items() if key != "userAccountCredentials"}
     if account := mapping(inner, "userAccountCredentials"):
-        # Neither its password nor its key is ever answered, so neither is kept.
+        # Password and key are never returned, so they are not stored.
         kept["userAccountCredentials"] = {"adminUserName": checks.text(account, "adminUserName")}
     return {**properties, "properties": {**kept, "vmPriority": priority}}
 
 
 def updated(present: Json, wanted: Json) -> Json:
-    """Return a cluster's `properties` after an update: the requested values, except for the properties that Azure
-    does not change."""
+    """Return a cluster's `properties` after an update: the requested values, except for properties that Azure does
+    not change."""
     inner = present["properties"]
     kept = {name: inner[name] for name in FIXED if name in inner}
     return {**wanted, "properties": {**wanted["properties"], **kept}}
 
 
 def identity(body: Json) -> Json | None:
-    """Return the cluster's `identity` in the service's form, with Azure's assigned ids; None without an identity."""
+    """Return the cluster's `identity` in the service's form, with the ids that Azure assigns, or None without an
+    identity."""
     wanted = mapping(body, "identity")
     if not wanted:
         return None
@@ -99,7 +100,7 @@ def _check_scale(name: str, settings: Json) -> None:
 
 
 def seed_body(seed: ClusterSeed, location: str) -> Json:
-    """Return the body for creating a cluster of the configuration."""
+    """Return the body that creates a cluster of the configuration."""
     scale = {
         "minNodeCount": seed.min_instances,
         "maxNodeCount": seed.max_instances,

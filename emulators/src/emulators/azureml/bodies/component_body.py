@@ -1,4 +1,4 @@
-"""Parsing of registered components: inputs, outputs, and the work of a step with a component. No I/O."""
+"""Parses registered components: inputs, outputs, and the work of a step with the component. No I/O."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ComponentOutput:
 class Component:
     """A registered component. `body` is the component's own document, with the keys of Azure ML's YAML."""
 
-    kind: str  # command, pipeline, or what is not supported here
+    kind: str  # command, pipeline, or an unsupported kind
     inputs: Mapping[str, ComponentInput]
     outputs: Mapping[str, ComponentOutput]
     deterministic: bool

@@ -1,7 +1,8 @@
-"""The distribution of a job's processes over nodes, and the variables of each: the launchers of PyTorch,
+"""The distribution of a job's processes over nodes, and the variables of each process: the launchers of PyTorch,
 TensorFlow, MPI and Ray. No I/O.
 
-https://learn.microsoft.com/azure/machine-learning/how-to-train-distributed-gpu has what Azure ML's own launchers set.
+https://learn.microsoft.com/azure/machine-learning/how-to-train-distributed-gpu describes what Azure ML's own launchers
+set.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from emulators.azureml.kernel.errors import BadRequest
 from emulators.azureml.kernel.models import Json
 
 PARALLEL = "Parallel"  # of the job of a parallel step
-# Gloo asks the machine's name for its address; on a laptop without a network that may lead nowhere.
+# Gloo resolves the machine's name, which may fail on a laptop without a network.
 LOOPBACK = {"linux": {"GLOO_SOCKET_IFNAME": "lo"}, "darwin": {"GLOO_SOCKET_IFNAME": "lo0"}}
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """`kind` is none, PyTorch, Mpi, TensorFlow, Ray or Parallel; `processes` is for each node, but of TensorFlow
-    workers and servers are counted for the whole job. Of Ray and Parallel the command is one process, which starts the
-    others."""
+    """`kind` is none, PyTorch, Mpi, TensorFlow, Ray or Parallel. `processes` is the number per node, except for
+    TensorFlow, where workers and servers are counted for the whole job. For Ray and Parallel the command is one
+    process, which starts the others."""
 
     kind: str
     nodes: int
@@ -38,21 +39,18 @@ class Distribution:
         return self.workers + self.servers if self.kind == "TensorFlow" else self.nodes * self.processes
 
     def node_of(self, rank: int) -> int:
-        """Return the index of a process's node. Workers are distributed over the nodes in turn, and so are
-        parameter servers."""
+        """Return the index of a process's node. Workers are assigned to the nodes in turn, and so are parameter
+        servers."""
         if self.kind == "TensorFlow":
             return (rank if rank < self.workers else rank - self.workers) % self.nodes
         return rank // self.processes
 
     def serves(self, rank: int) -> bool:
-        """Return whether the process is a parameter server, which serves for ever and is ended after the last
-        worker."""
+        """Return whether the process is a parameter server, which runs until it is ended after the last worker."""
         return self.kind == "TensorFlow" and rank >= self.workers
 
     def variables(self, rank: int, ports: tuple[int, ...]) -> dict[str, str]:
-        """Return the launcher's variables for this rank. `ports` has one port per process; the first is the master's
-        port.
-        """
+        """Return the launcher's variables for this rank. `ports` has one port per process, the master's first."""
         if self.kind == "PyTorch":
             return self._pytorch(rank, ports[0])
         if self.kind == "Mpi":

@@ -1,4 +1,4 @@
-"""The enumerations of Azure ML's bodies, in the spelling of its OpenAPI document (2024-04-01).
+"""The enumerations in Azure ML's bodies, in the spelling of its OpenAPI document (2024-04-01).
 
 Resource Manager ignores the case of every enumeration, and the SDK relies on that: `AmlCompute(tier="LowPriority")`,
 the example of the SDK's own docstring, arrives as `Lowpriority`.
@@ -39,10 +39,10 @@ OF_PEOPLE = frozenset(
 
 
 def respelled(body: Json) -> Json:
-    """Return the body with each enumeration in the service's spelling. Unknown values are left for the validation to
-    refuse.
+    """Return the body with each enumeration in the service's spelling. Unknown values stay, and the validation refuses
+    them.
 
-    Texts that people choose freely (tags, environment variables, a job's own properties) are not changed.
+    Texts that users choose freely (tags, environment variables, a job's own properties) are not changed.
     """
     return {key: _respelled(key, value, "jobType" in body) for key, value in body.items()}
 

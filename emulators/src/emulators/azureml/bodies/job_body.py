@@ -1,4 +1,4 @@
-"""Parsing of a command job's REST body into the checked value that everything after submission uses. No I/O."""
+"""Parses a command job's REST body into the checked value that all later code uses. No I/O."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXPRESSION = re.compile(r"\$\{\{\s*(\w+)\s*\}\}")
 DEFAULT_FILE = "azureml://datastores/${{default_datastore}}/paths/azureml/${{name}}/${{output_name}}"
 DEFAULT_FOLDER = f"{DEFAULT_FILE}/"
 FOLDER_TYPES = frozenset({"uri_folder", "custom_model", "mlflow_model", "mltable", "triton_model"})
-OF_A_PARALLEL_STEP = "isParallelStep"  # a key of our own: only the job of such a step has it
+OF_A_PARALLEL_STEP = "isParallelStep"  # our own key, which only the job of such a step has
 DIRECT = "Direct"  # the job gets the address itself
 DATA_TYPES = FOLDER_TYPES | {"uri_file"}
 
@@ -37,7 +37,7 @@ class Input:
     literal: str = ""
     source: Source | None = None
     direct: bool = False
-    copied: bool = False  # to the node's own disk, where the job may write; else it is mounted, and read-only
+    copied: bool = False  # to the node's own disk, where the job may write; otherwise mounted, read-only
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Output:
     name: str
     kind: str
     location: Location
-    mounted: bool  # a mount shows what is at the location already, and deletes there what is deleted here
+    mounted: bool  # a mount shows existing files, and deletes in storage what is deleted here
     direct: bool = False
     asset: tuple[str, str] | None = None  # name and version ('' for the next) under which it is registered
 
@@ -75,7 +75,7 @@ class JobSpec:
 
 
 def parse(name: str, properties: Json) -> JobSpec:
-    """Read the `properties` of a job's body. Raises BadRequest with the fault and an allowed value."""
+    """Read the `properties` of a job's body. Raises BadRequest with the error and an allowed value."""
     if not JOB_NAME.fullmatch(name):
         raise BadRequest(f"Job name {name!r}: use letters, digits, '-' and '_', at most 255 of them.")
     check_facts(properties)
@@ -121,7 +121,8 @@ def _check_names(properties: Json) -> None:
 
 
 def _variables(given: Json) -> Iterator[tuple[str, str]]:
-    """Texts. MLClient sends numbers and truth values of YAML unchanged, which become 1 or True; null is no variable."""
+    """Return the variables as strings. MLClient sends numbers and booleans of YAML unchanged, and they become 1 or
+    True. A null is not a variable."""
     for key, value in given.items():
         if not isinstance(value, str | int | float | None):
             raise BadRequest(f"environmentVariables.{key} is {value!r:.80}; write a text, a number, true or false.")
@@ -132,7 +133,7 @@ def _variables(given: Json) -> Iterator[tuple[str, str]]:
 
 
 def check_facts(properties: Json) -> None:
-    """Check the properties for lists, without effect on the job. Raises BadRequest."""
+    """Check the properties that appear in lists and do not affect the job. Raises BadRequest."""
     for key in ("tags", "properties"):
         checks.texts(properties, key)
     for key in ("displayName", "experimentName", "description"):
@@ -144,7 +145,7 @@ def check_facts(properties: Json) -> None:
 
 
 def version_of(value: Any, kind: str, key: str) -> AssetRef:
-    """Return the version of this kind named by an id of Resource Manager, a short id, or a registry's id."""
+    """Return the version of this kind in a Resource Manager id, a short id, or a registry's id."""
     found = asset(str(value), kind)
     if found and found.kind == kind:
         return found
@@ -167,9 +168,8 @@ def resolve(command: str, values: Mapping[str, str]) -> str:
 
 
 def _with_options(replace: Callable[[re.Match[str]], str], command: str) -> str:
-    """Return the command with the optional sections replaced. Text after the last end of a section is not searched:
-    each beginning without an end would take a search to the command's end.
-    """
+    """Return the command with the optional sections replaced. Text after the last end of a section is not searched,
+    because each unclosed beginning would be searched up to the command's end."""
     end = command.rfind("]]") + 2
     return OPTIONAL.sub(replace, command[:end]) + command[end:] if end > 1 else command
 
@@ -196,7 +196,7 @@ def _input(name: str, body: Any) -> Input:
 
 
 def _output(job: str, name: str, body: Any) -> Output:
-    body = body if isinstance(body, dict) else {}  # null is an output with all of its defaults
+    body = body if isinstance(body, dict) else {}  # null is an output with all defaults
     kind = checks.optional_text(body, "jobOutputType") or "uri_folder"
     if kind not in DATA_TYPES:
         raise BadRequest(f"Output {name!r}: jobOutputType {kind!r}; choose {among(DATA_TYPES)}.")

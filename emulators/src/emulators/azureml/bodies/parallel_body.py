@@ -1,8 +1,8 @@
-"""Parsing of a parallel step: the step's own settings over those of its component, as the command of the driver. No
-I/O.
+"""Parses a parallel step into the command of the driver. The step's own settings override its component's. No I/O.
 
 The service runs a parallel step as one job, whose command is `python driver/amlbi_main.py` with the settings as
 options.
+
 https://learn.microsoft.com/azure/machine-learning/reference-yaml-job-parallel
 """
 
@@ -27,13 +27,13 @@ _INPUT = re.compile(r"\$\{\{\s*inputs\.([\w.-]+)\s*\}\}")
 
 
 def task(step: Json, component: Json) -> Json:
-    """Return the task of a parallel step: its component's, with the keys that the step overrides."""
+    """Return the task of a parallel step: its component's task, with the keys that the step overrides."""
     own = {key: value for key, value in mapping(step, "task").items() if value is not None}
     return {**mapping(component, "task"), **own}
 
 
 def input_name(step: Json, component: Json) -> str:
-    """Return the name of the input that is split into mini-batches. Raises BadRequest without one."""
+    """Return the name of the input that is split into mini-batches. Raises BadRequest if there is none."""
     said = str(step.get("input_data") or component.get("input_data") or "")
     if found := _INPUT.fullmatch(said):
         return found[1]
@@ -41,8 +41,7 @@ def input_name(step: Json, component: Json) -> str:
 
 
 def command(step: Json, component: Json, inputs: Mapping[str, Json]) -> str:
-    """Return the command of the step's job. `inputs` are the job's. Raises BadRequest for a value that no parallel
-    job has."""
+    """Return the command of the step's job. `inputs` are the job's inputs. Raises BadRequest for an invalid value."""
     work, name = task(step, component), input_name(step, component)
     choice(str(work.get("type")), "task.type", ("run_function",))
     if not isinstance(work.get("entry_script"), str):
@@ -75,7 +74,7 @@ def resources(step: Json, component: Json) -> Json:
 
 
 def _numbers(step: Json, component: Json) -> Iterator[tuple[str, int | None]]:
-    """Yield the driver's options that are numbers; None for the driver's default."""
+    """Yield the driver's options that are numbers. None means the driver's default."""
     retries = {**mapping(component, "retry_settings"), **mapping(step, "retry_settings")}
     workers = _whole("max_concurrency_per_instance", _said(step, component, "max_concurrency_per_instance"), 1) or 1
     made = resources(step, component)
@@ -96,7 +95,7 @@ def _numbers(step: Json, component: Json) -> Iterator[tuple[str, int | None]]:
 
 
 def size(said: Any) -> int | None:
-    """Return a number of files, or of bytes of a table: 5, 10kb, 100 MB. None for the default."""
+    """Return a number of files, or of bytes of a table: 5, 10kb, 100 MB. None means the default."""
     if not said:  # the SDK sends 0 for a component without a size
         return None
     found = _SIZE.fullmatch(str(said).strip())
@@ -106,7 +105,7 @@ def size(said: Any) -> int | None:
 
 
 def _keys(said: Any) -> str:
-    """Return the columns as JSON. MLClient sends them as JSON within a text."""
+    """Return the columns as JSON. MLClient sends them as a string of JSON."""
     try:
         keys = json.loads(said) if isinstance(said, str) else said
     except ValueError:
@@ -119,7 +118,7 @@ def _keys(said: Any) -> str:
 
 
 def _whole(key: str, said: Any, least: int) -> int | None:
-    """Return a whole number, which MLClient may send as a text. Raises BadRequest for another value."""
+    """Return a whole number, which MLClient may send as a string. Raises BadRequest for any other value."""
     if said is None:
         return None
     text = str(said).strip()

@@ -1,4 +1,4 @@
-"""Parsing of a pipeline job's REST body: the steps, and the outputs passed between steps. No I/O."""
+"""Parses a pipeline job's REST body: the steps, and the outputs passed between steps. No I/O."""
 
 from __future__ import annotations
 
@@ -44,39 +44,38 @@ class FromStep:
 
 @dataclass(frozen=True)
 class Step:
-    """A step in the pipeline's words. `inputs` are bindings or REST bodies; `outputs` names of the pipeline's outputs,
-    or REST bodies; `body` is the whole step.
-    """
+    """A step as the pipeline defines it. `inputs` are bindings or REST bodies. `outputs` are names of the
+    pipeline's outputs, or REST bodies. `body` is the whole step."""
 
     name: str
     kind: str
     component: AssetRef
     inputs: Mapping[str, FromInput | FromStep | Json]
-    modes: Mapping[str, str]  # of inputs that are bound
+    modes: Mapping[str, str]  # of bound inputs
     outputs: Mapping[str, str | Json]
     body: Json
 
     @property
     def needs(self) -> set[str]:
-        """Return the names of the steps whose outputs this step takes."""
+        """Return the names of the steps whose outputs this step uses."""
         return {given.step for given in self.inputs.values() if isinstance(given, FromStep)}
 
 
 @dataclass(frozen=True)
 class PipelineSpec:
-    """A pipeline. `inputs` and `outputs` are REST bodies, as far as they were given."""
+    """A pipeline. `inputs` and `outputs` are the given REST bodies."""
 
     steps: Mapping[str, Step]
     inputs: Json
     outputs: Json
     compute: str | None
     datastore: str | None
-    continues: bool  # with the steps that need nothing of one that failed
-    reuses: bool  # outputs of steps that ran before with the same component and inputs
+    continues: bool  # with the steps that do not depend on a failed step
+    reuses: bool  # outputs of earlier steps with the same component and inputs
 
 
 def parse(name: str, properties: Json) -> PipelineSpec:
-    """Read the `properties` of a pipeline job. Raises BadRequest with the fault and an allowed value."""
+    """Read the `properties` of a pipeline job. Raises BadRequest with the error and an allowed value."""
     if not JOB_NAME.fullmatch(name):
         raise BadRequest(f"Job name {name!r}: use letters, digits, '-' and '_', at most 255 of them.")
     check_facts(properties)
@@ -102,7 +101,7 @@ def _flag(settings: Json, key: str) -> bool:
 
 
 def last_word(reference: Any) -> str | None:
-    """Return the name in an ARM id, or in azureml:NAME."""
+    """Return the name in an ARM id or in azureml:NAME."""
     return str(reference).rpartition("/")[2].removeprefix("azureml:") if reference else None
 
 

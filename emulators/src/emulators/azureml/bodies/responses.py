@@ -1,4 +1,4 @@
-"""Bodies as Microsoft's OpenAPI of Microsoft.MachineLearningServices and the run history describe them. No I/O."""
+"""Bodies in the form of Microsoft's OpenAPI of Microsoft.MachineLearningServices and the run history. No I/O."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ def tracking_path(workspace_id: str) -> str:
 
 
 def metadata_address(service_url: str, node: str) -> str:
-    """Return the URL of a node's metadata service. The URL replaces http://169.254.169.254, because the nodes here
-    share one IP address.
-    """
+    """Return the URL of a node's metadata service. It replaces http://169.254.169.254, because all nodes here share
+    one IP address."""
     return f"{service_url}{NODES_PATH}/{node}"
 
 
@@ -34,14 +33,14 @@ def error(code: str, message: str) -> Json:
 
 @dataclass(frozen=True)
 class Wire:
-    """Writes bodies for one workspace. `base` is this server's address, `account` the storage account's name."""
+    """Writes bodies for one workspace. `base` is this server's address, and `account` the storage account's name."""
 
     config: Config
     base: str
     account: str
 
     def _resource(self, path: str, properties: Json, created: str, registry: str = "") -> Json:
-        """Return the envelope of a resource under the workspace, or in a registry, whose ids are short.
+        """Return the envelope of a resource under the workspace, or in a registry, where ids are short.
 
         `path` is like `jobs/NAME` or `codes/NAME/versions/1`.
         """
@@ -83,9 +82,9 @@ class Wire:
         }
 
     def datastore(self, datastore: Datastore, created: str) -> Json:
-        """The SDK builds https://{accountName}.blob.{endpoint} from a datastore. Our accountName ends in '#', which
-        makes the rest a fragment that every URL parser drops: what is left is this server's own TLS front of the blobs,
-        reached without any name resolution."""
+        """Return the body of a datastore. The SDK builds https://{accountName}.blob.{endpoint} from it. Our
+        accountName ends in '#', so the rest is a fragment that every URL parser drops. The result is this
+        server's own TLS front of the blobs, which needs no name resolution."""
         properties: Json = {
             "datastoreType": "AzureBlob",
             "accountName": f"{self.base.removeprefix('https://')}/{self.account}#",
@@ -136,7 +135,7 @@ class Wire:
         return self._resource(path, properties, asset.created, registry)
 
     def shelf(self, shelf: Shelf, newest: Asset | None, next_version: str, registry: str = "") -> Json:
-        """Return the container of an asset's versions."""
+        """Return the body of a name of asset versions, which Azure ML calls a container."""
         properties: Json = {
             **shelf.properties,
             "latestVersion": newest.version if newest else None,
@@ -187,7 +186,7 @@ class Wire:
         return self._resource(f"jobs/{job.name}", properties, job.created)
 
     def run_details(self, job: Job, log_urls: dict[str, str]) -> Json:
-        """Run history's view of a job: what `jobs.stream` and the portal read."""
+        """Return run history's view of a job, which `jobs.stream` and the portal read."""
         return {
             "runId": job.name,
             "parentRunId": job.parent,
@@ -206,7 +205,7 @@ class Wire:
         }
 
     def run(self, job: Job) -> Json:
-        """Run history's record of a job, in the form for lists of children."""
+        """Return run history's record of a job, in the form for lists of children."""
         return {
             "runId": job.name,
             "parentRunId": job.parent,
@@ -227,8 +226,8 @@ class Wire:
         }
 
     def run_data(self, job: Job, places: dict[str, Json]) -> Json:
-        """Return run history's record of a run. After success, the record has the data assets that the named
-        outputs became."""
+        """Return run history's record of a run. After a success, the record has the data assets made from the named
+        outputs."""
         done = job.status is Status.COMPLETED
         outputs = {name: self._output_asset(job.name, name, place["type"]) for name, place in places.items()}
         return {
@@ -242,10 +241,10 @@ class Wire:
         }
 
     def _output_asset(self, job: str, output: str, kind: str) -> Json:
-        """Return the id and type with which MLClient asks for the location of an output.
+        """Return the id and type with which MLClient requests the location of an output.
 
-        A model is told as the folder that it is: MLClient 1.35.2 breaks on its own question for the addresses of models
-        (BatchGetResolvedUrisDto knows no `values`), so that not even the logs of such a job could be downloaded.
+        A model has the type of a folder: MLClient 1.35.2 fails on its own request for the addresses of models
+        (BatchGetResolvedUrisDto has no `values`), so that not even the logs of such a job could be downloaded.
         """
         prefix = f"azureml://locations/{self.config.location}/workspaces/{self.config.workspace_guid}/data"
         kind = "uri_folder" if kind.endswith("_model") else kind
@@ -277,6 +276,6 @@ def _without_default_address(properties: Json) -> Json:
     """Return a cluster's properties without `enableNodePublicIp: true`, which is the default.
 
     MLClient reads any value of this key as network settings. Its begin_create_or_update then raises an AttributeError
-    for the cluster that it got, because the settings have no subnet (azure-ai-ml 1.35).
+    for a cluster that it has read, because the settings have no subnet (azure-ai-ml 1.35).
     """
     return {key: value for key, value in properties.items() if (key, value) != ("enableNodePublicIp", True)}

@@ -1,4 +1,4 @@
-"""A trial of a sweep as a separate job: the sweep's trial with values in place of parameters. No I/O."""
+"""A trial of a sweep as a job: the sweep's trial with values in place of parameters. No I/O."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Value = float | int | str | bool | None
 
 
 def value(parameter: Parameter, drawn: float) -> Value:
-    """Return the value of a parameter for what was drawn: the index of a choice; of the uniform kinds what lies
-    between their ends; of the normal kinds a probability.
+    """Return the value of a parameter for a draw. A draw is the index of a choice; for the uniform kinds, a number
+    between their ends; for the normal kinds, a probability.
 
     https://learn.microsoft.com/azure/machine-learning/reference-yaml-job-sweep#parameter-expressions
     """
@@ -44,8 +44,8 @@ def example(parameter: Parameter) -> Value:
 
 
 def trial(sweep: str, number: int, properties: Json, values: Mapping[str, Value]) -> Json:
-    """Return the `properties` of a trial's job. Values that the sweep's search space does not have stay
-    placeholders, which the job refuses."""
+    """Return the `properties` of a trial's job. Placeholders without a parameter in the search space stay, and the
+    job refuses them."""
     body = mapping(properties, "trial")
     literals = {key: {"jobInputType": "literal", "value": str(each)} for key, each in values.items()}
     told = json.dumps(dict(values))

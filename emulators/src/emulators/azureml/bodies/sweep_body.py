@@ -1,4 +1,4 @@
-"""Parsing of a sweep job's REST body: its search space, sampling, objective and limits. No I/O."""
+"""Parses a sweep job's REST body: its search space, sampling, objective and limits. No I/O."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Policy:
-    """The rule that stops poor trials early. Intervals count a trial's reports of the primary metric."""
+    """The rule that stops poor trials early. An interval is the number of a trial's reports of the primary metric."""
 
     kind: str  # one of POLICIES
     interval: int = 1
@@ -58,7 +58,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class SweepSpec:
-    """A sweep. `trial`, `inputs` and `outputs` are REST bodies; times are in seconds."""
+    """A sweep. `trial`, `inputs` and `outputs` are REST bodies. Times are in seconds."""
 
     space: Mapping[str, Parameter]
     sampling: str  # one of SAMPLING
@@ -80,7 +80,7 @@ class SweepSpec:
 
 
 def parse(name: str, properties: Json) -> SweepSpec:
-    """Read the `properties` of a sweep job. Raises BadRequest with the fault and an allowed value."""
+    """Read the `properties` of a sweep job. Raises BadRequest with the error and an allowed value."""
     if not JOB_NAME.fullmatch(name):
         raise BadRequest(f"Job name {name!r}: use letters, digits, '-' and '_', at most 255 of them.")
     check_facts(properties)

@@ -1,8 +1,8 @@
-"""Environments of jobs: made once for each content with uv, and laid under an environment of each job's own.
+"""Environments of jobs: uv builds one environment for each content, and each job gets its own environment on top of it.
 
-The one that is made is never written to by a job. A job's own environment is empty but for a line that adds the
-packages of the other behind its own; so what a job installs lies in its own, and what it uninstalls is outside of it
-and stays. Nothing here touches the interpreter's own packages, with which this program runs.
+Jobs never write to the built environment. A job's own environment is empty except for a line that adds the packages of
+the built environment after its own. So packages that a job installs are in its own environment, and packages that it
+uninstalls stay in the built one. Nothing here changes the interpreter's own packages, with which this program runs.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from emulators.azureml.kernel.errors import DataError
 from emulators.process import IS_WINDOWS
 
 INSTALL_SECONDS = 1800
-RESOLVE_SECONDS = 8  # to find out whether an environment can be made; a caller waits meanwhile
-AT_ONCE = 8  # environments that are made, or waited for, at a time
-SAID_LINES = 12  # of uv's words, in an error
+RESOLVE_SECONDS = 8  # for checking an environment, because a caller waits
+AT_ONCE = 8  # environments that are built, or waited for, at a time
+SAID_LINES = 12  # of uv's output in an error
 
 
 UNREADABLE = "The job's environment can't be made on this machine. A requirement can't be read: {}"
@@ -46,9 +46,8 @@ class SlowUv(DataError):
 
 @dataclass(frozen=True)
 class JobEnvironment:
-    """The environment of one job. `notes` describe the differences from the requested environment; `seconds` is the
-    installation time.
-    """
+    """The environment of one job. `notes` describe the differences from the requested environment. `seconds` is the
+    installation time."""
 
     folder: Path
     variables: Mapping[str, str]
@@ -62,7 +61,7 @@ class JobEnvironment:
 
 @dataclass(frozen=True)
 class Making:
-    """A caller that waits for an environment. `unwanted` is set when the caller gives up; `log` receives the
+    """A caller that waits for an environment. `unwanted` is set when the caller gives up. `log` receives the
     progress."""
 
     unwanted: threading.Event
@@ -75,23 +74,23 @@ class Making:
 
 
 class Environments:
-    """Makes environments under `folder`. `python` is the interpreter of jobs without a requested version."""
+    """Builds environments under `folder`. `python` is the interpreter of jobs that request no version."""
 
     def __init__(self, folder: Path, python: Path) -> None:
         self._folder = folder
         self._python = python
         self._running: set[subprocess.Popen[str]] = set()
         self._closed = False
-        self._resolved: set[str] = set()  # recipes that can be made, as far as this process found out
-        # Threads of their own: a long installation, and those who wait for it, hold up nothing else.
+        self._resolved: set[str] = set()  # recipes that passed a check in this process
+        # Separate threads, so that a long installation, and jobs that wait for it, delay nothing else.
         self._threads = ThreadPoolExecutor(AT_ONCE, "environments")
 
     async def give(self, recipe: Recipe, folder: Path, log: Path | None = None) -> JobEnvironment:
-        """Make a job's own environment at `folder`, with notes in `log`.
+        """Create a job's own environment at `folder`, with notes in `log`.
 
-        Raises DataError, with uv's words, if that can't be done.
+        Raises DataError, with uv's words, if this fails.
 
-        Cancelled, it waits no more for another process that makes the one beneath.
+        If the job is canceled, the method stops waiting for another process that builds the environment.
         """
         unwanted = threading.Event()
         making = Making(unwanted, log)
@@ -107,9 +106,9 @@ class Environments:
         return await asyncio.to_thread(lambda: (self._folder / self._name(recipe) / COMPLETE).exists())
 
     async def check(self, recipe: Recipe) -> None:
-        """Raise DataError, with uv's words, for requirements that can't be fulfilled. Makes nothing.
+        """Raise DataError, with uv's words, for requirements that can't be met. Nothing is installed.
 
-        What takes too long to find out is not held against the recipe.
+        If the check exceeds the time limit, the recipe passes.
         """
         try:
             await asyncio.to_thread(self._check, recipe)
@@ -122,7 +121,7 @@ class Environments:
 
     def close(self) -> None:
         """Stop the running installations. The next start repeats them."""
-        self._closed = True  # first: what is started now sees it, and all else is among those that run
+        self._closed = True  # first: new installations see it, and the others are already running
         self._threads.shutdown(wait=False, cancel_futures=True)
         for process in list(self._running):
             process.kill()
@@ -130,11 +129,11 @@ class Environments:
     def _give(self, recipe: Recipe, folder: Path, making: Making) -> JobEnvironment:
         began = time.monotonic()
         base = self._made(recipe, making)
-        (base / COMPLETE).touch()  # it was used now
+        (base / COMPLETE).touch()  # record the use
         self._uv("venv", "--quiet", "--python", str(_python_of(base)), str(folder))
         _lay_over(base, folder)
         if making.unwanted.is_set():
-            _remove(folder)  # whoever gave it up has removed the folders around it, which uv made anew
+            _remove(folder)  # the caller removed its folders, and uv created them again
         return JobEnvironment(folder, recipe.variables, self._notes(recipe), time.monotonic() - began)
 
     def _check(self, recipe: Recipe) -> None:
@@ -155,8 +154,8 @@ class Environments:
         self._resolved.add(name)
 
     def _version(self, recipe: Recipe) -> str:
-        """Return the Python version for the recipe, '' for the nodes' own. Raises DataError if this machine has
-        none of the acceptable versions; uv downloads none."""
+        """Return the Python version for the recipe, or '' for the nodes' own. Raises DataError if this machine has
+        none of the acceptable versions, because uv downloads none."""
         if not recipe.python:
             return ""
         for version in (recipe.python, *recipe.or_python):
@@ -177,7 +176,7 @@ class Environments:
         return (*recipe.notes, f"In Azure this environment has Python {recipe.python}; here it is {version}.")
 
     def _versions(self) -> list[str]:
-        """Return the versions of Python that uv finds here, and the nodes' own."""
+        """Return the Python versions that uv finds here, and the nodes' own."""
         command = [_uv_program(self._python), "python", "list", "--only-installed", "--no-python-downloads"]
         said = subprocess.run(command, capture_output=True, text=True, check=False, env=finding_pythons()).stdout
         found = {".".join(version.split(".")[:2]) for version in re.findall(r"-(3\.[0-9]+)", said)}
@@ -196,9 +195,8 @@ class Environments:
         return Installed.of(self._python)
 
     def _made(self, recipe: Recipe, making: Making) -> Path:
-        """Return the folder of the recipe's environment. A new environment is installed; during another process's
-        installation, wait for that process.
-        """
+        """Return the folder of the recipe's environment. A new environment is installed. If another process is
+        installing it, wait for this process."""
         base = self._folder / self._name(recipe)
         if not (base / COMPLETE).exists():
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -211,7 +209,7 @@ class Environments:
         return base
 
     def _make(self, recipe: Recipe, base: Path, making: Making) -> None:
-        shutil.rmtree(base, ignore_errors=True)  # what is left of one that was interrupted
+        shutil.rmtree(base, ignore_errors=True)  # the rest of an interrupted installation
         version = self._version(recipe)
         making.say(f"Python {version or self._installed.version}, {len(recipe.requirements)} requirements")
         self._uv("venv", "--quiet", "--python", version or str(self._python), str(base))
@@ -222,7 +220,7 @@ class Environments:
         else:
             missing.append("pip")
         if missing:
-            # All of them, so that what is linked stays only if it goes with the rest.
+            # Check all requirements, so that linked packages are kept only if they fit the rest.
             wanted = base / "requirements.txt"
             wanted.write_text("\n".join([*recipe.requirements, "pip"]) + "\n")
             making.say(f"Installing {', '.join(missing)[:1000]}")
@@ -262,9 +260,8 @@ class Environments:
 
 
 def finding_pythons() -> dict[str, str]:
-    """Return this process's variables, with the versions of pyenv on PATH. Its shims fail for each version that
-    `pyenv global` does not name, and uv looks no further then.
-    """
+    """Return this process's variables with pyenv's versions on PATH. Pyenv's shims fail for versions outside of
+    `pyenv global`, and uv then stops searching."""
     root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
     folders = [str(folder) for folder in sorted((root / "versions").glob("3.*/bin"))]
     return {**os.environ, "PATH": os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)])}
@@ -289,7 +286,7 @@ def _site(folder: Path) -> Path:
 
 
 def _remove(folder: Path) -> None:
-    """Remove the folder, and the then empty folders of the attempt and the job."""
+    """Remove the folder, and the folders of the attempt and the job if they are then empty."""
     shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(OSError):
         folder.parent.rmdir()
@@ -314,7 +311,7 @@ def _lay_over(base: Path, folder: Path) -> None:
 
 
 def _script_body(content: bytes) -> bytes:
-    """Return the part of a Python script after the lines with its interpreter; empty for any other file."""
+    """Return the part of a Python script after the lines with its interpreter, or nothing for any other file."""
     first, _, rest = content.partition(b"\n")
     if first.startswith(b"#!") and b"python" in first:
         return rest

@@ -1,7 +1,8 @@
-"""Microsoft's curated environments: which of them this machine can make, and how what it makes differs.
+"""Microsoft's curated environments: which of them this machine can build, and how its builds differ.
 
-An environment whose published definition is locked here is the same. Any other name of a known framework gets the
-lock of this framework, and the job's log says what differs. All other names are refused.
+An environment whose published definition is locked here is the same as in Azure. Any other name of a known framework
+gets the framework's lock, and the job's log has the differences. All other names are refused.
+
 https://learn.microsoft.com/azure/machine-learning/resource-curated-environments
 """
 
@@ -14,23 +15,23 @@ from pathlib import Path
 
 from emulators.azureml.environments.model import NotHere, Recipe
 
-# Locked versions of Microsoft's environments, by name: what their published definitions ask for, as `uv pip compile
-# --universal` resolves it. The .in beside each has the definition; Azure's have the first of these versions of Python.
+# Locked versions of Microsoft's environments, by name: the requirements of their published definitions, as resolved by
+# `uv pip compile --universal`. The .in file has the definition. Azure has the first of these versions of Python.
 # https://github.com/Azure/azureml-assets/tree/main/assets/training/general/environments
 FOLDER = Path(__file__).parent / "curated"
 LOCKS = {file.stem: tuple(file.read_text("utf-8").split("\n")[:-1]) for file in sorted(FOLDER.glob("*.txt"))}
 LOCKED_FOR = ("3.10", "3.11")
 LATER_PYTHONS = tuple(f"3.{minor}" for minor in range(8, 16))
-# Azure ML's own environments have both. azureml-mlflow 1.62 allows MLflow up to 3.15.0, and an image has what was the
-# newest when it was built. From 3.14 on, mlflow.sklearn writes skops, which no published definition installs, and
-# mlflow.pytorch asks for an example of the input; the published jobs rely on the defaults before that.
+# Azure ML's own environments have both. azureml-mlflow 1.62 allows MLflow up to 3.15.0, and an image has the newest
+# version at its build. From 3.14 on, mlflow.sklearn writes skops, which no published definition installs, and
+# mlflow.pytorch requires an example of the input. The published jobs rely on the earlier defaults.
 MLFLOW = ("mlflow-skinny<3.14", "azureml-mlflow")
 
 
 @dataclass(frozen=True)
 class Framework:
-    """A framework by a word in the names of environments. `package` is what a number in a name counts; `lock` has the
-    packages, or else `packages` of today."""
+    """A framework, recognized by a word in environments' names. The numbers in a name are versions of `package`.
+    `lock` has the packages; without a lock, the current `packages` are installed."""
 
     word: str
     package: str = ""
@@ -48,13 +49,13 @@ FRAMEWORKS = (
     Framework("minimal"),
     Framework("local"),
 )
-OTHER_API = re.compile(r"tensorflow-[01]\.")  # programs for these don't run with the lock's version
+OTHER_API = re.compile(r"tensorflow-[01]\.")  # programs for these versions don't run with the lock's version
 
 
 @dataclass(frozen=True)
 class Curated:
-    """What this machine makes of a name. `differences` are empty if it is the same as in Azure; `refused` is the
-    reason if it can't be made."""
+    """How this machine builds an environment. `differences` are empty if it is the same as in Azure. `refused` is
+    the reason if it can't be built."""
 
     recipe: Recipe = field(default_factory=Recipe)
     lock: str = ""
@@ -64,7 +65,7 @@ class Curated:
 
 def curated(name: str) -> Recipe:
     """Return the recipe of one of Microsoft's environments, by its name with or without `AzureML-`. Raises NotHere
-    for a name that can't be made here."""
+    for a name that can't be built here."""
     made = matched(name)
     if made.refused:
         raise NotHere(made.refused)
@@ -72,7 +73,7 @@ def curated(name: str) -> Recipe:
 
 
 def matched(name: str) -> Curated:
-    """Return what this machine makes of an environment's name."""
+    """Return how this machine builds the environment of this name."""
     plain = name.lower().removeprefix("azureml-")
     if plain in LOCKS:
         return Curated(Recipe(LOCKS[plain], LOCKED_FOR[0], or_python=LOCKED_FOR[1:]), plain)
@@ -103,7 +104,7 @@ def _unlocked(name: str, plain: str, framework: Framework) -> Curated:
 
 
 def _differences(plain: str, framework: Framework) -> Iterator[str]:
-    """Yield how the framework's lock differs from the numbers in the name."""
+    """Yield the differences between the framework's lock and the numbers in the name."""
     asked = re.search(rf"{framework.word}-(\d+(?:\.\d+)?)", plain)
     version = versions(framework.lock)[framework.package]
     if asked and not f"{version}.".startswith(f"{asked[1]}."):
@@ -120,7 +121,7 @@ def versions(lock: str) -> Mapping[str, str]:
 
 
 def _python(plain: str) -> str:
-    """Return the version of Python in a name, such as 3.8 of py38 and py3.8; '' without one."""
+    """Return the Python version in a name, such as 3.8 in py38 and py3.8, or ''."""
     found = re.search(r"py(3)\.?(\d{1,2})\b", plain)
     return f"{found[1]}.{found[2]}" if found else ""
 

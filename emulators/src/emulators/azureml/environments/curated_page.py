@@ -1,4 +1,4 @@
-"""Writes docs/curated-environments.md: what this machine makes of each name of Microsoft's curated environments.
+"""Writes docs/curated-environments.md: how this machine builds each of Microsoft's curated environments.
 
 python -m emulators.azureml.environments.curated_page
 """

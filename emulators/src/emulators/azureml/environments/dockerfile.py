@@ -1,4 +1,4 @@
-"""A Dockerfile as a recipe, as far as it installs Python packages. No I/O."""
+"""Reads a Dockerfile that installs Python packages as a recipe. No I/O."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ CONDA_INSTALL = re.compile(r"(?:conda|mamba|micromamba) install (.*)")
 HARMLESS = re.compile(r"(mkdir|echo|true|rm|ln|cd|set|export|chmod|chown|useradd|groupadd|conda clean)\b.*")
 CONDA_WITH_VALUE = ("-c", "--channel", "-n", "--name", "-p", "--prefix")
 WITH_VALUE = ("-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--trusted-host", "--timeout")
-# The commands of a line; `;` and `&&` within quotes part none.
+# The commands of a line. `;` and `&&` within quotes do not separate commands.
 STEPS = re.compile(r"""(?:[^;&|'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*"|(?<!&)&(?!&)|(?<!\|)\|(?!\|)|['"\\])+""")
 Read = Callable[[str], str]  # a file of the build context, as text
 
 
 def from_dockerfile(text: str, read: Read) -> Recipe:
-    """Return the recipe of a Dockerfile. Raises NotHere, quoting the instruction, for an instruction that can't be
-    performed here."""
+    """Return the recipe of a Dockerfile. Raises NotHere, with the instruction, for an unsupported instruction."""
     base: Recipe | None = None
     wanted: list[str] = []
     python, variables = "", dict[str, str]()
@@ -63,7 +62,7 @@ def _steps(rest: str) -> Iterator[str]:
 
 
 def _of_list(text: str) -> str:
-    """Return the command line of a JSON list of words; '' for shell syntax."""
+    """Return the command line for a JSON list of words, or '' for shell syntax."""
     try:
         words = json.loads(text) if text.startswith("[") else []
     except (ValueError, RecursionError):

@@ -1,6 +1,7 @@
-"""The packages of a Python on this machine, hard-linked into another environment: as fast as if nothing was installed.
+"""Hard-links the packages of a Python on this machine into another environment, which takes as little time as
+installing nothing.
 
-A link is a file of its own name: removing or replacing it there leaves this one as it is.
+A link has its own name, so removing or replacing it in the other environment does not change the original file.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Installed:
 
     @classmethod
     def of(cls, python: Path) -> Installed:
-        """Ask the interpreter. Raises OSError or CalledProcessError for a broken interpreter."""
+        """Query the interpreter. Raises OSError or CalledProcessError for a broken interpreter."""
         told = subprocess.run([str(python), "-c", _FACTS], capture_output=True, text=True, check=True, timeout=60)
         facts = json.loads(told.stdout)
         return cls(Path(facts["site"]), facts["version"])
@@ -47,15 +48,14 @@ class Installed:
         return ".".join(self.version.split(".")[:2])
 
     def satisfying(self, requirements: Iterable[str]) -> tuple[dict[str, Distribution], list[str]]:
-        """Return the installed packages for these requirements, with every dependency, and the requirements without an
-        installed package.
-        """
+        """Return the installed packages for these requirements, with all dependencies, and the requirements without
+        an installed package."""
         found: dict[str, Distribution] = {}
         missing = []
         for text in requirements:
             try:
                 needed = self._closure(Requirement(text))
-            except ValueError:  # it, its marker or a version can't be read; uv will say what is wrong
+            except ValueError:  # unreadable requirement, marker or version; uv reports the error
                 needed = None
             if needed is None:
                 missing.append(text)
@@ -68,7 +68,8 @@ class Installed:
         return {canonicalize_name(found.metadata["Name"]): found for found in distributions(path=[str(self.site)])}
 
     def _closure(self, wanted: Requirement) -> dict[str, Distribution] | None:
-        """Return this requirement's distributions; None for a missing distribution, or one of another version."""
+        """Return the distributions for this requirement and its dependencies, or None if one is missing or has
+        another version."""
         found: dict[str, Distribution] = {}
         waiting = [(wanted, frozenset[str]())]
         seen: set[tuple[str, frozenset[str]]] = set()
@@ -102,7 +103,7 @@ class Installed:
                 _link(source, target)
 
     def _files(self, package: Distribution, site: Path) -> Iterator[tuple[Path, Path]]:
-        """Yield the source and target of each file, with its compiled code. Files outside both environments are
+        """Yield the source and target of each file and of its compiled code. Files outside both environments are
         left out."""
         prefix = self.site.parents[2] if not IS_WINDOWS else self.site.parents[1]
         for path in package.files or ():
@@ -123,8 +124,8 @@ def _link(source: Path, target: Path) -> None:
     try:
         os.link(source, target)
     except FileExistsError:
-        return  # two packages that share a file, or compiled code that is listed too
+        return  # two packages share a file, or compiled code is also listed
     except FileNotFoundError:
-        return  # compiled code that nobody made yet
+        return  # code that is not compiled yet
     except OSError:  # another file system
         shutil.copy2(source, target)

@@ -1,4 +1,4 @@
-"""The content of an environment, as this machine makes it."""
+"""The content of an environment as this machine builds it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from emulators.azureml.kernel.errors import BadRequest
 
 
 class NotHere(BadRequest):
-    """An environment beyond this machine; the message names the missing part."""
+    """This machine can't build the environment. The message names the missing part."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """The content of an environment. `python` is a version, for example 3.10, or '' for the nodes' own. `or_python` are
-    acceptable versions if this machine lacks `python`. `notes` head the job's log.
-    """
+    """The content of an environment. `python` is a version, for example 3.10, or '' for the nodes' own. `or_python`
+    are acceptable versions if this machine lacks `python`. `notes` are written at the head of the job's log."""
 
     requirements: tuple[str, ...] = ()
     python: str = ""
@@ -33,6 +32,6 @@ class Recipe:
         return bool(asked & set(packages))
 
     def digest(self, salt: str) -> str:
-        """Return a hash of the content, which names the environment. `salt` is the interpreter's own version."""
+        """Return a hash of the content, which is the environment's name. `salt` is the interpreter's own version."""
         content = json.dumps([salt, self.python, sorted(self.requirements)])
         return hashlib.sha256(content.encode()).hexdigest()[:24]

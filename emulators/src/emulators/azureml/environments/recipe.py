@@ -1,8 +1,8 @@
-"""The needs of an environment, as far as this machine can meet them: a Python, packages of PyPI, variables. No I/O.
+"""The content of an environment that this machine can build: a Python, packages from PyPI, variables. No I/O.
 
 In Azure an environment is a container image, with a conda environment in it if it has a conda file. Here it is a
-virtual environment: a conda package becomes the PyPI package of the same content, and an image stands for the Python
-packages that it is known for. What is no Python package can't be had here, and is refused with its name.
+virtual environment. A conda package becomes the PyPI package with the same content, and an image stands for its known
+Python packages. Anything that is not a Python package is refused by name.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import yaml
 from emulators.azureml.environments.curated import curated
 from emulators.azureml.environments.model import NotHere, Recipe
 
-# Images by a pattern on their names without the tag. An image that is not here is refused unless a conda file says what
-# runs in it.
+# Images by a pattern for their names without the tag. An unlisted image is refused unless a conda file defines its
+# content.
 IMAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"mcr\.microsoft\.com/azureml/(openmpi|intelmpi|base|minimal|o16n|inference-base)[\w.-]*(/[\w.-]+)*", ()),
     (r"(docker\.io/)?(library/)?(python|ubuntu|debian)", ()),
@@ -30,12 +30,12 @@ IMAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
 CURATED_IMAGE = re.compile(r"mcr\.microsoft\.com/azureml/curated/([\w.-]+)")
 LANGUAGES = {"R": re.compile(r"r-base|rocker/.*|r-.*|.*/r-ver"), "Julia": re.compile(r"(.*/)?julia(-.*)?")}
 
-# conda's names of what PyPI calls otherwise.
+# conda's names of packages that have another name on PyPI.
 PYPI = {"pytorch": "torch", "tensorflow-gpu": "tensorflow", "py-xgboost": "xgboost", "matplotlib-base": "matplotlib",
         "opencv": "opencv-python-headless", "pytables": "tables", "msgpack-python": "msgpack", "faiss-cpu": "faiss-cpu",
         "dask-core": "dask", "ray-default": "ray", "ray-core": "ray", "py-lightgbm": "lightgbm", "pillow": "pillow",
         "huggingface_hub": "huggingface-hub", "pytorch-cpu": "torch", "pytorch-gpu": "torch"}  # fmt: skip
-# Of these the wheels of PyPI bring what they need, or they are the installers themselves.
+# Packages whose PyPI wheels contain their needs, or which are the installers themselves.
 NEEDLESS = re.compile(
     r"pip|setuptools|wheel|conda|mamba|cuda[\w-]*|cudatoolkit|cudnn|nccl|pytorch-cuda|pytorch-mutex|cpuonly|mkl[\w-]*|"
     r"intel-openmp|blas|openblas|lib(gcc|stdcxx)[\w-]*|ca-certificates|openssl|certifi"
@@ -49,9 +49,8 @@ _LOCAL = re.compile(r"-r\b|--requirement\b|-c\b|--constraint\b|-e\b|--editable\b
 
 
 def registered(name: str, properties: dict[str, Any]) -> Recipe:
-    """Return the recipe of an environment version: from the conda file, otherwise from the image. `dockerfile` handles
-    build contexts.
-    """
+    """Return the recipe of an environment version, from its conda file or otherwise from its image. `dockerfile`
+    handles build contexts."""
     what = "The job's environment" if properties.get("isAnonymous") else f"Environment {name!r}"
     conda, image = properties.get("condaFile"), str(properties.get("image") or "")
     if conda:
@@ -66,7 +65,7 @@ def registered(name: str, properties: dict[str, Any]) -> Recipe:
 
 
 def from_image(image: str) -> Recipe:
-    """Return the known packages of an image."""
+    """Return the recipe with the known packages of an image."""
     language_problem(image)
     bare = image.removeprefix("docker://").partition("@")[0]
     path, _, tag = bare.rpartition(":") if ":" in bare.rpartition("/")[2] else (bare, "", "")
@@ -94,7 +93,7 @@ def from_conda(conda: Any, what: str) -> Recipe:
     """Return the recipe of a conda file, given as text or as the mapping in it."""
     try:
         document = yaml.safe_load(conda) if isinstance(conda, str) else conda
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none, and nesting without an end
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # an invalid date, and endless nesting
         raise NotHere(f"{what}: its conda file is no YAML: {str(error).splitlines()[0]}.") from None
     entries = document.get("dependencies") if isinstance(document, dict) else None
     if not isinstance(entries, list):
@@ -139,15 +138,14 @@ def _from_conda_package(entry: str, what: str) -> Iterator[str]:
 
 
 def _python(entry: Any) -> str:
-    """Return the Python version pinned by a dependency, for example 3.11; '' for another dependency or a range of
-    versions.
-    """
+    """Return the Python version that a dependency pins, for example 3.11, or '' for another dependency or a range
+    of versions."""
     found = re.fullmatch(r"(?:[\w-]+::)?python\s*={1,2}\s*(3\.\d+)(?:\.[\d*]+)?(?:=.*)?", str(entry).strip())
     return found[1] if found else ""
 
 
 def _split(entry: str, what: str) -> tuple[str, str]:
-    """Split conda's spelling of a package into the name and the versions in pip's spelling."""
+    """Split conda's spelling of a package into its name and its versions in pip's spelling."""
     found = _CONDA.fullmatch(entry.strip())
     if found is None:
         raise NotHere(f"{what}: the dependency {entry[:80]!r} can't be read.")
@@ -157,7 +155,7 @@ def _split(entry: str, what: str) -> tuple[str, str]:
     if versions[0] in "<>!~":
         return name, versions
     exact = versions.startswith("==")
-    version = versions.lstrip("=").partition("=")[0]  # after another = comes the build
+    version = versions.lstrip("=").partition("=")[0]  # the build follows another =
     if exact or version.endswith("*") or not versions.startswith("="):
         return name, f"=={version}"
     return name, f"=={version}.*"

@@ -1,1 +1,1 @@
-"""Parts for every other module: configuration, errors, identities, locations, and checks of values."""
+"""Parts that all other modules use: configuration, errors, identities, locations, and checks of values."""

@@ -23,7 +23,7 @@ def int32(body: Json, key: str, default: int, least: int) -> int:
 
 
 def duration(body: Json, key: str, section: str = "") -> float | None:
-    """Return the seconds of a text of `format: duration`, or None if it is missing or null."""
+    """Return the seconds of a text with `format: duration`, or None if it is missing or null."""
     value = body.get(key)
     if value is None:
         return None
@@ -52,7 +52,7 @@ def optional_text(body: Json, key: str) -> str | None:
 
 
 def mapping(body: Json, key: str) -> Json:
-    """Return an object; empty if missing or null. Raises BadRequest for any other value."""
+    """Return an object, or an empty one if it is missing or null. Raises BadRequest for any other value."""
     value = body.get(key)
     if value is None:
         return {}

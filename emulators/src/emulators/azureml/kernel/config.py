@@ -15,13 +15,13 @@ from emulators.azureml.kernel.models import Status
 PROVIDER = "Microsoft.MachineLearningServices"
 ARTIFACT_CONTAINER = "azureml"
 DEFAULT_DATASTORE = "workspaceblobstore"
-# Namespace of the GUIDs that Azure would draw at random; ours are the same after every restart.
+# Namespace of the GUIDs. Azure's are random, and ours are the same after every restart.
 NAMESPACE = uuid.UUID("5f0c1d7e-8c3b-4a57-9d0e-6f3f6f0b9a11")
 
 
 @dataclass(frozen=True)
 class Life:
-    """The course of each job on a simulated cluster. Without `running_seconds`, a job runs until it is told to end."""
+    """The course of each job on a simulated cluster. Without `running_seconds`, a job runs until a request ends it."""
 
     queued_seconds: float = 0.0
     running_seconds: float | None = None
@@ -34,9 +34,8 @@ class Life:
 
 @dataclass(frozen=True)
 class ClusterSeed:
-    """A cluster for the start. An existing cluster of this name stays. Jobs on a `simulated` cluster run no
-    processes.
-    """
+    """A cluster to create at the start. An existing cluster of this name is kept. Jobs on a `simulated` cluster run
+    no processes."""
 
     name: str
     vm_size: str = "Standard_D2s_v5"
@@ -49,9 +48,7 @@ class ClusterSeed:
 
 @dataclass(frozen=True)
 class EventTarget:
-    """The target of status events: the endpoint of a custom topic, and the authority behind the endpoint's
-    certificate.
-    """
+    """The target of status events: the endpoint of a custom topic, and the authority of the endpoint's certificate."""
 
     url: str
     ca: Path | None = None
@@ -60,7 +57,8 @@ class EventTarget:
 
 @dataclass(frozen=True)
 class NodeIdentity:
-    """The identity of the clusters' nodes. `token_key` signs the tokens; accepting services have the key too."""
+    """The identity of the clusters' nodes. `token_key` signs the tokens, and services that accept them have the
+    same key."""
 
     principal: str
     client_id: str
@@ -83,18 +81,18 @@ class Config:
     clusters: tuple[ClusterSeed, ...] = ()
     node_start_seconds: float = 1.0
     preemption_grace_seconds: float = 5.0
-    measured_every_seconds: float = 5.0  # what nodes use; Azure Monitor's metrics have the sums of each minute
-    job_day_seconds: float = 86_400.0  # of each of the 7 or 21 days after which a job is ended; a test has shorter days
+    measured_every_seconds: float = 5.0  # interval of measuring nodes; Azure Monitor has the sums per minute
+    job_day_seconds: float = 86_400.0  # the length of a day of a job's lifetime limit; shorter in tests
     events: EventTarget | None = None
     arm_limits: Limits | None = None
-    roles: tuple[Role, ...] | None = None  # the app's; None allows it everything
+    roles: tuple[Role, ...] | None = None  # the app's roles; None allows everything
     nodes: NodeIdentity | None = None  # None: nodes have no identity
-    environments: Path | None = None  # where those of jobs are made and kept; None: with the state
-    registries: Path | None = None  # a folder for each registry of the owner's; None: with the state
-    web: Path | None = None  # a folder for each host that it answers for; None: with the state
-    # Environments, by name, that are made of other requirements here than their own files say.
+    environments: Path | None = None  # where jobs' environments are built; None: with the state
+    registries: Path | None = None  # a folder for each of the owner's registries; None: with the state
+    web: Path | None = None  # a folder for each host; None: with the state
+    # Environments, by name, whose requirements here differ from their own files.
     made_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    # What every node has beside Azure ML's own variables.
+    # Variables of every node in addition to Azure ML's own.
     node_environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     record_bodies: bool = False
 
@@ -117,12 +115,12 @@ class Config:
         return self.guid("workspace")
 
     def guid(self, *parts: str) -> str:
-        """Return a GUID from only the workspace and these words."""
+        """Return a GUID that depends only on the workspace and these words."""
         return str(uuid.uuid5(NAMESPACE, "/".join((self.workspace_id.lower(), *parts))))
 
 
 def parse(source: Mapping[str, Any]) -> Config:
-    """Make a Config from the JSON document. Raises ValueError naming the key that is unknown, missing or wrong."""
+    """Make a Config from the JSON document. Raises ValueError with the unknown, missing or wrong key."""
     values = dict(source)
     try:
         values["connection_string"] = values.pop("storage")["connection_string"]

@@ -1,11 +1,11 @@
 """Errors in Azure Resource Manager's form.
 
 ArmError          an answer that is an error: status, code, message
-  BadRequest      400, the body or a name can't be accepted; the message says which value and what would do
-  NotFound        404, nothing has that name
-  Conflict        409, something with that name is there, with other content
+  BadRequest      400, the body or a name is invalid; the message has the value and the allowed values
+  NotFound        404, the name does not exist
+  Conflict        409, the name exists with other content
 DataError         a job's code, inputs or outputs can't be moved; fails the job with its message
-  Refused         by the storage account, or by the file itself: trying again is of no use, others may still go
+  Refused         one file can't be moved, so a retry is useless; other files still may be moved
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 
 class ArmError(Exception):
-    """Raised anywhere below a route; the server turns it into `{"error": {"code", "message"}}`."""
+    """Raised anywhere below a route. The server turns it into `{"error": {"code", "message"}}`."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
@@ -39,13 +39,13 @@ class Conflict(ArmError):
 
 
 class DataError(Exception):
-    """Something that a job reads or writes is missing, damaged or out of reach."""
+    """A job's input or output is missing, damaged or out of reach."""
 
 
 class Refused(DataError):
-    """This file can't be moved; other files still may."""
+    """This file can't be moved; other files still may be."""
 
 
 def among(names: Iterable[str]) -> str:
-    """Return the choices, for an error message."""
+    """Return the allowed values for an error message."""
     return ", ".join(sorted(names)) or "none"

@@ -1,7 +1,7 @@
-"""Managed identities in the form of App Service and of Azure ML's nodes: an unmodified DefaultAzureCredential gets a
-token.
+"""Managed identities in the form of App Service and of Azure ML's nodes, with which an unmodified
+DefaultAzureCredential gets a token.
 
-The app's tokens are unsigned and grant nothing: the control plane only requires that a request carries one. The nodes'
+The app's tokens are unsigned and grant nothing: the control plane only requires that a request has one. The nodes'
 tokens are signed, because the storage account checks them.
 """
 
@@ -23,7 +23,7 @@ from emulators.tokens import LIFETIME_SECONDS, TENANT, issue
 
 PRINCIPAL = "00000000-0000-0000-0000-0000000000bb"
 NODES_PATH = "/msi/node"
-HEADER = "azure-emulators"  # the value of IDENTITY_HEADER, which App Service asks back with every request
+HEADER = "azure-emulators"  # the value of IDENTITY_HEADER, which App Service requires in requests
 
 
 def token(audience: str = "https://management.azure.com/", run: str = "") -> str:
@@ -37,7 +37,7 @@ def token(audience: str = "https://management.azure.com/", run: str = "") -> str
 
 
 def claim(header: str, name: str) -> str:
-    """Return a claim of the token in an Authorization header; '' if the token does not have it."""
+    """Return a claim of the token in an Authorization header, or '' if the token does not have it."""
     try:
         body = json.loads(base64.urlsafe_b64decode(header.removeprefix("Bearer ").split(".")[1] + "=="))
         return str(body.get(name) or "")
@@ -63,8 +63,8 @@ async def give_token(request: web.Request) -> web.Response:
 class NodeTokens:
     """Issues tokens of the cluster's identity to processes on nodes.
 
-    As in Azure ML, whoever does not say which identity gets none: a cluster may have several
-    (https://github.com/Azure/azure-sdk-for-python/issues/30427).
+    As in Azure ML, a request that does not name an identity gets no token, because a cluster may have several
+    identities (https://github.com/Azure/azure-sdk-for-python/issues/30427).
     """
 
     def __init__(self, nodes: NodeIdentity | None) -> None:

@@ -1,6 +1,7 @@
 """Azure Resource Manager's own limits: a bucket of tokens for each principal and kind of request. No I/O.
 
-A request takes a token; an empty bucket answers 429 with the seconds until there is one again.
+A request takes a token. With an empty bucket it is answered with 429 and the seconds until the next token.
+
 https://learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling
 """
 
@@ -15,7 +16,7 @@ KINDS = {"GET": "reads", "HEAD": "reads", "OPTIONS": "reads", "DELETE": "deletes
 
 @dataclass(frozen=True)
 class Bucket:
-    """A token bucket: the size in requests, and the refill in requests per second."""
+    """A token bucket: its size in requests, and its refill in requests per second."""
 
     size: float
     refill: float

@@ -14,7 +14,7 @@ SERVERLESS = "serverless"
 
 
 class Status(StrEnum):
-    """The statuses of azure-ai-ml's JobStatus in this control plane."""
+    """The statuses of azure-ai-ml's JobStatus that this control plane uses."""
 
     NOT_STARTED = "NotStarted"
     QUEUED = "Queued"
@@ -28,9 +28,9 @@ class Status(StrEnum):
 
 
 # A job is Queued until its whole gang of nodes is idle, Preparing while code and data come to them, Running while its
-# processes run, Finalizing while outputs and logs are uploaded. A job that loses a node goes back to Queued from
-# wherever it is, and so do the jobs of a control plane that was stopped; it then runs again from the start. What isn't
-# here is illegal.
+# processes run, Finalizing while outputs and logs are uploaded. A job that loses a node returns to Queued from any
+# status, and so do the jobs of a stopped control plane. A requeued job runs again from the start. A transition that is
+# not in this table is illegal.
 NEXT: Mapping[Status, frozenset[Status]] = {
     Status.NOT_STARTED: frozenset({Status.QUEUED, Status.CANCEL_REQUESTED}),
     Status.QUEUED: frozenset({Status.PREPARING, Status.CANCEL_REQUESTED}),
@@ -48,10 +48,10 @@ ON_NODES = frozenset({Status.PREPARING, Status.RUNNING, Status.FINALIZING})
 
 @dataclass
 class Job:
-    """A job: a command, a pipeline or a sweep. `properties` is its REST body as accepted; times are ISO 8601 in UTC."""
+    """A job: a command, a pipeline or a sweep. `properties` is its accepted REST body. Times are ISO 8601 in UTC."""
 
     name: str
-    number: int  # of submission: the queue's order, and the listing's
+    number: int  # of submission: the order of the queue and of lists
     properties: Json
     created: str
     status: Status = Status.NOT_STARTED
@@ -60,12 +60,12 @@ class Job:
     ended: str | None = None
     error: Json | None = None  # run history's shape: {"error": {"code", "message"}}
     waiting: str | None = None  # why a queued job has not started
-    notice: str | None = None  # why the last attempt was given up; heads the next attempt's log
+    notice: str | None = None  # why the last attempt was stopped; heads the next attempt's log
     logs: list[str] = field(default_factory=list)  # paths of its log files, under the run's folder
     nodes: list[str] = field(default_factory=list)
-    parent: str | None = None  # the pipeline or sweep that it is a step or a trial of
-    step: str = ""  # its step's name, or its trial's number
-    # Where outputs lie that another job wrote, {"uri", "type"} by name: of a pipeline, a sweep, a step that was reused.
+    parent: str | None = None  # the pipeline of this step, or the sweep of this trial
+    step: str = ""  # the step's name, or the trial's number
+    # Where another job's outputs are, {"uri", "type"} by name: for a pipeline, a sweep or a reused step.
     places: dict[str, Json] = field(default_factory=dict)
 
     @property
@@ -74,7 +74,7 @@ class Job:
 
     @property
     def cluster(self) -> str:
-        """Return the name of the cluster on which the job runs; '' for a parent job, which only has child jobs."""
+        """Return the name of the job's cluster, or '' for a parent job, which only has child jobs."""
         return compute_name(self.properties) if self.kind == "Command" else ""
 
     @property
@@ -98,7 +98,7 @@ class NodeState(StrEnum):
 
 @dataclass
 class Node:
-    """A node of a cluster: in truth, a place for a job's processes. `since` is the begin of the node's state."""
+    """A node of a cluster, which is only a place for a job's processes. `since` is when the node entered its state."""
 
     id: str
     number: int
@@ -112,7 +112,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Scale:
-    """A cluster's limits, in nodes, and the seconds after which an idle node leaves."""
+    """A cluster's limits in nodes, and the seconds after which an idle node is released."""
 
     minimum: int
     maximum: int
@@ -121,7 +121,7 @@ class Scale:
 
 @dataclass
 class Cluster:
-    """An AmlCompute. The nodes exist in memory only, so a restarted control plane allocates new nodes."""
+    """An AmlCompute. Its nodes exist only in memory, so a restarted control plane allocates new nodes."""
 
     name: str
     location: str
@@ -132,8 +132,8 @@ class Cluster:
     nodes: list[Node] = field(default_factory=list)
     identity: Json | None = None
     errors: list[Json] = field(default_factory=list)  # why nodes are not allocated
-    refused: int = 0  # how many nodes it wants and does not get
-    settled: bool = True  # whether its nodes are as many as it wants, and since when
+    refused: int = 0  # the number of nodes that it requests and does not get
+    settled: bool = True  # whether it has the requested number of nodes, and since when
     settled_since: str = ""
 
     @property
@@ -161,14 +161,14 @@ class Datastore:
 
 @dataclass
 class Asset:
-    """A version of an asset; `kind` is the ARM collection, for example `codes` or `environments`."""
+    """A version of an asset. `kind` is the ARM collection, for example `codes` or `environments`."""
 
     kind: str
     name: str
     version: str
     properties: Json
     created: str
-    made: int = 0  # its place in the order in which versions were made
+    made: int = 0  # its position in the order of creation
 
     @property
     def archived(self) -> bool:
@@ -181,7 +181,7 @@ class Asset:
 
 @dataclass
 class Shelf:
-    """A name that holds versions of an asset: in Azure ML's words, a container."""
+    """A name that has versions of an asset. Azure ML calls it a container."""
 
     kind: str
     name: str
@@ -201,7 +201,7 @@ DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)
 
 
 def seconds(duration: str) -> float:
-    """Return the seconds of an ISO 8601 duration of days, hours, minutes and seconds. Raises ValueError for any
+    """Return the seconds of an ISO 8601 duration with days, hours, minutes and seconds. Raises ValueError for any
     other text."""
     match = DURATION.fullmatch(duration)
     if not match or not any(match.groups()):

@@ -1,10 +1,10 @@
-"""Azure ML's limits on a run's own records, on a run's lifetime, and on the files of an image. No I/O.
+"""Azure ML's limits for a run's records, a run's lifetime, and the files of an image. No I/O.
 
-The numbers: https://learn.microsoft.com/azure/machine-learning/resource-limits-capacity. The page lacks the number of
-parameters, which https://github.com/Azure/azure-sdk-for-python/issues/35685 reports. The words of a refusal are from
+The numbers are from https://learn.microsoft.com/azure/machine-learning/resource-limits-capacity. The page lacks the
+number of parameters, which https://github.com/Azure/azure-sdk-for-python/issues/35685 reports. The messages are from
 this issue, from https://github.com/mlflow/mlflow/issues/11462, and from
 https://github.com/Azure/MachineLearningNotebooks/issues/1605, which also names a field, RunDto.Properties.Value/Length.
-The other names of fields are formed like this one; no published message has them.
+The other field names are formed in the same way, because no published message has them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ JOB_DAYS, LOW_PRIORITY_JOB_DAYS = 21, 7
 
 
 class OverLimit(ArmError):
-    """A field is too large. `code` differs between Resource Manager and MLflow's routes."""
+    """A field is too large. Resource Manager's and MLflow's routes use different values of `code`."""
 
     def __init__(self, field: str, limit: int, size: int, code: str = "ValidationError") -> None:
         super().__init__(
@@ -51,7 +51,7 @@ def check_entries(field: str, entries: Mapping[str, str | None], code: str = "Va
 
 
 def job_days(low_priority: bool) -> int:
-    """Return after how many days Azure ML ends a job on nodes of this tier."""
+    """Return the number of days after which Azure ML ends a job on nodes of this tier."""
     return LOW_PRIORITY_JOB_DAYS if low_priority else JOB_DAYS
 
 

@@ -19,7 +19,7 @@ _ID = re.compile(
     rf"(?:azureml:)?(?!azureml://registries/|https?://)(?:.*/)?{_VERSION}", re.IGNORECASE
 )  # Resource Manager's
 _SHORT = re.compile(r"azureml:(?P<name>[^/:@]+)[:@](?P<version>[^/:@]+)")  # a version, or a label
-_REGISTRY = re.compile(  # without a version it is the newest
+_REGISTRY = re.compile(  # without a version, the newest is meant
     rf"(?:azureml:)?azureml://registries/(?P<registry>[^/]+)/(?:{_VERSION}|(?P<any>{_KINDS})/(?P<newest>[^/:]+))",
     re.IGNORECASE,
 )
@@ -30,7 +30,7 @@ ARTIFACTS = "artifacts"  # the output under which a job's logs and ./outputs are
 
 @dataclass(frozen=True)
 class Location:
-    """A place in a datastore; `path` is a blob's name or a folder's prefix."""
+    """A place in a datastore. `path` is a blob's name or a folder's prefix."""
 
     datastore: str
     path: str
@@ -41,8 +41,8 @@ class Location:
 
 @dataclass(frozen=True)
 class AssetRef:
-    """A reference to a version of an asset, or to a label of the asset's name. `kind` is the collection, for example
-    `data` or `models`.
+    """A reference to a version of an asset, or to a label of the asset's name. `kind` is the collection, for
+    example `data` or `models`.
 
     The asset is in the workspace, or in the registry that `registry` names.
     """
@@ -59,7 +59,7 @@ class AssetRef:
 
 @dataclass(frozen=True)
 class JobOutput:
-    """An output of another job: a named output, or with `artifacts` its logs and ./outputs."""
+    """An output of another job: a named output or, with `artifacts`, its logs and ./outputs."""
 
     job: str
     output: str
@@ -96,7 +96,7 @@ Source = Location | AssetRef | JobOutput | AccountBlob | Web
 
 
 def source(uri: Any, what: str, kind: str = "uri_folder") -> Source:
-    """Read an address. `kind` says what azureml:NAME:VERSION is of: a model, or data. Raises BadRequest."""
+    """Read an address. `kind` is the kind of azureml:NAME:VERSION: a model, or data. Raises BadRequest."""
     text = str(uri)
     for pattern, make in _FORMS:
         if match := pattern.fullmatch(text):
@@ -114,10 +114,10 @@ def source(uri: Any, what: str, kind: str = "uri_folder") -> Source:
 
 
 def asset(text: str, kind: str) -> AssetRef | None:
-    """Return the version that an id names in full, as azureml:NAME:VERSION, azureml:NAME@LABEL, or in a registry;
-    else None.
+    """Return the version in a full id, such as azureml:NAME:VERSION, azureml:NAME@LABEL, or an id in a registry;
+    otherwise None.
 
-    `kind` is that of the short forms, which don't tell it.
+    `kind` is the kind of the short forms, which do not contain it.
     """
     if match := _REGISTRY.fullmatch(text):
         kind, name = match["kind"] or match["any"], match["name"] or match["newest"]
@@ -130,7 +130,7 @@ def asset(text: str, kind: str) -> AssetRef | None:
 
 
 def location(uri: Any, what: str) -> Location:
-    """Read the address of a place in a datastore, the only ones that can be written to."""
+    """Read the address of a place in a datastore. Only such places can be written to."""
     if match := _DATASTORE.fullmatch(str(uri)):
         return Location(match["datastore"], match["path"])
     raise BadRequest(f"{what}: {uri!r} is not a path in a datastore; write azureml://datastores/NAME/paths/PATH.")
@@ -154,6 +154,6 @@ def _web(text: str, what: str, kind: str) -> Source:
         container, _, path = unquote(parts.path).lstrip("/").partition("/")
         return AccountBlob(host["account"], container, path, text)
     if kind != "uri_file":
-        shown = text.partition("?")[0][:200]  # what follows may be a signature
+        shown = text.partition("?")[0][:200]  # the query may contain a signature
         raise BadRequest(f"{what}: {shown!r} can be a file only (uri_file); what lies below it can't be listed.")
     return Web(text)

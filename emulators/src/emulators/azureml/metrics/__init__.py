@@ -1,1 +1,1 @@
-"""Azure Monitor's metrics of the workspace: what the nodes of each job use, and how many nodes each cluster has."""
+"""The workspace's Azure Monitor metrics: what the nodes of each job use, and how many nodes each cluster has."""

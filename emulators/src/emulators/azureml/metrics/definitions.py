@@ -1,4 +1,4 @@
-"""The metrics of this emulator: names, descriptions and dimensions from Microsoft's documentation. No I/O.
+"""The metrics of this emulator, with names, descriptions and dimensions from Microsoft's documentation. No I/O.
 
 https://learn.microsoft.com/azure/machine-learning/monitor-azure-machine-learning-reference
 """
@@ -22,7 +22,8 @@ class Definition:
     dimensions: tuple[str, ...]
 
     def spelled(self, dimension: str) -> str | None:
-        """Return a dimension in the metric's spelling; None for an unknown dimension. Names are case-insensitive."""
+        """Return a dimension in the metric's spelling, or None for an unknown dimension. Names are
+        case-insensitive."""
         return next((name for name in self.dimensions if name.lower() == dimension.lower()), None)
 
 

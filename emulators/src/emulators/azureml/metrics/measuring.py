@@ -1,8 +1,8 @@
-"""Measures what the processes of running jobs use of this machine: processors, memory, disk, network.
+"""Measures what the processes of running jobs use on this machine: processors, memory, disk, network.
 
-Linux counts no network traffic per process, so the traffic of each interface is that of the whole machine, on each
-node. A node has a GPU if the variable EMULATORS_GPU says so (see `fake_gpus`), and another memory and disk than this
-machine if EMULATORS_NODE says so (see `fake_sizes`).
+Linux counts no network traffic per process, so each node shows the traffic of the whole machine by interface. A node
+has a GPU if the variable EMULATORS_GPU defines one (see `fake_gpus`), and another memory and disk than this machine if
+EMULATORS_NODE defines them (see `fake_sizes`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Measured = tuple[str, Mapping[str, str], float]  # metric, dimensions, value
 
 @dataclass(frozen=True)
 class FakeGpus:
-    """The GPUs that a node pretends to have. `utilization` is percent; None: as busy as the node's processors."""
+    """The simulated GPUs of a node. `utilization` is in percent; None follows the node's processors."""
 
     count: int = 1
     utilization: float | None = None
@@ -35,8 +35,8 @@ class FakeGpus:
 
 
 def fake_gpus(text: str) -> FakeGpus | None:
-    """Read `count=2 utilization=90 memory=3000 capacity=16384 watts=70`; each part has a default. `utilization=cpu`,
-    the default, follows the node's processors. Returns None for '' and for text that says something else."""
+    """Read `count=2 utilization=90 memory=3000 capacity=16384 watts=70`. Each part has a default.
+    `utilization=cpu`, the default, follows the node's processors. Returns None for '' and for any other text."""
     parts = dict(part.partition("=")[::2] for part in text.split())
     known = {"count", "utilization", "memory", "capacity", "watts"}
     if not parts or parts.keys() - known:
@@ -52,9 +52,9 @@ def fake_gpus(text: str) -> FakeGpus | None:
 
 @dataclass(frozen=True)
 class FakeSizes:
-    """The memory and the disk that a node pretends to have, in megabytes; None: those of this machine.
+    """The simulated memory and disk of a node, in megabytes; None: those of this machine.
 
-    What is used is real: the memory of the job's processes, and the files in `folder`, which the job fills.
+    The usage is real: the memory of the job's processes, and the files in `folder`, which the job writes.
     """
 
     memory: float | None = None
@@ -62,7 +62,7 @@ class FakeSizes:
     folder: Path | None = None
 
     def disk_of(self, work: Work) -> tuple[float, float]:
-        """Return how many megabytes of the disk are free and used."""
+        """Return the free and the used megabytes of the disk."""
         if self.disk is None or self.folder is None:
             real = psutil.disk_usage(str(work.disk))
             return real.free / MEGABYTE, real.used / MEGABYTE
@@ -71,8 +71,7 @@ class FakeSizes:
 
 
 def fake_sizes(text: str) -> FakeSizes:
-    """Read `memory=2000 disk=500 folder=/tmp/scratch`. Returns the sizes of this machine for a text that says something
-    else."""
+    """Read `memory=2000 disk=500 folder=/tmp/scratch`. Returns the sizes of this machine for any other text."""
     parts = dict(part.partition("=")[::2] for part in text.split())
     folder = parts.pop("folder", "")
     try:
@@ -84,7 +83,7 @@ def fake_sizes(text: str) -> FakeSizes:
 
 @dataclass
 class _Counted:
-    """Counters of one process: seconds of processors, bytes read and written."""
+    """Counters of one process: seconds of processor time, bytes read and written."""
 
     cpu: float = 0.0
     read: int = 0
@@ -99,7 +98,7 @@ class _Sum:
     read: int = 0
     written: int = 0
     own_memory: int = 0
-    shared_memory: int = 0  # of the process that maps most: others map the same libraries
+    shared_memory: int = 0  # of the process that maps most, because others map the same libraries
 
     def add(self, now: _Counted, before: _Counted) -> None:
         self.cpu += max(0.0, now.cpu - before.cpu)
@@ -109,7 +108,7 @@ class _Sum:
 
 @dataclass
 class Measurer:
-    """Remembers the counters of the last measurement, because metrics are differences."""
+    """Stores the counters of the last measurement, because metrics are differences."""
 
     _counters: dict[tuple[int, float], _Counted] = field(default_factory=dict)
     _network: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -166,9 +165,8 @@ class Family:
                 self._by_session.setdefault(os.getsid(process.pid), []).append(process)
 
     def of(self, roots: Iterable[int]) -> list[psutil.Process]:
-        """Return the root processes and their descendants, also descendants of ended parents. A descendant outside of
-        the session without a parent is not found.
-        """
+        """Return the root processes and their descendants, including descendants of ended parents. A descendant
+        that left the session and lost its parent is not found."""
         found: dict[int, psutil.Process] = {}
         waiting = [self._by_pid[root] for root in roots if root in self._by_pid]
         while waiting:

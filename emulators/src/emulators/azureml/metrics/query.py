@@ -28,7 +28,7 @@ MINUTE = 60
 
 @dataclass(frozen=True)
 class Sample:
-    """The measurement of a metric in one minute. `minute` is the begin, in Unix seconds."""
+    """The measurement of a metric in one minute. `minute` is its start, in Unix seconds."""
 
     minute: int
     dimensions: Mapping[str, str]
@@ -40,7 +40,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Query:
-    """A checked request. `wanted` maps dimensions, in lower case, to the allowed values; `*` allows all."""
+    """A checked request. `wanted` maps dimensions, in lower case, to the allowed values. `*` allows all."""
 
     metrics: tuple[Definition, ...]
     since: dt.datetime
@@ -86,7 +86,8 @@ def _metrics(text: str) -> tuple[Definition, ...]:
 
 
 def _timespan(text: str, now: dt.datetime) -> tuple[dt.datetime, dt.datetime]:
-    """Return begin and end. A duration, for example PT30M, ends now: azure-monitor-query 1.4 sends durations."""
+    """Return begin and end. A duration, for example PT30M, ends now, because azure-monitor-query 1.4 sends
+    durations."""
     if not text:
         return now - dt.timedelta(hours=1), now
     if text.startswith("P"):
@@ -135,7 +136,7 @@ def _check_dimensions(metric: Definition, wanted: Iterable[str]) -> None:
 
 
 def answer(query: Query, samples: Mapping[str, list[Sample]], resource: str, region: str) -> Json:
-    """Return the response's body. `samples` has those of each metric within the query's time."""
+    """Return the response's body. `samples` has the samples of each metric within the query's time."""
     return {
         "cost": round((query.until - query.since).total_seconds() / MINUTE) * len(query.metrics),
         "timespan": f"{_text(query.since)}/{_text(query.until)}",
@@ -168,7 +169,7 @@ def _metric(query: Query, metric: Definition, samples: list[Sample], resource: s
 
 
 def _metadata(names: Iterable[str], values: Iterable[str]) -> list[Json]:
-    """Return the dimensions of a series; their names come in lower case, as in the specification's examples."""
+    """Return the dimensions of a series. Their names are in lower case, as in the specification's examples."""
     return [
         {"name": {"value": name.lower(), "localizedValue": name.lower()}, "value": value}
         for name, value in zip(names, values, strict=True)
@@ -176,7 +177,7 @@ def _metadata(names: Iterable[str], values: Iterable[str]) -> list[Json]:
 
 
 def _data(query: Query, samples: list[Sample]) -> list[Json]:
-    """Return one point for each interval. Intervals in which nothing was measured have a time and no value."""
+    """Return one point for each interval. An interval without a measurement has a time and no value."""
     begin = int(query.since.timestamp()) // MINUTE * MINUTE
     end = query.until.timestamp()
     step = int(end - begin) + 1 if query.interval == "FULL" else int(seconds(query.interval))

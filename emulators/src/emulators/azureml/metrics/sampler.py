@@ -43,7 +43,7 @@ STATES = {
 
 
 class Samples:
-    """The sums of each minute, in a file of their own."""
+    """The sums of each minute, in a separate file."""
 
     def __init__(self, path: Path) -> None:
         self._db = opened(path, SCHEMA)
@@ -66,7 +66,7 @@ class Samples:
             self._db.execute("DELETE FROM samples WHERE minute < ?", (before,))
 
     def of(self, query: Query) -> dict[str, list[Sample]]:
-        """Return the samples of the query's metrics and time, by metric, oldest first."""
+        """Return the samples for the query's metrics and time, by metric, oldest first."""
         begin = int(query.since.timestamp()) // MINUTE * MINUTE
         values = [query.wanted[name] for name in ABOUT if name in query.wanted]
         about = sorted(values[0]) if values and "*" not in values[0] else None
@@ -108,7 +108,7 @@ class Sampler:
             work = self._scheduler.work()
             measured = list(counts(self._workspace.every_cluster()))
             if work:
-                with contextlib.suppress(OSError):  # a folder that goes with its job
+                with contextlib.suppress(OSError):  # the folder may be removed with its job
                     measured += await asyncio.to_thread(self._measurer.measure, work, now - last)
             last = now
             self.samples.add(measured, time.time())

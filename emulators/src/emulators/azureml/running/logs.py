@@ -7,7 +7,7 @@ from pathlib import Path
 
 from emulators.azureml.storage.blobs import PIECE, Blobs, Place
 
-MANY_BLOCKS = 40_000  # an append blob takes 50,000 blocks; past this mark a log is copied seldom, so that it lasts
+MANY_BLOCKS = 40_000  # an append blob has at most 50,000 blocks, so later copies are rare
 
 
 @dataclass

@@ -1,4 +1,5 @@
-"""Mounted outputs: jobs on this machine with an output at one place in storage share one folder, as through a mount."""
+"""Mounted outputs: jobs on this machine with outputs at the same place in storage share one folder, as through a
+mount."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ class _Mount:
 class Mounts:
     """The current mounts. The first user fills a mount from storage, and the last user removes the mount.
 
-    A real mount shows what another node wrote once that node closed the file; this one does at once. The fault `mounts`
-    = "own" makes it as real ones are: views.py.
+    A real mount shows another node's file once that node has closed the file; this mount shows it at once. With the
+    fault `mounts` = "own" mounts behave like real ones (views.py).
     """
 
     def __init__(self, folder: Path) -> None:
@@ -49,7 +50,7 @@ class Mounts:
         return mount.watched
 
     def release(self, watched: Watched) -> None:
-        """Leave the mount. The last user's release removes the folder, with every unpushed change."""
+        """Leave the mount. The last user's release removes the folder with every unpushed change."""
         mount = self._mounts[watched.place]
         mount.users -= 1
         if mount.users == 0:
@@ -58,7 +59,7 @@ class Mounts:
 
 
 async def _fill(blobs: Blobs, watched: Watched) -> None:
-    shutil.rmtree(watched.folder, ignore_errors=True)  # left by a control plane that was killed
+    shutil.rmtree(watched.folder, ignore_errors=True)  # left by a killed control plane
     watched.folder.mkdir(parents=True)
     await blobs.download_folder(watched.place, watched.folder)
     watched.remember()

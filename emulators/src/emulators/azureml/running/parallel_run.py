@@ -2,13 +2,15 @@
 
     python parallel_run.py --scoring_module_name score.py --input_data images --mini_batch_size 5 --node_count 2 ...
 
-Runs in the job's own environment and imports nothing of the emulators. Azure ML's driver, driver/amlbi_main.py, takes
-options of these names. All nodes are this machine: the driver starts each node's workers in the folder of that node.
-Each worker (parallel_worker.py) calls the entry script's `init()` once and then `run(mini_batch)`, in a process of its
-own, so a mini-batch that takes too long, or ends its process, is retried in a new worker.
+This script runs in the job's own environment and imports nothing of the emulators. Azure ML's driver,
+driver/amlbi_main.py, has options with the same names. All nodes are this machine: the driver starts each node's workers
+in that node's folder. Each worker (parallel_worker.py) calls the entry script's `init()` once and then
+`run(mini_batch)` in a process of its own, so a mini-batch that takes too long, or ends its process, is retried in a new
+worker.
 
-A mini-batch fails if `run` raises, takes longer than --run_invocation_timeout seconds or ends its process, in each of
---run_max_try attempts. Items fail that belong to such a mini-batch, or for which `run` returned no element.
+A mini-batch fails if `run` raises, takes longer than --run_invocation_timeout seconds or ends its process in each of
+--run_max_try attempts. An item fails if its mini-batch fails, or if `run` returned no element for it.
+
 https://learn.microsoft.com/azure/machine-learning/reference-yaml-job-parallel
 """
 
@@ -35,12 +37,12 @@ LAST_WAIT_SECONDS = 60.0  # for a worker's `shutdown()`
 
 
 class JobFailed(Exception):
-    """The whole job has failed; the message is the reason."""
+    """The whole job has failed. The message is the reason."""
 
 
 @dataclass
 class Tally:
-    """Counts of mini-batches and items, and the limits of failed ones. UNLIMITED ignores all failures."""
+    """Counts of mini-batches and items, and the limits for failures. UNLIMITED ignores all failures."""
 
     batches: int
     most_items: int = UNLIMITED
@@ -52,10 +54,10 @@ class Tally:
     first_failure: str = ""
 
     def count(self, batch: Json, returned: int | None, why: str = "") -> None:
-        """Count a mini-batch that ended: `returned` elements came of it, or None if it failed, for the reason `why`.
+        """Count a mini-batch that ended with `returned` elements, or with None if it failed for the reason `why`.
 
-        A mini-batch that returned fewer elements than it has items counts as failed too, but not one of a partition,
-        for which published scripts return one element.
+        A mini-batch that returned fewer elements than it has items also counts as failed, except for a partition, for
+        which published scripts return one element.
         """
         self.done += 1
         short = 0 if batch.get("partition") else max(0, batch["items"] - (returned or 0))
@@ -69,7 +71,7 @@ class Tally:
             self.first_failure = self.first_failure or f"mini-batch {batch['index']}: {reason}"
 
     def verdict(self) -> str:
-        """Return why the job fails; '' while its failures are within the limits."""
+        """Return why the job fails, or '' while its failures are within the limits."""
         percent = 100.0 * self.failed / self.batches
         if 0 <= self.most_items < self.failed_items:
             over = f"{self.failed_items} items failed, more than error_threshold {self.most_items}"
@@ -83,7 +85,8 @@ class Tally:
 
 
 class Worker:
-    """A worker process. Its standard output is the channel of answers; what its program prints goes to the log."""
+    """A worker process. Its standard output is the channel for answers, and the output of its program goes to the
+    log."""
 
     def __init__(self, node: int, slot: int, argv: list[str]) -> None:
         self._name = f"[node {node} process {slot}]"
@@ -104,7 +107,7 @@ class Worker:
             threading.Thread(target=read, daemon=True).start()
 
     def ask(self, message: Json, seconds: float) -> Json:
-        """Return the worker's answer: an object with `error` if the worker failed, was too slow, or ended."""
+        """Return the worker's answer. The answer has `error` if the worker failed, was too slow, or ended."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(message) + "\n")
@@ -121,7 +124,7 @@ class Worker:
         self._process.wait()
 
     def close(self) -> None:
-        """Let the worker call the entry script's `shutdown()`, and end it."""
+        """Have the worker call the entry script's `shutdown()`, and end the worker."""
         if self._process.poll() is None:
             self.ask({"end": True}, LAST_WAIT_SECONDS)
         self.kill()
@@ -188,7 +191,7 @@ class Run:
         return batches
 
     def _work(self, node: int, slot: int) -> None:
-        """Run mini-batches on one slot until none is left, or the job has failed."""
+        """Run mini-batches in one slot until none is left or the job has failed."""
         try:
             while not self._failure:
                 try:
@@ -225,7 +228,7 @@ class Run:
             raise JobFailed(verdict)
 
     def _ready(self, node: int, slot: int) -> Worker:
-        """Return the slot's worker, whose `init()` has ended."""
+        """Return the slot's worker after its `init()`."""
         if (node, slot) not in self._workers:
             worker = self._workers[(node, slot)] = Worker(node, slot, self._argv)
             answer = worker.ask({"init": True}, self._settings.task_overhead_timeout)
@@ -241,7 +244,7 @@ class Run:
                 out.writelines(f"{row}\n" for row in rows)
 
     def _fail(self, why: str) -> None:
-        """Give the job up: the running mini-batches end with their workers."""
+        """Fail the job: the running mini-batches end with their workers."""
         self._failure = self._failure or why
         for worker in list(self._workers.values()):
             with contextlib.suppress(OSError):
@@ -249,7 +252,7 @@ class Run:
 
 
 def appended(said: str) -> Path | None:
-    """Return the file to which rows are appended; None without `append_row_to`."""
+    """Return the file to which rows are appended, or None without `append_row_to`."""
     if not said:
         return None
     path = Path(said)
@@ -261,8 +264,8 @@ def say(line: str) -> None:
 
 
 def settings_of(argv: list[str]) -> argparse.Namespace:
-    """Return the driver's options. The entry script gets all arguments and takes its own, as in Azure ML, so options
-    in `program_arguments` override those of the job."""
+    """Return the driver's options. The entry script gets all arguments and reads its own, as in Azure ML, so
+    options in `program_arguments` override the job's."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--scoring_module_name", required=True)
     for name, default in NUMBERS.items():

@@ -1,7 +1,7 @@
-"""Reads the table of a folder with a file MLTable into a pandas DataFrame, as the package mltable does.
+"""Reads the table in a folder with a file MLTable into a pandas DataFrame, as the package mltable does.
 
-Runs in the job's own environment, which must have pandas and PyYAML, and imports nothing of the emulators. What is not
-supported is refused by name. https://learn.microsoft.com/azure/machine-learning/reference-yaml-mltable
+This script runs in the job's own environment, which must have pandas and PyYAML, and imports nothing of the emulators.
+Unsupported features are refused by name. https://learn.microsoft.com/azure/machine-learning/reference-yaml-mltable
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ EXTRACT = ("extract_columns_from_partition_format", "extract_partition_format_in
 
 
 def read(folder: Path) -> Any:
-    """Return the table; `attrs["bytes"]` is the size of its files. Raises ValueError for what is not supported."""
+    """Return the table. `attrs["bytes"]` is the size of its files. Raises ValueError for unsupported features."""
     try:
         pd, yaml = import_module("pandas"), import_module("yaml")
     except ModuleNotFoundError as error:
@@ -55,7 +55,7 @@ def _frame(folder: Path, file: Path, reading: tuple[str, Any], steps: list[tuple
 
 
 def files_of(folder: Path, paths: list[Json]) -> Iterator[Path]:
-    """Yield the files of the table, each pattern's by name."""
+    """Yield the files of the table, sorted by name within each pattern."""
     for path in paths:
         [(kind, said)] = path.items()
         if re.match(r"\w+://", str(said)):
@@ -75,7 +75,7 @@ def named(step: Any) -> Iterator[tuple[str, Any]]:
 
 
 def parts_of(place: str, form: str) -> dict[str, str]:
-    """Return the columns that a path gives by a format such as {Store}/{Brand}/{name}.{extension}."""
+    """Return the columns in a path by a format such as {Store}/{Brand}/{name}.{extension}."""
     if ":" in form:
         raise ValueError(f"the partition_format {form!r} has a date, which is not supported here")
     pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+?)", re.escape(form))

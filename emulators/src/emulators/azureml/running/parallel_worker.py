@@ -1,8 +1,8 @@
 """A worker of a parallel job: calls the entry script's `init()`, `run(mini_batch)` and `shutdown()` for the driver.
 
-Runs in the job's own environment and imports nothing of the emulators. The driver (parallel_run.py) writes a line of
-JSON to standard input for each call, and reads the answer from standard output; whatever the entry script prints goes
-to standard error.
+This script runs in the job's own environment and imports nothing of the emulators. The driver (parallel_run.py) writes
+a line of JSON to standard input for each call, and reads the answer from standard output. The entry script's own output
+goes to standard error.
 
 A mini-batch of a folder is a list of the paths of its files. A mini-batch of a table is a pandas DataFrame with rows of
 about --mini_batch_size bytes, or with all rows of one value of the --partition_keys.
@@ -30,7 +30,7 @@ FILES_PER_BATCH, BYTES_PER_BATCH = 10, 1024 * 1024  # defaults, as documented fo
 
 
 class Unfit(Exception):
-    """A value of the user's that can't be worked with; the message says which."""
+    """An invalid value from the user. The message has the value."""
 
 
 class Context:
@@ -42,7 +42,7 @@ class Context:
 
 
 class ScriptRunner:
-    """The entry script in this process. `settings` are the driver's options, as far as a worker needs them."""
+    """The entry script in this process. `settings` are the driver's options that a worker needs."""
 
     def __init__(self, settings: argparse.Namespace) -> None:
         self._settings = settings
@@ -69,7 +69,7 @@ class ScriptRunner:
         return {}
 
     def batch(self, batch: Json) -> Json:
-        """Call `run` with a mini-batch; return its rows as text, and the number of its elements."""
+        """Call `run` with a mini-batch. Returns its rows as text, and the number of its elements."""
         run: Callable[..., Any] = self._script.run
         wanted = len(inspect.signature(run).parameters)
         returned = run(*(self._content(batch), Context(batch))[: max(1, min(2, wanted))])
@@ -94,7 +94,7 @@ class ScriptRunner:
 
 
 def planned(settings: argparse.Namespace) -> Iterator[Json]:
-    """Yield the mini-batches of the input: each with its index, its number of items, and its files or rows."""
+    """Yield the mini-batches of the input, each with its index, its number of items, and its files or rows."""
     keys = json.loads(settings.partition_keys) if settings.partition_keys else []
     if settings.input_type == "mltable":
         table = read_table(settings.input_data)
@@ -127,8 +127,8 @@ def by_keys(table: Any, keys: Sequence[str]) -> Iterator[Json]:
 
 
 def rows_of(returned: Any) -> tuple[list[str], int]:
-    """Return the rows that `run` returned as text, and their number. A row of a DataFrame is its values, separated by
-    spaces."""
+    """Return the rows in the result of `run` as text, and their number. A row of a DataFrame is its values,
+    separated by spaces."""
     if hasattr(returned, "to_csv") and hasattr(returned, "columns"):
         text = returned.to_csv(sep=" ", header=False, index=False)
         return text.splitlines(), len(returned)
@@ -145,7 +145,7 @@ def rows_of(returned: Any) -> tuple[list[str], int]:
 
 
 def user_module(level: str) -> types.ModuleType:
-    """Return Azure ML's module azureml_user.parallel_run, as far as entry scripts use it: a logger."""
+    """Return Azure ML's module azureml_user.parallel_run with the part that entry scripts use: a logger."""
     made = types.ModuleType("azureml_user.parallel_run")
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(message)s")
 

@@ -1,7 +1,7 @@
-"""Ends the process groups of running jobs when the control plane is gone, even if it was killed.
+"""Ends the process groups of running jobs when the control plane has ended, even if it was killed.
 
-The control plane starts this as a script and writes `+PGID` when a rank starts and `-PGID` when its group has ended.
-End of input means that the control plane is gone: whatever is still there gets SIGTERM, then SIGKILL. POSIX only.
+The control plane starts this script and writes `+PGID` when a rank starts and `-PGID` when its group has ended. End of
+input means that the control plane has ended: all remaining groups get SIGTERM, then SIGKILL. POSIX only.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ GRACE_SECONDS = 2.0
 
 
 class Guard:
-    """The control plane's side of the guard process, which ends the jobs' process groups when the control plane is
-    gone. It does nothing where there are no process groups (Windows)."""
+    """The control plane's side of the guard process, which ends the jobs' process groups when the control plane has
+    ended. It does nothing on systems without process groups (Windows)."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -26,7 +26,7 @@ class Guard:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", __file__],
                 stdin=subprocess.PIPE,
-                start_new_session=True,  # whatever ends the control plane's group must not end its guard
+                start_new_session=True,  # a signal to the control plane's group must not end the guard
             )
 
     def watch(self, group: int) -> None:
@@ -36,7 +36,7 @@ class Guard:
         self._write(f"-{group}\n")
 
     def close(self) -> None:
-        """End the guard. The guard's end stops every unreleased group."""
+        """End the guard, which stops every unreleased group."""
         if self._process and self._process.stdin:
             self._process.stdin.close()
             self._process.wait()

@@ -1,4 +1,4 @@
-"""One rank of a job: a shell command in a separate process group, with output in a log file."""
+"""One rank of a job: a shell command in its own process group, with output in a log file."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ from emulators.azureml.running.read_only import obeying
 from emulators.process import IS_WINDOWS
 
 TAIL_BYTES = 4000
-DRAIN_SECONDS = 1.0  # to wait for a process that left its group and still holds the log
+DRAIN_SECONDS = 1.0  # to wait for a process that left its group and has the log open
 
 
 @dataclass(frozen=True)
 class Launch:
-    """The command, folder and variables with which a rank is started. Its standard output and error are appended to
-    `log`."""
+    """The command, folder and variables of a rank. Its standard output and error are appended to `log`."""
 
     command: str
     folder: Path
@@ -33,7 +32,7 @@ class Launch:
 
 
 class RankProcess:
-    """A running rank; made by `start`."""
+    """A running rank, made by `start`."""
 
     def __init__(self, process: asyncio.subprocess.Process, errors: ErrorCopy, guard: Guard) -> None:
         self._process = process
@@ -43,8 +42,8 @@ class RankProcess:
 
     @classmethod
     async def start(cls, launch: Launch, guard: Guard) -> RankProcess:
-        """Start the command under a shell. Raises OSError when there is no shell or folder, or no process can have this
-        command or environment."""
+        """Start the command under a shell. Raises OSError if the shell or the folder is missing, or if the command
+        or the environment is invalid for a process."""
         reading, writing = os.pipe()
         errors = ErrorCopy(reading, launch.log)
         try:
@@ -68,7 +67,7 @@ class RankProcess:
 
     @property
     def pid(self) -> int | None:
-        """Return the process id of the rank's shell; None once the rank has ended."""
+        """Return the process id of the rank's shell, or None once the rank has ended."""
         return None if self._ended.done() else self._process.pid
 
     @property
@@ -77,12 +76,12 @@ class RankProcess:
         return self._errors.tail.decode("utf-8", "replace").strip()
 
     async def wait(self) -> int:
-        """Wait until the rank's log is complete and its process group is gone. Returns the exit status, or minus
+        """Wait until the rank's log is complete and its process group has ended. Returns the exit status, or minus
         the number of the signal that ended the rank."""
         return await asyncio.shield(self._ended)
 
     async def stop(self, grace: float) -> None:
-        """Stop the process group: SIGTERM, then SIGKILL after `grace` seconds. Returns when the group is gone. A
+        """Stop the process group: SIGTERM, then SIGKILL after `grace` seconds. Returns when the group has ended. A
         second call does nothing more."""
         if not self._ended.done():
             self._signal(signal.SIGTERM)
@@ -101,7 +100,7 @@ class RankProcess:
 
     async def _end(self) -> int:
         code = await self._process.wait()
-        if not IS_WINDOWS:  # what the command left running in the background ends with it, as with its node
+        if not IS_WINDOWS:  # background processes end with the command, as with a node
             signal_groups([self._process.pid], signal.SIGKILL)
         self._guard.release(self._process.pid)
         await asyncio.to_thread(self._errors.join, DRAIN_SECONDS)
@@ -109,10 +108,10 @@ class RankProcess:
 
 
 class ErrorCopy(threading.Thread):
-    """Adds the bytes of a pipe to the log, and keeps the last bytes to explain a failure.
+    """Appends the bytes of a pipe to the log, and keeps the last bytes to explain a failure.
 
-    A thread of our own and not asyncio's pipes: with those, a process counts as running until the last holder of its
-    pipe is gone, and that may be a process that it left in the background.
+    This uses a thread instead of asyncio's pipes. With asyncio, a process counts as running until the last holder of
+    its pipe has ended, which may be a background process that it started.
     """
 
     def __init__(self, pipe: int, log: Path) -> None:

@@ -1,12 +1,11 @@
-"""Starts a Ray cluster on this machine and, once its nodes are up, runs a command, as Azure ML's launcher for Ray
-does.
+"""Starts a Ray cluster on this machine and, once its nodes are up, runs a command, as Azure ML's launcher for Ray does.
 
     python ray_cluster.py --nodes 2 --command "python train.py"
 
-Runs in the job's own environment, which has Ray; it imports nothing else of ours. Azure ML starts the head on the first
-machine, a worker on each other one, and the command on the head. Here `ray.cluster_utils`, with which Ray tests itself,
-starts the nodes: those of `ray start` would listen on all of the machine's addresses, these on 127.0.0.1 alone. Ray's
-processes end with this one.
+This script runs in the job's own environment, which has Ray, and imports nothing else of ours. Azure ML starts the head
+on the first machine, a worker on every other machine, and the command on the head. Here `ray.cluster_utils`, with which
+Ray tests itself, starts the nodes, because nodes of `ray start` would listen on all of the machine's addresses. These
+nodes listen only on 127.0.0.1. Ray's processes end with this process.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-STORE_BYTES = 100_000_000  # of a node's objects in memory; Ray would take a third of the machine for each
-DEEPEST = 24  # characters of the folder for temporary files: Ray's sockets lie 80 below it, and may have paths of 107
+STORE_BYTES = 100_000_000  # for a node's objects in memory; Ray's default is a third of the machine
+DEEPEST = 24  # length of the temporary folder's path: Ray's sockets add 80 characters, and 107 are allowed
 
 
 def main() -> int:
@@ -45,7 +44,7 @@ def run(nodes: int, command: str, scratch: Path) -> int:
     os.environ |= {
         "RAY_TMPDIR": str(scratch),
         "RAY_USAGE_STATS_ENABLED": "0",
-        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # else 127.0.0.1 would become another address of the machine
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # otherwise 127.0.0.1 is replaced by another address
     }
     started = importlib.import_module("ray.cluster_utils").Cluster()
     node = {
@@ -63,4 +62,4 @@ def run(nodes: int, command: str, scratch: Path) -> int:
 
 
 if __name__ == "__main__":
-    os._exit(main())  # Ray's own end would ask each node to stop, which takes seconds
+    os._exit(main())  # Ray's own exit stops each node, which takes seconds

@@ -1,7 +1,7 @@
-"""Folders that a job may read and not write to, as a mounted input is in Azure ML.
+"""Folders that a job may read but not write to, like a mounted input in Azure ML.
 
-Files and folders lose their permission to be written. The superuser writes nevertheless, so its jobs are started
-without that right, where util-linux's setpriv is there and may take it.
+Files and folders lose their write permission. The superuser can write nevertheless, so its jobs are started without
+this right if util-linux's setpriv is available and allowed to remove it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def close(folder: Path) -> None:
 
 @functools.cache
 def obeying() -> tuple[str, ...]:
-    """Return the words before a command that make the command respect file permissions, also for root; empty if
-    none are needed or setpriv is not available."""
+    """Return the prefix that makes a command respect file permissions, also for root. The prefix is empty if none
+    is needed or setpriv is not available."""
     if IS_WINDOWS or os.geteuid() != 0 or not (program := shutil.which("setpriv")):
         return ()
     words = (program, "--bounding-set=-dac_override")

@@ -1,4 +1,4 @@
-"""The log files of a job, the emulator's lines in the logs, and the words of a failure. No I/O."""
+"""The log files of a job, the emulator's lines in them, and the message for a failure. No I/O."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from pathlib import Path
 from emulators.azureml.bodies.job_body import JobSpec
 from emulators.azureml.kernel.models import Job
 
-ERROR_LINES = 12  # of standard error that a failure's message quotes
+ERROR_LINES = 12  # of standard error in a failure's message
 
 
 def log_names(spec: JobSpec) -> list[str]:
-    """Return the name of each rank's log file. The only process of a job that is not distributed has the plain
-    name."""
+    """Return the name of each rank's log file. If the job is not distributed, its only process has the plain name."""
     if not spec.distributed and spec.world_size == 1:
         return ["user_logs/std_log.txt"]
     width = len(str(spec.world_size - 1))
@@ -31,7 +30,7 @@ def heading(job: Job, notes: tuple[str, ...]) -> str:
 
 
 def failure(spec: JobSpec, rank: int, status: int, last_words: str) -> str:
-    """Return the error message of a job: the first failed process, with the end of the standard error."""
+    """Return the error message of a job: the first failed process, with the end of its standard error."""
     lines = last_words.splitlines()[-ERROR_LINES:]
     return (
         f"Execution failed. User process '{_program(spec.command)}' exited with status code {status}. Please check log "

@@ -1,8 +1,8 @@
 """The shell that runs a job's command, which is written for Linux's bash.
 
-On Windows the first bash on PATH is often that of WSL (in System32, or an alias in WindowsApps). It runs in another
-system, which knows neither this one's paths nor its Python, so it is never taken: Git for Windows' is, or another one
-on PATH such as MSYS2's.
+On Windows the first bash on PATH is often WSL's (in System32, or an alias in WindowsApps). WSL is another system,
+without this system's paths and Python, so its bash is never used. Instead the bash of Git for Windows is used, or
+another bash on PATH such as MSYS2's.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ ADVICE = "install Git for Windows (https://gitforwindows.org), or put its folder
 
 
 class NoShell(OSError):
-    """This machine has no bash in which a job could run. The message says what to do."""
+    """This machine has no bash for jobs. The message says what to do."""
 
 
 def argv(command: str) -> list[str]:
-    """Return the arguments for running this command in a shell. Raises NoShell on Windows without a separate bash."""
+    """Return the arguments for running this command in a shell. Raises NoShell on Windows without a suitable bash."""
     if IS_WINDOWS:
         return [windows_bash(os.environ), "-c", command]
     return [shutil.which("bash") or "sh", "-c", command]
 
 
 def windows_bash(env: Mapping[str, str]) -> str:
-    """Return the path of bash on Windows, found through these environment variables. Raises NoShell."""
+    """Return the path of bash on Windows, found with these environment variables. Raises NoShell."""
     for place in _places(env):
         if place.is_file():
             return str(place)
@@ -60,8 +60,7 @@ def _wsl_on_path(env: Mapping[str, str]) -> bool:
 
 def _is_wsl(folder: Path, env: Mapping[str, str]) -> bool:
     """Return whether a bash.exe in this folder belongs to WSL: the folder is Windows' own, or has the Store's
-    aliases.
-    """
+    aliases."""
     names = [part.lower() for part in folder.parts]
     windows = [part.lower() for part in Path(env.get("SystemRoot", "C:/Windows")).parts]
     return "windowsapps" in names or names[: len(windows)] == windows

@@ -18,25 +18,24 @@ log = logging.getLogger(__name__)
 
 LOG_SECONDS = 0.3
 OUTPUT_SECONDS = 1.0
-SELDOM_SECONDS = 30.0  # once a log nears the number of blocks that its blob can take
+SELDOM_SECONDS = 30.0  # once a log is near its blob's maximum number of blocks
 FINAL_TRIES = 5
-MOST_TOLD = 20  # files of which the log says that they are left out
+MOST_TOLD = 20  # files that the log lists as left out
 NO_TEXT = "the name of a blob must be UTF-8, and this file's is not."
 
 
 class Copies:
-    """The copies of logs and folders to storage. A failed copy is retried in the next round; the last rounds must
-    succeed."""
+    """Copies logs and folders to storage. A failed copy is retried in the next round. The last rounds must succeed."""
 
     def __init__(self, blobs: Blobs, logs: Sequence[LogCopy], folders: Sequence[Watched]) -> None:
         self._blobs = blobs
         self._logs = logs
         self._folders = folders
-        self._logged: set[tuple[Path, str]] = set()  # files that can't be kept, of which the log says so
+        self._logged: set[tuple[Path, str]] = set()  # files that the log lists as left out
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Copy in the background for the length of the block."""
+        """Copy in the background during the block."""
         tasks = [
             asyncio.create_task(_repeat(self._push_logs, self._log_pause)),
             asyncio.create_task(_repeat(self._push_folders, lambda: OUTPUT_SECONDS)),
@@ -49,16 +48,14 @@ class Copies:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def finish(self) -> None:
-        """Copy the remaining output, after the end of every process. Raises DataError for lasting failures of
-        storage.
-        """
+        """Copy the remaining output after all processes have ended. Raises DataError if storage keeps failing."""
         for attempt in range(1, FINAL_TRIES + 1):
             try:
                 await self._push_logs()
                 await self._push_folders()
-                await self._push_logs()  # what the folders had to say
+                await self._push_logs()  # messages about the folders
                 return
-            except (DataError, OSError) as error:  # of a folder that another job mounts, something may vanish meanwhile
+            except (DataError, OSError) as error:  # another job may remove files from a mount meanwhile
                 if attempt == FINAL_TRIES or isinstance(error, Refused):
                     raise
                 log.warning("final copy failed, trying again: %s", error)
@@ -76,7 +73,7 @@ class Copies:
                 self._log_unnamed({(folder.folder, name) for name in folder.unnamed})
 
     def _log_unnamed(self, unnamed: set[tuple[Path, str]]) -> None:
-        """Say in the first log which files are left out, each once."""
+        """Log each file that is left out once, in the first log."""
         new = sorted(unnamed - self._logged)[: MOST_TOLD - len(self._logged)]
         if new:
             with self._logs[0].file.open("a", encoding="utf-8") as file:

@@ -14,7 +14,7 @@ from emulators.azureml.kernel.config import Config
 from emulators.azureml.kernel.identity import token
 from emulators.azureml.kernel.models import Job
 
-# What a program needs of the machine. The rest stays out: the control plane's own settings are no business of a job.
+# The machine's variables that a program needs. A job does not get the control plane's own settings.
 SYSTEM = ("HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH")
 WINDOWS = ("SYSTEMROOT", "COMSPEC", "PATHEXT", "USERPROFILE", "TEMP", "TMP")
 INHERITED = frozenset((*SYSTEM, *WINDOWS, "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES"))
@@ -22,16 +22,15 @@ INHERITED = frozenset((*SYSTEM, *WINDOWS, "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVIC
 
 @dataclass(frozen=True)
 class Gang:
-    """The shared values of one attempt's ranks. `paths` holds the values of the placeholders (`inputs.data` -> a
-    path).
-    """
+    """The values that one attempt's ranks share. `paths` has the values of the placeholders (`inputs.data` -> a
+    path)."""
 
     node_ids: tuple[str, ...]
-    ports: tuple[int, ...]  # free ones, one for each process; the first is the master's
+    ports: tuple[int, ...]  # free ports, one per process, the master's first
     paths: Mapping[str, str]
     environment: JobEnvironment  # its scripts go first on PATH, so `python` in a command is its interpreter
     service_url: str
-    scratch: Path  # for temporary files, as a node's own disk: it goes with the attempt
+    scratch: Path  # for temporary files, like a node's own disk; removed with the attempt
 
 
 def environment(config: Config, job: Job, spec: JobSpec, gang: Gang, rank: int) -> dict[str, str]:
@@ -58,9 +57,8 @@ def environment(config: Config, job: Job, spec: JobSpec, gang: Gang, rank: int) 
 
 
 def _together(spec: JobSpec) -> int:
-    """Return the number of processes on this machine's cores: the job's processes, times the nodes of possibly joined
-    jobs under torchrun.
-    """
+    """Return the number of processes on this machine's cores: the job's processes, times the maximum nodes if
+    torchrun joins several jobs."""
     most = spec.variables.get("PET_NNODES", "1").rpartition(":")[2]
     return spec.world_size * (int(most) if most.isdecimal() else 1)
 
@@ -87,8 +85,8 @@ def _run(config: Config, job: Job, service_url: str) -> dict[str, str]:
 def _tracking(config: Config, job: Job, service_url: str) -> dict[str, str]:
     """Return the variables with which MLflow's client logs to the job's own run.
 
-    Azure ML's address has the scheme azureml, for which azureml-mlflow must be installed. This one serves whoever has
-    MLflow, with that package or without it.
+    Azure ML's address has the scheme azureml, which requires azureml-mlflow. This address works with MLflow alone and
+    with azureml-mlflow.
     """
     return {
         "MLFLOW_TRACKING_URI": f"{service_url}{tracking_path(config.workspace_id)}",
@@ -96,7 +94,7 @@ def _tracking(config: Config, job: Job, service_url: str) -> dict[str, str]:
         "MLFLOW_TRACKING_SERVER_CERT_PATH": str(config.bundle),
         "MLFLOW_RUN_ID": job.name,
         "MLFLOW_EXPERIMENT_NAME": job.experiment,
-        "MLFLOW_DISABLE_TELEMETRY": "true",  # it would look for a network
+        "MLFLOW_DISABLE_TELEMETRY": "true",  # telemetry would need a network
     }
 
 
@@ -118,7 +116,7 @@ def _cluster(spec: JobSpec, gang: Gang, node: int, rank: int) -> dict[str, str]:
 
 
 def _paths(paths: Mapping[str, str]) -> dict[str, str]:
-    """Return the paths of inputs and outputs, under the variables that jobs may use instead of placeholders."""
+    """Return the paths of inputs and outputs as the variables that jobs may use instead of placeholders."""
     named = {}
     for key, value in paths.items():
         group, _, name = key.partition(".")

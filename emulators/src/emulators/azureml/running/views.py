@@ -1,8 +1,8 @@
-"""One node's view of a mount: a local folder with late or missing changes of other nodes.
+"""One node's view of a mount: a local folder in which other nodes' changes appear late or never.
 
-Files written on this node reach storage, and so the other nodes, once they are closed. A file from another node appears
-with its name; its content and size are read again only if the job sets DATASET_MOUNT_ATTRIBUTE_CACHE_TTL. By default, a
-mount keeps what it has read once for ever
+Files that this node writes reach storage, and so the other nodes, when they are closed. A file from another node
+appears with its name. Its content and size are read again only if the job sets DATASET_MOUNT_ATTRIBUTE_CACHE_TTL. By
+default, a mount never reads a file again
 (https://learn.microsoft.com/azure/machine-learning/how-to-read-write-data-v2).
 """
 
@@ -20,18 +20,18 @@ from emulators.azureml.running.folders import Watched
 from emulators.azureml.storage.blobs import Blobs, Place
 
 LOOKS_AGAIN = "DATASET_MOUNT_ATTRIBUTE_CACHE_TTL"
-PUSHED = ""  # stands for the etag of what this node has just written
+PUSHED = ""  # in place of the etag of a file that this node has just written
 
 
 @dataclass
 class View(Watched):
-    """One node's folder. `etags` are the etags of the blobs at this node's reads."""
+    """One node's folder. `etags` are the blobs' etags when this node read them."""
 
     looks_again: bool = False
     etags: dict[str, str] = field(default_factory=dict)
 
     async def fill(self, blobs: Blobs) -> None:
-        """Start with the present content of storage."""
+        """Start with the current content of storage."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         await self._pull(blobs)
@@ -67,7 +67,7 @@ class View(Watched):
                 del self.etags[name]
 
     async def _fetch(self, blobs: Blobs, name: str) -> None:
-        """Download a file completely or not at all. A file changed on this node is kept."""
+        """Download a file completely or not at all. A file that changed on this node is kept."""
         target, beside = self.folder / name, self.folder.with_name(f"{self.folder.name}.new")
         if target.exists() and not self._is_as_seen(name):
             return
@@ -94,7 +94,7 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 
 def _being_written(paths: Iterable[Path]) -> set[Path]:
-    """Return the files under write by a process. Works on Linux only; elsewhere the set is empty."""
+    """Return the files that a process is writing. Works on Linux only; elsewhere the set is empty."""
     wanted = {str(path): path for path in paths}
     found = set()
     for link in Path("/proc").glob("[0-9]*/fd/*"):

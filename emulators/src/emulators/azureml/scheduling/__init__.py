@@ -1,1 +1,1 @@
-"""Scheduling: the next jobs to run, and the jobs' nodes."""
+"""Scheduling: which jobs run next, and on which nodes."""

@@ -1,8 +1,8 @@
 """The scheduler's decisions for one cluster, as values. No I/O and no clock.
 
-A job starts when as many nodes are idle as it needs, all at once (gang scheduling). The queue is first in, first out:
-a job that waits for nodes holds back those behind it, but one that needs more nodes than the cluster may have holds
-back nobody; it waits for a higher maximum, with the reason said.
+A job starts when all the nodes that it needs are idle at the same time (gang scheduling). The queue is first in, first
+out: a job that waits for nodes blocks the jobs behind it. A job that needs more nodes than the cluster's maximum blocks
+no other job; it waits, with a reason, for a higher maximum.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from emulators.azureml.kernel.models import Node, NodeState, Scale
 
-LEAVING_SECONDS = 0.3  # how long a node that leaves, or was preempted, can still be seen
+LEAVING_SECONDS = 0.3  # how long a leaving or preempted node is shown
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Start:
 
 @dataclass(frozen=True)
 class Decision:
-    """The next actions for a cluster. `reasons` says why each remaining job is queued; `wake_in` is the number of
-    seconds after which time alone allows more."""
+    """The next actions for a cluster. `reasons` has why each remaining job is queued. `wake_in` is the number of
+    seconds after which time alone allows more actions."""
 
     forget: tuple[Node, ...] = ()  # nodes that have left
     ready: tuple[Node, ...] = ()  # nodes that have been prepared, and are idle now
@@ -99,8 +99,8 @@ def _starts(queue: Sequence[Waiting], idle: Sequence[Node], maximum: int) -> lis
 def _leaving(
     idle: Sequence[Node], preparing: Sequence[Node], spare: int, excess: int, idle_before: float
 ) -> list[Node]:
-    """Return the nodes to release. Nodes above the maximum leave at once, those being prepared first; unneeded
-    nodes leave after the idle time."""
+    """Return the nodes to release. Nodes above the maximum are released at once, those being prepared first.
+    Unneeded nodes are released after the idle time."""
     leave = [*preparing, *idle][: max(0, excess)]
     rested = [n for n in idle if n not in leave and n.since <= idle_before and n.state is NodeState.IDLE]
     return leave + sorted(rested, key=lambda n: n.since)[: max(0, spare - len(leave))]

@@ -1,6 +1,7 @@
 """The early termination of a sweep's trials, by the rules of Azure ML's three policies. No I/O.
 
-A trial's interval is how often it has told the primary metric.
+A trial's interval is the number of times that it has logged the primary metric.
+
 https://learn.microsoft.com/azure/machine-learning/how-to-tune-hyperparameters#early-termination
 """
 
@@ -11,12 +12,12 @@ from statistics import fmean, median
 
 from emulators.azureml.bodies.sweep_body import Policy
 
-Told = Mapping[int, Sequence[float]]  # by a trial's number, what it told of the metric, in order
+Told = Mapping[int, Sequence[float]]  # a trial's number -> its values of the metric, in order
 
 
 def to_end(policy: Policy, maximize: bool, told: Told, running: set[int], looked: Mapping[int, int]) -> dict[int, str]:
-    """Return the running trials to stop now, each with the reason. `looked` is the interval up to which each was
-    judged."""
+    """Return the running trials to stop now, each with the reason. `looked` has the last evaluated interval of each
+    trial."""
     ends = {}
     for trial in sorted(running):
         for interval in _due(policy, looked.get(trial, 0), len(told.get(trial, ()))):
@@ -27,7 +28,7 @@ def to_end(policy: Policy, maximize: bool, told: Told, running: set[int], looked
 
 
 def _due(policy: Policy, looked: int, reached: int) -> list[int]:
-    """Return the intervals at which a trial is judged now."""
+    """Return the intervals at which a trial is evaluated now."""
     first = max(looked + 1, policy.delay, 1)
     return [each for each in range(first, reached + 1) if each % policy.interval == 0]
 
@@ -48,7 +49,7 @@ def _reason(policy: Policy, maximize: bool, told: Told, trial: int, interval: in
 
 
 def _bandit(policy: Policy, maximize: bool, mine: float, best: float) -> str | None:
-    """A trial may continue within the slack of the best trial's best value."""
+    """A trial may continue if its best value is within the slack of the best trial's best value."""
     if policy.slack_amount:
         least = best - policy.slack_amount if maximize else best + policy.slack_amount
     else:

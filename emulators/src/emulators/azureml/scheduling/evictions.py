@@ -1,4 +1,4 @@
-"""Nodes before an eviction: announced first, as Azure tells the machines of a scale set, then taken."""
+"""Evictions of nodes: announced first, as Azure announces them to the machines of a scale set, then carried out."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Announced:
 
 
 class Evictions:
-    """Takes nodes away, with or without a notice, and tells nodes the announced evictions."""
+    """Evicts nodes, with or without a notice, and tells nodes about the announced evictions."""
 
     def __init__(self, workspace: Workspace, scheduler: Scheduler) -> None:
         self._workspace, self._scheduler = workspace, scheduler
@@ -55,7 +55,8 @@ class Evictions:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def evict(self, cluster: str, which: int | str, requeues: bool, notice: float) -> Json:
-        """Take a node away, announced `notice` seconds before. Returns the node and its job. Twice is once."""
+        """Evict a node, announced `notice` seconds before. Returns the node and its job. A second call does nothing
+        more."""
         if not notice:
             return self._scheduler.preempt(cluster, which, requeues)
         node = self._scheduler.find(cluster, which)
@@ -70,7 +71,7 @@ class Evictions:
 
     async def _evict(self, cluster: str, node: str, requeues: bool, notice: float) -> None:
         await asyncio.sleep(notice)
-        with contextlib.suppress(NotFound):  # the node left by itself meanwhile, or its cluster went
+        with contextlib.suppress(NotFound):  # meanwhile the node was released, or its cluster deleted
             self._scheduler.preempt(cluster, node, requeues)
         del self._announced[node]
         self._incarnation += 1

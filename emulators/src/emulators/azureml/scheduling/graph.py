@@ -10,7 +10,8 @@ from emulators.azureml.kernel.models import TERMINAL, Status
 
 @dataclass(frozen=True)
 class GraphDecision:
-    """The next actions. `failed` are the incomplete ended steps; `never` are the steps that therefore won't start."""
+    """The next actions. `failed` are the steps that ended without completing. `never` are the steps that can't
+    start because of them."""
 
     start: tuple[str, ...] = ()
     cancel: tuple[str, ...] = ()
@@ -24,8 +25,8 @@ def decide(
 ) -> GraphDecision:
     """Decide for a pipeline with these statuses of the `begun` steps. A repeated decision is harmless.
 
-    A step that fails ends the pipeline: nothing more starts, and what runs is canceled. With `continues` only the steps
-    that need it, or need one that does, don't start.
+    A failed step ends the pipeline: no other step starts, and running steps are canceled. With `continues` only the
+    steps that depend on the failed step, directly or indirectly, don't start.
     """
     failed = tuple(step for step in needs if begun.get(step) in (Status.FAILED, Status.CANCELED))
     running = tuple(step for step, status in begun.items() if status not in TERMINAL)

@@ -1,4 +1,4 @@
-"""Parent jobs: each live parent has a task that checks for work after every change of a job."""
+"""Parent jobs: each live parent has a task that looks for work after every change of a job."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from emulators.azureml.workspace.workspace import Workspace
 log = logging.getLogger(__name__)
 
 LIVE = frozenset(Status) - TERMINAL
-Metrics = Callable[[str, str], Awaitable[list[float]]]  # a job and a metric -> what it told, in order
+Metrics = Callable[[str, str], Awaitable[list[float]]]  # a job and a metric -> its values, in order
 
 
 @dataclass(frozen=True)
@@ -42,16 +42,15 @@ class Driver(Protocol):
     """Runs the child jobs of one parent."""
 
     log_name: str
-    look_seconds: float | None  # after which it looks again by itself
+    look_seconds: float | None  # after which it checks again without a change
 
     async def step(self) -> tuple[End | None, list[str]]:
-        """Do every possible action now. Returns the end of the parent, or None before the end, and lines for the
-        parent's log.
-        """
+        """Do every action that is possible now. Returns the end of the parent, or None before the end, and lines
+        for the parent's log."""
 
 
 class ParentLog:
-    """A parent's log, which goes on after a restart."""
+    """A parent's log, which continues after a restart."""
 
     def __init__(self, means: Means, job: Job, name: str) -> None:
         self._blobs, self._place, self._length = means.site.blobs, run_place(job.name, name), 0
@@ -75,7 +74,7 @@ class Parents:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def tend(self) -> None:
-        """Start a task for each new parent, and make the others check again."""
+        """Start a task for each new parent, and make the other tasks check again."""
         for job in self._means.workspace.on_cluster("", LIVE):
             if job.name in self._wakes:
                 self._wakes[job.name].set()

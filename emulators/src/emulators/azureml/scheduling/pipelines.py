@@ -13,11 +13,11 @@ from emulators.azureml.workspace.jobs import PROPERTY, Label, Listing
 from emulators.azureml.workspace.steps import Pipeline, fingerprint
 
 FINGERPRINT = "azureml.stepFingerprint"
-LOOKED_THROUGH = 20  # earlier runs of a step, for one that completed
+LOOKED_THROUGH = 20  # earlier runs of a step to search for a completed one
 
 
 class PipelineDriver:
-    log_name = "logs/azureml/executionlogs.txt"  # where MLClient's stream looks for a pipeline's
+    log_name = "logs/azureml/executionlogs.txt"  # where MLClient's stream expects a pipeline's log
     look_seconds: float | None = None
 
     def __init__(self, means: Means, job: Job) -> None:
@@ -26,7 +26,7 @@ class PipelineDriver:
         self._means, self._job, self._spec = means, job, spec
         self._workspace, self._steps = means.workspace, means.workspace.families.steps
         self._children = {child.step: child for child in means.workspace.jobs.children(job.name)}
-        self._told: set[str] = set()  # steps whose end the log has
+        self._told: set[str] = set()  # steps whose end is in the log
 
     async def step(self) -> tuple[End | None, list[str]]:
         lines = self._ended()
@@ -36,7 +36,7 @@ class PipelineDriver:
         for name in decision.start:
             lines.append(self._start(name))
         if any(self._children[name].status is Status.COMPLETED for name in decision.start):
-            more = await self.step()  # what was reused lets others start
+            more = await self.step()  # reused steps allow others to start
             return more[0], lines + more[1]
         if not decision.ended:
             return None, lines
@@ -51,7 +51,7 @@ class PipelineDriver:
         )
 
     def _ended(self) -> list[str]:
-        """Take over the outputs of steps that have completed, and tell which have ended."""
+        """Record the outputs of completed steps, and return the ended steps."""
         lines = []
         for name, child in self._children.items():
             if child.status in (Status.COMPLETED, Status.FAILED, Status.CANCELED) and name not in self._told:

@@ -1,6 +1,5 @@
-"""The next trial of a sweep, from Optuna's samplers. The study is in memory: after a restart, the control plane asks
-the earlier questions again, and reports the ended trials.
-"""
+"""Draws the next trial of a sweep with Optuna's samplers. The study is in memory: after a restart, the control
+plane repeats the earlier draws and reports the ended trials."""
 
 from __future__ import annotations
 
@@ -19,19 +18,19 @@ Drawn = dict[str, float]
 
 
 class Sampling:
-    """Draws the parameters of one sweep's trials. The seed is the sweep's own or derived from the sweep's name, so a
-    restart repeats the draws.
+    """Draws the parameters of one sweep's trials. The seed is the sweep's own or derived from the sweep's name, so
+    a restart repeats the draws.
 
     `drawn` are the trials that were drawn before a restart.
     """
 
     def __init__(self, name: str, spec: SweepSpec, drawn: Sequence[Drawn] = ()) -> None:
-        import optuna  # half a second, which only sweeps need
+        import optuna  # takes half a second, and only sweeps need it
         from optuna.study import StudyDirection
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         seed = spec.seed if spec.seed is not None else zlib.crc32(name.encode())
-        if spec.sampling == "bayesian":  # what was drawn before is given to it, so its random numbers must be others
+        if spec.sampling == "bayesian":  # it gets the earlier draws, so it needs other random numbers
             seed += len(drawn)
         self._spec = spec
         self._space = {key: _distribution(parameter) for key, parameter in spec.space.items()}
@@ -39,7 +38,7 @@ class Sampling:
         self._study = optuna.create_study(direction=direction, sampler=_sampler(spec, seed))
         self._trials: list[Any] = []
         for before in drawn:
-            if spec.sampling == "bayesian":  # whose draws depend on what had ended when
+            if spec.sampling == "bayesian":  # its draws depend on which trials had ended
                 self._study.enqueue_trial(before)
             self.draw()
 

@@ -31,11 +31,11 @@ PREEMPTED = (  # https://github.com/Azure/MachineLearningNotebooks/issues/1242 h
 )
 UNREADABLE = "What the workspace has stored of this job can't be read; the control plane's log has the traceback."
 
-ALLOCATE_AGAIN_SECONDS = 1.0  # until nodes that were refused are asked for again
+ALLOCATE_AGAIN_SECONDS = 1.0  # until refused nodes are requested again
 
 
 class Scheduler:
-    """Runs the clusters. Everything happens in one event loop; `wake` asks for a pass soon."""
+    """Runs the clusters in one event loop. `wake` asks for a pass soon."""
 
     def __init__(self, workspace: Workspace, site: Site, wake: asyncio.Event, metrics: Metrics) -> None:
         lives = {seed.name: seed.simulated for seed in site.config.clusters if seed.simulated}
@@ -66,7 +66,7 @@ class Scheduler:
         self._wake.set()
 
     async def stop(self) -> None:
-        """End all attempts; their jobs wait in the queue for the next start. Nothing starts any more."""
+        """End all attempts. Their jobs wait in the queue for the next start. No job starts afterwards."""
         self._stopping = True
         await self._parents.stop()
         for attempt in self._attempts.values():
@@ -82,7 +82,7 @@ class Scheduler:
             self._workspace.set_status(job, Status.CANCEL_REQUESTED)
         if name in self._attempts:
             self._attempts[name].interrupt(Stop.CANCELED)
-        elif job.cluster:  # else it ends once its own jobs have
+        elif job.cluster:  # otherwise it ends after its child jobs
             self._end(job, Status.CANCELED)
         return True
 
@@ -92,7 +92,7 @@ class Scheduler:
             self._attempts[name].note(words)
 
     def preempt(self, cluster_name: str, which: int | str, requeues: bool = False) -> Json:
-        """Take a node away, given by the index in the list of nodes or by the id.
+        """Preempt a node, given by its index in the list of nodes or by its id.
 
         The node's processes get SIGTERM, the grace period and SIGKILL. The job then fails: "You have to restart a
         preempted job" (https://learn.microsoft.com/azure/machine-learning/how-to-create-attach-compute-cluster). With
@@ -109,7 +109,7 @@ class Scheduler:
         return {"node": node.id, "job": job}
 
     def find(self, cluster: str, which: int | str) -> Node:
-        """Return a node, given by the index in the cluster's list or by the id. Raises NotFound."""
+        """Return a node, given by its index in the cluster's list or by its id. Raises NotFound."""
         return _find(self._workspace.cluster(cluster).nodes, which)
 
     def work(self) -> list[Work]:
@@ -118,14 +118,15 @@ class Scheduler:
 
     async def delete_cluster(self, name: str) -> None:
         """Cancel the cluster's jobs, wait until they have ended, and delete the cluster."""
-        while live := self._workspace.on_cluster(name, frozenset(Status) - TERMINAL):  # some may come meanwhile
+        while live := self._workspace.on_cluster(name, frozenset(Status) - TERMINAL):  # jobs may arrive meanwhile
             for job in live:
                 self.cancel(job.name)
             await asyncio.sleep(0.05)
         self._workspace.forget_cluster(name)
 
     def _pass(self, cluster: Cluster) -> float | None:
-        """Decide and act for one cluster. Returns the seconds after which to look again, None for not by itself."""
+        """Decide and act for one cluster. Returns the seconds until the next pass, or None if time alone changes
+        nothing."""
         if self._stopping:
             return None
         if self.simulation.has(cluster.name):
@@ -143,12 +144,13 @@ class Scheduler:
         return decision.wake_in
 
     def _spec(self, job: Job) -> JobSpec | None:
-        """Return the parsed job. An unparsable job, stored under weaker checks, fails without affecting other jobs."""
+        """Return the parsed job. A job that can't be parsed, because it was stored under weaker checks, fails
+        without affecting other jobs."""
         try:
             return self._workspace.command_spec(job)
         except ArmError as error:
             message = error.message
-        except Exception:  # whatever is wrong with one job, the others go on
+        except Exception:  # an error in one job does not stop the others
             log.exception("job %s can't be read", job.name)
             message = UNREADABLE
         self._workspace.set_status(job, Status.PREPARING)
@@ -173,7 +175,7 @@ class Scheduler:
             if job.waiting != reason:
                 self._workspace.update(job, waiting=reason)
         if given or decision.leave:
-            self._wake.set()  # what was just decided sets new deadlines
+            self._wake.set()  # the decision sets new deadlines
 
     def _allotted(self, cluster: Cluster, nodes: int) -> tuple[int, Json | None]:
         if not nodes:
@@ -181,7 +183,7 @@ class Scheduler:
         return self._workspace.faults.allotted(cluster, self._workspace.every_cluster(), nodes)
 
     def _record_steadiness(self, cluster: Cluster) -> None:
-        """Record since when the cluster has been steady, or resizing."""
+        """Record since when the cluster has been steady or resizing."""
         moving = any(node.state in (NodeState.PREPARING, NodeState.LEAVING) for node in cluster.nodes)
         if cluster.settled == moving:
             cluster.settled, cluster.settled_since = not moving, timestamp()
@@ -205,7 +207,7 @@ class Scheduler:
         task.add_done_callback(self._tasks.discard)
 
     async def _attend(self, cluster: Cluster, job: Job, attempt: Attempt) -> None:
-        """Run an attempt to the end, record the outcome, and free the nodes."""
+        """Run an attempt to its end, record the outcome, and free the nodes."""
         progress = Progress(
             entered=lambda status: self._entered(job, status),
             logs=lambda names: self._workspace.update(job, logs=names),
@@ -224,7 +226,7 @@ class Scheduler:
         self._wake.set()
 
     def _entered(self, job: Job, status: Status) -> None:
-        if job.status is Status.CANCEL_REQUESTED:  # the attempt hears of it next
+        if job.status is Status.CANCEL_REQUESTED:  # the attempt is stopped next
             return
         self._workspace.set_status(job, status)
 
@@ -252,7 +254,8 @@ class Scheduler:
 
 
 def _over_time(cluster: Cluster, job: Job, stop: Stop) -> str:
-    """Return why a job was ended for its time. No public source has Azure ML's own words for either limit."""
+    """Return the message for a job that reached a time limit. No public source has Azure ML's own message for
+    either limit."""
     if stop is Stop.TIMED_OUT:
         return f"The job was canceled because it ran longer than its limit of {job.properties['limits']['timeout']}."
     nodes, days = "low-priority" if cluster.low_priority else "dedicated", job_days(cluster.low_priority)

@@ -1,6 +1,6 @@
-"""Jobs on simulated clusters: they wait, run and end by the clock alone, without nodes and processes.
+"""Jobs on simulated clusters, which wait, run and end only by the clock, without nodes and processes.
 
-For whoever must hold ten thousand live jobs on one machine. Every status is entered and announced as of a real job.
+They serve tests with ten thousand live jobs on one machine. Every status is entered and published as for a real job.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class Simulation:
         self._lives = {name.lower(): life for name, life in lives.items()}
         self._due: list[tuple[float, int, str, int]] = []  # when, the job's number, its name, its attempt
         self._sooner = asyncio.Event()
-        self._known: set[str] = set()  # clusters whose jobs of before the last restart have been taken in
+        self._known: set[str] = set()  # clusters whose jobs from before the restart were added
 
     def has(self, cluster: str) -> bool:
         return cluster.lower() in self._lives
 
     def add_jobs(self, cluster: Cluster) -> None:
-        """Begin the lives of the waiting jobs: new jobs, and at first the jobs of the last start."""
+        """Begin the lives of the waiting jobs: new jobs and, on the first call, the jobs of the last start."""
         life, name = self._lives[cluster.name.lower()], cluster.name.lower()
         new = frozenset({Status.NOT_STARTED}) if name in self._known else frozenset({Status.NOT_STARTED, Status.QUEUED})
         self._known.add(name)
@@ -42,7 +42,7 @@ class Simulation:
             self._plan(job, life.queued_seconds)
 
     def end(self, job: Job, status: Status) -> None:
-        """End a job now, Completed or Failed, as if its time had come."""
+        """End a job now as Completed or Failed, as if its time had come."""
         if job.status in (Status.NOT_STARTED, Status.QUEUED):
             self._begin(job)
         if status is Status.COMPLETED:

@@ -16,13 +16,13 @@ from emulators.azureml.scheduling.parents import End, Means
 from emulators.azureml.scheduling.sampling import Sampling
 from emulators.azureml.workspace.families import places_of, trial_name
 
-DRAWN = "azureml.sweepDraw"  # what was drawn for a trial, on its job
+DRAWN = "azureml.sweepDraw"  # the property of a trial's job with its draw
 LOOK_SECONDS = 1.0
-MOST_UNREAD = 60  # looks in a row at which MLflow does not answer
+MOST_UNREAD = 60  # consecutive reads without an answer from MLflow
 
 
 class SweepDriver:
-    log_name = "azureml-logs/hyperdrive.txt"  # where MLClient's stream looks for a sweep's
+    log_name = "azureml-logs/hyperdrive.txt"  # where MLClient's stream expects a sweep's log
     look_seconds: float | None = LOOK_SECONDS
 
     def __init__(self, means: Means, job: Job) -> None:
@@ -32,9 +32,9 @@ class SweepDriver:
         self._trials = {int(child.step): child for child in means.workspace.jobs.children(job.name)}
         begun = [self._trials[number].properties["properties"][DRAWN] for number in range(len(self._trials))]
         self._sampling = Sampling(job.name, spec, [json.loads(drawn) for drawn in begun])
-        self._metric: dict[int, list[float]] = {}  # what each trial told
-        self._over: set[int] = set()  # trials whose last metric is known
-        self._judged: dict[int, int] = {}  # by the policy, up to this interval
+        self._metric: dict[int, list[float]] = {}  # each trial's values
+        self._over: set[int] = set()  # trials whose final metric is known
+        self._judged: dict[int, int] = {}  # trial -> the last interval that the policy evaluated
         self._lines: list[str] = []
         self._unread = 0
 
@@ -64,8 +64,8 @@ class SweepDriver:
                 self._lines.append(f"Trial {number} (job {trial.name}): {trial.status}, {told}")
 
     def _cannot_read(self, error: ArmError) -> None:
-        """Handle a metric that can't be read. MLflow's server may be starting; a sweep ends after a long time
-        without metrics."""
+        """Handle a metric that can't be read. MLflow's server may be starting, so a sweep ends only after a long
+        time without metrics."""
         self._unread += 1
         if self._unread == 1:
             self._lines.append(f"Metrics can't be read: {error.message}")

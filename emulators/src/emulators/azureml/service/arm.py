@@ -20,7 +20,7 @@ from emulators.azureml.kernel.config import PROVIDER
 from emulators.azureml.kernel.errors import ArmError, BadRequest
 from emulators.tokens import TENANT
 
-# Those that Microsoft has published for this provider, and those that its clients name.
+# The versions that Microsoft has published for this provider, and those that its clients send.
 STABLE = (
     "2018-11-19 2019-05-01 2019-06-01 2019-11-01 2020-01-01 2020-03-01 2020-04-01 2020-06-01 2020-08-01 2021-01-01 "
     "2021-04-01 2021-07-01 2022-05-01 2022-10-01 2023-04-01 2023-10-01 2024-04-01 2024-10-01 2025-06-01 2025-09-01 "
@@ -37,9 +37,9 @@ LATEST = STABLE.split()[-1]
 # that have a metrics_API.json or metricDefinitions_API.json.
 INSIGHTS = "Microsoft.Insights"
 INSIGHTS_VERSIONS = frozenset(["2018-01-01", "2021-05-01", "2023-10-01", "2024-02-01"])
-DEEPEST = 100  # levels that a body may nest
+DEEPEST = 100  # maximum levels of nesting in a body
 CHANGES = frozenset({"PUT", "PATCH", "DELETE"})
-# What it says besides the WWW-Authenticate: where a client may get a token.
+# The challenge in WWW-Authenticate: where a client can get a token.
 CHALLENGE = (
     f'Bearer authorization_uri="https://login.microsoftonline.com/{TENANT}", error="invalid_token", '
     "error_description=\"The authentication failed because of missing 'Authorization' header.\""
@@ -48,12 +48,12 @@ LITERAL = re.compile(r"\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}|/[A-Za-z][\w.]*")
 
 
 def is_arm(request: web.Request) -> bool:
-    """Return whether Resource Manager answers this request. Run history and data have separate paths and rules."""
+    """Return whether Resource Manager answers this request. Run history and data have other paths and rules."""
     return request.path.lower().startswith(("/subscriptions", "/providers/"))
 
 
 def insensitive(route: web.RouteDef) -> web.RouteDef:
-    """Return a route with case-insensitive paths, as Resource Manager compares ids."""
+    """Return a route whose path is case-insensitive, because Resource Manager ignores the case of ids."""
     if "/subscriptions/" not in route.path:
         return route
     numbers: Iterator[int] = iter(range(100))
@@ -66,7 +66,8 @@ def insensitive(route: web.RouteDef) -> web.RouteDef:
 
 
 def check_version(request: web.Request) -> None:
-    """Raise BadRequest unless the request names a version of the provider's API; of others any will do."""
+    """Raise BadRequest unless the request has an api-version of the provider. For other providers any version is
+    accepted."""
     if PROVIDER.lower() not in request.path.lower():
         return
     if f"/providers/{INSIGHTS}/".lower() in request.path.lower():
@@ -86,7 +87,7 @@ def check_version(request: web.Request) -> None:
 
 
 def check_depth(document: Any) -> None:
-    """Raise BadRequest for a body with more than DEEPEST levels, to keep later recursion safe."""
+    """Raise BadRequest for a body nested deeper than DEEPEST, so that later recursion is safe."""
     level, depth = [document], 0
     while level:
         if (depth := depth + 1) > DEEPEST:
@@ -102,7 +103,8 @@ def tag(body: bytes) -> str:
 
 @web.middleware
 async def preconditions(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Check If-Match and If-None-Match: 412 if the client has not seen the present version, 304 for a repeated read.
+    """Check If-Match and If-None-Match: 412 if the client has not read the current version, 304 for a repeated
+    read.
 
     A resource's etag is a hash of its body, so it also changes with the resource's status.
     """
@@ -138,13 +140,13 @@ async def _present(request: web.Request) -> str | None:
 
 
 def _among(present: str | None, listed: str) -> bool:
-    """Return whether a header's list contains the etag; `*` matches any."""
+    """Return whether a header's list contains the etag. `*` matches any etag."""
     wanted = {text.strip().removeprefix("W/") for text in listed.split(",")}
     return present is not None and ("*" in wanted or present in wanted)
 
 
 def identify(request: web.Request, response: web.StreamResponse) -> None:
-    """Give an answer the ids by which support finds it, and the client's own back."""
+    """Add to an answer its own ids, by which support finds it, and the client's id."""
     response.headers["x-ms-request-id"] = str(uuid.uuid4())
     response.headers["x-ms-correlation-request-id"] = request.headers.get(
         "x-ms-correlation-request-id", str(uuid.uuid4())

@@ -52,13 +52,13 @@ class ArmRoutes:
         return web.json_response(answer)
 
     async def list_workspaces(self, _: web.Request) -> web.Response:
-        """Answer the list of workspaces: one workspace."""
+        """Answer with the list of workspaces, which has one."""
         return web.json_response({"value": [self._parts.wire.workspace(self._created)]})
 
     async def discovery(self, _: web.Request) -> web.Response:
-        """Answer with the addresses of the services beside ARM. Run history and assets are served here too."""
+        """Answer with the addresses of the services beside ARM. This server also serves run history and assets."""
         names = ("api", "history", "experimentation", "catalog", "hyperdrive", "pipelines", "modelmanagement", "studio")
-        own = "preflight"  # says whether a job could run here; Azure, which can make anything, has none
+        own = "preflight"  # whether a job can run here; Azure has no such route
         return web.json_response(dict.fromkeys((*names, own), self._parts.wire.base))
 
     async def list_datastores(self, request: web.Request) -> web.Response:

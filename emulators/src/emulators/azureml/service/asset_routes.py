@@ -1,4 +1,5 @@
-"""Routes of assets: data, models, environments, components and code, their versions, and where their files go."""
+"""Routes of assets: data, models, environments, components and code, their versions, and where their files are
+uploaded."""
 
 from __future__ import annotations
 
@@ -56,8 +57,8 @@ class AssetRoutes:
         return web.Response(status=200 if self._assets.delete_shelf(*_name_of(request)) else 204)
 
     async def list_versions(self, request: web.Request) -> web.Response:
-        """Answer with the versions, newest first, as Azure does also without `$orderBy`. With `hash`, list only
-        code with that content."""
+        """Answer with the versions, newest first, as Azure does even without `$orderBy`. With `hash`, list only
+        code with this content."""
         if digest := request.query.get("hash"):
             found = self._library(request).with_hash(digest)
         else:
@@ -67,9 +68,8 @@ class AssetRoutes:
         return self._page(request, [self._parts.wire.asset(asset, _registry(request)) for asset in found])
 
     def _curated(self, request: web.Request) -> list[Asset]:
-        """Return the workspace's single version of a Microsoft environment, not stored in the workspace; empty for
-        other environments.
-        """
+        """Return the workspace's single version of a Microsoft environment, which is not stored in the workspace.
+        Empty for other environments."""
         wanted = AssetRef(*_name_of(request), LATEST, _registry(request))
         return [self._parts.workspace.find(wanted)] if self._parts.workspace.is_curated(wanted) else []
 
@@ -100,21 +100,20 @@ class AssetRoutes:
         return web.json_response(self._shelf(request, shelf), status=status)
 
     def _shelf(self, request: web.Request, shelf: Shelf) -> Json:
-        """Return the JSON of an asset's name with the newest version and the next version's number. The newest version
-        is an archived version only if every version is archived.
-        """
+        """Return the JSON of an asset's name with its newest version and the next version's number. The newest
+        version is an archived version only if all versions are archived."""
         found = self._library(request)
         newest = next((a for view in (False, None) for a in found.versions(shelf.kind, shelf.name, view)), None)
         following = found.next_version(shelf.kind, shelf.name)
         return self._parts.wire.shelf(shelf, newest, following, _registry(request))
 
     def _library(self, request: web.Request) -> Assets:
-        """Return the workspace's assets, or those of the registry in the address."""
+        """Return the assets of the workspace, or of the registry in the address."""
         registry = _registry(request)
         return self._parts.workspace.registries.get(registry).assets if registry else self._assets
 
     def _page(self, request: web.Request, found: list[Json]) -> web.Response:
-        """Answer with a page of a list. `$skip` is the number of entries on the pages before."""
+        """Answer with a page of a list. `$skip` is the number of entries on the previous pages."""
         skip, top = number(request, "$skip") or 0, number(request, "$top")
         left = found[skip:] if top is None else found[skip : skip + top]
         answer: Json = {"value": left[:PAGE]}
@@ -125,7 +124,8 @@ class AssetRoutes:
 
 
 def _view(request: web.Request) -> bool | None:
-    """The listViewType. Of registries azure-ai-ml sends the name in Python, ListViewType.ACTIVE_ONLY, as its value."""
+    """Return the listViewType. For registries azure-ai-ml sends the Python name, ListViewType.ACTIVE_ONLY, as the
+    value."""
     sent = request.query.get("listViewType", "ActiveOnly")
     if sent.startswith("ListViewType."):
         sent = "".join(word.capitalize() for word in sent.partition(".")[2].split("_"))
@@ -133,7 +133,7 @@ def _view(request: web.Request) -> bool | None:
 
 
 def _registry(request: web.Request) -> str:
-    """Return the registry in the address, '' for the workspace."""
+    """Return the registry in the address, or '' for the workspace."""
     return request.match_info.get("registry", "")
 
 

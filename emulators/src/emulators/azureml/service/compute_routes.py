@@ -1,4 +1,4 @@
-"""Routes of the clusters and the clusters' nodes, and of the operations for creating and deleting clusters."""
+"""Routes of the clusters and their nodes, and of the operations that create and delete clusters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BAD_NAME = (
     "Compute name is invalid. It can include letters, digits and dashes. It must start with a letter, end with a "
     "letter or digit, and be between 3 and 24 characters in length"
 )
-CREATE_SECONDS = 0.2  # Azure takes some; a client must see that creating is a long-running operation
+CREATE_SECONDS = 0.2  # a client must see that creating is a long-running operation
 
 
 class ComputeRoutes:

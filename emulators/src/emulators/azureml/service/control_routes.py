@@ -1,5 +1,5 @@
-"""Routes for tests and administrators, which Azure doesn't have: preempt a node, look at a cluster, make faults,
-count requests."""
+"""Routes for tests and administrators that Azure doesn't have: preempt a node, inspect a cluster, inject faults,
+list requests."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class ControlRoutes:
         return web.json_response({})
 
     async def list_requests(self, request: web.Request) -> web.Response:
-        """Answer with the latest requests, oldest first; with `?newest=N` the last N of them."""
+        """Answer with the latest requests, oldest first. `?newest=N` limits them to the last N."""
         seen, newest = list(self._parts.recorder.seen), number(request, "newest")
         return web.json_response(seen[-newest:] if newest else seen)
 

@@ -57,7 +57,7 @@ class HistoryRoutes:
         return web.json_response(self._parts.wire.run_details(job, urls))
 
     async def run_services(self, request: web.Request) -> web.Response:
-        """Answer with a job's services on a node, for example a notebook. No job here has services."""
+        """Answer with a job's services on a node, for example a notebook. Jobs here have no services."""
         self._job(request)
         return web.json_response({"instances": {}})
 
@@ -75,7 +75,7 @@ class HistoryRoutes:
         return web.json_response(self._parts.wire.run_data(job, places_of(job)))
 
     async def resolve_uris(self, request: web.Request) -> web.Response:
-        """Answer the URIs of data assets, which here are always outputs of jobs."""
+        """Answer with the URIs of data assets, which here are always outputs of jobs."""
         asked = (await body(request, "values"))["values"]
         if not isinstance(asked, list) or not all(isinstance(asset, str) for asset in asked):
             raise BadRequest("'values' must be a list of the ids of data assets.")

@@ -39,8 +39,8 @@ class JobRoutes:
         ]
 
     async def list_jobs(self, request: web.Request) -> web.Response:
-        """Answer with jobs, newest first. The next page's link names the last listed job, so new jobs do not shift
-        the pages."""
+        """Answer with jobs, newest first. The link to the next page contains the last listed job, so new jobs do
+        not shift the pages."""
         jobs = self._parts.workspace.jobs.page(_listing(request), PAGE + 1)
         answer: Json = {"value": [self._parts.wire.job(job) for job in jobs[:PAGE]]}
         if len(jobs) > PAGE:
@@ -63,7 +63,7 @@ class JobRoutes:
         return web.json_response(self._parts.wire.job(job), status=201 if fresh else 200)
 
     async def check_job(self, request: web.Request) -> web.Response:
-        """Check whether a job in Azure ML's YAML schema could run here. Answers the reasons against it, or none.
+        """Check whether a job in Azure ML's YAML schema can run here. Answers with the reasons if it can't.
 
         Azure has no such operation, because it builds any environment.
         """
@@ -76,7 +76,7 @@ class JobRoutes:
         return web.json_response({"refusals": []})
 
     async def delete_job(self, request: web.Request) -> web.Response:
-        """Delete a job. Answers 202, with the URL of an already ended operation, or 204 for a missing job."""
+        """Delete a job. Answers 202 with the URL of an operation that has already ended, or 204 for a missing job."""
         name = request.match_info["name"]
         if not self._parts.workspace.delete_job(name):
             return web.Response(status=204)

@@ -1,4 +1,4 @@
-"""Azure Monitor's routes for the workspace: the metrics, and the definitions."""
+"""Azure Monitor's routes for the workspace: metrics and their definitions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class MetricsRoutes:
         ]
 
     async def list_metrics(self, request: web.Request) -> web.Response:
-        """Answer with the values of metrics. The service's errors have no `error` around code and message."""
+        """Answer with the values of metrics. The service's errors have code and message without a surrounding
+        `error`."""
         try:
             asked = query.parse(dict(request.query), dt.datetime.now(dt.UTC))
         except BadRequest as error:

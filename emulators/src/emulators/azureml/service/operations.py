@@ -1,4 +1,5 @@
-"""Long-running operations: accepted with an address to ask, done when their work is.
+"""Long-running operations: an operation is accepted with an address for its state, and is done when its work is
+done.
 
 https://github.com/Azure/azure-resource-manager-rpc/blob/master/v1.0/async-api-reference.md
 """
@@ -19,9 +20,9 @@ from emulators.azureml.kernel.models import Json
 
 log = logging.getLogger(__name__)
 
-POLL_HEADER = {"retry-after-ms": "100"}  # else azure-core waits 30 s between questions
-KEPT_SECONDS = 24 * 3600.0  # that one which has ended can still be asked for
-MOST_KEPT = 1000  # of those that have ended; the oldest go first
+POLL_HEADER = {"retry-after-ms": "100"}  # otherwise azure-core waits 30 s between polls
+KEPT_SECONDS = 24 * 3600.0  # an ended operation is kept this long
+MOST_KEPT = 1000  # ended operations; the oldest are forgotten first
 
 
 @dataclass
@@ -32,23 +33,23 @@ class _Operation:
 
 
 class Operations:
-    """Operations of this process; after a restart their addresses are unknown, as the work is done or undone."""
+    """The operations of this process. After a restart their addresses are unknown, because their work is either
+    done or lost."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._all: dict[str, _Operation] = {}  # in the order of their begin
 
     def begin(self, work: Coroutine[Any, Any, Any]) -> str:
-        """Start the work and return the operation's id. Old operations, and operations before many others, are
-        forgotten.
-        """
+        """Start the work and return the operation's id. Operations that ended long ago, or before many others, are
+        forgotten."""
         self._forget()
         name = str(uuid.uuid4())
         self._all[name] = _Operation(asyncio.create_task(self._attend(name, work)))
         return name
 
     def answer(self, name: str) -> Json:
-        """Return the state of an operation: `status`, and the `error` if it failed. Raises NotFound."""
+        """Return the state of an operation: `status`, and `error` if it failed. Raises NotFound."""
         if name not in self._all:
             raise NotFound(f"There is no operation {name}.", "NotFound")
         operation = self._all[name]
@@ -66,7 +67,7 @@ class Operations:
             await work
         except ArmError as error:
             operation.error = error
-        except Exception:  # outermost: who asks hears of it, and the log has the traceback
+        except Exception:  # outermost: a poll returns the error, and the log has the traceback
             log.exception("operation %s broke", name)
             operation.error = ArmError(500, "InternalServerError", "See the control plane's log.")
         operation.ended = self._clock()

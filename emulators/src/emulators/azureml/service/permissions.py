@@ -1,8 +1,7 @@
-"""The permissions of the app's identity in the workspace, if the configuration gives roles, and the permissions of the
-nodes' identity.
+"""The permissions of the app's identity in the workspace, if the configuration has roles, and those of the nodes'
+identity.
 
-The holder of any other token counts as an administrator, because only identities that this emulator itself hands out
-are checked.
+Any other token counts as an administrator's, because only identities from this emulator are checked.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from emulators.azureml.kernel.identity import PRINCIPAL
 
 
 def check(config: Config, principal: str, method: str, path: str) -> None:
-    """Raise ArmError as Azure does, unless a role of the app's identity, or of the nodes', allows this request."""
+    """Raise ArmError, as Azure does, unless a role of the app's or the nodes' identity allows this request."""
     if principal == PRINCIPAL and config.roles is not None:
         granted = config.roles
     elif config.nodes and principal == config.nodes.principal:
-        granted = ()  # what a node may do in the workspace it does with its run's own token
+        granted = ()  # a node uses its run's own token in the workspace
     else:
         return
     action, scope = workspace_action(method, path)

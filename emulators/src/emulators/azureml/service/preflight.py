@@ -1,6 +1,5 @@
-"""The needs of a job beyond the workspace's records, checked before the acceptance: an environment within this
-machine's reach, and reachable data. Each lack is described; nothing is made yet.
-"""
+"""A job's needs beyond the workspace's records, checked before the job is accepted: an environment that this
+machine can make, and data that it can reach. Each missing need is described, and nothing is created yet."""
 
 from __future__ import annotations
 
@@ -28,19 +27,20 @@ from emulators.azureml.workspace.places import Places
 from emulators.azureml.workspace.recipes import Recipes
 from emulators.azureml.workspace.registry_folder import RegistryFolder
 
-MOST_PROCESSES = 128  # of one job; more would only bring the machine to a halt
+MOST_PROCESSES = 128  # of one job; more would only block the machine
 _TYPES = {"pytorch": "PyTorch", "mpi": "Mpi", "tensorflow": "TensorFlow", "ray": "Ray"}
 
 
 @dataclass(frozen=True)
 class Download:
-    """What a job downloads by itself: from this address, unless PyTorch's cache has a file that matches `cached`."""
+    """A file that a job downloads by itself from this address, unless PyTorch's cache has a file that matches
+    `cached`."""
 
     url: str
     cached: str
 
     def is_cached(self) -> bool:
-        """Return whether nodes have the file. They share the cache of this machine's user, where torch.hub keeps it."""
+        """Return whether nodes have the file. They share this user's cache, where torch.hub keeps it."""
         caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         home = Path(os.environ.get("TORCH_HOME") or caches / "torch")
         is_inside = ".." not in Path(self.cached).parts and not Path(self.cached).is_absolute()
@@ -49,11 +49,11 @@ class Download:
 
 @dataclass(frozen=True)
 class Wanted:
-    """The parts of a job that this machine must be able to provide. `environment` is a reference to a version, or
-    the properties of an environment that the job defines; `component`, of a step, is one of a registry."""
+    """What a job needs from this machine. `environment` is a reference to a version, or the properties of an
+    environment that the job defines. `component` is a step's component in a registry."""
 
     environment: AssetRef | Json | None
-    inputs: Mapping[str, tuple[str, Source]]  # by name: kind, and where it lies
+    inputs: Mapping[str, tuple[str, Source]]  # by name: kind and source
     spread: Distribution
     component: AssetRef | None = None
     downloads: Sequence[Download] = ()
@@ -70,7 +70,7 @@ class Needs:
     web: WebFolder
 
     async def refresh(self, body: Json) -> None:
-        """Read changes in the registries if the job's body names a registry."""
+        """Read changes in the registries if the job's body refers to a registry."""
         if "azureml://registries/" in json.dumps(body):
             await self.registries.refresh()
 
@@ -118,7 +118,7 @@ class Needs:
 
 
 def described(job: Json) -> Wanted:
-    """Return the needs of a job in Azure ML's YAML schema, as far as known before the upload."""
+    """Return the needs of a job in Azure ML's YAML schema that are known before the upload."""
     nodes = mapping(job, "resources").get("instance_count")
     spread = mapping(job, "distribution")
     body = {**{_camel(key): value for key, value in spread.items()}, "distributionType": _type(spread.get("type"))}
@@ -127,14 +127,14 @@ def described(job: Json) -> Wanted:
         if isinstance(given, dict) and isinstance(path := given.get("path"), str) and given.get("mode") != "direct":
             kind = str(given.get("type") or "uri_folder")
             where = source(path, f"Input {name!r}", kind)
-            if not isinstance(where, JobOutput):  # that job may be on its way
+            if not isinstance(where, JobOutput):  # that job may still be running
                 inputs[name] = (kind, where)
     return Wanted(
         _environment(job.get("environment")),
         inputs,
         distribution.read(body if spread else {}, nodes if isinstance(nodes, int) else 1),
         version_of(job["component"], "components", "component") if job.get("component") else None,
-        [Download(each["url"], each["cached"]) for each in job.get("downloads", [])],  # no key of Azure ML's schema
+        [Download(each["url"], each["cached"]) for each in job.get("downloads", [])],  # not a key of Azure ML's schema
     )
 
 

@@ -1,4 +1,4 @@
-"""Routes of registries for reading: through Resource Manager, and at MLClient's discovered address."""
+"""Routes for reading registries: through Resource Manager, and at the address that MLClient discovers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from emulators.tokens import TENANT
 
 GROUP = f"/subscriptions/{{sub}}/resourceGroups/{{group}}/providers/{PROVIDER}/registries"
 REGISTRY = GROUP + "/{registry}"
-FRONT = "/mferp/managementfrontend"  # what MLClient puts before it at the address of a registry
+FRONT = "/mferp/managementfrontend"  # MLClient's prefix for paths of a registry
 DISCOVERY = "/registrymanagement/v1.0/registries/{registry}/discovery"
 
 
@@ -48,7 +48,7 @@ class RegistryRoutes:
         return [*(web.get(path, self._fresh(handler)) for path, handler in read.items()), refer]
 
     def _fresh(self, handler: Handler) -> Handler:
-        """Wrap a handler to read changes in the registries' files first."""
+        """Wrap a handler so that it first reads changes in the registries' files."""
 
         async def answer(request: web.Request) -> web.StreamResponse:
             await self._folder.refresh()
@@ -83,7 +83,7 @@ class RegistryRoutes:
         return self._parts.wire.registry(name, self._parts.workspace.created)
 
     async def reference(self, request: web.Request) -> web.Response:
-        """Answer with a URL with which the files of a version can be read for a day."""
+        """Answer with a URL for reading the files of a version for a day."""
         self._parts.workspace.registries.get(request.match_info["registry"])
         uri = str((await body(request, "assetId", "blobUri"))["blobUri"])
         sas = self._parts.blobs.container_sas(CONTAINER, write=False)

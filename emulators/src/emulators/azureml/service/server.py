@@ -30,7 +30,7 @@ from emulators.serving import parse_json, read_body
 
 log = logging.getLogger(__name__)
 
-RECORDED = ("/subscriptions", "/history", "/data")  # what Azure serves; control and blobs are not counted
+RECORDED = ("/subscriptions", "/history", "/data")  # Azure's paths; control requests and blobs are not recorded
 GUARDED = (*RECORDED, "/mlflow", "/mferp", "/registrymanagement", "/preflight")
 REMEMBERED = 20_000
 WORKSPACE = f"/subscriptions/{{sub}}/resourceGroups/{{group}}/providers/{PROVIDER}/workspaces/{{workspace}}"
@@ -39,7 +39,7 @@ LOCATION = f"/subscriptions/{{sub}}/providers/{PROVIDER}/locations/{{location}}"
 
 @dataclass(frozen=True)
 class Parts:
-    """The objects of the routes."""
+    """The objects that the routes use."""
 
     config: Config
     workspace: Workspace
@@ -53,7 +53,7 @@ class Parts:
 
 @dataclass
 class Recorder:
-    """The latest requests, oldest first; with bodies only on request, as they may hold much."""
+    """The latest requests, oldest first. Bodies are recorded only on request, because they may be large."""
 
     bodies: bool = False
     seen: deque[Json] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
@@ -133,9 +133,8 @@ def _check_bearer(request: web.Request) -> None:
 
 
 def _principal(request: web.Request) -> str:
-    """Return the token's object id, Azure's key for counting requests. A token without an object id counts as a
-    separate principal.
-    """
+    """Return the token's object id, by which Azure counts requests. A token without an object id is a principal of
+    its own."""
     bearer = request.headers["Authorization"].removeprefix("Bearer ")
     try:
         claims = base64.urlsafe_b64decode(bearer.split(".")[1] + "==")
@@ -165,13 +164,11 @@ def _check_scope(config: Config, request: web.Request) -> None:
 
 
 async def body(request: web.Request, *needs: str) -> Json:
-    """Return the request's JSON object, which must have the keys of `needs`."""
+    """Return the request's JSON object, which must have the keys in `needs`."""
     text = await read_body(request) or b"{}"
     try:
         document: Any = parse_json(text)
-        if (
-            b"\\u" in text or b"\xed" in text
-        ):  # else there is no half of a surrogate pair, which no file or row can hold
+        if b"\\u" in text or b"\xed" in text:  # refuses half surrogate pairs, which files and rows can't have
             json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise BadRequest(f"The body is not JSON: {error}.", "InvalidRequestContent") from None
@@ -193,8 +190,8 @@ async def properties(request: web.Request) -> Json:
 
 
 def number(request: web.Request, key: str) -> int | None:
-    """Return a whole number from the query; None if missing. Raises BadRequest for other text."""
+    """Return a whole number from the query, or None if it is missing. Raises BadRequest for any other text."""
     text = request.query.get(key)
-    if text is not None and not re.fullmatch(r"[0-9]{1,18}", text):  # what SQLite can count to
+    if text is not None and not re.fullmatch(r"[0-9]{1,18}", text):  # the integers that SQLite supports
         raise BadRequest(f"{key} is {text!r:.80}; it must be a whole number.")
     return None if text is None else int(text)

@@ -1,6 +1,5 @@
-"""Features of Azure ML missing from this emulator. Requests are refused with the feature's name and an alternative. No
-I/O.
-"""
+"""Features of Azure ML that this emulator lacks. Requests for them are refused with the feature's name and an
+alternative. No I/O."""
 
 from __future__ import annotations
 
@@ -57,9 +56,8 @@ _BY_LOWER = {name.lower(): said for name, said in REFUSED.items()}
 
 
 def why(path: str) -> str | None:
-    """Return the reason for refusing a path, from the path's first collection or action in the table; None without an
-    entry.
-    """
+    """Return the reason for refusing a path, by its first collection or action in the table, or None without an
+    entry."""
     parts = [part.lower() for part in path.split("/") if part]
     below = parts[parts.index("providers") + 2 :] if "providers" in parts[:-1] else []
     if parts[:1] == ["genericasset"]:

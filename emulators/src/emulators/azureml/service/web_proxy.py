@@ -1,7 +1,7 @@
-"""The HTTP proxy of jobs. The web folder answers requests to its hosts; every other request is passed on.
+"""The HTTP proxy of jobs. The web folder answers requests to its hosts, and all other requests are forwarded.
 
 The proxy terminates TLS only for the folder's hosts, with certificates of its own authority, which only jobs trust.
-Clients must know the proxy's secret, because every program on this machine can reach the port.
+Clients need the proxy's secret, because every program on this machine can reach the port.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ UNREACHABLE = (OSError, TimeoutError, ssl.SSLError, ValueError, asyncio.Incomple
 
 
 class WebProxy:
-    """Serves on a separate port. `upstream` is the machine's own proxy, '' without a proxy."""
+    """Serves on its own port. `upstream` is the machine's own proxy, or '' without one."""
 
     def __init__(self, web: WebFolder, upstream: str) -> None:
         self._web = web
         self._upstream = urlsplit(upstream) if upstream else None
-        import trustme  # takes long, and most workspaces have no web folder
+        import trustme  # slow to import, and most workspaces have no web folder
 
         self._authority = trustme.CA(organization_name="Azure emulators: web folder")
         self._secret = secrets.token_urlsafe(24)
@@ -194,7 +194,7 @@ async def _say(writer: asyncio.StreamWriter, status: int, words: str, headers: s
 async def _joined(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, near: asyncio.StreamReader, far: asyncio.StreamWriter
 ) -> None:
-    """Pass bytes both ways until both sides have ended."""
+    """Copy bytes both ways until both sides have ended."""
     try:
         await asyncio.gather(_pump(reader, far), _pump(near, writer))
     finally:

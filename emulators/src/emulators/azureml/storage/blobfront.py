@@ -1,7 +1,7 @@
-"""TLS in front of the storage account: bytes pass through in both directions, as streams, unchanged.
+"""TLS in front of the storage account: bytes pass through in both directions, streamed and unchanged.
 
-The SDK reaches datastores over https alone and takes no option for it. Paths stay as they are (/ACCOUNT/...), so
-the signatures that clients compute stay valid.
+The SDK uses only https for datastores, without an option to change that. Paths stay unchanged (/ACCOUNT/...), so the
+signatures that clients compute stay valid.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The storage account behind the datastores: folders down and up with bounded memory, log blobs, signed addresses."""
+"""The storage account behind the datastores: folders are copied in both directions with bounded memory, logs are
+appended, and addresses are signed."""
 
 from __future__ import annotations
 
@@ -64,7 +65,8 @@ class Blobs:
         await self._service.close()
 
     async def reachable(self, seconds: float) -> None:
-        """Return once something listens at the account's address, which may be starting too, or after so long."""
+        """Return once the account's address accepts connections, because the account may still be starting, or
+        after a time limit."""
         address = urlsplit(self.url)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -117,17 +119,16 @@ class Blobs:
         return f"{self.url}/{place.container}/{quote(place.path)}?{sas}"
 
     async def download_file(self, place: Place, target: Path) -> None:
-        """Download one blob to `target`. Raises DataError for a missing blob, or for a size other than the received
-        bytes.
-        """
+        """Download one blob to `target`. Raises DataError for a missing blob, or if the received bytes do not have
+        the blob's size."""
         with _as_data_error(f"{place}"):
             container = self._service.get_container_client(place.container)
             size = (await container.get_blob_client(place.path).get_blob_properties()).size
             await _fetch(container, place.path, size, target)
 
     async def download_folder(self, place: Place, target: Path) -> int:
-        """Fetch all blobs of a folder, some at a time, and return their number. Sizes are checked; a blob whose name
-        would leave `target` is refused with DataError, as is one that is a file and a folder at once."""
+        """Download all blobs of a folder, several at a time, and return their number. Sizes are checked. Raises
+        DataError for a blob whose name would leave `target`, and for a name that is both a file and a folder."""
         prefix = place.path and place.path.rstrip("/") + "/"
         with _as_data_error(f"{place}"):
             container = self._service.get_container_client(place.container)
@@ -156,20 +157,20 @@ class Blobs:
         return found
 
     async def upload(self, place: Place, source: Path) -> None:
-        """Write a file to a blob, over any existing blob. Raises Refused for a name too long for Azure."""
+        """Write a file to a blob, replacing an existing blob. Raises Refused for a name too long for Azure."""
         if len(place.path) > LONGEST_NAME:
             raise Refused(f"{place}: the name of a blob has at most {LONGEST_NAME} characters.")
         with _as_data_error(f"{place}"), source.open("rb") as data:
             await self._service.get_blob_client(place.container, place.path).upload_blob(data, overwrite=True)
 
     async def write(self, place: Place, pieces: AsyncIterator[bytes], size: int | None) -> None:
-        """Create or replace a blob from a stream of pieces."""
+        """Create or replace a blob from a stream of parts."""
         with _as_data_error(f"{place}"):
             client = self._service.get_blob_client(place.container, place.path)
             await client.upload_blob(pieces, length=size, overwrite=True)
 
     async def read(self, place: Place) -> AsyncIterator[bytes]:
-        """Yield a blob's bytes, in pieces."""
+        """Yield a blob's bytes in parts."""
         with _as_data_error(f"{place}"):
             client = self._service.get_blob_client(place.container, place.path)
             async for piece in (await client.download_blob()).chunks():
@@ -199,7 +200,7 @@ class Blobs:
                 return
 
     async def open_log(self, place: Place) -> int:
-        """Create a missing append blob, and return the blob's size in bytes."""
+        """Create a missing append blob, and return its size in bytes."""
         with _as_data_error(f"{place}"):
             client = self._service.get_blob_client(place.container, place.path)
             if not await client.exists():
@@ -207,9 +208,9 @@ class Blobs:
             return int((await client.get_blob_properties()).size)
 
     async def append(self, place: Place, data: bytes, position: int) -> int:
-        """Append to a log of `position` bytes, and return its new length. If the log is no longer `position` bytes
-        long, an earlier append succeeded although its answer was lost. Nothing is appended then, and the blob's
-        present size is returned."""
+        """Append to a log of `position` bytes, and return its new length. If the log no longer has `position`
+        bytes, an earlier append succeeded although its answer was lost. Then nothing is appended, and the blob's
+        current size is returned."""
         with _as_data_error(f"{place}"):
             client = self._service.get_blob_client(place.container, place.path)
             try:
@@ -231,9 +232,7 @@ async def connect(connection_string: str) -> AsyncIterator[Blobs]:
 
 
 def _is_folder(blob: BlobProperties) -> bool:
-    """Return whether a blob only marks a folder: the name ends with a slash, or Data Lake Storage tools marked the
-    blob.
-    """
+    """Return whether a blob only marks a folder: its name ends with a slash, or Data Lake Storage tools marked it."""
     marks = {key.lower(): str(value).lower() for key, value in (blob.metadata or {}).items()}
     return str(blob.name).endswith("/") or (not blob.size and marks.get("hdi_isfolder") == "true")
 
@@ -281,7 +280,7 @@ def _as_data_error(what: str) -> Iterator[None]:
         raise kind(f"{what}: {str(error).splitlines()[0]}") from error
     except OSError as error:
         raise DataError(f"{what}: {error}") from error
-    except ValueError as error:  # the SDK's word for names that no container or blob can have
+    except ValueError as error:  # the SDK's error for invalid container and blob names
         raise Refused(f"{what}: {error}") from error
 
 

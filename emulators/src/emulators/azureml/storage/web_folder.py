@@ -27,7 +27,7 @@ class WebFolder:
     def file(self, uri: str) -> Path | None:
         """Return the file for a URL, or None if the folder has no content for its host.
 
-        Raises FileNotFoundError if it answers, and has no such file.
+        Raises FileNotFoundError if the folder has the host but not the file.
         """
         try:
             parts = urlsplit(uri)

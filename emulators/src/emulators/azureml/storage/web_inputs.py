@@ -1,4 +1,4 @@
-"""Inputs from the web: each is one file, downloaded with bounded memory."""
+"""Inputs from the web: each is one file, which is downloaded with bounded memory."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from emulators.azureml.kernel.errors import DataError
 from emulators.azureml.storage.web_folder import WebFolder
 
 CONNECT_SECONDS = 10
-REACH_SECONDS = 6  # in all; a caller waits meanwhile
+REACH_SECONDS = 6  # in total, because a caller waits
 PIECE = 1 << 20
-UNREACHABLE = (aiohttp.ClientError, TimeoutError, OSError, ValueError)  # the last for names that no host can have
+UNREACHABLE = (aiohttp.ClientError, TimeoutError, OSError, ValueError)  # ValueError for invalid host names
 
 
 async def reach(uri: str, what: str, web: WebFolder) -> None:
-    """Raise DataError if the address can't be reached from this machine, or has no file. Fetches nothing of it."""
+    """Raise DataError if the address can't be reached from this machine, or has no file. Nothing is downloaded."""
     if _local(uri, what, web):
         return
     limits = aiohttp.ClientTimeout(total=REACH_SECONDS)
@@ -32,8 +32,8 @@ async def reach(uri: str, what: str, web: WebFolder) -> None:
 
 
 async def reach_host(uri: str, web: WebFolder) -> None:
-    """Raise DataError if no server answers at this address. Every answer is enough, because a folder of files to
-    download is no file."""
+    """Raise DataError if no server answers at this address. Any answer is enough, because the address may be a
+    folder of files to download."""
     if web.has(urlsplit(uri).hostname or ""):
         return
     limits = aiohttp.ClientTimeout(total=REACH_SECONDS)
@@ -45,7 +45,7 @@ async def reach_host(uri: str, web: WebFolder) -> None:
 
 
 async def reach_folder(uri: str, what: str, web: WebFolder) -> Path:
-    """Return the folder in the web folder for a URL. Raises DataError if there is none, because folders elsewhere
+    """Return the folder for a URL in the web folder. Raises DataError if there is none, because folders elsewhere
     on the web can't be listed."""
     if found := web.tree(uri):
         return found
@@ -58,7 +58,7 @@ async def copy_folder(uri: str, target: Path, what: str, web: WebFolder) -> None
 
 
 async def download(uri: str, target: Path, what: str, web: WebFolder) -> None:
-    """Fetch the file. Raises DataError if the address can't be reached from this machine, or has no such file."""
+    """Download the file. Raises DataError if the address can't be reached from this machine, or has no such file."""
     if local := _local(uri, what, web):
         await asyncio.to_thread(shutil.copyfile, local, target)
         return

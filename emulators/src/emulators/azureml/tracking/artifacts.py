@@ -1,7 +1,8 @@
-"""Files of MLflow's runs and models, put and fetched by MLflow's clients through the tracking server: blobs.
+"""Files of MLflow's runs and models, which MLflow's clients upload and download through the tracking server, stored as
+blobs.
 
-A path is a blob's name in the container where runs keep what they write, so that a job's logs, its `./outputs` and what
-it logged to MLflow lie in one folder. `datastores/NAME/PATH` reads a datastore, where MLClient's models lie.
+A path is a blob's name in the container of the runs' files, so a job's logs, its `./outputs` and the files that it
+logged to MLflow are in one folder. `datastores/NAME/PATH` reads a datastore, where MLClient's models are.
 """
 
 from __future__ import annotations
@@ -50,11 +51,11 @@ class Artifacts:
         return web.json_response({})
 
     async def list_folder(self, request: web.Request) -> web.Response:
-        """`?path=`: the files and folders directly in it, by name."""
+        """`?path=`: answer with the files and folders directly in a folder, sorted by name."""
         return web.json_response({"files": await self._files(self._place(request.query.get("path", "")), "")})
 
     async def list_run(self, request: web.Request) -> web.Response:
-        """`?run_id=&path=`: the same for a run's files, by their paths below the run."""
+        """`?run_id=&path=`: answer with a run's files and folders, by their paths below the run."""
         run, path = request.query.get("run_id", ""), request.query.get("path", "").strip("/")
         if not RUN_ID.fullmatch(run):
             raise BadRequest(f"run_id {run!r:.80} is not the id of a run.", "INVALID_PARAMETER_VALUE")

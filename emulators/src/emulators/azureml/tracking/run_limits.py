@@ -1,4 +1,5 @@
-"""Refuses what Azure ML does not store of an MLflow run: more than 50 names of metrics, 200 parameters or 50 tags."""
+"""Refuses the parts of an MLflow run that Azure ML does not store: more than 50 metric names, 200 parameters or 50
+tags."""
 
 from __future__ import annotations
 
@@ -10,10 +11,10 @@ from urllib.parse import urlencode
 from emulators.azureml.kernel.service_limits import MOST_METRICS, MOST_PARAMETERS, OverLimit, check_entries
 
 Ask = Callable[[str, str, str, bytes], Awaitable[tuple[int, bytes, str]]]
-# What a call adds: the list in log-batch and in the answer of runs/get, or one entry.
+# What a request adds: the list in log-batch and in the answer of runs/get, or one entry.
 ONE = {"log-metric": "metrics", "log-parameter": "params", "set-tag": "tags"}
 LIMITS = {"metrics": ("Metrics", MOST_METRICS), "params": ("Parameters", MOST_PARAMETERS)}
-MOST_RUNS = 1000  # remembered
+MOST_RUNS = 1000  # in the cache
 CODE = "INVALID_PARAMETER_VALUE"  # MLflow's, for Azure ML's ValidationError
 OWN = "mlflow."  # MLflow's own tags
 
@@ -26,7 +27,7 @@ class RunLimits:
         self._names: dict[str, dict[str, set[str]]] = {}
 
     async def check(self, rest: str, given: Mapping[str, Any]) -> None:
-        """Raise OverLimit if a call of MLflow's would exceed Azure ML's limits for the run."""
+        """Raise OverLimit if an MLflow request would exceed Azure ML's limits for the run."""
         call, run = rest.rpartition("/runs/")[2], given.get("run_id") or given.get("run_uuid")
         added = dict(_added(call, given))
         if not added or not isinstance(run, str):
@@ -41,7 +42,7 @@ class RunLimits:
             names[kind] = together
 
     async def _read(self, run: str) -> dict[str, set[str]]:
-        """Return MLflow's names of a run."""
+        """Return the names that MLflow has stored for a run."""
         if len(self._names) >= MOST_RUNS:
             self._names.clear()
         status, body, _ = await self._ask("GET", "/api/2.0/mlflow/runs/get", urlencode({"run_id": run}), b"")
@@ -51,7 +52,7 @@ class RunLimits:
 
 
 def _added(call: str, given: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the values that a call adds to a run, by name, for each kind."""
+    """Yield the values that a request adds to a run, by name, for each kind."""
     if call == "log-batch":
         yield from ((kind, _entries(given.get(kind))) for kind in ("metrics", "params", "tags"))
     elif call in ONE:

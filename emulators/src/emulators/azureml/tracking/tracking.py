@@ -1,7 +1,7 @@
 """MLflow at the URI that the workspace advertises: MLflow's own server, started at the first request.
 
-The workspace's jobs (runs under their own names) and models are copied to MLflow before a request that may ask for
-them. A model that is registered through MLflow becomes a model of the workspace.
+The workspace's jobs (as runs with the jobs' names) and models are copied to MLflow before a request that may need them.
+A model that is registered through MLflow becomes a model of the workspace.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from emulators.private import write_private
 from emulators.process import Part, PartFailed, start
 
 NEEDED = ("mlflow", "flask", "sqlalchemy", "alembic")
-START_SECONDS = 600.0  # its import alone takes seconds, on a machine with much to do minutes
+START_SECONDS = 600.0  # its import takes seconds, and on a busy machine minutes
 BATCH = 500
 STATUS = {
     Status.NOT_STARTED: "SCHEDULED",
@@ -40,7 +40,7 @@ STATUS = {
 
 
 class Tracking:
-    """Owner of the MLflow server. The next request restarts a server that has ended."""
+    """Owns the MLflow server. If the server has ended, the next request restarts it."""
 
     def __init__(self, workspace: Workspace, state: Path) -> None:
         self._workspace = workspace
@@ -52,13 +52,13 @@ class Tracking:
         self._posting = asyncio.Lock()
         self._part: Part | None = None
         self._session: aiohttp.ClientSession | None = None
-        self._newest = 0  # number of the newest job that MLflow was told of
-        self._copied: dict[str, str] = {}  # status that MLflow was told, of jobs that had not ended
+        self._newest = 0  # number of the newest job copied to MLflow
+        self._copied: dict[str, str] = {}  # copied statuses of live jobs
         self._models: set[str] = set()
 
     @property
     def used(self) -> bool:
-        """Return whether MLflow was ever used. An unused MLflow has no data, so reads do not start MLflow."""
+        """Return whether MLflow was ever used. Before its first use MLflow has no data, so reads do not start it."""
         return self._database.exists()
 
     async def close(self) -> None:
@@ -68,7 +68,7 @@ class Tracking:
             await asyncio.to_thread(self._part.stop)
 
     async def ask(self, method: str, path: str, query: str, body: bytes) -> tuple[int, bytes, str]:
-        """Forward one request: status, body, content type. Raises ArmError where MLflow is not installed."""
+        """Forward one request. Returns status, body and content type. Raises ArmError if MLflow is not installed."""
         url = f"{await self._address()}{path}{'?' if query else ''}{query}"
         headers = {"X-Emulators-Secret": self._secret, "Content-Type": "application/json"}
         assert self._session
@@ -76,8 +76,8 @@ class Tracking:
             return response.status, await response.read(), response.content_type
 
     async def metric(self, job: str, key: str) -> list[float]:
-        """Return the logged values of a job's metric, in order of time; empty if there are none. Raises ArmError if
-        MLflow fails."""
+        """Return the logged values of a job's metric in order of time, or nothing if it has none. Raises ArmError
+        if MLflow fails."""
         if not self.used:
             return []
         query = urlencode({"run_id": job, "metric_key": key})
@@ -90,13 +90,13 @@ class Tracking:
         return [value for each in told if isfinite(value := float(each["value"]))]
 
     async def copy_job(self, name: str) -> None:
-        """Copy the job of this name, with the status, to MLflow. A name without a job is MLflow's own run."""
+        """Copy the job of this name and its status to MLflow. A name without a job is one of MLflow's own runs."""
         job = self._workspace.jobs.get(name)
         if job:
             await self._copy([job])
 
     async def copy_jobs(self) -> None:
-        """Copy new jobs to MLflow, and update the status of live ones."""
+        """Copy new jobs to MLflow, and update the status of live jobs."""
         async with self._copying:
             before, found = None, list[Job]()
             while page := self._workspace.jobs.page(Listing(archived=None, before=before, of=None), BATCH):
@@ -111,7 +111,7 @@ class Tracking:
             self._newest = max([self._newest, *(job.number for job in found)])
 
     async def _copy(self, jobs: list[Job]) -> None:
-        async with self._posting:  # one at a time: two first jobs of an experiment would make it twice
+        async with self._posting:  # one at a time, or two first jobs would create the experiment twice
             await self._post_changed([job for job in jobs if self._copied.get(job.name) != _status(job)])
 
     async def _post_changed(self, changed: list[Job]) -> None:
@@ -123,7 +123,7 @@ class Tracking:
                 del self._copied[job.name]
 
     async def copy_models(self) -> None:
-        """Copy new models to MLflow. MLflow's versions are numbers, so named versions are left out."""
+        """Copy new models to MLflow. MLflow's versions are numbers, so other versions are left out."""
         every = [a for shelf in self._workspace.assets.shelves("models", None)
                  for a in self._workspace.assets.versions("models", shelf.name, None)]  # fmt: skip
         new = [asset for asset in every if asset.key not in self._models and asset.version.isdecimal()]
@@ -132,7 +132,7 @@ class Tracking:
             self._models |= {asset.key for asset in new}
 
     async def registered(self, answer: bytes) -> None:
-        """Make MLflow's registered models models of the workspace."""
+        """Copy MLflow's registered models to the workspace."""
         version: Json = json.loads(answer)["model_version"]
         place = await self._source(version["source"])
         body = {
@@ -143,7 +143,7 @@ class Tracking:
         }
         try:
             asset, _ = self._workspace.assets.put("models", version["name"], str(version["version"]), body)
-        except (BadRequest, Conflict):  # a name or version that Azure ML does not take stays MLflow's alone
+        except (BadRequest, Conflict):  # Azure ML refuses the name or version, so only MLflow has it
             return
         self._models.add(asset.key)
 

@@ -1,4 +1,4 @@
-"""The routes of MLflow: files are stored as blobs, other requests go to MLflow's own server."""
+"""The routes of MLflow: files are stored as blobs, and other requests are forwarded to MLflow's own server."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from emulators.serving import read_body
 
 MLFLOW = "/mlflow/{version}" + WORKSPACE
 FILES = MLFLOW + "/api/{api}/mlflow-artifacts/artifacts"
-CLIENT = "mlflow"  # in the User-Agent of MLflow's own, for whom the server is started; others may only look
-# azureml-mlflow asks under this version, and can't follow MLflow's own scheme: where files are is written out for it.
+CLIENT = "mlflow"  # in MLflow's User-Agent; other clients do not start the server
+# azureml-mlflow uses this version, and gets the files' full address because it can't read MLflow's own scheme.
 OF_AZUREML = "v2.0"
 ARTIFACTS = re.compile(rb'("(?:artifact_uri|artifact_location|source)":\s*")mlflow-artifacts:/')
-NOTICE_SECONDS = 20.0  # after which a job's log says that it waits
+NOTICE_SECONDS = 20.0  # after which a job's log shows that it waits
 RUN_KEYS = ("run_id", "run_uuid", "source_run_id")
 
 
@@ -49,14 +49,15 @@ class TrackingRoutes:
         ]
 
     async def not_in_azure(self, _: web.Request) -> web.Response:
-        """MLflow's logged models, which `log_model` of newer clients asks for: Azure ML answers 404, without a body.
+        """Refuse MLflow's logged models, which `log_model` of newer clients requests: Azure ML answers 404 without
+        a body.
 
         https://github.com/Azure/azure-sdk-for-python/issues/44896
         """
         return web.Response(status=404)
 
     async def attended(self, request: web.Request) -> web.StreamResponse:
-        """Forward a request as `forward` does. A job without a quick answer finds the reason in its log."""
+        """Forward a request as `forward` does. If a job has to wait, its log has the reason."""
         run = claim(request.headers.get("Authorization", ""), "run")
         words = "MLflow's tracking server has not answered for {:g} s; this job waits for it. {}"
         late = words.format(NOTICE_SECONDS, "It may be starting: its log is tracking.log beside the state.")
@@ -71,9 +72,7 @@ class TrackingRoutes:
             notice.cancel()
 
     async def forward(self, request: web.Request) -> web.Response:
-        """Copy the possible objects of the request to MLflow, forward the request, and take over the created
-        objects.
-        """
+        """Copy the objects that the request may need to MLflow, forward the request, and copy created objects back."""
         rest, body = request.match_info["rest"], await read_body(request)
         if request.method == "GET" and not self._tracking.used and CLIENT not in request.headers.get("User-Agent", ""):
             raise NotFound("Nothing was ever logged to MLflow in this workspace.", "RESOURCE_DOES_NOT_EXIST")
@@ -92,7 +91,7 @@ class TrackingRoutes:
         return web.Response(status=status, body=answer, content_type=kind)
 
     def _files(self, request: web.Request, rest: str) -> bytes:
-        """Return the URL of the files, for clients without MLflow's own scheme; empty for other clients."""
+        """Return the URL of the files for clients without MLflow's own scheme, and nothing for other clients."""
         if request.match_info["version"] != OF_AZUREML:
             return b""
         return f"{self._base}{request.path.removesuffix(rest)}api/2.0/mlflow-artifacts/artifacts/".encode()
@@ -108,7 +107,7 @@ class TrackingRoutes:
 
 
 def _as_mlflow(handler: Handler) -> Handler:
-    """Wrap a handler to give errors MLflow's form."""
+    """Wrap a handler so that its errors have MLflow's form."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         try:

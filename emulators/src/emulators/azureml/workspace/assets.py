@@ -1,7 +1,7 @@
 """Assets of a workspace: data, models, environments, components and code, in versions under a name.
 
-A version is what it was made as for ever: its description, its tags and whether it is archived may change, its content
-may not. So whoever runs a job again by name and version runs the same thing.
+A version's description, tags and archived state may change, but its content never does. So running a job again by name
+and version runs the same content.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from emulators.azureml.kernel.errors import Conflict, NotFound
 from emulators.azureml.kernel.models import Asset, Json, Shelf, timestamp
 from emulators.azureml.workspace.store import Store
 
-LATEST = "latest"  # the only label that Azure ML itself keeps
-NEWEST = frozenset({LATEST, "azureml_default"})  # the latter where the SDK is asked for a component without a version
+LATEST = "latest"  # the only label that Azure ML itself maintains
+NEWEST = frozenset({LATEST, "azureml_default"})  # the SDK's label for a component without a version
 
 
 class Assets:
-    """The versions of assets, and the assets' names, in memory and in the store."""
+    """The versions and the names of assets, in memory and in the store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._made = 0  # orders what was made within one tick of the clock
+        self._made = 0  # orders versions created within one tick of the clock
         self._versions: defaultdict[tuple[str, str], dict[str, Asset]] = defaultdict(dict)
         self._shelves = {(s.kind, s.name): s for s in (Shelf(**body) for body in store.all("shelves"))}
         for body in store.all("assets"):
             self._enter(Asset(**body))
 
     def get(self, kind: str, name: str, version: str) -> Asset:
-        """Return a version, or with `latest` the newest that is not archived. Raises NotFound."""
+        """Return a version or, with `latest`, the newest version that is not archived. Raises NotFound."""
         found = self._versions.get((kind, name), {}).get(version)
         if found is None and version in NEWEST:
             found = next(iter(self.versions(kind, name)), None)
@@ -50,7 +50,8 @@ class Assets:
         return [f"{asset.name}:{asset.version}" for asset in self._all(kind)]
 
     def put(self, kind: str, name: str, version: str, properties: Json) -> tuple[Asset, bool]:
-        """Create a version, or change the mutable properties of an existing one. The flag is True for a new version.
+        """Create a version, or change the mutable properties of an existing version. The flag is True for a new
+        version.
 
         Raises Conflict if the version exists with other content.
         """
@@ -66,7 +67,7 @@ class Assets:
         return asset, old is None
 
     def delete(self, kind: str, name: str, version: str) -> bool:
-        """Delete a version. Deleting the last version deletes the name. Returns whether the version existed."""
+        """Delete a version. Deleting the last version also deletes the name. Returns whether the version existed."""
         found = self._versions.get((kind, name), {})
         gone = found.pop(version, None)
         if gone:
@@ -90,7 +91,7 @@ class Assets:
     # Names
 
     def shelf(self, kind: str, name: str) -> Shelf:
-        """Return the record of an asset's name. Raises NotFound if there is none."""
+        """Return the record of an asset's name. Raises NotFound."""
         versions = self.versions(kind, name, archived=None)
         if made := self._shelves.get((kind, name)):
             return made
@@ -112,7 +113,7 @@ class Assets:
         return made, old is None
 
     def delete_shelf(self, kind: str, name: str) -> bool:
-        """Delete an asset's name with every version. Returns whether the name existed."""
+        """Delete an asset's name with all its versions. Returns whether the name existed."""
         gone = [self.delete(kind, name, version) for version in list(self._versions.get((kind, name), {}))]
         self._store.delete("shelves", f"{kind}/{name}")
         return self._shelves.pop((kind, name), None) is not None or any(gone)

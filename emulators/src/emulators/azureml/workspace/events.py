@@ -1,9 +1,9 @@
 """Status changes of jobs, published to Event Grid as Azure ML publishes them.
 
-Every status is a Microsoft.MachineLearningServices.RunStatusChanged event; RunCompleted follows a success alone. (The
-service's documentation promises less: it says that failed and canceled runs may send nothing. Consumers must work
-without events; they get more of them here.) Events wait in the store's outbox until the topic has taken them, so
-a topic that is down loses none, and one that answers late may get some twice, under the same id.
+Every status is a Microsoft.MachineLearningServices.RunStatusChanged event, and a success is also a RunCompleted event.
+(The service's documentation promises less: failed and canceled runs may send no event. Consumers must work without
+events, and get more of them here.) Events wait in the store's outbox until the topic has accepted them. So a topic that
+is down loses no event, and a topic that answers late may get some events twice, with the same id.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from emulators.azureml.workspace.store import Store
 log = logging.getLogger(__name__)
 
 BATCH = 50
-RETRY_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)  # the last one again and again
-REFUSED_FOR_GOOD = frozenset({400, 413})  # Event Grid answers these to events that it will never take
+RETRY_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)  # the last one is repeated
+REFUSED_FOR_GOOD = frozenset({400, 413})  # Event Grid's answers to events that it never accepts
 RUN_TYPE = "azureml.scriptrun"
 
 
 def status_events(config: Config, job: Job) -> list[Json]:
-    """Return the events about the job's present status, in Event Grid's schema."""
+    """Return the events about the job's current status, in Event Grid's schema."""
     experiment_id = config.guid("experiments", job.experiment)
     run: Json = {
         "experimentId": experiment_id,
@@ -94,7 +94,7 @@ class Publisher:
             self._failures = 0
 
     async def _send(self, session: aiohttp.ClientSession, batch: list[tuple[int, Json]]) -> bool:
-        """Send events. Returns whether they are done: accepted, or refused for good, which is decided for each
+        """Send events. Returns whether they are done: accepted or permanently refused, which is decided for each
         event separately."""
         answer = await self._post(session, [event for _, event in batch])
         if answer is None:
@@ -113,9 +113,8 @@ class Publisher:
         return True
 
     async def _post(self, session: aiohttp.ClientSession, events: list[Json]) -> str | None:
-        """Publish events. Returns '' if the topic accepts, the reason for a final refusal, and None for a later
-        retry.
-        """
+        """Publish events. Returns '' if the topic accepts them, the reason for a permanent refusal, and None for a
+        later retry."""
         credential = {"aeg-sas-key": self._target.key} if self._target.key else {"Authorization": f"Bearer {token()}"}
         try:
             async with session.post(self._target.url, json=events, headers=credential) as response:

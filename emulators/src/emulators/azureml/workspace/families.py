@@ -1,4 +1,4 @@
-"""Jobs with child jobs: the future children of a pipeline or a sweep, and the places of their outputs."""
+"""Jobs with child jobs: the future children of a pipeline or a sweep, and where their outputs are stored."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from emulators.azureml.kernel.models import Asset, Job, Json
 from emulators.azureml.kernel.sources import ARTIFACTS, AssetRef, JobOutput
 from emulators.azureml.workspace.steps import Pipeline, Steps, naming
 
-DEEPEST = 10  # pipelines within pipelines; more would be a circle
+DEEPEST = 10  # pipelines within pipelines; more means a circle
 
 
 class Families:
@@ -25,8 +25,8 @@ class Families:
         self.steps = Steps(find)
 
     def commands(self, name: str, properties: Json, depth: int = 0) -> Iterator[tuple[str, JobSpec]]:
-        """Yield the command jobs of a job, itself or descendants, each with the name of the step. A sweep counts as one
-        trial.
+        """Yield the command jobs of a job, itself or descendants, each with the name of its step. A sweep yields
+        one trial.
 
         Raises BadRequest for any part that can't run, before anything starts.
         """
@@ -57,12 +57,12 @@ class Families:
 
 
 def shared(properties: Json) -> Json:
-    """Return the properties of a job for its child jobs."""
+    """Return the properties that a job passes to its child jobs."""
     return {"experimentName": properties.get("experimentName") or "Default"}
 
 
 def step_name(pipeline: str, step: str) -> str:
-    """Return the name of a step's job. The name never changes, so the job is created only once."""
+    """Return the name of a step's job. It is always the same, so the job is created only once."""
     return str(uuid.uuid5(NAMESPACE, f"{pipeline}/{step}"))
 
 
@@ -71,7 +71,7 @@ def trial_name(sweep: str, number: int) -> str:
 
 
 def planned_output(pipeline: str, step: str, output: str, declared: object) -> Json:
-    """Return an input's body for an unwritten output."""
+    """Return an input's body for an output that is not written yet."""
     kinds = declared if isinstance(declared, dict) else {}
     if output not in kinds:
         raise BadRequest(f"Step {step!r} has no output {output!r}; it has: {among(kinds)}.")
@@ -82,9 +82,8 @@ def planned_output(pipeline: str, step: str, output: str, declared: object) -> J
 
 
 def written_output(job: Job, output: str) -> Json:
-    """Return an input's body for an output of an ended job. Without a separate place, `artifacts` is the job's content
-    of ./outputs, and the job's logs.
-    """
+    """Return an input's body for an output of an ended job. Without a path of its own, `artifacts` is the job's
+    ./outputs and logs."""
     if output == ARTIFACTS and not job.properties["outputs"][output].get("uri"):
         ran = job.properties["properties"].get("azureml.reusedrunid", job.name)
         return {"jobInputType": "uri_folder", "uri": str(JobOutput(ran, ARTIFACTS, ""))}

@@ -1,6 +1,6 @@
 """Injected faults: refused or slow requests, exhausted quotas, and nodes that are never allocated.
 
-`PUT /control/faults` sets the faults. Without it there are none.
+`PUT /control/faults` sets the faults. By default there are none.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from emulators.azureml.kernel.models import Cluster, Json, NodeState
 
 LONGEST_SECONDS = 600
 MOUNTS = ("shared", "own")
-SPOT_CORES = "lowPriorityCores"  # the one quota that all Spot nodes share
+SPOT_CORES = "lowPriorityCores"  # the single quota that all Spot nodes share
 _SIZE = re.compile(r"(?:Standard|Basic)_([A-Za-z]+)(\d+)(?:-\d+)?([a-z]*)(?:_[A-Z]\w*?)?(?:_(v\d+))?")
 _GONE = (NodeState.LEAVING, NodeState.PREEMPTED)
 
@@ -31,7 +31,7 @@ class RequestFault:
     refused if `status` is not 0."""
 
     method: str
-    path: str  # as fnmatch reads it, below the workspace: computes/gpu*
+    path: str  # an fnmatch pattern below the workspace: computes/gpu*
     status: int = 0  # 0: it is only slow
     code: str = "Fault"
     message: str = "A fault that was asked for."
@@ -48,10 +48,10 @@ class Faults:
     requests: list[RequestFault] = field(default_factory=list)
     allocations: dict[str, Json] = field(default_factory=dict)  # cluster in lower case: the error of every allocation
     quotas: dict[str, int] = field(default_factory=dict)  # family: cores
-    own_mounts: bool = False  # each node of a job that starts now has a view of its own: views.py
+    own_mounts: bool = False  # each node of a newly started job has its own view: views.py
 
     def replace(self, document: Json) -> None:
-        """Replace the faults by a request's faults. Raises BadRequest, and changes nothing, for an invalid fault."""
+        """Replace all faults by the request's. Raises BadRequest for an invalid fault, and then changes nothing."""
         if unknown := document.keys() - {"requests", "allocations", "quotas", "mounts"}:
             raise BadRequest(f"There is no {among(unknown)}; there are requests, allocations, quotas and mounts.")
         requests, allocations = document.get("requests") or [], checks.mapping(document, "allocations")
@@ -77,7 +77,7 @@ class Faults:
                 raise ArmError(fault.status, fault.code, fault.message)
 
     def allotted(self, cluster: Cluster, clusters: Iterable[Cluster], nodes: int) -> tuple[int, Json | None]:
-        """Return the cluster's share of the requested nodes, and an error for a smaller number."""
+        """Return how many of the requested nodes the cluster gets, and an error if it gets fewer."""
         if error := self.allocations.get(cluster.name.lower()):
             return 0, error
         family, cores = family_of(cluster)
@@ -107,7 +107,7 @@ def _request_fault(said: Any) -> RequestFault:
 
 
 def _allocation(said: Json, name: str) -> Json:
-    """Return the error of a cluster's failed allocations, from its code and message."""
+    """Return the error for a cluster's failed allocations, from the fault's code and message."""
     error = checks.mapping(said, name)
     for key in ("code", "message"):
         checks.text(error, key)
@@ -115,7 +115,7 @@ def _allocation(said: Json, name: str) -> Json:
 
 
 def family_of(cluster: Cluster) -> tuple[str, int]:
-    """Return the quota that the cluster's nodes count against, and the number of cores of a node."""
+    """Return the quota that the cluster's nodes count against, and the number of cores per node."""
     size = str(cluster.properties["properties"].get("vmSize") or "")
     match = _SIZE.fullmatch(size)
     letters, cores, features, version = match.groups() if match else ("Other", "1", "", None)

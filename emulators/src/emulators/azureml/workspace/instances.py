@@ -1,6 +1,5 @@
-"""Compute instances: machines for one person, which cost money until someone stops them. No job runs on a compute
-instance here.
-"""
+"""Compute instances: machines for one person, which cost money until they are stopped. No job runs on a compute
+instance here."""
 
 from __future__ import annotations
 
@@ -52,7 +51,7 @@ class Instance:
 
 
 class Instances:
-    """Compute instances by name in lower case. Instances exist in memory only, so a restart removes them."""
+    """Compute instances by name in lower case. They exist only in memory, so a restart removes them."""
 
     def __init__(self) -> None:
         self._all: dict[str, Instance] = {}
@@ -76,7 +75,7 @@ class Instances:
         return made
 
     def switch(self, name: str, on: bool) -> None:
-        """Start or stop an instance. The new state is reached at once; Azure takes minutes."""
+        """Start or stop an instance. It reaches the new state at once; Azure takes minutes."""
         instance = self.get(name)
         instance.state, instance.operation = ("Running", "Start") if on else ("Stopped", "Stop")
         instance.changed = timestamp()

@@ -1,7 +1,7 @@
-"""The workspace's jobs: unfinished jobs are in memory, every job is in the store, and a page costs a page.
+"""The workspace's jobs. Unfinished jobs are in memory, every job is in the store, and a page reads only its own rows.
 
-So a control plane that has run a hundred thousand jobs is as large as one that has run ten, and a listing reads no
-more than it answers with.
+So the memory of a control plane does not grow with the number of ended jobs, and a listing reads no more rows than it
+returns.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NOBODY = ""
 
 @dataclass(frozen=True)
 class Label:
-    """A tag or user property that a listed job must have; None is any value."""
+    """A tag or user property that a listed job must have. None means any value."""
 
     kind: str
     name: str
@@ -31,9 +31,8 @@ class Label:
 
 @dataclass(frozen=True)
 class Listing:
-    """A filter for jobs: archived (True), other (False) or every job (None), with each of these labels, and with a
-    smaller number than `before`.
-    """
+    """A filter for jobs: archived (True), not archived (False) or every job (None), with each of these labels, and
+    with a smaller number than `before`."""
 
     archived: bool | None = False
     labels: tuple[Label, ...] = ()
@@ -71,7 +70,7 @@ class Jobs:
         return self._store.newest_job()
 
     def save(self, job: Job, events: Iterable[Json] = (), *, labels: bool = False) -> None:
-        """Store a job and the events about its change. `labels`: the job's tags or properties changed."""
+        """Store a job and the events about its change. `labels`: whether the job's tags or properties changed."""
         ended = job.status in TERMINAL
         archived = bool(job.properties.get("isArchived"))
         self._store.put_job(
@@ -94,7 +93,7 @@ class Jobs:
         self._store.delete_job(job.number)
 
     def page(self, wanted: Listing, limit: int) -> list[Job]:
-        """Return the newest jobs within a listing's filter."""
+        """Return the newest jobs that match a listing."""
         labels = [(label.kind, label.name, label.value) for label in wanted.labels]
         if wanted.of:
             labels.insert(0, (PARENT, PARENT, wanted.of))
@@ -105,7 +104,7 @@ class Jobs:
         return self._store.jobs(wanted.archived, labels, wanted.before, limit, without, wanted.job_type)
 
     def children(self, name: str) -> list[Job]:
-        """Return the jobs that a pipeline or a sweep has run, oldest first."""
+        """Return the child jobs of a pipeline or a sweep, oldest first."""
         rows = self._store.jobs(None, [(PARENT, PARENT, name)], None, MOST_CHILDREN)
         return [self._current(body) for body in reversed(rows)]
 

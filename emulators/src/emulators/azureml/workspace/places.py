@@ -1,4 +1,5 @@
-"""The place of an input's bytes: a location of `sources`, resolved through data assets, models and outputs of jobs."""
+"""The place of an input's bytes: a location from `sources`, resolved through data assets, models and outputs of
+jobs."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from emulators.azureml.storage.blobs import Place
 from emulators.azureml.workspace.families import places_of
 from emulators.azureml.workspace.workspace import Workspace
 
-MOST_STEPS = 10  # from an asset to the next; more would be a circle
+MOST_STEPS = 10  # from an asset to the next; more means a circle
 URIS = {"data": "dataUri", "models": "modelUri"}
 
 
@@ -39,7 +40,7 @@ class Places:
             raise DataError(error.message) from error
 
     def check(self, wanted: Source, what: str) -> None:
-        """Raise BadRequest for an address of a missing datastore, asset or job."""
+        """Raise BadRequest for a location whose datastore, asset or job does not exist."""
         try:
             found = self.followed(wanted)
             if isinstance(found, Location):
@@ -48,7 +49,7 @@ class Places:
             raise BadRequest(f"{what}: {error.message}") from error
 
     def address(self, wanted: Source) -> str:
-        """Return the URI for a job's own reading of an input (mode direct)."""
+        """Return the URI for a job that reads an input by itself (mode direct)."""
         found = self.followed(wanted)
         if not isinstance(found, Location):
             return str(found)
@@ -57,12 +58,12 @@ class Places:
         return str(found).replace("azureml://", f"azureml://{scope}/workspaces/{config.workspace}/", 1)
 
     def followed(self, wanted: Source) -> Location | JobOutput | AccountBlob | Web:
-        """Return the location behind assets and named outputs. A job's artifacts are returned unchanged."""
+        """Return the location that assets and named outputs refer to. A job's artifacts are returned unchanged."""
         found = wanted
         for _ in range(MOST_STEPS):
             if isinstance(found, AssetRef):
                 uri = self._workspace.find(found).properties.get(URIS[found.kind])
-                found = source(uri, str(found), "uri_file")  # whose type may be any
+                found = source(uri, str(found), "uri_file")  # its type may be any
             elif isinstance(found, JobOutput) and found.output not in (ARTIFACTS, "default"):
                 found = self._named_output(found)
             else:

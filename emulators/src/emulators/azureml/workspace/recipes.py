@@ -1,6 +1,5 @@
-"""The recipe of a job's environment: a version of the workspace, a Microsoft environment, or the job's own
-definition.
-"""
+"""The recipe of a job's environment: a version in the workspace, a Microsoft environment, or the job's own
+definition."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ DOCKERFILE_LIMIT = 1 << 20  # bytes of a Dockerfile, and of each file that it in
 
 
 class Recipes:
-    """`made_of` names environments with other requirements on this machine than in Azure."""
+    """Finds recipes. `made_of` has the environments whose requirements on this machine differ from Azure's."""
 
     def __init__(
         self, workspace: Workspace, blobs: Blobs, places: Places, made_of: Mapping[str, Sequence[str]]
@@ -34,7 +33,7 @@ class Recipes:
         self._made_of = made_of
 
     async def find(self, wanted: AssetRef | Json) -> Recipe:
-        """Return the recipe of an environment's version, or of an environment that a job defines.
+        """Return the recipe of an environment's version, or of an environment defined in a job.
 
         Raises DataError if the environment can't be installed here, or its build context can't be read.
         """

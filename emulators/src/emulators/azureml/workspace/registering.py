@@ -1,6 +1,5 @@
-"""Registration of outputs: after the job's success, an output with a model's or data asset's name becomes this
-asset.
-"""
+"""Registration of outputs: when a job succeeds, an output with the name of a model or data asset becomes this
+asset."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Registries: shared assets of several workspaces. Registries are read-only for clients.
+"""Registries: assets that several workspaces share. Registries are read-only for clients.
 
-What is in them comes from files (see registry_files). One is always there: `azureml`, Microsoft's own, with its curated
-environments. https://learn.microsoft.com/azure/machine-learning/concept-machine-learning-registries-mlops
+Their content comes from files (see registry_files). One registry always exists: `azureml`, Microsoft's own, with its
+curated environments. https://learn.microsoft.com/azure/machine-learning/concept-machine-learning-registries-mlops
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from emulators.azureml.workspace.assets import NEWEST, Assets
 from emulators.azureml.workspace.store import Store
 
 MICROSOFT = "azureml"
-# Of Microsoft's curated environments those that are listed; each other name of such a framework is found by itself.
+# Microsoft's curated environments in lists. Any other name of such a framework is found when it is requested.
 # https://learn.microsoft.com/azure/machine-learning/resource-curated-environments
 LISTED = (
     "acft-hf-nlp-gpu", "acpt-pytorch-2.2-cuda12.1", "lightgbm-3.3", "minimal-py311-inference", "sklearn-1.5",
     "tensorflow-2.16-cuda12", "xgboost-1.5",
 )  # fmt: skip
-FIRST = "1"  # Microsoft's version numbers are not known here; whichever is asked for is the same packages
+FIRST = "1"  # Microsoft's versions are unknown here: each has the same packages
 
 
 @dataclass(frozen=True)
 class Written:
-    """A version of an asset, defined in a registry's file."""
+    """A version of an asset that a registry's file defines."""
 
     kind: str
     name: str
@@ -55,7 +55,7 @@ class Registries:
         self.replace({}, {})
 
     def replace(self, content: Mapping[str, Iterable[Written]], problems: Mapping[str, dict[str, str]]) -> None:
-        """Replace every registry except Microsoft's own. Assets that can't be added become problems."""
+        """Replace all registries except Microsoft's. Assets that can't be added become problems."""
         made = {}
         for name in {MICROSOFT, *content, *problems}:
             registry = Registry(name, _empty(), dict(problems.get(name, {})))
@@ -78,7 +78,7 @@ class Registries:
         )
 
     def find(self, wanted: AssetRef) -> Asset:
-        """Return the referenced version. Raises NotFound, with the unreadable files."""
+        """Return the version of a reference. Raises NotFound, with the unreadable files."""
         registry = self.get(wanted.registry)
         try:
             return registry.assets.get(wanted.kind, wanted.name, wanted.version)
@@ -91,7 +91,7 @@ class Registries:
 
 
 def _empty() -> Assets:
-    return Assets(Store(Path(":memory:")))  # nothing is kept: the files say all
+    return Assets(Store(Path(":memory:")))  # nothing is stored, because the files have everything
 
 
 def _put(registry: Registry, wanted: Written) -> None:
@@ -99,7 +99,7 @@ def _put(registry: Registry, wanted: Written) -> None:
         registry.assets.put(wanted.kind, wanted.name, wanted.version, wanted.properties)
     except ArmError as error:
         registry.problems[f"{wanted.kind}/{wanted.name}:{wanted.version}"] = error.message
-    except (TypeError, ValueError) as error:  # YAML has values that JSON has not: dates, sets, circles
+    except (TypeError, ValueError) as error:  # YAML has values that JSON lacks: dates, sets, circles
         registry.problems[f"{wanted.kind}/{wanted.name}:{wanted.version}"] = f"As JSON: {error}."
 
 
@@ -109,8 +109,8 @@ def _curated(name: str, version: str = FIRST) -> Written:
 
 
 def of_microsoft(wanted: AssetRef) -> Asset:
-    """Return a curated environment, which every workspace has too. Raises NotFound for a framework that can't be
-    made here."""
+    """Return a curated environment, which every workspace also has. Raises NotFound if this machine can't make the
+    framework."""
     try:
         curated(wanted.name)
     except NotHere as error:

@@ -1,4 +1,5 @@
-"""What is in a registry, as files of Azure ML's own YAML: `REGISTRY/{environments,components,models,data}/*.yml`.
+"""The content of a registry, as files in Azure ML's own YAML:
+`REGISTRY/{environments,components,models,data}/*.yml`.
 
     registries/
       team/
@@ -7,8 +8,8 @@
         data/iris.yml                 name, version, type, path: ./iris.csv
         components/train.yml          a command component: code: ./src, environment, inputs, outputs, command
 
-A path may lead to a file or folder beside the YAML, or to any other place that an input may name. What lies beside it
-is sent to the storage account, under a name of its content.
+A path may lead to a file or folder beside the YAML, or to any other place that an input may name. Files
+beside the YAML are uploaded to the storage account under a name derived from their content.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from emulators.azureml.workspace.registries import Written
 
 KINDS = ("environments", "components", "models", "data")
 CONTAINER = "registries"
-# A date that is none and nesting without an end are no YAMLError.
+# An invalid date and endless nesting do not raise YAMLError.
 UNREADABLE = (ArmError, OSError, ValueError, TypeError, RecursionError, yaml.YAMLError)
 _FACTS = ("description", "tags", "properties")
 
@@ -89,7 +90,7 @@ class Reading:
         return {"dataUri": uri, "dataType": str(said.get("type") or "uri_folder")}
 
     def _component(self, said: Json, file: Path, facts: Json) -> Iterator[Written]:
-        """Yield the component, and the component's inline code and environment, as separate versions."""
+        """Yield the component and, as separate versions, its inline code and environment."""
         name, version = str(said["name"]), str(said.get("version") or "1")
         spec = {"type": "command", **said}
         if isinstance(code := said.get("code"), str) and not code.startswith("azureml:"):
@@ -130,21 +131,21 @@ def stamps(folder: Path) -> dict[str, tuple[int, int]]:
         try:
             if path.is_file():
                 found[str(path)] = (path.stat().st_mtime_ns, path.stat().st_size)
-        except FileNotFoundError:  # removed since it was listed
+        except FileNotFoundError:  # removed after the listing
             continue
     return found
 
 
 def _beside(file: Path, path: str) -> Path:
-    """Return the path that a file names, relative to the file. Raises BadRequest for an absolute path or `..`,
-    which could leave a shared folder; the folder's owner may use links instead."""
+    """Return the path in a file, relative to the file. Raises BadRequest for an absolute path or `..`, which could
+    leave a shared folder. The folder's owner can use links instead."""
     if Path(path).is_absolute() or ".." in Path(path).parts:
         raise BadRequest(f"The path {path!r} must lie below the folder of the file.")
     return file.parent / path
 
 
 def _digest(files: list[Path], root: Path) -> str:
-    """Return a hash of these files: of their relative paths and their bytes."""
+    """Return a hash of these files' relative paths and bytes."""
     told = hashlib.sha256()
     for file in files:
         path = file.relative_to(root).as_posix()

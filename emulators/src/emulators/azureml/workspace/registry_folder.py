@@ -1,4 +1,4 @@
-"""The folder of registries, kept in step with the control plane's registries."""
+"""The folder of registries, from which the control plane's registries are updated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from emulators.azureml.workspace.registry_files import CONTAINER, Reading, stamp
 
 log = logging.getLogger(__name__)
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{1,32}")  # of a registry, as Azure has it
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{1,32}")  # of a registry, as in Azure
 
 
 class RegistryFolder:
@@ -29,7 +29,7 @@ class RegistryFolder:
         self._turn = asyncio.Lock()
 
     async def refresh(self) -> None:
-        """Take in changes, and send new files. Costs a listing without changes."""
+        """Apply changes, and upload new files. Without changes it costs one directory listing."""
         async with self._turn:
             seen = await asyncio.to_thread(stamps, self._folder)
             if seen == self._seen:
@@ -46,7 +46,7 @@ class RegistryFolder:
             self._seen = seen
 
     def find(self, wanted: AssetRef) -> Asset:
-        """Return the version that the reference names, as of the last refresh. Raises NotFound."""
+        """Return the version of a reference, as of the last refresh. Raises NotFound."""
         return self._registries.find(wanted)
 
     def _read(self) -> list[Reading]:

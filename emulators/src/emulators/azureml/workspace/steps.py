@@ -1,4 +1,4 @@
-"""The REST body of a step's job: the step's component with the pipeline's bound values."""
+"""The REST body of a step's job: the step's component with the values that the pipeline binds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OUTPUT_FOLDER = "azureml://datastores/{}/paths/azureml/${{{{name}}}}/${{{{output
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A pipeline in execution or under check. `shared` holds the properties for the steps' jobs."""
+    """A pipeline that is running or being checked. `shared` has the properties for the steps' jobs."""
 
     name: str
     spec: PipelineSpec
@@ -35,7 +35,7 @@ class Pipeline:
 
 @contextmanager
 def naming(what: str) -> Iterator[None]:
-    """Add the step's name to a BadRequest from the block."""
+    """Add the step's name to a BadRequest raised in the block."""
     try:
         yield
     except BadRequest as error:
@@ -43,14 +43,14 @@ def naming(what: str) -> Iterator[None]:
 
 
 class Steps:
-    """Makes the bodies. `find` finds a component's version."""
+    """Makes the bodies. `find` returns a component's version."""
 
     def __init__(self, find: Callable[[AssetRef], Asset]) -> None:
         self._find = find
 
     def component(self, step: Step) -> Component:
-        """Return the component of a step. Raises BadRequest if it does not exist, or is of another kind than the
-        step."""
+        """Return the component of a step. Raises BadRequest if it does not exist, or if its kind differs from the
+        step's."""
         try:
             found = component_body.parse(self._find(step.component).properties["componentSpec"])
         except ArmError as error:
@@ -64,9 +64,8 @@ class Steps:
         return found
 
     def body(self, pipeline: Pipeline, step: Step, output_of: OutputOf) -> Json:
-        """Return the `properties` of the step's job. Raises BadRequest for values unknown to the component, and for
-        missing values.
-        """
+        """Return the `properties` of the step's job. Raises BadRequest for values that the component does not have,
+        and for missing values."""
         component = self.component(step)
         inputs = dict(_inputs(pipeline.spec, step, component, output_of))
         outputs = dict(_outputs(pipeline.spec, step, component))
@@ -83,9 +82,8 @@ class Steps:
 
 
 def fingerprint(step: Step, component: Component, body: Json) -> str | None:
-    """Return a hash of a step's computation: the component, the settings and the inputs. Returns None for a component
-    that is not deterministic.
-    """
+    """Return a hash of a step's computation: the component, the settings and the inputs. Returns None if the
+    component is not deterministic."""
     if step.kind not in ("command", PARALLEL) or not component.deterministic:
         return None
     said = {key: value for key, value in component.body.items() if key not in ("name", "version", "_source", "$schema")}
@@ -137,7 +135,7 @@ def _input(spec: PipelineSpec, step: Step, declared: ComponentInput, output_of: 
         )
     mode = step.modes.get(declared.name) or found.get("mode") or declared.mode
     given_kind = found.get("jobInputType", "uri_folder")
-    a_file = declared.kind == "uri_folder" and given_kind == "uri_file"  # published components say so of single files
+    a_file = declared.kind == "uri_folder" and given_kind == "uri_file"  # as published components declare
     kind = given_kind if declared.kind == "path" or a_file else declared.kind
     return {"jobInputType": kind, "uri": found["uri"], **({"mode": _mode(mode)} if mode else {})}
 
@@ -170,7 +168,7 @@ def _default_place(spec: PipelineSpec, kind: str) -> str | None:
 
 
 def _mode(mode: Any) -> str:
-    """Return Resource Manager's name of a data mode, which YAML writes in lower case."""
+    """Return Resource Manager's name of a data mode, which is in lower case in YAML."""
     words = {"ro_mount": "ReadOnlyMount", "rw_mount": "ReadWriteMount", "upload": "Upload", "download": "Download",
              "direct": "Direct", "mount": "ReadWriteMount"}  # fmt: skip
     return words.get(str(mode).lower(), str(mode))
@@ -186,7 +184,7 @@ def _command(spec: PipelineSpec, step: Step, component: Component) -> Json:
 
 
 def _trial(step: Step, component: Component) -> Json:
-    """Return the code, command and environment of a step: the step's own settings, otherwise the component's."""
+    """Return the code, command and environment of a step: its own settings, otherwise the component's."""
     said = component.body
     spread = mapping(step.body, "distribution") or mapping(said, "distribution")
     resources = {**mapping(said, "resources"), **mapping(step.body, "resources")}
@@ -203,7 +201,7 @@ def _trial(step: Step, component: Component) -> Json:
 
 def _parallel(spec: PipelineSpec, step: Step, component: Component, inputs: Json) -> Json:
     """Return the job of a parallel step: the driver, which runs the mini-batches. The driver reads the split input
-    itself, so that input is brought even in the mode direct. Raises BadRequest."""
+    itself, so this input is downloaded even in the mode direct. Raises BadRequest."""
     said, work = component.body, parallel_body.task(step.body, component.body)
     split = inputs.get(parallel_body.input_name(step.body, said)) or {}
     if split.get("mode") == DIRECT:
@@ -248,7 +246,7 @@ def _limits(said: Any) -> Json | None:
 
 
 def _duration(value: Any) -> str | None:
-    """Convert seconds from YAML to an ISO 8601 duration."""
+    """Convert seconds in YAML to an ISO 8601 duration."""
     return f"PT{value}S" if type(value) in (int, float) else value
 
 

@@ -1,7 +1,7 @@
 """The state that survives a restart: documents by kind and name, jobs with their labels, and the outbox of events.
 
-A document and the events about it are written in one transaction, so that a crash keeps both or neither. Every write is
-passed to the operating system before it returns (a power cut may still lose the last ones).
+A document and the events about it are written in one transaction, so a crash keeps both or neither. Every write is
+passed to the operating system before the method returns. (A power cut may still lose the last writes.)
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Store:
         ]
 
     def newest_job(self) -> int:
-        """Return the highest number of a job, 0 without jobs."""
+        """Return the highest number of a job, or 0 without jobs."""
         return int(self._db.execute("SELECT coalesce(max(number), 0) FROM jobs").fetchone()[0])
 
     def jobs(
@@ -93,9 +93,9 @@ class Store:
         without: str = "",
         job_type: str | None = None,
     ) -> list[Json]:
-        """Return jobs, newest first, with all of the labels (value None matches any), none of the kind `without`,
-        and of one jobType. The first label's index is searched first, so a listing by a rare label reads few
-        rows; without labels, the jobs' own order is used."""
+        """Return jobs, newest first, with all of the labels (value None matches any), without labels of the kind
+        `without`, and of one jobType. The first label's index is searched first, so a listing by a rare label
+        reads few rows. Without labels, the jobs' own order is used."""
         source, order = ("labels CROSS JOIN jobs USING (number)", "labels") if labels else ("jobs", "jobs")
         where, values = [f"{order}.number < ?"], list[object]([2**62 if before is None else before])
         if labels:
@@ -121,7 +121,7 @@ class Store:
         return [json.loads(body) for (body,) in rows]
 
     def pending(self, limit: int) -> list[tuple[int, Json]]:
-        """Return the oldest events of the outbox, with the numbers that `delivered` takes."""
+        """Return the oldest events of the outbox, with the numbers for `delivered`."""
         rows = self._db.execute("SELECT number, body FROM outbox ORDER BY number LIMIT ?", (limit,))
         return [(number, json.loads(body)) for number, body in rows]
 

@@ -1,6 +1,6 @@
-"""The workspace: records and use cases. Every change is stored before the answer.
+"""The workspace: its records and use cases. Every change is stored before the request is answered.
 
-A process has one workspace, changed by one event loop, so no method needs a lock.
+A process has one workspace, which one event loop changes, so no method needs a lock.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from emulators.azureml.workspace.store import Store
 
 ARTIFACT_DATASTORE = "workspaceartifactstore"
 CURATED = "AzureML-"  # environments of Microsoft's own, which every workspace has
-EDITABLE = ("displayName", "description", "tags", "isArchived")  # of a job that was submitted
+EDITABLE = ("displayName", "description", "tags", "isArchived")  # of a submitted job
 
 
 class Workspace:
@@ -72,9 +72,8 @@ class Workspace:
         return now
 
     def seed(self) -> None:
-        """Create the datastores of every workspace, and the datastores and clusters of the configuration, if
-        missing.
-        """
+        """Create the datastores of every workspace, and the datastores and clusters of the configuration, if they
+        are missing."""
         blobstore = f"azureml-blobstore-{self.config.workspace_guid}"
         seeds = [
             Datastore(DEFAULT_DATASTORE, blobstore, is_default=True),
@@ -89,10 +88,10 @@ class Workspace:
                 self.put_cluster(cluster.name, cluster_body.seed_body(cluster, self.config.location))
 
     def recover(self) -> None:
-        """Account for the jobs on nodes at the end of the last process: the jobs run again, or stay canceled."""
+        """Update the jobs that were on nodes when the last process ended: they run again, or stay canceled."""
         for job in list(self.jobs.live()):
             if not job.cluster:
-                continue  # it goes on from what its own jobs have come to
+                continue  # it continues from the states of its child jobs
             if job.status in ON_NODES:
                 self.set_status(job, Status.QUEUED, notice="the control plane ended without stopping the job", nodes=[])
             elif job.status is Status.CANCEL_REQUESTED:
@@ -123,8 +122,8 @@ class Workspace:
     def submit(
         self, name: str, properties: Json, parent: str | None = None, step: str = "", places: Json | None = None
     ) -> tuple[Job, bool]:
-        """Accept a job. The flag is True for a new job. A job with an existing name is not run again; its editable
-        properties are updated from the body. Raises BadRequest if the body defines a different job."""
+        """Accept a job. The flag is True for a new job. A job with an existing name is not run again, and its
+        editable properties are updated from the body. Raises BadRequest if the body defines a different job."""
         if old := self.jobs.get(name):
             wanted = any_job.parse(name, properties)
             if wanted != self.spec(old):
@@ -146,9 +145,9 @@ class Workspace:
         return job, True
 
     def commands(self, name: str, properties: Json) -> list[tuple[str, JobSpec]]:
-        """Return the command jobs that a new job consists of, with the names of their steps.
+        """Return the command jobs of a new job, with the names of their steps.
 
-        Raises BadRequest if one names what the workspace does not have.
+        Raises BadRequest if one of them refers to an object that the workspace does not have.
         """
         commands = list(self.families.commands(name, properties))
         for what, wanted in commands:
@@ -171,9 +170,8 @@ class Workspace:
             raise BadRequest(f"{error.message}{there}") from error
 
     def delete_job(self, name: str) -> bool:
-        """Delete the records of an ended job and its children. Returns whether the job existed; the files stay. Raises
-        Conflict for a live job.
-        """
+        """Delete the records of an ended job and its children, but not the files. Returns whether the job existed.
+        Raises Conflict for a live job."""
         job = self.jobs.get(name)
         if job and job.status not in TERMINAL:
             raise Conflict(f"Run {name} is {job.status}; cancel it first, only a run that has ended can be deleted.")
@@ -184,16 +182,15 @@ class Workspace:
         return job is not None
 
     def edit(self, name: str, changes: Json) -> Job:
-        """Change properties without effect on the job's execution. None leaves a value unchanged."""
+        """Change properties that do not affect the job's execution. None leaves a value unchanged."""
         job = self.job(name)
         job.properties |= {key: value for key, value in changes.items() if value is not None}
         self._save_job(job, labels=True)
         return job
 
     def set_status(self, job: Job, status: Status, **changes: Any) -> None:
-        """Change a job's status along the table in models, and other fields with the status, and record the events.
-        Raises ValueError for a transition outside of the table.
-        """
+        """Change a job's status as the table in models allows, and other fields with it, and record the events.
+        Raises ValueError for a transition outside of the table."""
         if status not in NEXT[job.status]:
             raise ValueError(f"job {job.name} can't go from {job.status} to {status}")
         self.jobs.move(job, status)
@@ -216,7 +213,7 @@ class Workspace:
     # Clusters
 
     def every_cluster(self) -> list[Cluster]:
-        """Return people's clusters, and the serverless compute for jobs without a cluster."""
+        """Return the clusters in the workspace, and the serverless compute for jobs without a cluster."""
         return [*self.clusters.values(), self.serverless]
 
     def cluster(self, name: str) -> Cluster:
@@ -227,7 +224,7 @@ class Workspace:
         return self.clusters[name.lower()]
 
     def put_cluster(self, name: str, body: Json) -> tuple[Cluster, bool]:
-        """Create or update a cluster; the flag says whether it is new. New scale settings hold at once."""
+        """Create or update a cluster. The flag is True for a new cluster. New scale settings apply at once."""
         properties, now = cluster_body.checked(name, body), timestamp()
         old = self.clusters.get(name.lower())
         properties = cluster_body.updated(old.properties, properties) if old else properties
@@ -241,7 +238,7 @@ class Workspace:
         return cluster, old is None
 
     def change_cluster(self, name: str, settings: Json | None, tags: Json | None) -> Cluster:
-        """Change only a cluster's scale settings or tags. None leaves the value unchanged."""
+        """Change only a cluster's scale settings or tags. None leaves a value unchanged."""
         cluster = self.cluster(name)
         inner = {**cluster.properties["properties"], **({"scaleSettings": settings} if settings is not None else {})}
         body = {"properties": {**cluster.properties, "properties": inner}}
@@ -267,7 +264,7 @@ class Workspace:
         return self.datastores[name]
 
     def put_datastore(self, datastore: Datastore) -> bool:
-        """Create or replace a datastore; says whether the datastore is new. The caller makes the container."""
+        """Create or replace a datastore. Returns whether the datastore is new. The caller creates the container."""
         fresh = datastore.name not in self.datastores
         self.datastores[datastore.name] = datastore
         self._store.put("datastores", datastore.name, dataclasses.asdict(datastore))
@@ -280,13 +277,13 @@ class Workspace:
     # Assets
 
     def find(self, ref: AssetRef) -> Asset:
-        """Return the version that the reference names, of the workspace or of a registry. Raises NotFound."""
+        """Return the version of a reference, from the workspace or from a registry. Raises NotFound."""
         if ref.registry:
             return self.registries.find(ref)
         return of_microsoft(ref) if self.is_curated(ref) else self.assets.get(ref.kind, ref.name, ref.version)
 
     def is_curated(self, ref: AssetRef) -> bool:
-        """Return whether the reference means a Microsoft environment without an override in the workspace."""
+        """Return whether the reference is to a Microsoft environment that the workspace does not override."""
         own = ref.kind == "environments" and not ref.registry and ref.name.startswith(CURATED)
         return own and not self.assets.versions("environments", ref.name)
 

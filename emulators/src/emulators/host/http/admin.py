@@ -1,4 +1,4 @@
-"""The host's own endpoints: run a function by hand, and say how the host is."""
+"""The host's own endpoints: run a function by hand, and return the host's status."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from emulators.serving import parse_json, read_body
 
 
 class Admin:
-    """`/admin/...`, for the master key."""
+    """The endpoints below `/admin/`, which need the master key."""
 
     def __init__(self, functions: list[Function], invoker: Invoker, gate: Gate, host_id: str) -> None:
         self._functions = {function.name.lower(): function for function in functions}
@@ -30,7 +30,7 @@ class Admin:
     async def invoke(self, request: web.Request) -> web.Response:
         """`POST /admin/functions/NAME` with `{"input": "..."}` runs any function but an HTTP one: 202 at once.
 
-        As in Azure, 415 for a body that is not announced as JSON, and 400 for an input that is no text.
+        As in Azure, a body whose content type is not JSON is a 415, and an input that is not a string is a 400.
         """
         if refusal := self._gate.refusal(request, "admin"):
             return web.Response(status=refusal)

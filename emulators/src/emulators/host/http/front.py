@@ -15,15 +15,15 @@ from emulators.host.worker.backend import HttpRequestData, HttpResponseData, Val
 from emulators.host.worker.invoker import Invoker
 from emulators.serving import read_body
 
-LARGEST_BODY = 100 * 1024 * 1024  # Azure's, unless FUNCTIONS_REQUEST_BODY_SIZE_LIMIT says otherwise
+LARGEST_BODY = 100 * 1024 * 1024  # Azure's limit, unless FUNCTIONS_REQUEST_BODY_SIZE_LIMIT is set
 HOME = "<!DOCTYPE html><title>Functions host</title><p>Your Functions app is up and running."
 # aiohttp writes these itself; a function that sets them would contradict the body that is really sent.
 OWN_HEADERS = {"content-length", "transfer-encoding", "connection"}
 
 
 class HttpFront:
-    """Answers for the app's HTTP functions: 404 no route or method, 401 no or an unknown key, 403 a key of too low
-    a level, 500 a failed function."""
+    """Answers for the app's HTTP functions: 404 without a matching route and method, 401 without a known key, 403
+    for a key of too low a level, 500 for a failed function."""
 
     def __init__(
         self, functions: Iterable[Function], invoker: Invoker, gate: Gate, settings: Mapping[str, str]
@@ -68,9 +68,8 @@ def router_of(functions: Iterable[Function]) -> Router[tuple[Function, HttpTrigg
 
 
 async def read_request(request: web.Request, params: Mapping[str, str]) -> HttpRequestData:
-    """Return the request in the host's form: empty query values dropped, repeated values joined, a body only with an
-    announced length.
-    """
+    """Return the request in the host's form: empty query values are dropped, repeated values are joined, and a body
+    is read only with a Content-Length."""
     query = {name: ",".join(request.query.getall(name)) for name in request.query}
     return HttpRequestData(
         method=request.method,
@@ -101,7 +100,7 @@ def _complete(data: HttpResponseData) -> Response:
 
 
 def _described(text: str) -> Response | None:
-    """Return the response that the text describes, or None. As in Azure's host, a JSON object with a member `body`
+    """Return the response that a text describes, or None. As in Azure's host, a JSON object with a member `body`
     describes a response."""
     try:
         content = json.loads(text)

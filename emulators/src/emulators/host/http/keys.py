@@ -1,4 +1,4 @@
-"""Authorization by the host's keys. Off by default, as with the Core Tools on a developer's machine."""
+"""Authorization by the host's keys. It is off by default, as with the Core Tools on a developer's machine."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from emulators.host.config import Keys
 
 
 class Gate:
-    """Compares a request's key, from the header x-functions-key or else `?code=`, with the host's.
+    """Compares a request's key, from the header x-functions-key or else `?code=`, with the host's keys.
 
-    It answers with the status to refuse with: 401 without a key that the host has, 403 for one of too low a level.
+    A refusal is a 401 without a known key, or a 403 for a key of too low a level.
     """
 
     def __init__(self, keys: Keys, *, required: bool) -> None:
@@ -41,4 +41,4 @@ class Gate:
 
 def _sent(request: web.Request) -> bytes:
     given = request.headers.get("x-functions-key") or request.query.get("code") or ""
-    return given.encode(errors="surrogateescape")  # as the bytes came, also those that are no UTF-8
+    return given.encode(errors="surrogateescape")  # the original bytes, even if they are not UTF-8

@@ -42,8 +42,8 @@ class Template:
     shape: str
 
     def match(self, path: str) -> dict[str, str] | None:
-        """Return the parameters of a URL's raw path, decoded except for %2F, or None. Absent optional ones are left
-        out."""
+        """Return the parameters in a URL's raw path, decoded except for %2F, or None. Missing optional parameters
+        are omitted."""
         found = self.pattern.fullmatch(unquote(path.replace("%2F", "%252F").replace("%2f", "%252f")))
         if not found:
             return None
@@ -52,7 +52,7 @@ class Template:
 
 
 def parse(route: str, prefix: str = "") -> Template:
-    """Read a route template below `prefix`. Raises ValueError naming the part that is not supported."""
+    """Read a route template below `prefix`. Raises ValueError with the unsupported part."""
     segments = [segment for segment in f"{prefix.strip('/')}/{route.strip('/')}".split("/") if segment]
     pattern, checks = "", list[tuple[str, Check]]()
     for index, segment in enumerate(segments):
@@ -140,7 +140,8 @@ class Router(Generic[T]):
         self._routes = list(routes)
 
     def find(self, method: str, path: str) -> tuple[T, dict[str, str]] | None:
-        """Return the target and the route's parameters. The method is a constraint: a wrong one is no match."""
+        """Return the target and the route's parameters. The method is a constraint, so a route with another method
+        does not match."""
         for route in self._routes:
             if (not route.methods or method in route.methods) and (params := route.template.match(path)) is not None:
                 return route.target, params

@@ -22,9 +22,9 @@ Functions = dict[str, tuple[Function, EventGridTrigger]]
 class EventGridWebhook:
     """`/runtime/webhooks/EventGrid?functionName=NAME`, with the master or the eventgrid_extension key.
 
-    A delivery answers 202 when every event's invocation succeeded, else 500; Event Grid then sends the whole delivery
-    again, so that events whose function had succeeded come twice. What can't be read is a 500 too, without a word. The
-    name of the extension has no case, that of the function has.
+    A delivery is answered with 202 if every event's invocation succeeded, otherwise with 500. After a 500 Event Grid
+    sends the whole delivery again, so functions that succeeded get their events twice. An unreadable delivery is a 500
+    without a message. The name of the extension is case-insensitive, and the name of the function is case-sensitive.
     """
 
     def __init__(self, functions: list[Function], invoker: Invoker, gate: Gate) -> None:
@@ -74,7 +74,7 @@ class EventGridWebhook:
 
 
 def validation_code(content: Any) -> str:
-    """Return the validation code of the first event of an array, or of a CloudEvent whose data is JSON in text."""
+    """Return the validation code in the first event of an array, or in a CloudEvent whose data is JSON text."""
     data = content[0]["data"] if isinstance(content, list) else content["data"]
     return str((json.loads(data) if isinstance(data, str) else data)["validationCode"])
 

@@ -1,1 +1,1 @@
-"""The queue trigger, the queue output, and the client that both speak through."""
+"""The queue trigger, the queue output, and the client that both use."""

@@ -1,7 +1,7 @@
-"""A queue's client for the host: a few kinds of requests, by the thousand, without the SDK's pipeline.
+"""A queue client for the host, which sends thousands of a few kinds of requests. It does not use the SDK's pipeline.
 
-An SDK call costs some 3 ms of this process's time; the Functions host, whose place this takes, is no Python program.
-Requests carry one shared access signature, as Event Grid's do. Errors are the SDK's own.
+An SDK call costs some 3 ms of this process's time, which the real Functions host, not a Python program, does not spend.
+Requests have one shared access signature, as in Event Grid. Errors are the SDK's own.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ from azure.core.exceptions import (
 from azure.storage.queue import QueueMessage
 from yarl import URL
 
-KEEP_ALIVE_SECONDS = 30.0  # of an idle connection; one that the other side has closed is taken out of the pool
+KEEP_ALIVE_SECONDS = 30.0  # of an idle connection; a closed connection leaves the pool
 TIMEOUT = aiohttp.ClientTimeout(total=30)
-TRIES = 3  # an idle connection may be closed by the other side in the moment in which it is used
+TRIES = 3  # the server may close an idle connection at the moment of its use
 _ERRORS: dict[int, type[HttpResponseError]] = {404: ResourceNotFoundError, 409: ResourceExistsError}
 
 
 class Connections:
-    """The HTTP session for the queues of a host, to open few connections. The first request opens the session."""
+    """The HTTP session that all queues of a host share, so that few connections are opened. The first request opens
+    the session."""
 
     def __init__(self, requested: Callable[[str], None] = lambda _: None) -> None:
-        self.requested = requested  # is told of each request
+        self.requested = requested  # called for each request
         self._open: aiohttp.ClientSession | None = None
 
     def session(self) -> aiohttp.ClientSession:
@@ -136,7 +137,7 @@ def _time(text: str | None) -> datetime | None:
 
 
 def _signature(account: str, key: str) -> str:
-    """Return an account's signature for queues without a practical end; see Microsoft's "Create an account SAS"."""
+    """Return an account's signature for queues with no practical end. See Microsoft's "Create an account SAS"."""
     version, permissions, end = "2022-11-02", "rwdlacup", "2099-01-01T00:00:00Z"
     lines = [account, permissions, "q", "sco", "", end, "", "", version, "", ""]
     digest = hmac.new(base64.b64decode(key), "\n".join(lines).encode(), hashlib.sha256).digest()

@@ -1,4 +1,5 @@
-"""The queue trigger: receives messages, runs their function, deletes, retries, and moves poison away."""
+"""The queue trigger: receives messages, runs their functions, deletes and retries messages, and moves poison
+messages away."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ LONGEST_QUEUE_NAME = 63
 
 
 class Backoff:
-    """The waiting times for an empty queue: each is twice the one before, varied by up to a fifth."""
+    """The waits for an empty queue. Each wait is twice the previous one, varied by up to a fifth."""
 
     def __init__(self, longest: float) -> None:
         self._longest = longest
@@ -45,16 +46,15 @@ class Backoff:
 
 
 def poison_name(queue: str) -> str | None:
-    """Return the name of the poison queue of `queue`. Returns None if no valid name exists; failing messages then stay
-    in the queue, hidden.
-    """
+    """Return the name of the poison queue of `queue`, or None if no valid name exists. Failing messages then stay
+    in the queue, hidden."""
     name = f"{queue}-poison"
     return None if queue.endswith("-poison") or len(name) > LONGEST_QUEUE_NAME else name
 
 
 @dataclass(frozen=True)
 class QueueServices:
-    """The shared objects of a host's queue listeners. `invisibility` is in seconds, and is renewed at half time."""
+    """Objects that a host's queue listeners share. `invisibility` is in seconds, and is renewed at half time."""
 
     options: QueueOptions
     invoker: Invoker
@@ -83,7 +83,8 @@ class QueueListener:
         self._in_flight: dict[asyncio.Task[None], QueueMessage] = {}
 
     async def run(self) -> None:
-        """Receive until the host stops. A batch is asked for whenever enough of the last ones are done."""
+        """Receive until the host stops. A batch is requested whenever enough messages of the previous batches are
+        done."""
         backoff = Backoff(self._options.max_polling_interval)
         while not self._stop.is_set():
             received = await self._receive()
@@ -93,13 +94,13 @@ class QueueListener:
                 await self._stop.within(backoff.next())
                 continue
             backoff.reset()
-            if len(received) < self._options.batch_size:  # that was all there is
+            if len(received) < self._options.batch_size:  # the queue has no more
                 await self._stop.within(backoff.next())
             while len(self._in_flight) > self._options.new_batch_threshold and not self._stop.is_set():
                 await asyncio.wait(self._in_flight, return_when=asyncio.FIRST_COMPLETED)
 
     async def close(self, seconds: float) -> None:
-        """Wait for messages in work, at most `seconds`; what is left becomes visible again at once."""
+        """Wait at most `seconds` for running messages. The rest become visible again at once."""
         if self._in_flight:
             await asyncio.wait(self._in_flight, timeout=seconds)
         left = list(self._in_flight.items())
@@ -146,7 +147,7 @@ class QueueListener:
             await self._to_poison(message, message.content)
             return
         tries = int(message.dequeue_count or 0)
-        if tries > self._options.max_dequeue_count:  # its host died in the last try
+        if tries > self._options.max_dequeue_count:  # the host ended during the last try
             await self._to_poison(message, message.content)
             return
         outcome = await self._run(message, messages.body_value(body))
@@ -158,13 +159,13 @@ class QueueListener:
             await self._show(message, self._options.visibility_timeout)
 
     async def _run(self, message: QueueMessage, body: Value) -> Outcome:
-        """Run the function while the function's message stays hidden."""
+        """Run the function while its message stays hidden."""
         done, renewals = asyncio.Event(), list[asyncio.Task[None]]()
 
         def renew() -> None:
             renewals.append(asyncio.create_task(self._renew(message, done)))
 
-        later = asyncio.get_running_loop().call_later(self._invisibility / 2, renew)  # most are done before
+        later = asyncio.get_running_loop().call_later(self._invisibility / 2, renew)  # most functions end earlier
         try:
             inputs = {self._trigger.parameter: body}
             return await self._invoker.invoke(self._function, inputs, messages.metadata(message, body))
@@ -172,7 +173,7 @@ class QueueListener:
             later.cancel()
             done.set()
             for renewal in renewals:
-                await renewal  # never cancelled: a renewal that storage has seen changes the receipt needed to delete
+                await renewal  # never cancelled, because a renewal changes the receipt for the deletion
 
     async def _renew(self, message: QueueMessage, done: asyncio.Event) -> None:
         while not done.is_set():
@@ -181,7 +182,7 @@ class QueueListener:
                 await asyncio.wait_for(done.wait(), self._invisibility / 2)
 
     async def _show(self, message: QueueMessage, seconds: int) -> None:
-        """Make the message visible in `seconds`, with unchanged content."""
+        """Make the message visible after `seconds`, with unchanged content."""
         updated = await self._client.update_message(message.id, message.pop_receipt, visibility_timeout=seconds)
         message.pop_receipt = updated.pop_receipt
 

@@ -14,7 +14,7 @@ from emulators.host.worker.backend import Value
 
 
 def decode(content: str, *, base64: bool) -> bytes:
-    """Return the body's bytes. Raises ValueError for text without the required base64."""
+    """Return the body's bytes. Raises ValueError for a text that should be base64 and is not."""
     if not base64:
         return content.encode()
     try:
@@ -34,8 +34,8 @@ def body_value(body: bytes) -> Value:
 def metadata(message: QueueMessage, body: Value) -> dict[str, Value]:
     """Return the trigger's metadata.
 
-    Top-level members of a JSON body replace metadata of the same name, whatever its case, as in Azure: a body with an
-    "id" changes what the function reads in `msg.id`. Scalars become text; arrays and nulls are passed over.
+    Top-level members of a JSON body replace metadata of the same name, in any case, as in Azure: a body with an "id"
+    changes `msg.id` for the function. Scalars become text, and arrays and nulls are ignored.
     """
     values = {
         "Id": Value("string", message.id),
@@ -69,5 +69,5 @@ def _member(content: Any) -> Value:
 
 
 def _time(moment: datetime | None) -> Value:
-    # A time that is not known goes as the latest that .NET has; a JSON null would make the converter fail.
+    # An unknown time is sent as .NET's latest time, because the converter fails on a JSON null.
     return Value("json", json.dumps(moment.isoformat() if moment else "9999-12-31T23:59:59.999999+00:00"))

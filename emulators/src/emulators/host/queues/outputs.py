@@ -1,4 +1,4 @@
-"""Queue output bindings: what a function hands over becomes messages, after the function has succeeded."""
+"""Queue output bindings: a function's output values become messages after the function succeeds."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class QueueWriter:
         self._clients: dict[tuple[str, str], QueueClient | LightQueueClient] = {}
 
     async def write(self, outputs: Sequence[QueueOutput], outcome: Outcome) -> None:
-        """Send the values of `outcome` for `outputs`, in order. After an error, messages that were sent before stay
-        in their queues."""
+        """Send the values of `outcome` for `outputs`, in order. After an error, messages that were already sent
+        stay in their queues."""
         for output in outputs:
             value = outcome.returned if output.parameter == "$return" else outcome.outputs.get(output.parameter)
             if value is not None:
@@ -33,11 +33,12 @@ class QueueWriter:
                     await self.send(output.connection, output.queue, body)
 
     async def send(self, connection: str, queue: str, body: bytes) -> None:
-        """Send one message. Raises AzureError, and ValueError for bytes outside of text without base64."""
+        """Send one message. Raises AzureError, and ValueError for bytes that are not text if the encoding is not
+        base64."""
         await self.send_text(connection, queue, b64encode(body).decode() if self._base64 else body.decode("utf-8"))
 
     async def send_text(self, connection: str, queue: str, text: str) -> None:
-        """Send a message whose text is already as it is to lie in the queue. Raises AzureError."""
+        """Send a message whose text is already encoded. Raises AzureError."""
         client = self._client(connection, queue)
         try:
             await client.send_message(text)
@@ -60,11 +61,12 @@ async def _create(client: QueueClient | LightQueueClient) -> None:
     try:
         await client.create_queue()
     except ResourceExistsError:
-        return  # somebody else just did
+        return  # another process has just created it
 
 
 def _messages(value: Value) -> Iterator[bytes]:
-    """Yield one message for a scalar, or one for each item of a JSON list. Items other than text are sent as JSON."""
+    """Yield one message for a scalar, or one for each item of a JSON list. Items that are not text are sent as
+    JSON."""
     if value.kind != "json":
         yield value.content if isinstance(value.content, bytes) else str(value.content).encode()
         return

@@ -1,1 +1,1 @@
-"""The timer trigger: schedules, the lease that chooses the firing host, and the stored status."""
+"""The timer trigger: schedules, the lease that decides which host fires, and the stored status."""

@@ -1,4 +1,4 @@
-"""A blob lease, with which one listener excludes every other listener of its kind on a storage account."""
+"""A blob lease with which one listener excludes all other listeners of its kind on a storage account."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class Lease:
         self._name = name
 
     async def acquire(self, stop: Stop) -> bool:
-        """Wait until the lease is ours. False if the host stops first. Container and blob are made if missing."""
+        """Wait until this host has the lease. Returns False if the host stops first. A missing container or blob is
+        created."""
         waiting = False
         while not stop.is_set():
             try:
@@ -74,5 +75,5 @@ class Lease:
             if getattr(exc, "error_code", None) == StorageErrorCode.CONTAINER_NOT_FOUND:
                 await self._container.create_container()
                 await self._blob.upload_blob(b"", overwrite=False)
-            elif exc.status_code != 412:  # leased: it is there
+            elif exc.status_code != 412:  # 412: leased, so it exists
                 raise

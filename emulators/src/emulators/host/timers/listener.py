@@ -25,7 +25,7 @@ LONGEST_SLEEP_SECONDS = 60.0  # a clock that is set, or a laptop that slept, is 
 
 @dataclass(frozen=True)
 class TimerServices:
-    """The shared objects of a host's timers. Hosts with equal storage account and `host_id` share the timers."""
+    """Objects that a host's timers share. Hosts with the same storage account and `host_id` share the timers."""
 
     invoker: Invoker
     container: ContainerClient
@@ -52,9 +52,9 @@ class TimerListener:
         self._blob = container.get_blob_client(f"timers/{host_id}/Host.Functions.{function.name}/status")
 
     async def run(self) -> None:
-        """Fire until the host stops; a running invocation then finishes and is noted.
+        """Fire until the host stops. A running invocation then finishes, and its status is saved.
 
-        Raises AzureError when the status cannot be read; may be called again then.
+        Raises AzureError if the status can't be read. The method can then be called again.
         """
         while await self._lease.acquire(self._stop):
             firing = asyncio.create_task(self._fire())
@@ -70,7 +70,7 @@ class TimerListener:
                 raise error
 
     async def release(self) -> None:
-        """Release the lease: another host can then fire this timer."""
+        """Release the lease, so that another host can fire this timer."""
         await self._lease.release()
 
     async def _fire(self) -> None:
@@ -113,7 +113,7 @@ class TimerListener:
         try:
             await self._blob.upload_blob(status.to_json().encode(), overwrite=True)
         except AzureError as exc:
-            # Worth no second run now; a restart before the next save would repeat this one as past due.
+            # Not worth a second run now. A restart before the next save would repeat this run as past due.
             log.warning("timer %s: cannot save its status: %s", self._function.name, exc)
 
 

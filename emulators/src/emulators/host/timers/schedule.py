@@ -15,7 +15,7 @@ from emulators.host import timespan
 MONTHS: tuple[str, ...] = ("january", "february", "march", "april", "may", "june")
 MONTHS += ("july", "august", "september", "october", "november", "december")
 DAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
-# A date such as Monday, 29 February comes back within 40 years, even across 2100, which is no leap year.
+# A date such as Monday, 29 February recurs within 40 years, even across 2100, which is not a leap year.
 HORIZON_DAYS = 366 * 41
 
 
@@ -29,7 +29,7 @@ class Field:
     names: tuple[str, ...] = ()
 
     def parse(self, text: str) -> tuple[int, ...]:
-        """Return the values that `text` stands for, ascending. Raises ValueError naming the field and the part."""
+        """Return the values of `text`, ascending. Raises ValueError with the field and the part."""
         return tuple(sorted({value for part in text.split(",") for value in self._part(part)}))
 
     def _part(self, part: str) -> range:
@@ -72,13 +72,13 @@ class Schedule(Protocol):
     """`next` is the first firing strictly after a time. Schedules too frequent to monitor keep no status blob."""
 
     monitored: bool
-    adjust_for_dst: bool  # what the function reads in TimerRequest.schedule
+    adjust_for_dst: bool  # the function's TimerRequest.schedule
 
     def next(self, after: datetime) -> datetime: ...
 
 
 class Cron:
-    """An NCRONTAB expression of six fields, or of five, which fire at second 0."""
+    """An NCRONTAB expression of six fields, or of five fields, which fires at second 0."""
 
     adjust_for_dst = True
 
@@ -139,7 +139,7 @@ class Interval:
 
 
 def parse(text: str) -> Schedule:
-    """Read a timer's `schedule`: a TimeSpan for one word with colons, else NCRONTAB. Raises ValueError."""
+    """Read a timer's `schedule`: a TimeSpan if it is one word with colons, otherwise NCRONTAB. Raises ValueError."""
     if len(text.split()) == 1 and ":" in text:
         return Interval(timespan.parse(text))
     return Cron(text)

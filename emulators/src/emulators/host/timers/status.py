@@ -1,4 +1,4 @@
-"""The status of a timer, and the decisions made from it at the start and after a run. No I/O."""
+"""The status of a timer, and the decisions from it at the start and after a run. No I/O."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Status:
 
 @dataclass(frozen=True)
 class Start:
-    """The decision when a timer starts. `changed`: the status must be written before anything runs."""
+    """The decision when a timer starts. If `changed`, the status must be written before anything runs."""
 
     status: Status
     past_due: bool = False
@@ -56,10 +56,10 @@ def at_start(schedule: Schedule, saved: Status | None, now: datetime) -> Start:
 
 
 def after_run(schedule: Schedule, status: Status, began: datetime, *, scheduled: bool) -> Status:
-    """Return the status after a run with the begin `began`.
+    """Return the status after a run that started at `began`.
 
-    A clock that fires a little early must not fire twice, so a scheduled run counts from its due time at least. After
-    an overrun the next firing lies in the past and comes at once; the others that were missed are skipped.
+    A clock that is slightly fast must not fire twice, so a scheduled run counts at least from its due time. After an
+    overrun the next firing is in the past and runs at once, and other missed firings are skipped.
     """
     last = max(began, status.next) if scheduled else began
     return Status(last, schedule.next(last), last)

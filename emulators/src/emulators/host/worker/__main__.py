@@ -1,7 +1,7 @@
-"""The worker: a separate process for loading the app and running the functions for its host.
+"""The worker: a separate process that loads the app and runs its functions for the host.
 
 As in Azure, an app that blocks, exits or is killed affects the worker and not the host. The worker ends when the host
-closes the worker's standard input, or when the host is gone.
+closes the worker's standard input, or when the host has ended.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from emulators.host.errors import Refused
 from emulators.host.worker import frames, telemetry
 from emulators.host.worker.backend import Backend, Invocation, Outcome
 
-LAST_SECONDS = 1.0  # for an event loop that is asked to end; one that is blocked is not waited for
+LAST_SECONDS = 1.0  # for an event loop to end; a blocked loop is abandoned
 
 
 def make_backend(name: str, app: Path) -> Backend:
     """Return the backend of this name. Raises Refused if the backend can't run here."""
     if name == "runtime":
-        from emulators.host.worker.ms_runtime import RuntimeBackend  # needs a package that few have installed
+        from emulators.host.worker.ms_runtime import RuntimeBackend  # needs a package that is rarely installed
 
         return RuntimeBackend(app)
     from emulators.host.worker.direct import DirectBackend
@@ -42,14 +42,14 @@ class Worker:
     def __init__(self, backend_name: str, app: Path) -> None:
         self._name, self._app = backend_name, app
         self._answers = os.fdopen(os.dup(1), "wb")
-        os.dup2(2, 1)  # what the app prints is for the log
+        os.dup2(2, 1)  # the app's output goes to the log
         self._writing = threading.Lock()
         self._running: set[asyncio.Task[None]] = set()
-        self._functions: dict[str, str] = {}  # by the id of the invocation that runs
+        self._functions: dict[str, str] = {}  # by the id of the running invocation
         self._ended = asyncio.Event()
 
     async def serve(self) -> int:
-        """Serve until the host is gone. Returns the number of invocations still running at the end."""
+        """Serve until the host has ended. Returns the number of invocations that are still running."""
         threading.Thread(target=self._read, args=(asyncio.get_running_loop(),), daemon=True).start()
         await self._ended.wait()
         return len(self._running)
@@ -72,7 +72,7 @@ class Worker:
         self._send((number, await (self._start() if call is None else self._invoke(call))))
 
     def _send(self, answer: tuple[int | None, Any]) -> None:
-        """`answer` is a call's number with its answer, or None with a log record for the host."""
+        """Send to the host: `answer` is a call's number with its answer, or None with a log record."""
         with self._writing:
             self._answers.write(frames.packed(answer))
             self._answers.flush()
@@ -112,7 +112,7 @@ def _invocation_in_thread() -> Callable[[], str | None]:
 
 
 def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the host's, who tells us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the host handles Ctrl-C and stops the worker
     backend_name, app = sys.argv[1:]
     os.chdir(app)  # as Azure's worker does
     logs.configure()

@@ -1,7 +1,7 @@
-"""The seam between host and worker: an app's functions as data, and the call of one function.
+"""The interface between host and worker: an app's functions as data, and the call of one function.
 
-The two implementations, `direct` and `ms_runtime`, give equal results; emulator_tests/host/test_conformance.py holds
-them to it.
+The two implementations, `direct` and `ms_runtime`, give equal results, which emulator_tests/host/test_conformance.py
+checks.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ Kind = Literal["string", "json", "bytes", "int", "double", "http"]
 
 @dataclass(frozen=True)
 class Value:
-    """One TypedData of the protocol between Functions host and worker: the name of the set field, and the content.
+    """One TypedData of the protocol between Functions host and worker: the name of the field that is set, and its
+    content.
 
-    `json` holds text. `http` holds an HttpRequestData on the way in and an HttpResponseData on the way out.
+    `json` has text. `http` has an HttpRequestData as an input and an HttpResponseData as an output.
     """
 
     kind: Kind
@@ -46,8 +47,8 @@ class HttpResponseData:
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """The retry policy of `@app.retry`. `max_count` -1 retries for ever. Times are in seconds; the defaults are the
-    worker's."""
+    """The retry policy of `@app.retry`. `max_count` -1 retries without limit. Times are in seconds, and the
+    defaults are the worker's."""
 
     strategy: str
     max_count: int
@@ -58,7 +59,7 @@ class RetryPolicy:
 
 @dataclass(frozen=True)
 class Indexed:
-    """A function in the app's declaration: `raw_bindings` are the JSON texts from azure-functions."""
+    """A function as the app declares it. `raw_bindings` are the JSON texts from azure-functions."""
 
     name: str
     raw_bindings: tuple[str, ...]
@@ -79,7 +80,7 @@ class Invocation:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of an invocation. `error` is `Type: message`, and None after success; `trace` is the error's
+    """The outcome of an invocation. `error` is `Type: message`, or None after a success. `trace` is the error's
     traceback."""
 
     error: str | None = None
@@ -93,15 +94,13 @@ class Outcome:
 
 
 class Backend(Protocol):
-    """Loads one app per process, once, and calls the app's functions. Every method runs on the app's own event loop."""
+    """Loads one app per process, once, and calls its functions. Every method runs on the app's own event loop."""
 
     async def start(self) -> list[Indexed]:
-        """Import and index the app. Raises Refused, with the app's own error, when that fails."""
+        """Import and index the app. Raises Refused, with the app's own error, if this fails."""
 
     async def invoke(self, invocation: Invocation) -> Outcome:
-        """Call the function. Errors of the function, and unacceptable inputs, are part of the outcome and not
-        raised.
-        """
+        """Call the function. Errors of the function and invalid inputs are part of the outcome and are not raised."""
 
     def close(self) -> None:
-        """Start no more threads. Does not wait for running functions."""
+        """Start no more threads. The method does not wait for running functions."""

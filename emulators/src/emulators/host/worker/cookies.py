@@ -1,4 +1,4 @@
-"""The Set-Cookie header in one spelling, whichever backend parsed the cookie."""
+"""The Set-Cookie header in one format, whichever backend parsed the cookie."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ _ATTRIBUTES = ("expires", "max-age", "domain", "path", "secure", "samesite", "ht
 
 
 def set_cookie(name: str, value: str, attributes: Mapping[str, str | bool | None]) -> str:
-    """Build the header value. Attributes of the value empty, False or None are left out, except domain and path; True
-    stands alone. Empty domains and paths are Azure's: the host writes the worker's values.
-    """
+    """Build the header value. Attributes that are empty, False or None are omitted, except domain and path. An
+    attribute that is True has no value. Azure also sends empty domains and paths, because the host writes the
+    worker's values."""
     parts = [f"{name}={value}"]
     for attribute in _ATTRIBUTES:
         content = attributes.get(attribute)

@@ -56,7 +56,7 @@ class RetryContext:
 
 @dataclass(frozen=True)
 class Context:
-    """The value of a parameter named `context`, with the same attributes as the plain class of Azure's worker."""
+    """The value of a parameter named `context`, with the attributes of the class in Azure's worker."""
 
     invocation_id: str
     function_name: str
@@ -80,7 +80,7 @@ class Out:
 
 
 class DirectBackend:
-    """Implements backend.Backend on azure-functions alone."""
+    """Implements backend.Backend with azure-functions alone."""
 
     def __init__(self, app: Path) -> None:
         self._app = app
@@ -114,7 +114,8 @@ class DirectBackend:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _trace(self, exc: Exception) -> str:
-        """Return the traceback from the app's first line on, or the whole traceback of an error outside the app."""
+        """Return the traceback from the app's first line on, or the whole traceback if the error is outside the
+        app."""
         entry = exc.__traceback__
         while entry and not entry.tb_frame.f_code.co_filename.startswith(str(self._app)):
             entry = entry.tb_next
@@ -123,7 +124,7 @@ class DirectBackend:
     async def _call(self, fn: Signature, arguments: dict[str, Any], invocation_id: str) -> Any:
         if fn.is_async:
             return await fn.call(**arguments)
-        # The context goes along, so that log records from the thread carry the invocation's id.
+        # The context is passed on, so that log records from the thread have the invocation's id.
         call = functools.partial(contextvars.copy_context().run, _in_thread, fn, arguments, invocation_id)
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 

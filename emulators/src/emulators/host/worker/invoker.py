@@ -1,6 +1,5 @@
-"""Runs invocations: each gets an id, a log line, a time limit, and the sending of outputs. A function's declaration may
-ask for retries.
-"""
+"""Runs invocations: each has an id, a log line, a time limit and outputs, and is retried if the function declares
+retries."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ log = logging.getLogger("host.invocations")
 
 
 class Invoker:
-    """The only way of calling a function, for any trigger."""
+    """The only way to call a function, for all triggers."""
 
     def __init__(
         self, worker: WorkerProcess, writer: QueueWriter, stop: Stop, timeout: float | None, exporter: Exporter
@@ -40,9 +39,9 @@ class Invoker:
     async def invoke(
         self, function: Function, inputs: Mapping[str, Value], metadata: Mapping[str, Value] | None = None
     ) -> Outcome:
-        """Call the function, after failures again as its retry policy says, and return how the last call ended.
+        """Call the function, retry failures as its retry policy says, and return the outcome of the last call.
 
-        Whoever waits may be cancelled; the invocation goes on and `drain` knows of it.
+        The caller may be cancelled. The invocation continues, and `drain` waits for it.
         """
         task = asyncio.create_task(self._with_retries(function, inputs, metadata or {}))
         self._running.add(task)
@@ -50,7 +49,7 @@ class Invoker:
         return await asyncio.shield(task)
 
     async def drain(self, seconds: float) -> int:
-        """Wait for what runs, at most `seconds`. Returns how many invocations are still running."""
+        """Wait at most `seconds` for running invocations. Returns the number that are still running."""
         if not self._running:
             return 0
         _, pending = await asyncio.wait(self._running, timeout=seconds)
@@ -102,7 +101,7 @@ class Invoker:
 
 
 def retry_delay(policy: RetryPolicy, attempt: int) -> float:
-    """Seconds before retry number `attempt` (1 is the first), by the rule of the Functions host."""
+    """Return the seconds before retry number `attempt` (1 is the first), by the rule of the Functions host."""
     if policy.strategy == "fixed_delay":
         return policy.delay
     if attempt == 1:

@@ -32,7 +32,7 @@ SAME_SITE_TEXT = {SAME_SITE.Lax: "lax", SAME_SITE.Strict: "strict", SAME_SITE.Ex
 
 
 class RuntimeBackend:
-    """Implements backend.Backend on azure-functions-runtime."""
+    """Implements backend.Backend with azure-functions-runtime."""
 
     def __init__(self, app: Path) -> None:
         self._app = app

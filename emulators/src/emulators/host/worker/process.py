@@ -1,4 +1,4 @@
-"""The host's side of the worker: the process is started, called, and restarted after it has ended."""
+"""The host's side of the worker: start the process, call it, and restart it after it has ended."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from emulators.host.worker.backend import Indexed, Invocation, Outcome
 
 log = logging.getLogger("host.worker")
 SOURCE = Path(__file__).resolve().parents[3]  # where `-m` finds the package
-MOST_DEATHS = 3  # within DEATHS_WITHIN seconds; then Azure's host ends itself
+MOST_DEATHS = 3  # within DEATHS_WITHIN seconds; after that Azure's host ends
 DEATHS_WITHIN = 30 * 60.0
 
 
@@ -28,7 +28,7 @@ class Died(Exception):
 
 
 class WorkerProcess:
-    """Loads one app, and calls the app's functions.
+    """Loads one app, and calls its functions.
 
     `give_up` is called when the worker has ended too often. `logged` is called with the function's name, the level and
     the text of each record of a running invocation.
@@ -44,12 +44,12 @@ class WorkerProcess:
         self._closing = False
 
     async def start(self) -> list[Indexed]:
-        """Start the process and load the app. Raises Refused, with the app's own error, when that fails."""
+        """Start the process and load the app. Raises Refused, with the app's own error, if this fails."""
         self._starting = asyncio.create_task(self._started())
         return (await self._starting).indexed
 
     async def invoke(self, invocation: Invocation) -> Outcome:
-        """Call the function. Whatever goes wrong comes back in the outcome: the worker's death too."""
+        """Call the function. Every failure is in the outcome, including the end of the worker."""
         assert self._starting is not None
         try:
             channel = await asyncio.shield(self._starting)
@@ -61,7 +61,8 @@ class WorkerProcess:
     async def replace(self, invocation: str) -> None:
         """End the worker because of this invocation, and start another.
 
-        What else ran in it gets no answer, and is over when its own time is: then the worker is replaced once more.
+        Other invocations in the old worker get no answer and end at their own time limit, after which the worker is
+        replaced again.
         """
         log.error("the worker starts again: invocation %s is past its time", invocation)
         assert self._starting is not None
@@ -70,7 +71,7 @@ class WorkerProcess:
             (await old).kill()
 
     async def close(self, seconds: float) -> None:
-        """Stop the worker; after `seconds`, kill the worker."""
+        """Stop the worker, and kill it after `seconds`."""
         self._closing = True
         if self._starting:
             with contextlib.suppress(Died, Refused):
@@ -98,7 +99,7 @@ class WorkerProcess:
 
 
 class _Channel:
-    """One worker process, and the unanswered calls."""
+    """One worker process, and its unanswered calls."""
 
     def __init__(self, process: Process, died: Callable[[int], None], logged: Callable[[str, int, str], None]) -> None:
         self.indexed: list[Indexed] = []
@@ -136,7 +137,7 @@ class _Channel:
             del self._waiting[number]
 
     def kill(self) -> None:
-        """Kill the process, without an error to the waiting calls."""
+        """Kill the process without raising an error in the waiting calls."""
         self._killed = True
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()

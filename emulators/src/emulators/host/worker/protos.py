@@ -1,8 +1,8 @@
 """Plain classes in the shape of the FunctionRpc protobuf messages.
 
-azure-functions-runtime imports no protobuf: whoever hosts it hands it the message classes, and it only builds them,
-reads their attributes and asks `WhichOneof`. So these stand in for grpc and its generated code. Fields are those that
-azure-functions-runtime 1.3 uses; a field that is not set reads as None.
+azure-functions-runtime imports no protobuf. Its host passes the message classes, and the runtime only creates messages,
+reads their attributes and calls `WhichOneof`. So these classes stand in for grpc and its generated code. They have the
+fields that azure-functions-runtime 1.3 uses. A field that is not set reads as None.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ class Message:
             setattr(self, name, values.get(name))
 
     def WhichOneof(self, _group: str) -> str | None:
-        """Return the first set field. Only TypedData, which is one group, and ParameterBinding are asked."""
+        """Return the first field that is set. The runtime calls this only on TypedData, which is one group, and on
+        ParameterBinding."""
         return next((name for name in self.fields if getattr(self, name) is not None), None)
 
 

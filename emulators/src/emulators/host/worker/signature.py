@@ -1,4 +1,4 @@
-"""Matching of a function's Python parameters and its bindings, by the rules of Microsoft's Python worker."""
+"""Matches a function's Python parameters with its bindings, by the rules of Microsoft's Python worker."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UserFunction = Callable[..., Any]
 
 
 class GenericConverter:
-    """Passes text and bytes through: for `str` and `bytes` parameters, and for bindings without a converter."""
+    """Passes text and bytes through, for `str` and `bytes` parameters and for bindings without a converter."""
 
     @staticmethod
     def has_trigger_support() -> bool:
@@ -34,7 +34,7 @@ class GenericConverter:
     @staticmethod
     def decode(data: Datum, *, trigger_metadata: object) -> Any:  # noqa: ARG004 - the converters' common signature
         if data.type not in ("string", "bytes", "json"):
-            # Two arguments, as the worker raises it: the text of the error is the same in both backends.
+            # Two arguments, as in the worker, so that the error's text is the same in both backends.
             raise ValueError('unexpected type of data received for the "generic" binding ', repr(data.type))
         return data.value
 
@@ -50,7 +50,7 @@ class GenericConverter:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A bound parameter: the binding type of the serving converter, the converter, and the annotated type."""
+    """A bound parameter: the binding type of its converter, the converter, and the annotated type."""
 
     binding: str
     converter: Any
@@ -73,7 +73,7 @@ class Signature:
 
 
 def read(function: Function) -> Signature:
-    """Match parameters and bindings. Raises ValueError, saying which of them do not fit."""
+    """Match parameters and bindings. Raises ValueError with those that do not match."""
     call = function.get_user_function()
     hints = typing.get_type_hints(call)
     bindings = {binding.name: binding for binding in function.get_bindings()}
@@ -134,7 +134,7 @@ def _parameter(binding: Binding, annotation: Any) -> Parameter:
 def _fits(annotation: Any, check: Callable[[Any], bool]) -> bool:
     try:
         return check(annotation)
-    except TypeError:  # issubclass() of something that is no class, `None` or `str | bytes` for instance
+    except TypeError:  # issubclass() of a value that is not a class, for instance `None` or `str | bytes`
         return False
 
 

@@ -1,6 +1,7 @@
-"""What Microsoft's worker (4.34) logs and exports of itself, while the app's telemetry goes to Application Insights.
+"""The records that Microsoft's worker (4.34) logs and exports about itself, while the app's telemetry goes to
+Application Insights.
 
-Without a connection string nothing of this happens, so that a local log shows the app's lines alone.
+Without a connection string there are no such records, so a local log has only the app's lines.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def is_on() -> bool:
 
 
 class ForHost(logging.Handler):
-    """Hands the host each record of a running invocation; a record of any other is dropped without a word."""
+    """Sends each record of a running invocation to the host. Any other record is silently dropped."""
 
     def __init__(self, running: Mapping[str, str], send: Callable[[Record], None]) -> None:
         super().__init__(logging.INFO)
@@ -36,7 +37,7 @@ class ForHost(logging.Handler):
 
 
 def before_load() -> None:
-    """Set up Azure Monitor as this worker does when PYTHON_ENABLE_OPENTELEMETRY is true."""
+    """Set up Azure Monitor as Microsoft's worker does if PYTHON_ENABLE_OPENTELEMETRY is true."""
     if is_on() and os.environ.get("PYTHON_ENABLE_OPENTELEMETRY", "").lower() == "true":
         from azure.monitor.opentelemetry import configure_azure_monitor  # the app's requirement; none of the emulators'
 

@@ -14,9 +14,9 @@ from emulators.storage.common.calls import Call
 from emulators.storage.common.errors import unauthenticated
 from emulators.storage.common.rights import Right, Terms
 
-OLDEST = "2015-04-05"  # of the texts to sign that are known here
-WITH_RESOURCE = "2018-11-09"  # from here on the resource type and the snapshot are signed too
-# Headers of the answer that a signature may set.
+OLDEST = "2015-04-05"  # the oldest supported text to sign
+WITH_RESOURCE = "2018-11-09"  # from this version on the resource type and the snapshot are signed, too
+# Response headers that a signature may set.
 OVERRIDES = {
     "rscc": "Cache-Control",
     "rscd": "Content-Disposition",
@@ -34,9 +34,9 @@ def split(resource: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class BlobAccount(Account):
-    """With `allows_public`, a container can be opened to requests without any authorization. `public` returns how far
-    a container is: '', `blob` (its blobs can be read) or `container` (its blobs can be listed, too).
-    """
+    """With `allows_public`, a container can be opened to requests without any authorization. `public` returns the
+    public access of a container: '', `blob` (its blobs can be read) or `container` (its blobs can be listed,
+    too)."""
 
     allows_public: bool = False
     public: Callable[[str], str] = lambda _name: ""

@@ -19,7 +19,7 @@ ALLOWED = {("DELETE", ""), ("PUT", "tier")}
 async def answer(
     call: Call, ask: Callable[[Call], Awaitable[Answer]], failure: Callable[[StorageError, str], Answer]
 ) -> Answer:
-    """Do what the parts ask for, in their order, whatever becomes of each."""
+    """Process the parts in their order. A part that fails does not stop the next part."""
     found = [split_part(part) for part in parts(call.body, call.headers.get("Content-Type", ""))]
     if not 1 <= len(found) <= MOST:
         raise invalid_input(f"A batch has 1 to {MOST} requests; this has {len(found)}.")

@@ -31,14 +31,14 @@ class BlockOperations(Operations):
         self._operations = operations
 
     async def put_block(self, call: Call) -> Answer:
-        """Keep a block until a list names it."""
+        """Store an uncommitted block."""
         block = block_id(call)
         self.check_block(call, block)
         upload = await self._requests.received(call)
         return self.staged(call, block, upload, headers.hashes(call, upload))
 
     def staged(self, call: Call, block: str, content: Upload | list[Piece], told: dict[str, str]) -> Answer:
-        """Stage what came, or is in another blob, as a block. `told` are hashes for the answer."""
+        """Stage the request's bytes, or the bytes of another blob, as a block. `told` are hashes for the answer."""
         container = self.check_block(call, block)
         how = encryption.of_new(encryption.asked_for(call), container.scope, container.scope_fixed)
         name = self._requests.target(call).name
@@ -47,7 +47,7 @@ class BlockOperations(Operations):
         return Answer(201, headers={**told, **how.headers, "x-ms-request-server-encrypted": "true"})
 
     def check_block(self, call: Call, block: str) -> Container:
-        """Return the container if the blob can take such a block. Raises StorageError."""
+        """Return the container if the blob can have this block. Raises StorageError."""
         permitted = self._requests.admit(call, "w", "c")
         target = self._requests.target(call)
         if target.blob is not None and "w" not in permitted:
@@ -112,7 +112,7 @@ class BlockOperations(Operations):
         return self.appended(call, upload)
 
     def appended(self, call: Call, upload: Upload) -> Answer:
-        """Put what came, or was read elsewhere, behind the blob's end."""
+        """Append the request's bytes, or the bytes of another blob, to the blob."""
         target = self.appendable(call)
         blob, most = target.there, headers.whole_number(call, "x-ms-blob-condition-maxsize")
         if headers.whole_number(call, "x-ms-blob-condition-appendpos") not in (None, blob.size):
@@ -176,7 +176,7 @@ def _chosen(kind: str, name: str, committed: dict[str, Block], staged: dict[str,
 
 
 def check_target(target: Target) -> None:
-    """Raise StorageError, 409, unless the place is free or holds a block blob that is not archived."""
+    """Raise StorageError, 409, unless no blob exists at the target, or a block blob that is not archived."""
     if target.blob is not None and target.blob.kind != "BlockBlob":
         raise invalid_type()
     if target.blob is not None:

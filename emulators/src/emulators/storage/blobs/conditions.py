@@ -32,7 +32,7 @@ class Conditions:
 
     @classmethod
     def of(cls, headers: Mapping[str, str], prefix: str = "") -> Conditions:
-        """Read them from a request; `x-ms-source-` is the prefix of those for the source of a copy."""
+        """Read the conditions of a request. `x-ms-source-` is the prefix of the conditions on the source of a copy."""
         return cls(
             _etag(headers, f"{prefix}If-Match"),
             _etag(headers, f"{prefix}If-None-Match"),
@@ -42,7 +42,8 @@ class Conditions:
         )
 
     def allow_read(self, etag: str, modified: float, tags: Mapping[str, str]) -> None:
-        """Return if they hold. Raises StorageError: 304 for what the reader has already, 412 for anything else."""
+        """Return if the conditions hold. Raises StorageError: 304 if the reader already has this version, otherwise
+        412."""
         self._check_tags(tags)
         if self.match not in (None, ANY, etag) or (
             self.match is None and self.unmodified_since is not None and int(modified) > self.unmodified_since
@@ -55,7 +56,8 @@ class Conditions:
             raise StorageError(304, "ConditionNotMet", "The condition specified was not met.")
 
     def allow_write(self, etag: str | None, modified: float = 0.0, tags: Mapping[str, str] = NO_TAGS) -> None:
-        """Return if they hold; without an etag there is nothing yet. Raises StorageError, 409 or 412."""
+        """Return if the conditions hold. Without an etag the blob does not exist yet. Raises StorageError, 409 or
+        412."""
         self._check_tags(tags)
         if etag is None:
             if self.match is not None:

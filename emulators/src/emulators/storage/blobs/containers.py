@@ -21,7 +21,7 @@ from emulators.storage.common.policies import NONE, text_of
 from emulators.storage.common.service import XML
 
 PUBLIC = "x-ms-blob-public-access"
-MOST = 5000  # in one answer
+MOST = 5000  # entries in one answer
 UNTIL = 2**31 - 1
 ALSO = ("uncommittedblobs", "snapshots", "versions", "deletedwithversions", "deleted")  # as in listing.Wanted
 INCLUDES = frozenset(
@@ -58,13 +58,13 @@ class ContainerOperations(Operations):
 
     def policies(self, call: Call) -> Answer:
         """Answer with the stored access policies, for the holder of the key."""
-        self._requests.admit(call, kind="c", action="containers/getAcl/action")  # no signature allows it
+        self._requests.admit(call, kind="c", action="containers/getAcl/action")  # signatures can't allow it
         container = self._blobs.container(checked_container(call.resource))
         text = container.policies or NONE
         return Answer(200, text.encode(), {**headers.version(container), **_opened(container), **XML})
 
     def set_policies(self, call: Call) -> Answer:
-        self._requests.admit(call, kind="c", action="containers/setAcl/action")  # no signature allows it
+        self._requests.admit(call, kind="c", action="containers/setAcl/action")  # signatures can't allow it
         container = self._blobs.container(checked_container(call.resource))
         public = self._public(call)
         Conditions.of(call.headers).allow_write(container.etag, container.modified)
@@ -93,7 +93,8 @@ class ContainerOperations(Operations):
         return Answer(200, xml.containers(page, found[:limit]), XML)
 
     def _public(self, call: Call) -> str:
-        """Return how far a request opens the container. Raises StorageError, 400, and 409 if the account forbids it."""
+        """Return the public access that a request asks for. Raises StorageError, 400, and 409 if the account
+        forbids public access."""
         level = call.headers.get(PUBLIC, "")
         if level not in ("", "blob", "container"):
             raise invalid_header(PUBLIC, level)

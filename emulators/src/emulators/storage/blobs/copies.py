@@ -1,4 +1,5 @@
-"""Copies within the account: a new row on the same bytes, whatever their number. Copies of other sources: their bytes.
+"""A copy within the account is a new row that refers to the same bytes, whatever their number. A copy of any other
+source copies the bytes.
 
 https://learn.microsoft.com/rest/api/storageservices/copy-blob
 """
@@ -38,15 +39,15 @@ class CopyOperations(Operations):
         self._pages = pages
 
     async def copy(self, call: Call) -> Answer:
-        """Copy Blob and Copy Blob From URL. Both are done when they are answered."""
+        """Copy Blob and Copy Blob From URL. Both copies are complete before the answer."""
         target = self._requests.writable(call, "w", "c")
         at_once = call.headers.get("x-ms-requires-sync", "").lower() == "true"
         blob, content = await self._opened(call, own_signature=at_once)
         tier, now = headers.tier(call), self._blobs.clock()
-        if at_once or tier in ("", headers.ARCHIVE):  # a copy in another tier is a way out of the archive
+        if at_once or tier in ("", headers.ARCHIVE):  # a copy in another tier rehydrates an archived blob
             headers.check_online(blob)
         await self._checked(call, content)
-        target = self._requests.writable(call, "w", "c")  # things may have changed while the bytes came
+        target = self._requests.writable(call, "w", "c")  # checked again, because the blob may have changed meanwhile
         how = encryption.of_new(encryption.asked_for(call), target.container.scope, target.container.scope_fixed)
         facts = replace(
             blob,
@@ -71,7 +72,8 @@ class CopyOperations(Operations):
         return Answer(202, headers={**answer.headers, **told})
 
     async def put_from_url(self, call: Call) -> Answer:
-        """Put Blob From URL: a block blob of the source's bytes, with its headers unless the request has some."""
+        """Put Blob From URL: create a block blob with the source's bytes. Headers of the request override the
+        source's."""
         target = self._requests.writable(call, "w", "c")
         source, content = await self._opened(call)
         headers.check_online(source)
@@ -80,7 +82,7 @@ class CopyOperations(Operations):
         if call.headers.get("x-ms-copy-source-blob-properties", "true").lower() == "true":
             facts = replace(facts, headers={**source.headers, **facts.headers})
         told = await self._checked(call, content)
-        target = self._requests.writable(call, "w", "c")  # things may have changed while the bytes came
+        target = self._requests.writable(call, "w", "c")  # checked again, because the blob may have changed meanwhile
         own = content if isinstance(content, Upload) else Content(content.pieces)
         answer = self._operations.written(target, facts, own)
         return replace(answer, headers={**answer.headers, **told})
@@ -115,14 +117,14 @@ class CopyOperations(Operations):
         raise StorageError(409, "NoPendingCopyOperation", "There is currently no pending copy operation.")
 
     async def _opened(self, call: Call, own_signature: bool = True) -> tuple[Blob, Content | Upload]:
-        """Return the facts and the bytes of what is to be copied. Raises StorageError."""
+        """Return the facts and the bytes of the copy's source. Raises StorageError."""
         if self._is_elsewhere(call):
             return await web_sources.fetched(self._blobs.extents, call.headers[SOURCE], call)
         source = self._source(call, own_signature)
         return source.there, self._requests.content(source)
 
     def _is_elsewhere(self, call: Call) -> bool:
-        """Return whether the source is outside of this account, and may be."""
+        """Return whether the source is outside of this account, and the configuration allows such sources."""
         try:
             self._address(call)
         except StorageError as error:
@@ -130,7 +132,7 @@ class CopyOperations(Operations):
         return False
 
     async def _range(self, call: Call) -> Content | Upload:
-        """Return the bytes of the source that the request names."""
+        """Return the source's bytes in the range of the request."""
         if self._is_elsewhere(call):
             return (await self._opened(call))[1]
         source = self._source(call)
@@ -154,9 +156,9 @@ class CopyOperations(Operations):
         return headers.hashes(call, upload)
 
     def _source(self, call: Call, own_signature: bool = True) -> Target:
-        """Return the blob that is to be copied. Raises StorageError, 400, 401, 403, 404 or 412."""
+        """Return the blob to copy. Raises StorageError, 400, 401, 403, 404 or 412."""
         path, own = self._address(call)
-        # Copy Blob may read the account's own blobs with the signature of the request itself, if that is for it too.
+        # Copy Blob may read the account's own blobs with the request's signature, if the signature covers them.
         query = own if "sig" in own or own_signature else {**call.query, **own}
         token = call.headers.get(AUTHORIZATION, "")
         asked = Call("GET", path, query, {"Authorization": token} if token else {}, b"", secure=call.secure)
@@ -175,7 +177,7 @@ class CopyOperations(Operations):
         if not own_signature:
             conditions.allow_write(blob.etag, blob.modified, blob.tags)
             return source
-        try:  # as the reading that it is in Azure
+        try:  # the same authorization as for a read, as in Azure
             conditions.allow_read(blob.etag, blob.modified, blob.tags)
         except StorageError as error:
             told = {"x-ms-copy-source-status-code": str(error.status), "x-ms-copy-source-error-code": error.code}
@@ -184,7 +186,8 @@ class CopyOperations(Operations):
         return source
 
     def _address(self, call: Call) -> tuple[str, dict[str, str]]:
-        """Return the path and query of the source. Raises StorageError, 400, and 404 if it is not of this account."""
+        """Return the path and query of the source. Raises StorageError, 400, and 404 if the source is not in this
+        account."""
         address, host = call.headers[SOURCE], call.headers.get("Host", "")
         account = self._requests.account.name
         try:
@@ -220,7 +223,7 @@ def _sealed(call: Call, source: bool) -> bool:
 
 
 def _without_signature(address: str) -> str:
-    """Return the address as it was sent, with the snapshot or version, and nothing else of its query."""
+    """Return the source's address as the client sent it, with only the snapshot or version of its query."""
     place, _, query = address.partition("?")
     kept = [one for one in query.split("&") if one.startswith(("snapshot=", "versionid="))]
     return f"{place}?{'&'.join(kept)}" if kept else place

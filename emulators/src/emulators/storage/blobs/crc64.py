@@ -1,4 +1,4 @@
-"""Azure Storage's CRC-64, by which a client may have its bytes checked instead of by MD5. About 10 MB a second.
+"""Azure Storage's CRC-64, which a client can use as a checksum instead of MD5. The speed is about 10 MB a second.
 
 https://learn.microsoft.com/rest/api/storageservices/put-blob#request-headers-all-blob-types
 """
@@ -21,7 +21,7 @@ TABLE = tuple(map(_row, range(256)))
 
 
 class Crc64:
-    """Used as a hash of hashlib is."""
+    """A hash with the interface of hashlib's hashes."""
 
     def __init__(self) -> None:
         self._value = ALL_ONES
@@ -34,5 +34,5 @@ class Crc64:
 
     @property
     def text(self) -> str:
-        """Return the checksum as headers have it: eight bytes, the lowest first, in base64."""
+        """Return the checksum as in headers: eight bytes, lowest first, in base64."""
         return base64.b64encode((self._value ^ ALL_ONES).to_bytes(8, "little")).decode()

@@ -1,4 +1,4 @@
-"""Soft delete: what was deleted or overwritten stays for some days, and can come back.
+"""Soft delete: deleted and overwritten blobs are kept for some days and can be restored.
 
 https://learn.microsoft.com/azure/storage/blobs/soft-delete-blob-overview
 """
@@ -34,8 +34,8 @@ class Deleted:
         return self._db.execute(text, (container, name)).fetchone() is not None
 
     def keep_blob(self, container: int, name: str, now: float, until: float, snapshot: str = "") -> None:
-        """Keep a copy of the blob, if it exists, until this time. With `snapshot`, as a deleted snapshot of this time:
-        what a blob was before it was overwritten."""
+        """Keep a copy of the blob, if it exists, until this time. With `snapshot`, the copy is a deleted snapshot
+        of this time: the blob before it was overwritten."""
         text = f"SELECT facts, content FROM blobs WHERE {OF_BLOB}"  # noqa: S608
         for facts, content in self._db.execute(text, (container, name)).fetchall():
             self._keep(container, name, (snapshot or ITSELF, facts, content), now, until)
@@ -57,13 +57,14 @@ class Deleted:
         self._db.execute("INSERT INTO deleted VALUES (?, ?, ?, ?, ?, ?)", values)
 
     def restored(self, container: int, name: str) -> list[Row]:
-        """Take the deleted blob and snapshots of this name from here. Their bytes are still held."""
+        """Remove the deleted blob and its deleted snapshots from this table, and return them. Their bytes are still
+        held."""
         text = f"DELETE FROM deleted WHERE {OF_BLOB} RETURNING time, facts, content"  # noqa: S608
         rows = self._db.execute(text, (container, name)).fetchall()
         return [(time, facts_of(replace(blob_of(facts), deleted=0.0, until=0.0)), text) for time, facts, text in rows]
 
     def purge(self, now: float, limit: int) -> bool:
-        """Remove some of those whose time is over. Returns whether there may be more."""
+        """Remove some blobs and snapshots whose retention has ended. Returns whether there may be more."""
         where = "(container, name, time) IN (SELECT container, name, time FROM deleted WHERE until <= ? LIMIT ?)"
         return self._remove(where, now, limit) == limit
 

@@ -1,8 +1,10 @@
 """Encryption with keys that the client provides, and with encryption scopes. Pure.
 
-Nothing is encrypted here: the service keeps the SHA-256 of a blob's key and the name of its scope, and asks for them as
-Azure does. Every valid name is a scope.
+Nothing is encrypted here. The service stores the SHA-256 of a blob's key or the name of its scope, and requires them in
+requests as Azure does. Every valid name is a scope.
+
 https://learn.microsoft.com/azure/storage/blobs/encryption-customer-provided-keys
+
 https://learn.microsoft.com/azure/storage/blobs/encryption-scope-overview
 """
 
@@ -25,7 +27,8 @@ NAME = re.compile(r"[A-Za-z0-9-]{3,63}")
 
 @dataclass(frozen=True)
 class Encryption:
-    """How a blob is encrypted beyond the account's own encryption: the SHA-256 of a key, in base64, or a scope."""
+    """How a blob is encrypted in addition to the account's own encryption: the SHA-256 of a key, in base64, or a
+    scope."""
 
     key: str = ""
     scope: str = ""
@@ -45,7 +48,7 @@ class Encryption:
             raise _mismatch()
 
     def change(self, asked: Encryption, default: str) -> None:
-        """Return if a request with this encryption may write into the blob; `default` is the container's scope.
+        """Return if a request with this encryption may write to the blob. `default` is the container's scope.
 
         Raises StorageError, 409.
         """
@@ -55,7 +58,7 @@ class Encryption:
 
 
 def asked_for(call: Call, prefix: str = "x-ms-") -> Encryption:
-    """Return the encryption that a request names; `x-ms-source-` is the prefix for the source of a copy.
+    """Return the encryption in a request. `x-ms-source-` is the prefix for the source of a copy.
 
     Raises StorageError: 400 for an invalid key or scope, 403 for a scope that the signature does not have.
     """
@@ -124,11 +127,12 @@ def _not_provided() -> StorageError:
 
 
 def check_blocks(staged: str | None, asked: Encryption) -> None:
-    """Raise StorageError, 409, if the uncommitted blocks of a blob have another encryption; None: there are none."""
+    """Raise StorageError, 409, if the uncommitted blocks of a blob have another encryption. None: the blob has no
+    uncommitted blocks."""
     if staged is not None and staged != written(asked):
         raise _mismatch()
 
 
 def written(encryption: Encryption) -> str:
-    """Return an encryption as one text, '' for the account's own."""
+    """Return an encryption as text, '' for the account's own encryption."""
     return f"key {encryption.key}" if encryption.key else f"scope {encryption.scope}" if encryption.scope else ""

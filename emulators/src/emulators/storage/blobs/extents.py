@@ -1,8 +1,8 @@
-"""The storage of blobs' bytes in extents, which are written once, and shared by copies of a blob.
+"""The storage of blobs' bytes in extents, which are written once and shared by copies of a blob.
 
-A small extent is in the SQLite file, so that a small blob is one transaction; a larger one is a file of its own. How
-many blobs and blocks hold an extent is counted beside it, and `purge` removes those that nothing holds: whatever was
-left half-written by a process that was killed, too. Extents that are being written or read are pinned meanwhile.
+A small extent is in the SQLite file, so that writing a small blob is one transaction. A larger extent is a file. The
+number of blobs and blocks that use an extent is stored with the extent. `purge` removes extents without references,
+including half-written extents of a killed process. Extents that are being written or read are pinned meanwhile.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 SMALL = 64 * 1024  # bytes of an extent in the SQLite file
-AT_ONCE = 1024 * 1024  # bytes of one write or read, which a thread does
+AT_ONCE = 1024 * 1024  # bytes of one write or read in a thread
 PURGED_AT_ONCE = 500
 READ_AT_ONCE = 200  # small extents
 
@@ -29,7 +29,7 @@ CREATE TABLE IF NOT EXISTS extents (
 CREATE INDEX IF NOT EXISTS unheld ON extents (id) WHERE refs = 0;
 """
 
-Piece = tuple[int, int, int]  # an extent, where in it, how many bytes; an extent of 0 or less is a hole, all zeros
+Piece = tuple[int, int, int]  # extent, offset, length; an extent of 0 or less is a hole, all zeros
 
 
 class Digest(Protocol):
@@ -38,7 +38,7 @@ class Digest(Protocol):
 
 @dataclass(frozen=True)
 class Upload:
-    """Received bytes: few bytes are in `data`, more are already stored in the extent `extent`."""
+    """Received bytes: a few bytes are in `data`, more are already stored in the extent `extent`."""
 
     size: int
     md5: bytes
@@ -114,7 +114,7 @@ class Extents:
     # Reading
 
     def at_once(self, pieces: Iterable[Piece]) -> bytes | None:
-        """Return the bytes of at most two pieces that lie in the database or are short holes, otherwise None."""
+        """Return the bytes of at most two pieces that are in the database or are short holes, otherwise None."""
         found: list[bytes] = []
         for extent, offset, length in pieces:
             if len(found) == 2 or (extent <= 0 and length > SMALL):
@@ -129,7 +129,7 @@ class Extents:
         """Yield the bytes in parts of at most AT_ONCE. The generator must be closed; the extents stay pinned until
         then."""
         with self.pinned([piece[0] for piece in pieces]):
-            waiting = bytearray()  # of small extents, which go together
+            waiting = bytearray()  # small extents are sent together
             for number, (extent, offset, length) in enumerate(_short_holes(pieces), 1):
                 data = self._inline(extent) if extent > 0 else bytes(length)
                 if data is not None:
@@ -142,7 +142,7 @@ class Extents:
                         async for part in parts:
                             yield part
                 elif number % READ_AT_ONCE == 0:
-                    await asyncio.sleep(0)  # for other requests
+                    await asyncio.sleep(0)  # let other requests run
             if waiting:
                 yield bytes(waiting)
 
@@ -208,7 +208,7 @@ def _short_holes(pieces: Iterable[Piece]) -> Iterator[Piece]:
 
 
 def part_of(pieces: Iterable[Piece], offset: int, length: int) -> list[Piece]:
-    """Return the pieces of a range of bytes."""
+    """Return the pieces in a range of bytes."""
     found = []
     for extent, begin, size in pieces:
         skipped = min(offset, size)

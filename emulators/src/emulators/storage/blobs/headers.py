@@ -39,7 +39,7 @@ CRC64 = "x-ms-content-crc64"
 
 
 def tags(text: str | None) -> dict[str, str]:
-    """Index tags as in `x-ms-tags`: a query string."""
+    """Read index tags in the format of `x-ms-tags`, which is a query string."""
     return checked_tags(dict(parse_qsl(text or "", keep_blank_values=True)))
 
 
@@ -92,7 +92,7 @@ def hashes(call: Call, upload: Upload) -> dict[str, str]:
 
 
 def checked_crc64(call: Call) -> str | None:
-    """Return the CRC-64 of the request. Raises StorageError, 400, for one that is not eight bytes in base64."""
+    """Return the CRC-64 of the request. Raises StorageError, 400, unless it is eight bytes in base64."""
     given = call.headers.get(CRC64)
     if given is not None and len(_decoded(given)) != 8:
         raise invalid_header(CRC64, given)
@@ -125,7 +125,7 @@ def byte_range(call: Call, size: int) -> tuple[int, int] | None:
     text = call.headers.get("x-ms-range") or call.headers.get("Range")
     match = RANGE.fullmatch(text.strip()) if text else None
     if match is None or (match[2] and int(match[2]) < int(match[1])):
-        return None  # as for every range that is none
+        return None  # as for every invalid range
     begin = int(match[1])
     if begin >= size:
         sentence = "The range specified is invalid for the current size of the resource."
@@ -145,7 +145,8 @@ def whole_number(call: Call, name: str) -> int | None:
 
 
 def version(of: Blob | Container) -> dict[str, str]:
-    """Return the headers with the etag and time of modification and, of a blob, its version and encryption."""
+    """Return the headers with the etag and the time of modification. For a blob, its version and encryption are
+    added."""
     found = {"ETag": f'"{of.etag}"', "Last-Modified": http_date(of.modified)}
     if isinstance(of, Blob) and of.version:
         found["x-ms-version-id"] = of.version

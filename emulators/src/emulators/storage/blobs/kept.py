@@ -62,8 +62,8 @@ class Kept:
         return made
 
     def demote(self, container: int, name: str) -> None:
-        """Keep the current version of a blob, if the blob exists, as a previous version. A blob that was written before
-        there were versions gets the time of its last change as its version."""
+        """Keep the current version of a blob, if the blob exists, as a previous version. If the blob was written
+        without versioning, its version is the time of its last change."""
         row = self._db.execute(f"SELECT facts FROM blobs WHERE {OF_BLOB}", (container, name)).fetchone()  # noqa: S608
         if row is not None:
             blob = blob_of(row[0])
@@ -71,7 +71,7 @@ class Kept:
             self._keep(container, name, version, replace(blob, version=version, previous=True, lease=NONE))
 
     def _keep(self, container: int, name: str, time: str, facts: Blob) -> None:
-        """Store these facts with the blob's present content."""
+        """Store these facts with the blob's current content."""
         (text,) = self._db.execute(f"SELECT content FROM blobs WHERE {OF_BLOB}", (container, name)).fetchone()  # noqa: S608
         self._extents.hold(content_of(text).pieces)
         row = (container, name, time, facts_of(facts), text)
@@ -82,7 +82,7 @@ class Kept:
         self._db.execute(f"UPDATE {self._table} SET facts = ? WHERE {OF_ONE}", row)  # noqa: S608
 
     def delete(self, container: int, name: str, time: str = "") -> None:
-        """Delete one snapshot or version, or all of the blob."""
+        """Delete one snapshot or version, or all snapshots or versions of the blob."""
         text, key = (OF_ONE, (container, name, time)) if time else (OF_BLOB, (container, name))
         rows = self._db.execute(f"DELETE FROM {self._table} WHERE {text} RETURNING content", key).fetchall()  # noqa: S608
         for (content,) in rows:

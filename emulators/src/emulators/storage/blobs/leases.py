@@ -1,4 +1,5 @@
-"""Leases of blobs and containers: who alone may write or delete, and for how long. Pure; times are seconds since 1970.
+"""Leases of blobs and containers: while a lease is held, only its holder may write or delete. Pure. Times are
+seconds since 1970.
 
 https://learn.microsoft.com/rest/api/storageservices/lease-blob
 """
@@ -65,7 +66,7 @@ class Lease:
 
     def breaking(self, now: float, period: int | None) -> Lease:
         """Break the lease in `period` seconds, or earlier if it would expire before. Without `period`, the lease
-        runs out its remaining time; an infinite lease is broken at once."""
+        ends after its remaining time, and an infinite lease ends at once."""
         state = self.state(now)
         if state == "available":
             raise _none_to_change()

@@ -10,19 +10,19 @@ from dataclasses import dataclass, replace
 from emulators.storage.blobs.model import Blob, Listed, after, blob_of
 
 FEW_ROWS, ROWS_AT_ONCE = 16, 1000
-ITSELF = "~"  # stands where a snapshot or version has its time; behind all of them
+ITSELF = "~"  # in place of a snapshot's or version's time; sorts after all times
 
-Place = tuple[str, str]  # a name, and the time of a snapshot, or ITSELF, or nothing for whatever comes first
-Row = tuple[str, str, str | None, int]  # name, time, facts, and whether it is a version without a current one
+Place = tuple[str, str]  # a name, and the time of a snapshot, or ITSELF, or '' for the first entry
+Row = tuple[str, str, str | None, int]  # name, time, facts, and whether no current version exists
 
 
 @dataclass(frozen=True)
 class Wanted:
     """A page of a listing: at most `limit` entries from `start` on. Names that contain the delimiter after the
     prefix are grouped into one entry for each part up to the delimiter. With `uncommitted`, blobs that have only
-    uncommitted blocks are listed too. With `versions`, previous versions are listed; with `orphans`, the last version
-    of each blob that has no current one; with `deleted`, deleted blobs that can come back, and their snapshots if
-    `snapshots`."""
+    uncommitted blocks are listed too. With `versions`, previous versions are listed. With `orphans`, the last
+    version of each blob without a current version is listed. With `deleted`, deleted blobs that can be restored
+    are listed, and with `snapshots` their snapshots, too."""
 
     prefix: str
     delimiter: str
@@ -49,7 +49,7 @@ def listed(db: sqlite3.Connection, container: int, wanted: Wanted) -> Iterator[L
             if at >= 0:
                 group = name[: at + len(delimiter)]
                 yield group, None
-                break  # and on behind all that begin with it
+                break  # continue after all names with this prefix
             blob = blob_of(facts) if facts else Blob("BlockBlob")
             yield name, replace(blob, alone=True) if alone else blob
         following = (after(group), "") if group else (rows[-1][0], rows[-1][1] + "\0") if len(rows) == asked else None
@@ -60,7 +60,7 @@ def listed(db: sqlite3.Connection, container: int, wanted: Wanted) -> Iterator[L
 
 def _rows(db: sqlite3.Connection, wanted: Wanted, values: dict[str, object], limit: int) -> list[Row]:
     below = "" if values["end"] is None else "AND name < :end"
-    # The blob itself is the last of its name: it is there unless the page begins behind it.
+    # The blob itself is the last row of its name, so it is on the page unless the page begins after it.
     at_start = ">=" if str(values["time"]) <= ITSELF else ">"
     within = f"container = :container AND name {at_start} :start {below}"
     text = f"SELECT name, '{ITSELF}' AS time, facts, 0 FROM blobs WHERE {within}"  # noqa: S608
@@ -75,7 +75,7 @@ def _rows(db: sqlite3.Connection, wanted: Wanted, values: dict[str, object], lim
         text += f" UNION ALL SELECT name, time, facts, 0 FROM snapshots WHERE {behind}"  # noqa: S608
     if wanted.versions:
         text += f" UNION ALL SELECT name, time, facts, {alone} FROM versions AS v WHERE {behind}"  # noqa: S608
-    elif wanted.orphans:  # of several rows of a name, SQLite takes the one with max(time)
+    elif wanted.orphans:  # of several rows of a name, SQLite returns the one with max(time)
         text += (
             f" UNION ALL SELECT name, max(time), facts, 1 FROM versions AS v WHERE {behind} AND {alone} GROUP BY name"  # noqa: S608
         )

@@ -16,7 +16,7 @@ NONE = Lease()
 
 @dataclass(frozen=True)
 class Container:
-    """A container. `policies`: its stored access policies, as the XML that set them."""
+    """A container. `policies` has its stored access policies, as the XML that set them."""
 
     id: int
     name: str
@@ -25,15 +25,15 @@ class Container:
     metadata: dict[str, str]
     policies: str = ""
     lease: Lease = NONE
-    scope: str = ""  # the encryption scope of blobs for which none is named
-    scope_fixed: bool = False  # whether blobs may have no other
-    public: str = ""  # what anyone may read without authorization: `blob`, `container`, or nothing
+    scope: str = ""  # the default encryption scope of blobs
+    scope_fixed: bool = False  # whether blobs must have this scope
+    public: str = ""  # the public access: `blob`, `container`, or ''
 
 
 @dataclass(frozen=True)
 class Blob:
-    """The facts about a blob. `headers` are the content headers, by their names in an answer; `copy` describes the copy
-    that made the blob.
+    """The facts about a blob. `headers` are the content headers, by their names in an answer. `copy` describes the
+    copy that created the blob.
 
     `snapshot` is the time at which a snapshot was taken, in Azure's format; '' for the blob itself. `version` is the
     time that names the version, if the account has versions. A `previous` version is no longer the current one.
@@ -49,19 +49,19 @@ class Blob:
     tags: dict[str, str] = field(default_factory=dict)
     tier: str = ""
     tier_set: float = 0.0
-    rehydrating: str = ""  # the tier that an archived blob is on its way to
-    priority: str = ""  # of that way
+    rehydrating: str = ""  # the new tier of an archived blob during rehydration
+    priority: str = ""  # of the rehydration
     appended: int = 0
-    sealed: bool = False  # of an append blob: whether nothing can be appended any more
+    sealed: bool = False  # of an append blob: whether appends are refused
     key: str = ""  # the SHA-256 of the client's key, in base64
     scope: str = ""  # the encryption scope
-    sequence: int = 0  # of a page blob: the number that its writer counts with
+    sequence: int = 0  # of a page blob: its sequence number
     copy: dict[str, str] = field(default_factory=dict)
     lease: Lease = NONE
     snapshot: str = ""
     version: str = ""
     previous: bool = False
-    deleted: float = 0.0  # when it was deleted, if it can still come back, and until when
+    deleted: float = 0.0  # when it was deleted, if it can be restored, and until when
     until: float = 0.0
     alone: bool = False  # in a list: a previous version of a blob without a current one
 
@@ -72,7 +72,7 @@ class Blob:
 
 @dataclass(frozen=True)
 class Content:
-    """A blob's bytes, and the blocks it was made of: id and size."""
+    """A blob's bytes, and the id and size of each committed block."""
 
     pieces: list[Piece] = field(default_factory=list)
     blocks: list[tuple[str, int]] = field(default_factory=list)
@@ -91,7 +91,7 @@ REHYDRATION_SECONDS = 60.0  # from Archive to another tier; Azure takes hours
 
 
 def rehydrated(blob: Blob, now: float) -> Blob:
-    """Return the blob as it is now. A blob that is being rehydrated leaves the archive after a while."""
+    """Return the blob in its current tier. A blob that is being rehydrated leaves the archive after some time."""
     if blob.rehydrating and now >= blob.tier_set + REHYDRATION_SECONDS:
         return replace(blob, tier=blob.rehydrating, rehydrating="", priority="")
     return blob

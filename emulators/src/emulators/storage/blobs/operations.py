@@ -21,14 +21,14 @@ from emulators.storage.common.service import XML
 from emulators.storage.common.service_xml import HEAD
 
 DELETE_SNAPSHOTS = "x-ms-delete-snapshots"
-MOST_HASHED = 4 * 1024 * 1024  # bytes of a range whose hash an answer has
+MOST_HASHED = 4 * 1024 * 1024  # bytes of the largest range with a hash in the answer
 
 
 class BlobOperations(Operations):
     # Writing
 
     async def put(self, call: Call) -> Answer:
-        """Create a block blob of the request's bytes, an empty append blob, or a page blob of zeros."""
+        """Create a block blob with the request's bytes, an empty append blob, or a page blob of zeros."""
         kind = call.headers.get("x-ms-blob-type")
         target = self._requests.writable(call, "w", "c")
         if target.blob is not None:
@@ -41,14 +41,14 @@ class BlobOperations(Operations):
         upload = await self._requests.received(call)
         if kind != "BlockBlob" and upload.size:
             raise invalid_header("Content-Length", upload.size)
-        target = self._requests.writable(call, "w", "c")  # things may have changed while the bytes came
+        target = self._requests.writable(call, "w", "c")  # checked again, because the blob may have changed meanwhile
         if kind == "PageBlob":
             return self.written(target, facts, Content(page_ranges.hole(size)))
         headers.check_md5(call, upload, "x-ms-blob-content-md5")
         return self.written(target, facts, upload)
 
     def new(self, call: Call, kind: str, container: Container) -> Blob:
-        """Return the facts that the request gives about the new blob that replaces the present one."""
+        """Return the facts in the request about the new blob, which replaces the existing one."""
         found = headers.content_headers(call.headers, plain=call.text("comp") != "blocklist")
         is_paged, how = kind == "PageBlob", encryption.asked_for(call)
         how = encryption.of_new(how, container.scope, container.scope_fixed)
@@ -198,8 +198,8 @@ class BlobOperations(Operations):
         return Answer(204)
 
     def snapshot(self, call: Call) -> Answer:
-        """Take a snapshot of the blob. A caller without the blob's lease may take one too. If the account has versions,
-        the blob begins a new one."""
+        """Take a snapshot of the blob. The blob's lease is not required. If the account has versions, the blob gets
+        a new version."""
         self._requests.admit(call, "w", "c")
         target = self._requests.target(call)
         blob, own = target.there, metadata(call.headers)
@@ -239,7 +239,7 @@ class BlobOperations(Operations):
         return Answer(202, headers={"x-ms-delete-type-permanent": str(not self._blobs.retains).lower()})
 
     def undelete(self, call: Call) -> Answer:
-        """Bring a deleted blob back, with its deleted snapshots."""
+        """Restore a deleted blob and its deleted snapshots."""
         self._requests.admit(call, "w")
         target = self._requests.target(call)
         if not self._blobs.undelete(target.container.id, target.name):

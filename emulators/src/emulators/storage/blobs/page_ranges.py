@@ -1,7 +1,7 @@
 """The content of a page blob: pieces that cover the blob, some of which are holes. Pure.
 
-A hole is a piece without an extent: its extent is 0 where nothing was ever written, and otherwise a negative number,
-different for each clearing, so that a comparison with a snapshot tells what was cleared since. A hole's bytes are zero.
+A hole is a piece without an extent. Its extent is 0 where nothing was ever written. Otherwise it is a negative number,
+different for each clearing, so that a comparison with a snapshot finds the cleared ranges. A hole's bytes are zero.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PAGE = 512  # bytes
 
 @dataclass(frozen=True)
 class Range:
-    """A range of bytes, `end` included, that was written or, for a comparison, cleared."""
+    """A range of bytes, `end` included, that was written or, in a comparison, cleared."""
 
     start: int
     end: int
@@ -24,7 +24,7 @@ class Range:
 
 
 def hole(length: int, clearing: int = 0) -> list[Piece]:
-    """Return a hole of this length; `clearing` is 0 or the negative number of a clearing."""
+    """Return a hole of this length. `clearing` is 0 or the negative number of a clearing."""
     return [(clearing, 0, length)] if length else []
 
 
@@ -33,18 +33,18 @@ def size_of(pieces: Iterable[Piece]) -> int:
 
 
 def with_range(pieces: list[Piece], begin: int, new: list[Piece]) -> list[Piece]:
-    """Return the content with new pieces from the byte `begin` on."""
+    """Return the content with new pieces, starting at the byte `begin`."""
     end = begin + size_of(new)
     return _joined([*part_of(pieces, 0, begin), *new, *part_of(pieces, end, size_of(pieces) - end)])
 
 
 def resized(pieces: list[Piece], size: int) -> list[Piece]:
-    """Return the content cut to this size, or with a hole behind it."""
+    """Return the content truncated or extended with a hole to this size."""
     return _joined([*part_of(pieces, 0, size), *hole(max(0, size - size_of(pieces)))])
 
 
 def written(pieces: list[Piece], before: list[Piece] | None = None) -> list[Range]:
-    """Return the ranges that hold data; with `before`, the ranges that were written or cleared since then."""
+    """Return the ranges with data. With `before`, return the ranges that were written or cleared since then."""
     found: list[Range] = []
     for start, extent in _spans(pieces, before):
         kind, last = extent[0] <= 0, found[-1] if found else None
@@ -58,14 +58,14 @@ def written(pieces: list[Piece], before: list[Piece] | None = None) -> list[Rang
 
 
 def within(ranges: Iterable[Range], begin: int, end: int) -> list[Range]:
-    """Return what the ranges have of the pages from byte `begin` to byte `end`, both included."""
+    """Return the parts of the ranges in the pages from byte `begin` to byte `end`, both included."""
     first, last = begin // PAGE * PAGE, end // PAGE * PAGE + PAGE - 1
     cut = (Range(max(one.start, first), min(one.end, last), one.cleared) for one in ranges)
     return [one for one in cut if one.start <= one.end]
 
 
 def _spans(pieces: list[Piece], before: list[Piece] | None) -> Iterator[tuple[int, tuple[int, int]]]:
-    """Yield (start, (extent, length)) of the pieces; with `before`, of those parts that were not there then."""
+    """Yield (start, (extent, length)) of the pieces. With `before`, yield only the parts that differ from it."""
     at, old = 0, list(reversed(before or []))
     for extent, offset, length in pieces:
         if before is None:
@@ -84,7 +84,7 @@ def _spans(pieces: list[Piece], before: list[Piece] | None) -> Iterator[tuple[in
 
 
 def _joined(pieces: Iterable[Piece]) -> list[Piece]:
-    """Return the pieces with neighboring holes of one clearing as one."""
+    """Return the pieces, with adjacent holes of the same clearing joined."""
     found: list[Piece] = []
     for extent, offset, length in pieces:
         if extent > 0:

@@ -45,11 +45,11 @@ class PageOperations(Operations):
         upload = await self._requests.received(call)
         if upload.size != length:
             raise invalid_header("Content-Length", upload.size)
-        target, _ = self.writable(call)  # things may have changed while the bytes came
+        target, _ = self.writable(call)  # checked again, because the blob may have changed meanwhile
         return self._written(target, begin, upload, headers.hashes(call, upload))
 
     def from_source(self, call: Call, pieces: list[Piece], told: dict[str, str]) -> Answer:
-        """Write pages whose bytes are those of another blob. `told` are the hashes for the answer."""
+        """Write pages with the bytes of another blob. `told` are the hashes for the answer."""
         target, (begin, length) = self.writable(call)
         if page_ranges.size_of(pieces) != length:
             raise invalid_header("x-ms-source-range", call.headers.get("x-ms-source-range", ""))
@@ -73,7 +73,7 @@ class PageOperations(Operations):
         return Answer(201, headers={**found, "x-ms-request-server-encrypted": "true"})
 
     def ranges(self, call: Call) -> Answer:
-        """List the ranges that hold data, or that differ from an earlier snapshot."""
+        """List the ranges with data, or the ranges that differ from an earlier snapshot."""
         if "x-ms-previous-snapshot-url" in call.headers:
             raise not_here("managed disks")
         target = self._requests.readable(call, "r")
@@ -86,7 +86,7 @@ class PageOperations(Operations):
         return Answer(200, xml.page_list(shown, following), {**told, **XML})
 
     def _before(self, call: Call, target: Target) -> list[Piece] | None:
-        """Return the content of the snapshot to compare with, None without one. Raises StorageError, 400 and 409."""
+        """Return the content of the snapshot to compare with, or None. Raises StorageError, 400 and 409."""
         time = call.query.get("prevsnapshot")
         if time is None:
             return None
@@ -107,7 +107,7 @@ def check_kind(blob: Blob) -> None:
 
 
 def checked_size(call: Call) -> int | None:
-    """Return the size that a request gives a page blob, None without one. Raises StorageError, 400."""
+    """Return the size of a page blob in a request, or None. Raises StorageError, 400."""
     size = headers.whole_number(call, "x-ms-blob-content-length")
     if size is not None and (not 0 <= size <= LARGEST or size % PAGE):
         raise invalid_header("x-ms-blob-content-length", size)
@@ -129,7 +129,7 @@ def sequence_number(call: Call) -> int | None:
 
 
 def renumbered(call: Call, now: int) -> int:
-    """Return the sequence number after the request's action on it. Raises StorageError, 400."""
+    """Return the sequence number after the request's action. Raises StorageError, 400."""
     action, given = call.headers.get(ACTION, "").lower(), sequence_number(call)
     if not action and given is None:
         return now

@@ -1,5 +1,4 @@
-"""Parts that all blob operations share: authorization, the container and blob that a request names, and the
-request's bytes."""
+"""Parts that all blob operations share: authorization, the request's container and blob, and the request's bytes."""
 
 from __future__ import annotations
 
@@ -30,8 +29,8 @@ GUID = re.compile(r"[0-9a-fA-F]{8}(?:-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
 
 @dataclass(frozen=True)
 class Target:
-    """The blob that a request names, as it is now. `blob` is None if there is no such blob. `version` is that of a
-    previous version."""
+    """The current state of the request's blob. `blob` is None if the blob does not exist. `version` is the
+    requested previous version."""
 
     container: Container
     name: str
@@ -60,14 +59,14 @@ class Requests:
         return self.account.admit(call, Right(kind, any_of, call.resource.partition("/")[0], action)).permissions
 
     def target(self, call: Call) -> Target:
-        """Return the blob that an admitted request names. Raises StorageError, 400 and 404."""
+        """Return the blob of an admitted request. Raises StorageError, 400 and 404."""
         for name in {"snapshot", "versionid"} & call.query.keys():
             sentence = "Snapshots and versions can be read, copied, deleted, tagged, and moved to a tier."
             raise bad_parameter(name, call.query[name], sentence)
         return self.place(call)
 
     def place(self, call: Call) -> Target:
-        """Return the blob, snapshot or version that a request names. Raises StorageError, 400 and 404."""
+        """Return the blob, snapshot or version of a request. Raises StorageError, 400 and 404."""
         container, name = split(call.resource)
         if "%" in call.path:
             check_encoding(call.path)
@@ -97,7 +96,7 @@ class Requests:
         return target
 
     def opened(self, call: Call) -> Target:
-        """Return the blob of a request that reads what is encrypted. Raises StorageError."""
+        """Return the blob of a request that reads encrypted data. Raises StorageError."""
         target = self.readable(call, "r")
         target.there.encryption.open(encryption.asked_for(call))
         return target
@@ -114,7 +113,7 @@ class Requests:
         return target
 
     def check_encryption(self, call: Call, target: Target) -> None:
-        """Raise StorageError, 409, if a write into the blob lacks the blob's key or encryption scope."""
+        """Raise StorageError, 409, if a write to the blob lacks the blob's key or encryption scope."""
         target.there.encryption.change(encryption.asked_for(call), target.container.scope)
 
     def check_write(self, call: Call, target: Target) -> None:
@@ -128,7 +127,7 @@ class Requests:
             return
         lease = lease_id(call)
         blob.lease.admit(self.blobs.clock(), lease, "Blob")
-        if lease and conditions.none_match == ANY:  # as in Azure: who holds the lease knows that the blob is there
+        if lease and conditions.none_match == ANY:  # as in Azure: the lease's holder knows that the blob exists
             conditions = replace(conditions, none_match=None)
         conditions.allow_write(blob.etag, blob.modified, blob.tags)
 
@@ -149,7 +148,7 @@ class Requests:
 
 
 class Operations:
-    """Base class of a group of operations on what requests name."""
+    """Base class of a group of operations."""
 
     def __init__(self, requests: Requests) -> None:
         self._requests = requests

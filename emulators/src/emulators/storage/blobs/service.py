@@ -1,4 +1,4 @@
-"""The blob service's REST interface: which request is which operation.
+"""The blob service's REST interface: how requests map to operations.
 
 https://learn.microsoft.com/rest/api/storageservices/blob-service-rest-api
 """
@@ -51,12 +51,12 @@ PARTS = (
 )
 WITHOUT_BODY = ("GET ", "GET metadata", "GET acl")
 SECRET = "sig"
-# Method, `comp` and status of what the journal tells of: what Event Grid has events for.
+# Method, `comp` and status of the requests in the journal, for which Event Grid has events.
 TOLD = {
     *(("PUT", "", 201), ("PUT", "", 202), ("PUT", "blocklist", 201), ("PUT", "tier", 200), ("PUT", "tier", 202)),
     ("DELETE", "", 202),
 }
-# The conditional headers that an operation looks at. One that it does not look at is refused.
+# The conditional headers that an operation checks. Any other condition is refused.
 NONE: frozenset[str] = frozenset()
 _ETAGS_AND_TIMES = ("If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since")
 OF_VERSION = frozenset(_ETAGS_AND_TIMES)
@@ -88,9 +88,9 @@ def _table(*rows: tuple[str, Callable[[Call], Any], frozenset[str]]) -> Table:
 
 
 class BlobService(Service[BlobAccount]):
-    """Answers requests to the blobs of one account. Whatever is not allowed raises StorageError."""
+    """Answers requests to the blobs of one account. A request that is not allowed raises StorageError."""
 
-    largest_body: ClassVar[int] = 8 * 1024 * 1024  # of XML; a blob's bytes come by a stream
+    largest_body: ClassVar[int] = 8 * 1024 * 1024  # of XML; a blob's bytes are streamed
     backslashes: ClassVar[bool] = False
 
     def __init__(
@@ -107,7 +107,7 @@ class BlobService(Service[BlobAccount]):
         self._configured(self._settings.get(PROPERTIES))
         self._requests = Requests(blobs, self.account, web_sources)
         self._journal = journal
-        self._returning: deque[tuple[float, Call]] = deque()  # from the archive, in the order of their times
+        self._returning: deque[tuple[float, Call]] = deque()  # rehydrating blobs, in the order of their times
         blob = BlobOperations(self._requests)
         blocks = BlockOperations(self._requests, blob)
         pages = PageOperations(self._requests)
@@ -205,8 +205,8 @@ class BlobService(Service[BlobAccount]):
         return await self._operation(call, container, name)(call)
 
     def _operation(self, call: Call, container: str, name: str) -> Operation:
-        """Return the operation that a request asks for. Raises StorageError, 405 for an unknown operation, and 400
-        for a condition that the operation does not support."""
+        """Return the operation of a request. Raises StorageError, 405 for an unknown operation, and 400 for a
+        condition that the operation does not support."""
         comp = call.text("comp")
         if not container:
             key = f"{call.method} {comp}"
@@ -232,7 +232,7 @@ class BlobService(Service[BlobAccount]):
         return Answer(200, headers=facts)
 
     async def _put(self, call: Call) -> Answer:
-        """Put Blob From URL has a type, Copy Blob none."""
+        """Put Blob From URL or Copy Blob. Only Put Blob From URL has a blob type."""
         return await (self._copies.put_from_url if call.headers.get("x-ms-blob-type") else self._copies.copy)(call)
 
     def _configured(self, properties: str) -> None:
@@ -240,7 +240,7 @@ class BlobService(Service[BlobAccount]):
         is_on = policy is not None and policy.findtext("Enabled", "").lower() == "true"
         self._blobs.retention_days = int(policy.findtext("Days", "0")) if policy is not None and is_on else 0
 
-    # What others know
+    # The access log
 
     def _public(self, name: str) -> str:
         try:
@@ -253,9 +253,10 @@ class BlobService(Service[BlobAccount]):
 
     def _log_access(self, call: Call, status: int, before: str) -> None:
         """Write a line of Azurite's access log for a request that created, deleted or moved a blob, followed by the
-        blob's facts; `before` holds the facts from before the request.
+        blob's facts. `before` has the facts from before the request.
 
-        Whoever asks for the service's root with a parameter of its own finds it there, behind all that was before.
+        A request for the service's root is also logged. A client can send one with a unique parameter: its line follows
+        the lines of all earlier requests.
         """
         if self._journal is None:
             return

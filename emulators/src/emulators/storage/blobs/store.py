@@ -1,8 +1,9 @@
 """Containers and blobs, in one SQLite file and a folder of extents. No HTTP here.
 
-A blob is found by its container and name: reading, writing and listing cost the same however many others there are.
-Its facts are JSON beside its content, the list of its extents; a copy is a new row on the same extents. Every change
-is one transaction. Nothing here waits: what a caller checked is still so when it writes, unless it awaited between.
+A blob is found by its container and name, so reading, writing and listing cost the same for any number of blobs. A row
+has the blob's facts as JSON, and its content as a list of extents. A copy is a new row with the same extents. Every
+change is one transaction. No method here awaits, so a caller's checks still hold when it writes, unless the caller
+itself awaited in between.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from emulators.storage.blobs.model import (
 from emulators.storage.common.database import Store, transaction
 from emulators.storage.common.errors import StorageError
 
-STAGED_SECONDS = 7 * 24 * 3600  # after which blocks that no list took are gone
+STAGED_SECONDS = 7 * 24 * 3600  # after which uncommitted blocks are removed
 PURGED_AT_ONCE = 500
 DAY = 24 * 3600
 OF_BLOBS = ("blobs", "blocks", kept.SNAPSHOTS, kept.VERSIONS, "deleted")  # the tables with rows of blobs
@@ -53,8 +54,8 @@ CREATE INDEX IF NOT EXISTS blocks_by_age ON blocks (staged);
 
 
 class Blobs(Store):
-    """The blobs of one account; `extents` holds their bytes. With `versioning`, what a blob was before a change stays
-    as a version."""
+    """The blobs of one account. `extents` has their bytes. With `versioning`, each change keeps the previous state
+    of the blob as a version."""
 
     def __init__(
         self, file: Path, folder: Path, clock: Callable[[], float] = time.time, versioning: bool = False
@@ -65,20 +66,20 @@ class Blobs(Store):
         self._versions = kept.Kept(self._db, self.extents, kept.VERSIONS)
         self._deleted = Deleted(self._db, self.extents)
         self.versioning = versioning
-        self.retention_days = 0  # for which deleted blobs can come back; versions stay instead, where there are any
+        self.retention_days = 0  # of deleted blobs; with versioning, versions are kept instead
         self.tags = tags.TagIndex(self._db)
         self._ticks = 0
 
     def new_etag(self) -> str:
-        """Return an etag that has not been used before."""
+        """Return an unused etag."""
         return f"0x{self._tick():X}"
 
     def new_version(self) -> str:
-        """Return a name for a version that has not been used before, or '' if the account has no versions."""
+        """Return an unused name for a version, or '' if the account has no versions."""
         return kept.time_of(self._tick()) if self.versioning else ""
 
     def new_clearing(self) -> int:
-        """Return the number of a hole that has not been used before (page_ranges.py)."""
+        """Return an unused number for a hole (page_ranges.py)."""
         return -self._tick()
 
     def _tick(self) -> int:
@@ -145,7 +146,7 @@ class Blobs(Store):
         return content_of(text)
 
     def write(self, container: int, name: str, blob: Blob, content: Content | Upload, keeps: bool = False) -> None:
-        """Create or replace a blob, and drop its uncommitted blocks. With `keeps`, what is replaced stays as a
+        """Create or replace a blob, and drop its uncommitted blocks. With `keeps`, the replaced blob is kept as a
         version."""
         with transaction(self._db):
             if keeps:
@@ -160,7 +161,8 @@ class Blobs(Store):
             self.tags.put(container, name, blob.tags)
 
     def append(self, container: int, name: str, blob: Blob, upload: Upload) -> None:
-        """Put bytes behind those of an append blob, whose new facts are `blob`. Small ends are joined."""
+        """Append bytes to an append blob, whose new facts are `blob`. A small last piece is joined with small
+        appended bytes."""
         pieces = self.content(container, name).pieces
         with transaction(self._db):
             joined = self._joined(pieces[-1:], upload)
@@ -175,14 +177,14 @@ class Blobs(Store):
             )
 
     def write_pages(self, container: int, name: str, blob: Blob, begin: int, content: Upload | list[Piece]) -> None:
-        """Put bytes or a hole into a page blob, from the byte `begin` on; `blob` are its new facts."""
+        """Write bytes or a hole to a page blob, starting at the byte `begin`. `blob` are its new facts."""
         before = self.content(container, name).pieces
         with transaction(self._db):
             new = self.extents.store(content) if isinstance(content, Upload) else content
             self._replace_pieces(container, name, blob, before, page_ranges.with_range(before, begin, new))
 
     def resize(self, container: int, name: str, blob: Blob) -> None:
-        """Cut a page blob to the size in its new facts, or put a hole behind it."""
+        """Truncate a page blob to the size in its new facts, or extend it with a hole."""
         before = self.content(container, name).pieces
         with transaction(self._db):
             self._replace_pieces(container, name, blob, before, page_ranges.resized(before, blob.size))
@@ -200,8 +202,8 @@ class Blobs(Store):
         return None if before is None else replace(upload, data=before + upload.data, size=len(before) + upload.size)
 
     def change(self, container: int, name: str, blob: Blob, keeps: bool = False) -> None:
-        """Change the facts of an existing blob, snapshot or version. With `keeps`, what the blob was stays as a
-        version."""
+        """Change the facts of an existing blob, snapshot or version. With `keeps`, the previous state of the blob
+        is kept as a version."""
         with transaction(self._db):
             if blob.snapshot or blob.previous:
                 of = self._snapshots if blob.snapshot else self._versions
@@ -214,8 +216,8 @@ class Blobs(Store):
             self.tags.put(container, name, blob.tags)
 
     def delete(self, container: int, name: str, keeps: bool = False) -> None:
-        """Delete the blob, its snapshots, and its uncommitted blocks. With `keeps`, the current version stays as a
-        previous one."""
+        """Delete the blob, its snapshots, and its uncommitted blocks. With `keeps`, the current version becomes a
+        previous version."""
         with transaction(self._db):
             if keeps:
                 self._versions.demote(container, name)
@@ -226,7 +228,7 @@ class Blobs(Store):
 
     @property
     def retains(self) -> bool:
-        """Return whether what is deleted can come back."""
+        """Return whether deleted blobs can be restored."""
         return self.retention_days > 0 and not self.versioning
 
     def _period(self) -> tuple[float, float]:
@@ -234,8 +236,8 @@ class Blobs(Store):
         return now, now + self.retention_days * DAY
 
     def undelete(self, container: int, name: str) -> bool:
-        """Bring a deleted blob and its deleted snapshots back. A blob that has been written anew stays; the deleted one
-        becomes a snapshot of it. Returns whether there is such a blob, deleted or not."""
+        """Restore a deleted blob and its deleted snapshots. If a new blob has the name, the deleted blob becomes a
+        snapshot of the new blob. Returns whether there is such a blob, deleted or not."""
         with transaction(self._db):
             is_there = self.find(container, name) is not None
             rows = self._deleted.restored(container, name)
@@ -265,7 +267,7 @@ class Blobs(Store):
     # Snapshots
 
     def create_snapshot(self, container: int, name: str, blob: Blob) -> Blob:
-        """Take a snapshot of an existing blob with these facts. Returns the snapshot, whose `snapshot` is its time."""
+        """Take a snapshot of an existing blob with these facts, and return it. Its `snapshot` is its time."""
         with transaction(self._db):
             return self._snapshots.create_snapshot(container, name, blob, self._tick())
 
@@ -279,10 +281,10 @@ class Blobs(Store):
                 self._deleted.keep_snapshots(container, name, *self._period(), snapshot)
             self._snapshots.delete(container, name, snapshot)
 
-    # Blocks that wait for their list
+    # Uncommitted blocks
 
     def stage(self, container: int, name: str, block: str, content: Upload | list[Piece], encryption: str = "") -> None:
-        """Keep a block. `encryption` is that of all uncommitted blocks of the blob."""
+        """Store an uncommitted block. `encryption` is the encryption of all uncommitted blocks of the blob."""
         with transaction(self._db):
             pieces = self.extents.store(content) if isinstance(content, Upload) else content
             self.extents.hold(pieces)
@@ -366,7 +368,7 @@ class Blobs(Store):
         return content_of(row[0]).pieces if row else []
 
     def _drop_staged(self, container: int, name: str) -> list[Piece]:
-        """Drop the blocks that wait for a list, and give their pieces, which are to be let go."""
+        """Drop the blob's uncommitted blocks, and return their pieces for the caller to release."""
         rows = self._db.execute(
             "DELETE FROM blocks WHERE container = ? AND name = ? RETURNING pieces", (container, name)
         ).fetchall()

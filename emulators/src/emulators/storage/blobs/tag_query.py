@@ -1,4 +1,4 @@
-"""The language of a search by tags: `"key" = 'value' AND "key" > 'value' AND @container = 'name'`. Pure.
+"""The query language of a search by tags: `"key" = 'value' AND "key" > 'value' AND @container = 'name'`. Pure.
 
 https://learn.microsoft.com/rest/api/storageservices/find-blobs-by-tags#remarks
 """
@@ -63,8 +63,8 @@ class Condition:
 
 
 def condition(text: str) -> Condition:
-    """Parse an `x-ms-if-tags` condition. A condition is about one blob, so it has no container; unlike a search, it may
-    use OR and <>.
+    """Parse an `x-ms-if-tags` condition. A condition is about one blob, so it has no container. Unlike a search, a
+    condition may use OR and <>.
 
     Raises ValueError as `parse` does.
     """
@@ -76,7 +76,7 @@ def condition(text: str) -> Condition:
 
 
 def parse(text: str) -> Query:
-    """Parse a search. Raises ValueError with the position or the name that is wrong."""
+    """Parse a search. Raises ValueError with the position or the name of the error."""
     _check_length(text, LONGEST)
     found, *others = _groups(text)
     if others or any(term.operator == "<>" for term in found):

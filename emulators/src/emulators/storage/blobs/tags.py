@@ -17,8 +17,8 @@ CREATE TABLE IF NOT EXISTS blob_tags (
 CREATE INDEX IF NOT EXISTS tags_of_blob ON blob_tags (container, name, key, value);
 """
 
-Start = tuple[int, str]  # a container's number and a name: in the order of these a search goes
-Found = tuple[int, str, str, dict[str, str]]  # these, the container's name, and the blob's tags
+Start = tuple[int, str]  # a container's number and a name, the order of a search
+Found = tuple[int, str, str, dict[str, str]]  # both, the container's name, and the blob's tags
 
 
 class TagIndex:
@@ -32,8 +32,8 @@ class TagIndex:
         self._db.executemany("INSERT INTO blob_tags VALUES (?, ?, ?, ?)", rows)
 
     def search(self, query: Query, start: Start, limit: int) -> list[Found]:
-        """At most `limit` blobs from `start` on."""
-        first, *others = sorted(query.terms, key=lambda term: term.operator != "=")  # one value is read in order
+        """Return at most `limit` blobs that match, from `start` on."""
+        first, *others = sorted(query.terms, key=lambda term: term.operator != "=")  # an equality is read in order
         values: list[object] = [first.key, first.value, *start]
         text = (
             "SELECT t.container, t.name, c.name, b.facts"  # noqa: S608

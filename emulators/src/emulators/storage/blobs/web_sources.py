@@ -1,4 +1,4 @@
-"""Sources of copies at other addresses: other accounts, in Azure too, and anything else behind HTTP.
+"""Sources of copies at other addresses: other accounts, also in Azure, and any other HTTP server.
 
 https://learn.microsoft.com/rest/api/storageservices/put-blob-from-url
 """
@@ -17,7 +17,7 @@ from emulators.storage.common.errors import StorageError
 from emulators.storage.common.naming import metadata
 
 CONNECT_SECONDS, SILENT_SECONDS = 10.0, 60.0
-# Headers of a request that are sent on to the source, and their names there.
+# Request headers that are forwarded to the source, and their names there.
 SENT_ON = {
     "x-ms-copy-source-authorization": "Authorization",
     "x-ms-source-range": "Range",

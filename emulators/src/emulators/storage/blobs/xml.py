@@ -154,7 +154,7 @@ def read_tags(body: bytes) -> dict[str, str]:
 
 
 def page_list(ranges: Iterable[Range], following: str) -> bytes:
-    """Return the written and cleared ranges of a page blob in their order, and the marker of the next page."""
+    """Return the written and cleared ranges of a page blob in order, and the marker of the next page."""
     tags = ((one, "ClearRange" if one.cleared else "PageRange") for one in ranges)
     inner = "".join(f"<{tag}><Start>{one.start}</Start><End>{one.end}</End></{tag}>" for one, tag in tags)
     return f"{HEAD}<PageList>{inner}<NextMarker>{following}</NextMarker></PageList>".encode()

@@ -39,11 +39,11 @@ SIGNED_HEADERS = (
 
 @dataclass(frozen=True)
 class Account:
-    """`policy` finds a stored access policy of a container, queue or table by both names; None if there is none."""
+    """`policy` returns the stored access policy of a container, queue or table by both names, or None."""
 
     name: str
     key: str = field(repr=False)
-    service: str  # blob, queue or table: the first letter is that in a SAS
+    service: str  # blob, queue or table; a SAS has the first letter
     clock: Callable[[], float] = time.time
     identities: Identities | None = None
     policy: Callable[[str, str], Terms | None] = lambda _name, _id: None
@@ -70,8 +70,8 @@ class Account:
         return KEY_HOLDER
 
     def admit_any(self, call: Call) -> None:
-        """Authorize a request with any valid signature or token, whatever it allows. Raises StorageError for
-        others."""
+        """Authorize a request with any valid signature or token, whatever it allows. Raises StorageError for other
+        requests."""
         if "sig" in call.query:
             self._checked_sas(call)
         elif self._authorization(call).startswith("Bearer "):
@@ -80,14 +80,14 @@ class Account:
             self.admit(call, Right("s", ("r",)))
 
     def admit_identity(self, call: Call, right: Right) -> str:
-        """Return the object id of a request's token, if its roles allow this. A key or signature is refused."""
+        """Return the object id in a request's token, if its roles allow this. A key or signature is refused."""
         scheme, _, token = self._authorization(call).partition(" ")
         if scheme != "Bearer":
             raise unauthenticated("Only authentication scheme Bearer is supported")
         return self._identities.admit(token, self.service, right)
 
     def sign(self, text: str, secret: bytes | None = None) -> str:
-        # As the bytes were sent, also those of a header that is no UTF-8.
+        # The original bytes, also of a header that is not UTF-8.
         signed = text.encode(errors="surrogateescape")
         return base64.b64encode(hmac.digest(self._secret if secret is None else secret, signed, "sha256")).decode()
 
@@ -168,7 +168,7 @@ class Account:
             raise StorageError(403, "AuthorizationFailure", "This signature is for another resource.")
         if not any(set(letters) <= set(terms.permissions) for letters in right.any_of):
             raise mismatch("Permission", "permission")
-        if "skoid" in query:  # who gave the signature out can give away no more than their own roles allow
+        if "skoid" in query:  # a delegating identity can grant no more than its own roles allow
             self._identities.check(query["skoid"], self.service, right)
         return terms
 
@@ -217,7 +217,7 @@ class Account:
         return call.text("tn").lower() if self.service == "table" else call.resource.partition("/")[0]
 
     def _is_for(self, call: Call, right: Right) -> bool:
-        """Return whether a service SAS is for the resource that the request names."""
+        """Return whether a service SAS is for the resource of the request."""
         return bool(right.name) and right.name.lower() == self._resource_of_sas(call)
 
     def _check_time(self, start: str | None, end: str | None) -> None:

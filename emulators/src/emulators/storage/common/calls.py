@@ -1,4 +1,4 @@
-"""A request and its answer, free of the HTTP server."""
+"""A request and its answer, independent of the HTTP server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, unquote
 
 from emulators.storage.common.errors import StorageError, bad_parameter, invalid_header, out_of_range
 
-AHEAD_SECONDS = 2 * 365 * 86400  # of today; clients are not held up for being new
+AHEAD_SECONDS = 2 * 365 * 86400  # beyond today, so that newer clients are accepted
 VERSION = "2021-12-02"
 OLDEST = "2009-09-19"
 SECONDARY = "-secondary"
@@ -20,9 +20,9 @@ SECONDARY = "-secondary"
 
 @dataclass(frozen=True)
 class Call:
-    """A request. `path` begins with the account and is still encoded; names of headers are found in whatever case.
+    """A request. `path` begins with the account and is still encoded. Header names are case-insensitive.
 
-    A long body is not in `body` but comes by `stream`.
+    A long body is in `stream` and not in `body`.
     """
 
     method: str
@@ -31,10 +31,10 @@ class Call:
     headers: Mapping[str, str]
     body: bytes
     stream: AsyncIterator[bytes] | None = None
-    secure: bool = False  # whether it came by HTTPS
-    at_host: bool = False  # whether the account was named by the host, not in the path
-    client: str = ""  # the address that it came from
-    backslashes: bool = True  # whether they stand for themselves, which in the names of blobs they do not
+    secure: bool = False  # whether the request used HTTPS
+    at_host: bool = False  # whether the host has the account's name, not the path
+    client: str = ""  # the client's address
+    backslashes: bool = True  # whether names keep backslashes; blobs' names do not
 
     @property
     def account(self) -> str:
@@ -47,7 +47,7 @@ class Call:
 
     @property
     def signed_path(self) -> str:
-        """Return the path as it was sent, which the signature covers."""
+        """Return the path as the client sent it, which the signature covers."""
         return "/" + self.path[1:].partition("/")[2] if self.at_host else self.path
 
     @property
@@ -60,8 +60,8 @@ class Call:
         return self.query.get(name, "")
 
     def number(self, name: str, default: int, least: int, most: int) -> int:
-        """Return a whole number from the query. Raises StorageError for other text, and for a number outside the
-        range."""
+        """Return a whole number from the query. Raises StorageError for any other text, and for a number outside
+        the range."""
         value = self.query.get(name)
         if value is None:
             return default
@@ -94,7 +94,7 @@ def checked_version(headers: Mapping[str, str], now: float) -> None:
 
 
 def parse_query(text: str) -> dict[str, str]:
-    """Return the decoded parameters of a URL. The last value of each name counts."""
+    """Return the decoded parameters of a URL. A repeated name has its last value."""
     try:
         return dict(parse_qsl(text, keep_blank_values=True))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Cross-origin rules of the blob service: which web pages' scripts may use it. A page that no rule names is refused.
+"""Cross-origin rules of the blob service: the web pages whose scripts may use it. A page without a rule is refused.
 
 https://learn.microsoft.com/rest/api/storageservices/cross-origin-resource-sharing--cors--support-for-the-azure-storage-services
 """
@@ -26,8 +26,8 @@ class Rule:
     seconds: str
 
     def fits(self, origin: str, method: str, asked: tuple[str, ...] = ()) -> bool:
-        """Return whether the rule allows pages of this origin, by name or by `*`, to send such requests with these
-        headers."""
+        """Return whether the rule allows requests with this method and these headers from pages of this origin, by
+        name or by `*`."""
         return (
             ("*" in self.origins or origin in self.origins)
             and method in self.methods

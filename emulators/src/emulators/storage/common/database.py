@@ -1,8 +1,8 @@
 """The SQLite file of a storage service.
 
-Every change is one transaction, and is in the file before its answer goes out: so a killed process loses nothing that
-it has acknowledged. The write-ahead log is not flushed to the disk at every commit (synchronous=NORMAL): a power cut
-may take the last changes, never the file's consistency.
+Every change is one transaction, and is in the file before the request is answered, so a killed process loses no
+acknowledged change. The write-ahead log is not flushed to the disk at every commit (synchronous=NORMAL), so a power cut
+may lose the last changes, but the file stays consistent.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-LOCK_SECONDS = 2.0  # for the last process to end
+LOCK_SECONDS = 2.0  # to wait for the end of the last process
 CACHE_KIB = 32 * 1024  # pages of the file kept in memory
 
 
 def open_database(path: Path, schema: str) -> sqlite3.Connection:
-    """Open or make the file, for this process alone: what is counted in memory would be wrong beside another one.
+    """Open or create the file for this process alone. Counters in memory would be wrong if another process changed
+    the file.
 
     Changes outside of `transaction` commit by themselves. Raises RuntimeError if another process has the file.
     """
@@ -96,9 +97,9 @@ class Dropped:
         self._db.execute("INSERT INTO dropped VALUES (?)", (owner,))
 
     def purge(self, remove: Callable[[int], int]) -> bool:
-        """Remove a part of the content of one of them. `remove` returns the number of removed rows. Returns whether
+        """Remove some content of one deleted owner. `remove` returns the number of removed rows. Returns whether
         there may be more."""
-        row = self._db.execute("SELECT rowid FROM dropped LIMIT 1").fetchone()  # whatever the file calls its column
+        row = self._db.execute("SELECT rowid FROM dropped LIMIT 1").fetchone()  # for any name of the column
         if row is None:
             return False
         if not remove(row[0]):

@@ -1,4 +1,4 @@
-"""Keys with which an identity signs in place of the account: user delegation.
+"""User delegation: keys with which an identity signs in place of the account.
 
 https://learn.microsoft.com/rest/api/storageservices/get-user-delegation-key
 """
@@ -21,7 +21,7 @@ RIGHT = Right("s", (), action="generateUserDelegationKey/action")
 
 
 def delegation_key(account: Account, call: Call) -> bytes:
-    """Return the key that the request asks for, as XML. Raises StorageError, 400, 401 and 403."""
+    """Return the requested key as XML. Raises StorageError, 400, 401 and 403."""
     principal = account.admit_identity(call, RIGHT)
     root = parsed(call.body)
     start, expiry = root.findtext("Start", ""), root.findtext("Expiry", "")

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 
 
 class StorageError(Exception):
-    """A refusal. `details` become elements of the answer beside code and message, `headers` are sent too."""
+    """A refusal. `details` become elements of the answer beside code and message. `headers` are added to the
+    answer."""
 
     def __init__(
         self,
@@ -37,8 +38,8 @@ def unauthenticated(reason: str) -> StorageError:
 
 
 def mismatch(what: str, sentence: str) -> StorageError:
-    """Return the error for a valid shared access signature that does not allow the request, because of its Service,
-    ResourceType, Permission or Protocol."""
+    """Return the error for a valid shared access signature whose Service, ResourceType, Permission or Protocol does
+    not allow the request."""
     code = f"Authorization{what}Mismatch"
     return StorageError(403, code, f"This request is not authorized to perform this operation using this {sentence}.")
 

@@ -17,8 +17,8 @@ from emulators.tokens import TENANT, principal_of
 AUDIENCE = "https://storage.azure.com"
 LOGIN = f"https://login.microsoftonline.com/{TENANT}/oauth2/authorize"
 CHALLENGE = f"Bearer authorization_uri={LOGIN} resource_id={AUDIENCE}"
-# What the letters of a shared access signature are called as actions of a role, below the service: of what is in a
-# container, queue or table, of these themselves, and of the service. Of several, joined by |, one is enough.
+# The actions of a role, below the service, for the letters of a shared access signature: for objects in a container,
+# queue or table, for the container, queue or table itself, and for the service. One of several joined by | is enough.
 ACTIONS: dict[str, dict[str, dict[str, str]]] = {
     "blob": {
         "o": {
@@ -67,7 +67,7 @@ SCOPES = {"container": "blob", "queue": "queue", "table": "table"}
 
 @dataclass(frozen=True)
 class Grant:
-    """A role of an identity: for all of the account, or, with `service` and `name`, one container, queue or table."""
+    """A role of an identity for the whole account or, with `service` and `name`, for one container, queue or table."""
 
     principal: str
     role: Role
@@ -80,7 +80,7 @@ class Grant:
 
 @dataclass(frozen=True)
 class Identities:
-    """The identities that may use the account: holders of tokens signed with `key`, with their grants."""
+    """The identities that may use the account. Their tokens are signed with `key`, and their grants are known."""
 
     key: str = field(repr=False)
     grants: tuple[Grant, ...] = ()
@@ -124,8 +124,8 @@ def _grant(one: Mapping[str, Any]) -> Grant:
 
 
 def actions_of(service: str, right: Right) -> list[list[str]]:
-    """Return the actions that a request needs: all actions of one of these lists. Alternatives for one action are
-    joined by |."""
+    """Return lists of actions, of which a request needs one complete list. Alternatives for one action are joined
+    by |."""
     below = f"Microsoft.Storage/storageAccounts/{service}Services"
     if right.action:
         return [[f"{below}/{right.action}"]]

@@ -1,4 +1,4 @@
-"""Multipart bodies with requests in them, which batches of tables and blobs send.
+"""Multipart bodies that contain requests, as batches of tables and blobs send them.
 
 https://learn.microsoft.com/rest/api/storageservices/performing-entity-group-transactions
 """
@@ -37,7 +37,7 @@ def _pieces(body: bytes, mark: bytes) -> list[bytes]:
     pieces = [first]
     for piece in rest:
         line, _, content = piece.partition(b"\n")
-        if line.removeprefix(b"--").strip():  # a longer mark, or text that begins like it
+        if line.removeprefix(b"--").strip():  # a longer mark, or text that begins like the mark
             pieces[-1] += mark + piece
         else:
             pieces[-1] = pieces[-1].removesuffix(b"\r")
@@ -52,7 +52,7 @@ def split_part(part: bytes) -> tuple[bytes, bytes]:
 
 
 def answered(one: Answer, headers: Mapping[str, str], head: str = PART_HEAD) -> str:
-    """Return an answer as a part of a multipart body, with these headers before its own."""
+    """Return an answer as a part of a multipart body. These headers precede the answer's own."""
     lines = [f"HTTP/1.1 {one.status} {HTTPStatus(one.status).phrase}"]
     lines += [f"{name}: {value}" for name, value in {**headers, **one.headers}.items()]
     return head + "\r\n".join(lines) + "\r\n\r\n" + one.body.decode()

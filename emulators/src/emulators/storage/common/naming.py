@@ -1,4 +1,4 @@
-"""Names of containers, queues and tables, and the metadata that containers, blobs and queues have.
+"""Names of containers, queues and tables, and the metadata of containers, blobs and queues.
 
 https://learn.microsoft.com/rest/api/storageservices/naming-and-referencing-containers--blobs--and-metadata
 """

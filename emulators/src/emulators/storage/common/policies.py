@@ -1,4 +1,4 @@
-"""Stored access policies, to which a signature may refer instead of having its own terms.
+"""Stored access policies. A signature may refer to a policy instead of having its own terms.
 
 https://learn.microsoft.com/rest/api/storageservices/define-stored-access-policy
 """

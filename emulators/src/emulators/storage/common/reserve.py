@@ -14,7 +14,7 @@ BYTES = 4 * 1024 * 1024
 
 
 class Reserve:
-    """A file of the state's folder whose bytes are given back when a deletion needs them."""
+    """A file in the state's folder whose space is freed when a deletion needs it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -35,7 +35,7 @@ class Reserve:
             self._kept = True
 
     def spend(self) -> bool:
-        """Give the room back. Says whether there was some."""
+        """Free the reserved space. Returns whether any was reserved."""
         kept, self._kept = self._kept, False
         self._file.unlink(missing_ok=True)
         return kept

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 PERMISSIONS = {"blob": "racwdxyltmeopfi", "queue": "raup", "table": "raud"}  # of stored access policies
-ALL = "racwdxltmeopuf"  # what the account's key allows, in the letters of a SAS
+ALL = "racwdxltmeopuf"  # the permissions of the account's key, in the letters of a SAS
 
 
 @dataclass(frozen=True)
 class Right:
-    """The right that a request needs from a SAS: a resource type (s, c, o) and any one of some sets of permissions.
+    """The right that a request needs from a SAS: a resource type (s, c, o) and any one of several sets of permissions.
 
-    `name` is the queue or table, and empty for the service itself, because a service SAS is for one of them only.
+    `name` is the queue or table, or empty for the service itself, because a service SAS is for one queue or table.
     `action` is the action that a role must allow, if the permissions do not determine it.
     """
 

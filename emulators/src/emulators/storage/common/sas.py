@@ -16,10 +16,10 @@ from emulators.storage.common.calls import Call
 from emulators.storage.common.errors import mismatch, unauthenticated
 from emulators.storage.common.rights import Terms
 
-WITH_SCOPE = "2020-12-06"  # from here on the encryption scope is signed too
+WITH_SCOPE = "2020-12-06"  # from this version on the encryption scope is signed, too
 DELEGATED = ("skoid", "sktid", "skt", "ske", "sks", "skv")
 AUTHORIZED = ("saoid", "suoid", "scid")
-DELEGATED_USER = ("skdutid", "sduoid")  # of later versions; empty if the signature is for whoever has it
+DELEGATED_USER = ("skdutid", "sduoid")  # of later versions; empty if the signature is not for one user
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Delegation:
 
 
 def terms(call: Call) -> Terms:
-    """Return the terms in the signature itself. A stored access policy may have the others."""
+    """Return the terms in the signature itself. A stored access policy may have the other terms."""
     first, last = (
         (call.query[partition], call.query.get(row)) if partition in call.query else None
         for partition, row in (("spk", "srk"), ("epk", "erk"))
@@ -60,7 +60,7 @@ def account_text(call: Call, name: str) -> str:
 
 def service_texts(call: Call, resource: str, middle: list[str], tail: list[str]) -> list[str]:
     """Return the strings that a SAS of a container, blob, queue or table may sign. With a user delegation key there
-    are several, because each version signs more than the one before."""
+    are several, because each version signs more fields than the one before."""
     head = [*texts(call, "sp", "st", "se"), resource]
     if "skoid" not in call.query:
         return ["\n".join([*head, call.text("si"), *middle, *tail])]
@@ -72,8 +72,7 @@ def service_texts(call: Call, resource: str, middle: list[str], tail: list[str])
 
 
 def _signed_headers(call: Call) -> str:
-    """Return the request's values of the headers that `srh` names. A signature may be bound to the values of
-    headers."""
+    """Return the request's values of the headers in `srh`, because a signature may require certain header values."""
     names = [unquote(name) for name in call.text("srh").split(",") if name]
     return "".join(f"{name}:{call.headers.get(name, '')}\n" for name in names)
 

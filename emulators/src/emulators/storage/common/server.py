@@ -1,6 +1,6 @@
-"""The HTTP side of all services: a request becomes a Call, its Answer or StorageError a response.
+"""The HTTP side of all services: a request becomes a Call, and its Answer or StorageError becomes a response.
 
-aiohttp's bare server, without routes: with one, a request would cost half as much again.
+This is aiohttp's bare server without routes, because routes would make a request half as expensive again.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ AnyService = Service[Any]
 log = logging.getLogger("storage")
 http_log = logging.getLogger("storage.http")
 
-LONG = 64 * 1024  # bytes of a body from which on it is not read at once
-LONGEST_LINE = 32 * 1024  # of a request's head: a name of 1,024 characters, each as twelve, and a signature
+LONG = 64 * 1024  # bytes; a longer body is streamed
+LONGEST_LINE = 32 * 1024  # of a request's head: a name of 1,024 characters, 12 bytes each, and a signature
 PURGE_SECONDS = 1.0
-BETWEEN_PURGES = 0.002  # for requests, while there is much to remove
+BETWEEN_PURGES = 0.002  # seconds for requests, while there is much to remove
 
 
 def server(service: AnyService, access_log: TextIO | None = None) -> web.Server:
-    """Return an HTTP server for the service; its body limit is the service's."""
+    """Return an HTTP server for the service, with the service's body limit."""
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
         request_id = str(uuid.uuid4())
         asked = request.headers
         signed = "sig" in parse_query(request.raw_path.partition("?")[2])
         of_a_page = (None, None) if service.lets_in(request.method, asked, signed) else _page(asked)
-        host = asked.get("Host", "")  # every name below localhost is this machine, so none can be bent to it
+        host = asked.get("Host", "")  # names below localhost always mean this machine
         why = refusal("localhost" if service.account_at(host) else host, request.scheme, *of_a_page)
         if why:
             return web.Response(status=403, text=why)
@@ -99,7 +99,7 @@ def _bare(answer: Answer) -> Answer:
 
 
 def _without_requests(record: logging.LogRecord) -> bool:
-    """Leave out the text of a request that is no HTTP: a signature may stand in it."""
+    """Remove the text of a malformed request from log records, because it may contain a signature."""
     error = record.exc_info[1] if record.exc_info else None
     if isinstance(error, HttpProcessingError):
         record.exc_info, record.msg = None, f"{record.msg}: {type(error).__name__}"
@@ -107,7 +107,7 @@ def _without_requests(record: logging.LogRecord) -> bool:
 
 
 def _printable(value: str) -> str:
-    """Return the value with ? for each character that may not be in a response header."""
+    """Return the value with ? for each character that a response header can't contain."""
     return "".join(char if char.isprintable() else "?" for char in value)
 
 
@@ -120,7 +120,7 @@ async def _streamed(
     request: web.BaseRequest, response: web.StreamResponse, parts: AsyncGenerator[bytes, None]
 ) -> web.StreamResponse:
     async with contextlib.aclosing(parts):
-        # Before anything else may run that removes what is to be read: from its first part on the stream holds it.
+        # Before other code can remove the content: the stream holds the content from its first part on.
         part = await anext(parts, b"")
         await response.prepare(request)
         try:
@@ -130,8 +130,8 @@ async def _streamed(
                 part = await anext(parts, b"")
             await response.write_eof()
         except ConnectionError:
-            pass  # the client has gone
-        except TimeoutError:  # it takes nothing any more
+            pass  # the client has disconnected
+        except TimeoutError:  # the client reads no more
             if request.transport is not None:
                 request.transport.abort()
     return response
@@ -143,9 +143,9 @@ async def _answer(service: AnyService, request: web.BaseRequest, request_id: str
         return await (service.answer(call) if call.method != "DELETE" else _deleted(service, call))
     except StorageError as error:
         return _failure(service, error, request_id)
-    except web.HTTPException:  # the body did not come in time
+    except web.HTTPException:  # the body did not arrive in time
         raise
-    except (ConnectionError, web.RequestPayloadError):  # the client has gone, or its body is no HTTP
+    except (ConnectionError, web.RequestPayloadError):  # the client has disconnected, or its body is malformed
         return _failure(service, invalid_input("The request's body did not come as it was announced."), request_id)
     except Exception as error:  # outermost: the client gets an answer, and the log the traceback
         if is_full(error):
@@ -200,7 +200,7 @@ async def _call(service: AnyService, request: web.BaseRequest) -> Call:
 
 
 async def _body(request: web.BaseRequest) -> AsyncIterator[bytes]:
-    """Yield the parts of a body. Raises HTTPRequestTimeout if the next one does not come within BODY_SECONDS."""
+    """Yield the parts of a body. Raises HTTPRequestTimeout if the next part does not arrive within BODY_SECONDS."""
     while True:
         try:
             async with asyncio.timeout(BODY_SECONDS):
@@ -216,7 +216,7 @@ async def _body(request: web.BaseRequest) -> AsyncIterator[bytes]:
 async def served(
     service: AnyService, host: str, port: int, access_log: TextIO | None = None, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[int]:
-    """Serve for the length of the block, and give the port."""
+    """Serve during the block, and yield the port."""
     runner = web.ServerRunner(server(service, access_log), shutdown_timeout=1.0)
     await runner.setup()
     inner = runner.server
@@ -239,7 +239,7 @@ async def _purge(service: AnyService) -> None:
             more = service.purge()
             if service.reserve:
                 service.reserve.keep()
-        except Exception:  # the next round tries again
+        except Exception:  # the next round retries
             log.exception("cannot remove what is gone")
             more = False
         await asyncio.sleep(BETWEEN_PURGES if more else PURGE_SECONDS)

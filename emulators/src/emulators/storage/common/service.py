@@ -29,11 +29,11 @@ Admitting = TypeVar("Admitting", bound=Account)
 
 
 class Service(ABC, Generic[Admitting]):
-    """A service of the account. `endpoint`, its own address, is known once it is served."""
+    """A service of the account. `endpoint`, its address, is set once it is served."""
 
     largest_body: ClassVar[int]
-    backslashes: ClassVar[bool] = True  # whether they stand for themselves in the names of what the service keeps
-    reserve: Reserve | None = None  # of the disk on which its data lie
+    backslashes: ClassVar[bool] = True  # whether names keep backslashes
+    reserve: Reserve | None = None  # of the disk with the service's data
 
     def __init__(self, account: Admitting, settings: Settings, endpoint: str = "") -> None:
         self.account = replace(account, policy=self._policy)
@@ -78,14 +78,15 @@ class Service(ABC, Generic[Admitting]):
         """Remove some of the deleted data. Returns whether there may be more."""
 
     def streams(self, method: str, query: Mapping[str, str]) -> bool:  # noqa: ARG002
-        """Return whether the body of such a request may be too large for memory."""
+        """Return whether the body of this request may be too large for memory."""
         return False
 
     def lets_in(self, method: str, headers: Mapping[str, str], signed: bool) -> bool:
-        """Return whether a page may send this request: a page whose origin a CORS rule allows, a page that asks
-        whether there is a rule, a page that reads a signed URL (without a rule, the answer has no CORS header, so
-        the browser withholds it from the page), and a browser that follows a link. A request with an Authorization
-        is no page's, or was allowed by a rule: browsers ask before they send one."""
+        """Return whether a page may send this request. Allowed are: a page whose origin has a CORS rule, a page
+        that asks whether a rule exists, a page that reads a signed URL (without a rule the answer has no CORS
+        header, so the browser withholds it from the page), and a browser that follows a link. A request with an
+        Authorization header is not from a page, or was allowed by a rule, because browsers send a preflight
+        first."""
         origin = headers.get("Origin")
         if origin is not None and (method == "OPTIONS" or cors.names(self._rules, origin)):
             return True
@@ -100,7 +101,7 @@ class Service(ABC, Generic[Admitting]):
         is_here = rest.partition(":")[0] == f"{self.account.service}.localhost"
         return name if is_here and name.removesuffix(SECONDARY) == self.account.name else ""
 
-    # What is asked of the service itself
+    # Requests about the service itself
 
     def _of_service(self, call: Call) -> Answer:
         """Answer a request about the service: its properties, its statistics, or a user delegation key."""
@@ -126,10 +127,10 @@ class Service(ABC, Generic[Admitting]):
         raise not_served(call.method, call.path)
 
     def _configured(self, properties: str) -> None:
-        """Take up new properties of the service, an XML document."""
+        """Apply new properties of the service, an XML document."""
 
     def _of_policies(self, call: Call, name: str, change: Callable[[str, str], None]) -> Answer:
-        """Answer with the stored access policies of a queue or table, for the holder of the key or of a role."""
+        """Answer with the stored access policies of a queue or table. The request needs the key or a role."""
         verb = "set" if call.method == "PUT" else "get"
         self.account.admit(call, Right("c", (), name, f"{self.account.service}s/{verb}Acl/action"))
         if call.method == "PUT":

@@ -18,7 +18,7 @@ ECHOED = (
     ("maxresults", "MaxResults"),
     ("delimiter", "Delimiter"),
 )
-MOST_DAYS = 365  # that logs and metrics are kept
+MOST_DAYS = 365  # of retention of logs and metrics
 DEFAULT_PROPERTIES = (
     "<StorageServiceProperties>"
     "<Logging><Version>1.0</Version><Read>false</Read><Write>false</Write><Delete>false</Delete>"
@@ -32,7 +32,7 @@ DEFAULT_PROPERTIES = (
 
 
 def parsed(body: bytes) -> ET.Element:
-    """Parse the XML document in a body, as UTF-8 whatever encoding it declares. Raises StorageError, 400."""
+    """Parse the XML document in a body as UTF-8, whatever encoding it declares. Raises StorageError, 400."""
     try:
         text = body.decode()
     except UnicodeDecodeError:
@@ -46,7 +46,7 @@ def parsed(body: bytes) -> ET.Element:
 
 
 def merged(before: str, body: bytes) -> str:
-    """Return the service's properties after a request. Properties that the request does not name keep their values."""
+    """Return the service's properties after a request. Properties that the request omits keep their values."""
     asked = parsed(body)
     if asked.tag != "StorageServiceProperties":
         raise bad_xml("StorageServiceProperties is expected.")
@@ -78,7 +78,7 @@ def pairs(tag: str, found: Mapping[str, str]) -> str:
 
 
 def text_of(value: str) -> str:
-    # A carriage return would be read back as a line feed if it stood there as itself.
+    # An unescaped carriage return would be read back as a line feed.
     return escape(value if value.isprintable() else printable(value), {"\r": "&#13;"})
 
 

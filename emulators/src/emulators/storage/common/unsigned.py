@@ -1,7 +1,7 @@
-"""Tokens of Entra ID whose signature nobody checks: `"oauth": "basic"`, as `azurite --oauth basic`.
+"""Entra ID tokens whose signature is not checked: `"oauth": "basic"`, like `azurite --oauth basic`.
 
-The claims are checked as Azurite documents it: audience, issuer, and the times of validity. A token may do everything
-but read or change stored access policies. https://github.com/Azure/Azurite#oauth-configuration
+The claims are checked as Azurite documents it: audience, issuer, and period of validity. A token allows everything
+except reading or changing stored access policies. https://github.com/Azure/Azurite#oauth-configuration
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ISSUERS = (
 
 
 class Unsigned(Identities):
-    """Whoever shows a token with the right claims, for one service of the account."""
+    """Admits any token with the right claims, for one service of the account."""
 
     def __init__(self, account: str, service: str, clock: Callable[[], float]) -> None:
         super().__init__("")
@@ -33,7 +33,7 @@ class Unsigned(Identities):
         object.__setattr__(self, "_clock", clock)
 
     def principal(self, token: str) -> str:
-        """Return the object id in a token. Raises StorageError, 403, which names the claim that is wrong."""
+        """Return the object id in a token. Raises StorageError, 403, with the name of the wrong claim."""
         claims = _claims(token)
         now = self._clock()  # type: ignore[attr-defined]
         audience, issuer = str(claims.get("aud", "")), str(claims.get("iss", ""))
@@ -55,7 +55,7 @@ class Unsigned(Identities):
 
 
 def _claims(token: str) -> dict[str, Any]:
-    import jwt  # which imports cryptography, at the first token alone
+    import jwt  # it imports cryptography, so only at the first token
 
     try:
         found: dict[str, Any] = jwt.decode(token, options={"verify_signature": False})

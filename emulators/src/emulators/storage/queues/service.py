@@ -1,4 +1,4 @@
-"""The queue service's REST interface: which request is which operation.
+"""The queue service's REST interface: how requests map to operations.
 
 https://learn.microsoft.com/rest/api/storageservices/queue-service-rest-api
 """
@@ -24,7 +24,7 @@ QUEUE_NAME = re.compile(r"[a-z0-9](?:-?[a-z0-9]){1,62}")
 
 
 class QueueService(Service[Account]):
-    """Answers requests to the queues of one account. Whatever is not allowed raises StorageError."""
+    """Answers requests to the queues of one account. A request that is not allowed raises StorageError."""
 
     largest_body: ClassVar[int] = 8 * xml.LONGEST_TEXT  # a text of 64 KiB, each of its characters escaped
 

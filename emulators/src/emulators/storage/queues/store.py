@@ -1,8 +1,9 @@
 """Queues and their messages, in one SQLite file. No HTTP here; the rules are those of Azure Queue Storage.
 
-A message is found by its queue and the time from which it is visible, or by its id: each operation costs the same
-however many messages there are. Getting a message moves that time on, gives out a new receipt and counts; whoever
-shows the receipt of the last get or update may delete it or change it, even when it is visible again.
+A message is found by its queue and the time from which it is visible, or by its id, so each operation costs the same
+for any number of messages. Getting a message postpones this time, creates a new receipt and increments the dequeue
+count. With the receipt of the last get or update, a client may delete or change the message, even if it is visible
+again.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class Queues(Store):
         return True
 
     def delete(self, name: str) -> None:
-        """Remove a queue. Its messages go from the file little by little, in `purge`."""
+        """Delete a queue. `purge` removes its messages from the file in steps."""
         queue = self._id(name)
         with transaction(self._db):
             self._drop(queue)
@@ -110,7 +111,7 @@ class Queues(Store):
         return self._counts[self._id(name)]
 
     def listed(self, prefix: str, start: str, limit: int) -> list[tuple[str, dict[str, str]]]:
-        """Return the names with this prefix, from `start` on, in order, with their metadata."""
+        """Return the names with this prefix, from `start` on, sorted, with their metadata."""
         found = self._db.execute(
             "SELECT name, metadata FROM queues WHERE name >= ? AND substr(name, 1, ?) = ? ORDER BY name LIMIT ?",
             (max(prefix, start), len(prefix), prefix, limit),
@@ -134,8 +135,7 @@ class Queues(Store):
         return Message(seq or 0, *values[1:])
 
     def get(self, name: str, limit: int, seconds: float) -> list[Message]:
-        """Take up to `limit` visible messages, those that have been visible longest first, and hide them for
-        `seconds`."""
+        """Return up to `limit` visible messages, longest visible first, and hide them for `seconds`."""
         queue, now = self._id(name), self.clock()
         taken = [
             replace(message, receipt=_receipt(), visible=now + seconds, dequeues=message.dequeues + 1)
@@ -151,11 +151,12 @@ class Queues(Store):
         return taken
 
     def peek(self, name: str, limit: int) -> list[Message]:
-        """Return the messages that `get` would take, without hiding them."""
+        """Return the messages that `get` would return, without hiding them."""
         return list(self._visible(self._id(name), self.clock(), limit))
 
     def update(self, name: str, message: str, receipt: str, seconds: float, text: str | None) -> Message:
-        """Hide a message for `seconds` from now, under a new pop receipt. `text`, if given, replaces its text."""
+        """Hide a message for `seconds` from now, under a new pop receipt. If `text` is given, it replaces the
+        message's text."""
         found, now = self._held(name, message, receipt), self.clock()
         new = replace(found, receipt=_receipt(), visible=now + seconds, text=found.text if text is None else text)
         self._db.execute(
@@ -165,7 +166,7 @@ class Queues(Store):
         return new
 
     def remove(self, name: str, message: str, receipt: str) -> None:
-        """Delete a message for good."""
+        """Delete a message permanently."""
         found = self._held(name, message, receipt)
         self._db.execute("DELETE FROM messages WHERE seq = ?", (found.seq,))
         self._counts[self._id(name)] -= 1

@@ -16,7 +16,8 @@ Listed = tuple[str, dict[str, str]]  # a queue's name and its metadata
 
 
 def message_text(body: bytes) -> str:
-    """Return the text of a QueueMessage document. Raises StorageError for another document, and over 64 KiB."""
+    """Return the text of a QueueMessage document. Raises StorageError for another document, and for more than 64
+    KiB."""
     root = parsed(body)
     found = root.find("MessageText")
     if root.tag != "QueueMessage" or found is None:
@@ -60,8 +61,8 @@ def _content(message: Message) -> str:
 
 
 def queue_list(endpoint: str, asked: Mapping[str, str], found: Iterable[Listed], after: str) -> bytes:
-    """Return a list of queues as XML. `asked`: the parameters of the request; `after`: the next name, or '' at the
-    end."""
+    """Return a list of queues as XML. `asked` are the parameters of the request. `after` is the next name, or '' at
+    the end."""
     with_metadata = "metadata" in asked.get("include", "")
     queues = "".join(
         f"<Queue><Name>{name}</Name>{pairs('Metadata', metadata) if with_metadata else ''}</Queue>"

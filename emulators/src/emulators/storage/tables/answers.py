@@ -1,4 +1,4 @@
-"""The JSON that the table service answers with, at the three levels of metadata that a client may accept."""
+"""The JSON answers of the table service, at the three levels of metadata that a client may accept."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Format:
         system = {"PartitionKey": entity.partition, "RowKey": entity.row, "Timestamp": moment_of(entity.ticks)}
         head |= {name: value for name, value in system.items() if selected is None or name in selected}
         if selected is None and self.level != "nometadata":
-            return _joined(_dumped(head), entity.body)  # as it lies there: no reading, no writing
+            return _joined(_dumped(head), entity.body)  # the stored JSON, neither parsed nor formatted
         return _dumped(head | self._properties(entity, selected))
 
     def _properties(self, entity: Entity, selected: frozenset[str] | None) -> Json:
@@ -101,7 +101,7 @@ class Format:
         return {name: value for name, value in found.items() if name.removesuffix(TYPE) in selected}
 
     def name(self, table: str, entity: Entity) -> str:
-        """Return the entity's name as it stands in a URL."""
+        """Return the entity's name as in a URL."""
         keys = (key.replace("'", "''") for key in (entity.partition, entity.row))
         return "{}(PartitionKey='{}',RowKey='{}')".format(table, *map(quote, keys))
 

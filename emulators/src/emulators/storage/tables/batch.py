@@ -1,4 +1,4 @@
-"""Batches on the wire: a multipart body with one change set, a transaction, or with one query; and the answer to it.
+"""Batches as multipart bodies: a body has one change set, which is a transaction, or one query. Their answers.
 
 https://learn.microsoft.com/rest/api/storageservices/performing-entity-group-transactions
 """

@@ -1,4 +1,4 @@
-"""An entity as the table service takes and gives it: typed properties in JSON, and Azure's limits on them.
+"""An entity in the table service's format: typed properties in JSON, and Azure's limits on them.
 
 https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model
 https://learn.microsoft.com/rest/api/storageservices/payload-format-for-table-service-operations
@@ -24,7 +24,7 @@ Check = Callable[[str, Any], tuple[Any, int, bool]]
 TYPE = "@odata.type"
 SYSTEM = ("PartitionKey", "RowKey", "Timestamp")
 ENTITY_BYTES, PROPERTY_BYTES, KEY_BYTES = 2**20, 2**16, 2**10
-MOST_PROPERTIES = 252  # and the three of the system
+MOST_PROPERTIES = 252  # in addition to the three system properties
 LONGEST_NAME = 255
 TICKS = 10_000_000  # the service's clock counts tenths of microseconds
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -186,7 +186,7 @@ def _whole(bits: int) -> Check:
         number = int(value)
         if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
             raise ValueError
-        return (number, 4, False) if bits == 32 else (str(number), 8, True)  # JSON holds no 64 bits
+        return (number, 4, False) if bits == 32 else (str(number), 8, True)  # JSON numbers do not have 64 bits
 
     return check
 
@@ -196,7 +196,7 @@ def _double(_: str, value: Any) -> tuple[Any, int, bool]:
         raise TypeError
     number = float(value)
     if isinstance(value, float | int) and not math.isfinite(number):
-        raise ValueError  # more than a double holds
+        raise ValueError  # beyond the range of a double
     if math.isfinite(number):
         return number, 8, False
     return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity", 8, True

@@ -1,4 +1,4 @@
-"""OData $filter: text to a tree, and the tree to ranges of keys and a test for the rest. No I/O.
+"""OData $filter: text is parsed to a tree, and the tree becomes ranges of keys and a test for the rest. No I/O.
 
     (PartitionKey eq 'run' and RowKey ge 't!') and not (state eq 'failed' or started lt datetime'2026-01-01T00:00:00Z')
 
@@ -23,7 +23,7 @@ from emulators.storage.tables.entity import TYPE, ticks_of
 Row = Mapping[str, Any]
 Test = Callable[[Row], bool]
 
-DEEPEST = 100  # brackets and `not` inside each other
+DEEPEST = 100  # nested parentheses and `not`
 OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "eq": operator.eq,
     "ne": operator.ne,
@@ -41,7 +41,7 @@ TOKEN = re.compile(
 
 @dataclass(frozen=True)
 class Literal:
-    """A constant. Values of different kinds are never equal, less or greater; all numbers are of one kind."""
+    """A constant. Values of different kinds are never equal, less or greater. All numbers are of one kind."""
 
     kind: str
     value: Any
@@ -74,7 +74,7 @@ Node = Compare | Both | Either | Not
 
 @dataclass(frozen=True)
 class Bounds:
-    """A range of keys, `low` to `high`, with or without its ends. `high` None is no end."""
+    """A range of keys from `low` to `high`, with or without its ends. `high` None means no upper end."""
 
     low: str = ""
     above: bool = False
@@ -82,8 +82,8 @@ class Bounds:
     below: bool = False
 
     def narrowed(self, name: str, value: str) -> Bounds:
-        """Return the part of the range in which keys compare with `value` as the operator `name` says; `name` is
-        any operator but ne."""
+        """Return the part of the range whose keys satisfy the comparison `name` with `value`. `name` is any
+        operator except ne."""
         bounds = self
         if name in ("eq", "ge", "gt") and (value, name == "gt") > (bounds.low, bounds.above):
             bounds = replace(bounds, low=value, above=name == "gt")
@@ -102,7 +102,7 @@ class Plan:
     partition: Bounds = field(default_factory=Bounds)
     row: Bounds = field(default_factory=Bounds)
     test: Test | None = None
-    names: frozenset[str] = frozenset()  # of the properties that `test` looks at
+    names: frozenset[str] = frozenset()  # of the properties that `test` reads
 
     def within(self, terms: Terms) -> Plan:
         """Return the plan limited to the range of keys that a signature grants."""
@@ -119,7 +119,7 @@ class Plan:
 
 
 def plan(text: str) -> Plan:
-    """Read a filter. Raises StorageError, 400 InvalidInput, naming the place, for text that is none."""
+    """Read a filter. Raises StorageError, 400 InvalidInput, with the position of an invalid part."""
     if not text.strip():
         return Plan()
     partition, row, rest = Bounds(), Bounds(), list[Node]()
@@ -157,7 +157,7 @@ def _comparison(name: str, compare: Callable[[Any, Any], bool], literal: Literal
         value = row.get(name)
         if value is None:
             return False
-        if kind == "text" and type_name not in row:  # the commonest, without a detour
+        if kind == "text" and type_name not in row:  # the most common type, on a short path
             return isinstance(value, str) and compare(value, constant)
         found = typed(row.get(type_name), value)
         return found.kind == kind and compare(found.value, constant)
@@ -166,7 +166,7 @@ def _comparison(name: str, compare: Callable[[Any, Any], bool], literal: Literal
 
 
 def typed(type_name: str | None, value: Any) -> Literal:
-    """Return a stored property as a value that can be compared."""
+    """Return a stored property as a comparable value."""
     match type_name, value:
         case None, bool():
             return Literal("boolean", value)
@@ -245,7 +245,7 @@ class _Parser:
         if (sign := self._peek()) not in OPERATORS:
             if isinstance(left, str):  # a boolean property alone
                 return Compare(left, "eq", Literal("boolean", True))
-            if left.kind == "boolean":  # all of nothing hold, and any of nothing does not
+            if left.kind == "boolean":  # `all` of nothing holds, and `any` of nothing does not
                 return Both(()) if left.value else Either(())
             raise self._error(f"one of {', '.join(OPERATORS)}")
         self._next += 1

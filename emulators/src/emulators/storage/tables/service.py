@@ -1,4 +1,4 @@
-"""The table service's REST interface: which request is which operation.
+"""The table service's REST interface: how requests map to operations.
 
 https://learn.microsoft.com/rest/api/storageservices/table-service-rest-api
 """
@@ -26,13 +26,13 @@ from emulators.storage.tables.filter import Plan, plan
 from emulators.storage.tables.store import Entity, Failed, Tables, Write
 
 PAGE = 1000  # the most entities of one answer
-READ_AT_ONCE = 1000  # entities that a search looks at before others get their turn
-SEARCH_SECONDS = 5.0  # after which a search answers with what it has found, as in Azure
+READ_AT_ONCE = 1000  # entities that a search reads before other requests run
+SEARCH_SECONDS = 5.0  # after which a search returns its results so far, as in Azure
 ONE_TABLE = re.compile(r"Tables\('(\w+)'\)")
 
 
 class TableService(Service[Account]):
-    """Answers requests to the tables of one account. Whatever is not allowed raises StorageError."""
+    """Answers requests to the tables of one account. A request that is not allowed raises StorageError."""
 
     largest_body: ClassVar[int] = 4 * 2**20
 
@@ -132,8 +132,8 @@ class TableService(Service[Account]):
     async def _search(
         self, table: str, asked: Plan, start: tuple[str, str] | None, top: int
     ) -> tuple[list[Entity], Entity | None]:
-        """Return at most `top` entities, and the first entity that was not examined, None at the end. Stops early
-        after SEARCH_SECONDS."""
+        """Return at most `top` entities, and the first entity that was not examined, or None at the end. The search
+        stops early after SEARCH_SECONDS."""
         found, until = list[Entity](), time.monotonic() + SEARCH_SECONDS
         size = top + 1 if asked.test is None else self.read_at_once
         while True:
@@ -154,7 +154,7 @@ class TableService(Service[Account]):
     # /$batch
 
     def _batch(self, call: Call) -> Answer:
-        self.account.admit_any(call)  # before the body is looked at
+        self.account.admit_any(call)  # before the body is parsed
         operations = batch.operations(call)
         if isinstance(operations, Call):
             return self._batched_query(call, operations)
@@ -175,7 +175,7 @@ class TableService(Service[Account]):
         return batch.answer(zip(operations, answers, strict=True))
 
     def _batched_query(self, call: Call, query: Call) -> Answer:
-        """Answer a batch that is one query of one entity, whose keys may be too long for a URL."""
+        """Answer a batch with one query for one entity, whose keys may be too long for a URL."""
         match = writes.ENTITY.fullmatch(query.resource)
         if match is None:
             raise invalid_input("The query of a batch is of one entity: TABLE(PartitionKey='...',RowKey='...').")
@@ -222,8 +222,8 @@ def _selected(call: Call) -> frozenset[str] | None:
 
 
 def _row(entity: Entity, asked: Plan) -> Mapping[str, Any]:
-    """Return the row that the plan's test takes. Timestamp is formatted only for a test that uses it, because
-    formatting costs as much as the rest."""
+    """Return the row for the plan's test. Timestamp is formatted only if the test uses it, because formatting costs
+    as much as the rest."""
     row = entity.properties() | {"PartitionKey": entity.partition, "RowKey": entity.row}
     if "Timestamp" in asked.names:
         row |= {"Timestamp": moment_of(entity.ticks), f"Timestamp{TYPE}": "Edm.DateTime"}

@@ -1,7 +1,7 @@
 """Tables and their entities, in one SQLite file. No HTTP here; the rules are those of Azure Table Storage.
 
-An entity is found by table, PartitionKey and RowKey, and lies there as the JSON that an answer needs, so a range of
-keys costs what it gives, whatever else is in the table. Keys are ordered by code point.
+An entity is found by table, PartitionKey and RowKey, and is stored as the JSON that an answer needs. Reading a range of
+keys costs as much as its result, whatever else is in the table. Keys are ordered by code point.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Write:
 
 
 class Failed(StorageError):
-    """The write number `index` of a transaction was refused, so none was done."""
+    """Write number `index` of a transaction was refused, so no write was done."""
 
     def __init__(self, index: int, error: StorageError) -> None:
         super().__init__(error.status, error.code, f"{index}:{error.message}", error.details)
@@ -71,7 +71,7 @@ class Failed(StorageError):
 
 
 class Tables(Store):
-    """The tables of one account; their names are found in whatever case."""
+    """The tables of one account. Their names are case-insensitive."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
         super().__init__(path, SCHEMA, clock)
@@ -89,7 +89,7 @@ class Tables(Store):
         self._ids[name.lower()] = self._db.execute("INSERT INTO tables (name) VALUES (?)", (name,)).lastrowid or 0
 
     def delete(self, name: str) -> None:
-        """Remove a table. Its entities go from the file little by little, in `purge`."""
+        """Delete a table. `purge` removes its entities from the file in steps."""
         if name.lower() not in self._ids:
             raise not_found()
         table = self._ids[name.lower()]
@@ -100,7 +100,7 @@ class Tables(Store):
         del self._ids[name.lower()]
 
     def names(self, start: str = "") -> list[str]:
-        """Return the names of all tables from `start` on, in order."""
+        """Return the names of all tables from `start` on, sorted."""
         found = self._db.execute("SELECT name FROM tables WHERE name >= ? ORDER BY name", (start,))
         return [name for (name,) in found]
 
@@ -155,7 +155,7 @@ class Tables(Store):
         where, values = ["tbl = ?"], list[Any]([self._id(table)])
         row = plan.row
         if start and plan.partition.low == plan.partition.high:
-            row = row.narrowed("ge", start[1])  # so that the index leads straight there
+            row = row.narrowed("ge", start[1])  # so that the index search starts there
         elif start:
             where.append("(partition, row) >= (?, ?)")
             values.extend(start)

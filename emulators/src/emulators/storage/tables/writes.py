@@ -1,5 +1,4 @@
-"""The change that a request asks for. Its URL and headers are parsed first, to authorize the request, and its body
-after that."""
+"""The change in a request. Its URL and headers are parsed first, to authorize the request, and its body after that."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ MOST_OPERATIONS = 100
 TABLE_NAME = re.compile(r"(?i:(?!tables$))[A-Za-z][A-Za-z0-9]*")
 ENTITY = re.compile(r"(\w+)\(PartitionKey='((?:[^']|'')*)',\s*RowKey='((?:[^']|'')*)'\)")
 KEYED = re.compile(r"[^/]+/.*\(.*\)")  # something with a key below a table
-ETAG = re.compile(r'\*|[Ww]/"[^"]*"')  # strong ones are none of Table Storage's
+ETAG = re.compile(r'\*|[Ww]/"[^"]*"')  # Table Storage has no strong etags
 KINDS = {"PUT": "replace", "MERGE": "merge", "PATCH": "merge", "DELETE": "delete"}
 
 
@@ -38,12 +37,12 @@ class Aim:
 
 
 def letters(change: Aim | Write) -> str:
-    """Return the permissions of a signature that the change needs."""
+    """Return the permissions that a signature needs for the change."""
     return {"insert": "a", "delete": "d"}.get(change.kind) or ("u" if change.etag else "au")
 
 
 def aim(call: Call) -> Aim:
-    """Return the kind and target of the change that a request asks for. Raises StorageError, 400 and 405."""
+    """Return the kind and target of a request's change. Raises StorageError, 400 and 405."""
     method = call.headers.get("X-HTTP-Method", call.method) if call.method == "POST" else call.method
     resource, etag = call.resource, call.headers.get("If-Match")
     if method == "POST":
@@ -79,7 +78,7 @@ def write(aimed: Aim, call: Call) -> Write:
 
 
 def own_key(name: str, properties: Json) -> str:
-    """Return the key in the body. Raises StorageError, 400, for a type other than text."""
+    """Return the key in the body. Raises StorageError, 400, unless it is a string."""
     if properties.get(name + TYPE) not in (None, "Edm.String"):
         raise invalid_input(f"{name} is text, so its type can be Edm.String alone.")
     return checked_key(name, properties.get(name))

@@ -31,12 +31,12 @@ class StorageRecordedTestCase(AzureRecordedTestCase):
         assert name not in [_name(item) for item in container], msg
 
     def assert_upload_progress(self, size: int, chunk: int, progress: list[Any], unknown_size: bool = False) -> None:
-        """Told at each part, and of the whole."""
+        """Check that progress was reported for each part, with the total size."""
         assert len(progress) >= size // chunk
         assert {total for _, total in progress} == {size} or unknown_size
 
     def assert_download_progress(self, size: int, chunk: int, first: int, progress: list[Any]) -> None:
-        """Told at least once: how much at each part, the SDK decides."""
+        """Check that progress was reported at least once. The SDK chooses the size of the parts."""
         assert progress, (size, chunk, first)
 
     @staticmethod
@@ -67,7 +67,7 @@ class LogCaptured:
 
 
 def GenericTestProxyParametrize1() -> Callable[[Test], Test]:
-    """Names parameters for the recorder."""
+    """Return the test unchanged. Microsoft's decorator names parameters for the recorder."""
     return lambda test: test
 
 
