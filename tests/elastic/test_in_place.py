@@ -126,19 +126,28 @@ def test_training_does_not_need_the_table(account: azurite.Azurite, tmp_path: Pa
         assert steps == list(range(1, len(steps) + 1))
 
 
+def children(process: int) -> list[str]:
+    """Return the ids of the processes that this process started."""
+    return Path(f"/proc/{process}/task/{process}/children").read_text().split()
+
+
 def test_a_worker_that_does_not_come_back_is_started_again(account: azurite.Azurite, tmp_path: Path) -> None:
-    """A worker that was stopped while its agent was not, or whose round is over and that neither waits for the next nor
-    ends, is killed and started again, without counting as a failure: the team goes on from the other's memory."""
+    """A worker that hangs after its round was cut costs the other node some seconds: that node goes on alone. Such a
+    worker, and one that is stopped while its agent is not, is killed and started again, without counting as a failure,
+    and the team continues from the other node's memory.
+    """
     env = {"PET_RDZV_CONF": IMPATIENT, "PET_MAX_RESTARTS": "0"}
-    with InPlace(tmp_path, account.table_url, "hangs", "2", **env) as run:
+    with InPlace(tmp_path, account.table_url, "hangs", "1:2", **env) as run:
         run.start(1)
         run.start(1, HANGS="1")
         run.wait_for_steps(2, steps=5)
+        (hanging,) = children(run.agents[1].pid)
         (tmp_path / "hang").touch()
         wait_for(lambda: not (tmp_path / "hang").exists(), DEADLINE_SECONDS, "the worker to hang")
+        run.wait_for_steps(1, after=len(run.progress()), steps=1)
+        assert hanging in children(run.agents[1].pid)
         run.wait_for_steps(2, after=len(run.progress()), steps=5)
-        stopped = run.agents[0].pid
-        (worker,) = Path(f"/proc/{stopped}/task/{stopped}/children").read_text().split()
+        (worker,) = children(run.agents[0].pid)
         os.kill(int(worker), signal.SIGSTOP)
         wait_for(lambda: not Path(f"/proc/{worker}").exists(), DEADLINE_SECONDS, "the stopped worker to go")
         run.wait_for_steps(2, after=len(run.progress()), steps=5)

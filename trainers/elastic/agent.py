@@ -39,6 +39,9 @@ MEETING_SECONDS = 3.0
 # After its round was cut, a worker has this many times a dead node's silence to wait for the next round or to end.
 # Then it is killed and restarted, because the others wait for its node and have the state.
 BACK_TIMES = 5
+# After so many seconds, a node whose workers have not come back leaves the round if other nodes wait for it: the others
+# go on without the node, which joins again when its workers are back.
+RELEASE_SECONDS, RELEASE_PAUSE = 3.0, 1.0
 # The most seconds that one check of a stopped worker counts: time in which this process is stopped too is ignored.
 LOOK_SECONDS = 1.0
 # Seconds that workers have to save and end after SIGTERM, and that finished agents wait for the others.
@@ -129,6 +132,7 @@ class Agent:
         self._cut_at: float | None = None
         self._checked_at = 0.0
         self._back_at: float | None = None  # by when the workers of a cut round must wait for the next round
+        self._release_at: float | None = None  # when the node leaves a cut round that the others have left
         self._restarts = job.restarts
         self.worked = False
         member.changed = lambda number, why: self._events.put(("changed", (number, why)))
@@ -186,19 +190,24 @@ class Agent:
 
     def _next_event(self) -> tuple[str, Any]:
         while True:
-            due = min((at for at in (self._cut_at, self._back_at) if at is not None), default=None)
+            dues = (self._cut_at, self._release_at, self._back_at)
+            due = min((at for at in dues if at is not None), default=None)
             try:
                 return self._events.get(timeout=None if due is None else max(0.0, due - time.monotonic()))
             except queue.Empty:
                 if due == self._cut_at:
                     self._cut()
+                elif due == self._release_at:
+                    self._release()
                 else:
                     self._give_up()
 
     def _cut(self) -> None:
         """End the round now. The round's workers must return in time."""
         self._cut_at = None
-        self._back_at = self._back_at or time.monotonic() + BACK_TIMES * self._member.silence
+        if self._back_at is None:
+            self._back_at = time.monotonic() + BACK_TIMES * self._member.silence
+            self._release_at = time.monotonic() + RELEASE_SECONDS
         self._report("cut")
 
     def _stands_still(self) -> bool | None:
@@ -215,8 +224,20 @@ class Agent:
                 self._kill(worker, "was stopped, and its team waits for it")
         return still
 
+    def _release(self) -> None:
+        """Leave the round, so that the others need not wait for this node's workers, if any of the others waits.
+
+        Otherwise look again later: a newcomer without a state must not begin while all nodes with the state are away.
+        """
+        self._release_at = None
+        if not self._member.is_awaited():
+            self._release_at = time.monotonic() + RELEASE_PAUSE
+            return
+        logger.warning("the workers did not come back after their round; the others go on without this node")
+        self._member.step_out()
+
     def _give_up(self) -> None:
-        self._back_at = None
+        self._release_at = self._back_at = None
         for worker in self._workers:
             if worker.ready and not worker.waits and worker.process.poll() is None:
                 self._kill(worker, "did not come back after its round")
@@ -243,7 +264,7 @@ class Agent:
         return None
 
     def _next_round(self) -> tuple[int, str] | None:
-        self._cut_at, self._back_at, self._joined = None, None, None
+        self._cut_at = self._release_at = self._back_at = self._joined = None
         self._pace.stop()
         try:
             self._joined = joined = self._member.join()

@@ -139,6 +139,11 @@ class Member(Lookout):
                 self.means.wait(threading.Event(), FINISH_PAUSE)
         return self.view.round.number == number
 
+    def is_awaited(self) -> bool:
+        """Return whether another node of this node's round waits for the next round, by the last view."""
+        team = [node for node in map(self.view.nodes.get, self.view.round.names - {self.me.name}) if node]
+        return any(node.joined < 0 and not node.left and node.name not in self.view.gone for node in team)
+
     # --- leaving ------------------------------------------------------------------------------------------------------
 
     def step_out(self) -> None:

@@ -253,6 +253,8 @@ class Team:
     def tick(self) -> None:
         """Announce the beginning of a step. After a long stop, the process first asks whether the round still
         exists."""
+        if self._cut:
+            raise RoundEnded("the round was cut")
         now = time.monotonic()
         if self._place and (self._held or now - self._stepped > PAUSE_SECONDS):
             self._confirm()
