@@ -1,4 +1,4 @@
-"""Who may be connected to, what a row holds, which errors there are, and what is cleaned up."""
+"""Allowed endpoints, the content of rows, errors, and cleaning up."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def soon() -> float:
 
 @pytest.fixture
 def own(account: azurite.Azurite, run: str) -> Iterator[Table]:
-    """A table that no other test uses; it does not exist yet."""
+    """A table that no other test uses, and that does not exist yet."""
     with closing(connect(account.table_url, {}, f"own{run.replace('-', '')}")) as made:
         yield made
 
@@ -52,7 +52,7 @@ def own(account: azurite.Azurite, run: str) -> Iterator[Table]:
     ],
 )
 def test_endpoints(endpoint: str) -> None:
-    """An account of any of Azure's clouds, or an emulator on this machine, can be connected to; nothing is sent yet."""
+    """Accounts of all of Azure's clouds and emulators on this machine are accepted. Connecting sends nothing."""
     with closing(connect(endpoint, {})) as table:
         assert table.url == endpoint.rstrip("/")
         assert table.requests == 0
@@ -74,7 +74,8 @@ def test_endpoints(endpoint: str) -> None:
     ],
 )
 def test_other_endpoints(endpoint: str) -> None:
-    """Anything else is refused, with what is expected and no secret; an identity's token never goes to a stranger."""
+    """Other endpoints are refused. The error names the expected form and no secret, and an identity's token never
+    goes to a stranger."""
     with pytest.raises(ValueError, match=r"expected https://ACCOUNT\.table") as caught:
         connect(endpoint, {})
     assert "secret" not in str(caught.value)
@@ -82,7 +83,7 @@ def test_other_endpoints(endpoint: str) -> None:
 
 @pytest.mark.parametrize("endpoint", ["", "connection-string"])
 def test_connection_string(endpoint: str, account: azurite.Azurite) -> None:
-    """Without an endpoint the connection string of the environment counts."""
+    """Without an endpoint, the connection string in the environment counts."""
     with closing(connect(endpoint, {"AZURE_STORAGE_CONNECTION_STRING": account.connection_string})) as table:
         assert table.rows("r", "x").get("k", soon()) is None
         assert table.url == account.table_url
@@ -90,7 +91,7 @@ def test_connection_string(endpoint: str, account: azurite.Azurite) -> None:
 
 @pytest.mark.parametrize("text", ["", "nonsense", f"AccountKey={SECRET}", f"AccountName=a;AccountKey{SECRET};x=y"])
 def test_bad_connection_strings(text: str) -> None:
-    """A connection string that is missing or broken is named, and not shown."""
+    """A missing or broken connection string is named, but its value is not shown."""
     with pytest.raises(ValueError, match="AZURE_STORAGE_CONNECTION_STRING") as caught:
         connect("", {"AZURE_STORAGE_CONNECTION_STRING": text})
     assert SECRET not in repr(caught.value)
@@ -105,7 +106,7 @@ def test_table_names(name: str) -> None:
 
 
 def test_no_secret_is_shown(caplog: pytest.LogCaptureFixture) -> None:
-    """Neither the repr nor a log nor an error, with what caused it, shows a key or the signature of a SAS."""
+    """No repr, log, error or cause of an error shows a key or the signature of a SAS."""
     caplog.set_level(logging.DEBUG)
     sas = "TableEndpoint=http://127.0.0.1:9/devstoreaccount1;SharedAccessSignature=sv=2019&sig=" + SECRET
     with closing(connect("", {"AZURE_STORAGE_CONNECTION_STRING": sas})) as table:
@@ -121,7 +122,8 @@ def test_no_secret_is_shown(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_denied_is_not_tried_again(account: azurite.Azurite) -> None:
-    """A wrong key is said at once, with the role that an identity needs; a signature with the time that it holds."""
+    """A wrong key raises an error at once. The error names the role that an identity needs, or when a signature
+    expires."""
     wrong = account.connection_string.replace(azurite.KEY, "d3Jvbmc=")
     with closing(connect("", {"AZURE_STORAGE_CONNECTION_STRING": wrong})) as table:
         with pytest.raises(Denied, match=r"403 .*Storage Table Data Contributor"):
@@ -134,7 +136,7 @@ def test_denied_is_not_tried_again(account: azurite.Azurite) -> None:
 
 
 def test_a_stranger_answers(run: str) -> None:
-    """A 404 from what is no table service is an error, not a missing row."""
+    """A 404 from a server that is no table service is an error, not a missing row."""
     with ThreadingHTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler) as server:
         threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         with closing(connect(f"http://127.0.0.1:{server.server_port}/devstoreaccount1", {})) as table:
@@ -145,7 +147,7 @@ def test_a_stranger_answers(run: str) -> None:
 
 
 def test_the_errors_are_one_tree() -> None:
-    """Whoever catches TableError catches all of them."""
+    """TableError is the base class of all errors."""
     assert all(issubclass(kind, TableError) for kind in (Conflict, Missing, TooBig, Denied, Unreachable))
     assert not issubclass(TableError, ServiceRequestError)
 
@@ -153,7 +155,7 @@ def test_the_errors_are_one_tree() -> None:
 @settings(max_examples=40)
 @given(st.lists(st.one_of(st.binary(max_size=40), st.binary(min_size=500, max_size=600)), unique=True, max_size=20))
 def test_key_names(keys: list[bytes]) -> None:
-    """Different keys have different names, of characters that Azure takes and of bounded length."""
+    """Different keys have different names of bounded length, with characters that Azure accepts."""
     names = [key_text(key) for key in keys]
     assert len(set(names)) == len(keys)
     assert all(len(name) <= KEY_CHARS and not set(name) & set("/\\#?'%") and name.isascii() for name in names)
@@ -171,7 +173,7 @@ def test_run_ids_part(one: str, other: str, table: Table) -> None:
 @settings(max_examples=40)
 @given(st.integers(0, MAX_VALUE))
 def test_pieces(length: int) -> None:
-    """A value is cut into pieces that Azure takes, and comes back."""
+    """A value is cut into pieces of a size that Azure accepts, and comes back whole."""
     value = bytes(length)
     pieces = pack(value)
     assert all(len(piece) <= 2**16 for piece in pieces.values())
@@ -179,7 +181,7 @@ def test_pieces(length: int) -> None:
 
 
 def test_the_largest_row_fits() -> None:
-    """The largest value with the longest keys and the longest list of writers is within 1 MiB, by Azure's formula."""
+    """The largest value with the longest keys and the longest list of writers fits into 1 MiB, by Azure's formula."""
     row: dict[str, object] = {"PartitionKey": "p" * 512, "RowKey": "r" * 512, "expires": datetime.now(UTC)}
     row |= {"key": bytes(1024), "writers": bytes(WRITERS_BYTES), **pack(bytes(MAX_VALUE))}
     assert ENTITY_BYTES - 1024 < size(row) <= ENTITY_BYTES
@@ -187,7 +189,8 @@ def test_the_largest_row_fits() -> None:
 
 
 def test_the_border(table: Table, run: str) -> None:
-    """MAX_VALUE bytes are taken, under the longest key too, to insert and to replace; one more is not."""
+    """A value of MAX_VALUE bytes is accepted, under the longest key too, by insert and replace. One more byte is
+    refused."""
     rows = table.rows(run, "x")
     version = rows.insert("k" * 2000, bytes(MAX_VALUE), soon())
     with pytest.raises(TooBig, match=r"1,036,289 bytes; a row takes 1,036,288"):
@@ -204,7 +207,7 @@ def test_the_border(table: Table, run: str) -> None:
 
 
 def test_insert_and_replace(table: Table, run: str) -> None:
-    """insert makes only what is not there, replace changes only the version that it was given."""
+    """insert creates only missing rows, and replace changes only the given version."""
     rows = table.rows(run, "x")
     first = rows.insert("k", b"1", soon())
     with pytest.raises(Conflict):
@@ -221,7 +224,7 @@ def test_insert_and_replace(table: Table, run: str) -> None:
 
 
 def test_a_table_is_made_when_needed(own: Table, run: str) -> None:
-    """A table that does not exist is made by whatever comes first, and again after somebody deleted it."""
+    """The first call creates a missing table, also after somebody deleted it."""
     assert own.rows(run, "x").get("k", soon()) is None
     own.client.delete_table()
     assert own.rows(run, "x").count(soon()) == 0
@@ -243,7 +246,7 @@ def test_clear(own: Table) -> None:
 
 
 def test_more_rows_than_an_answer_brings(own: Table) -> None:
-    """What fills more than one page is counted, found and deleted whole."""
+    """Rows that fill more than one page are counted, found and deleted completely."""
     rows, many = own.rows("run", "x"), 1010
     for at in range(0, many, 100):
         batch = [("create", rows._row(f"k{number:04}", b"1", b"")) for number in range(at, min(at + 100, many))]
@@ -254,7 +257,7 @@ def test_more_rows_than_an_answer_brings(own: Table) -> None:
 
 
 def test_remove_expired(own: Table) -> None:
-    """A run is removed when all its rows have expired; one fresh row keeps the others."""
+    """A run is removed when all its rows have expired. One fresh row keeps the others."""
     later = datetime.now(UTC) + LIFETIME / 2
     for run in ("old", "half", "new"):
         own.rows(run, "x").put("a", b"1", soon())
@@ -268,7 +271,7 @@ def test_remove_expired(own: Table) -> None:
 
 
 def test_no_clock_of_a_node_deletes_what_lives(own: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A node whose clock is 8 days ahead, or behind, neither deletes a live run nor has its own deleted."""
+    """A node whose clock is 8 days ahead or behind deletes no live run, and its own run is not deleted."""
     for days in (8, -8):
         own.rows("lives", "x").put("a", b"1", soon())
         with monkeypatch.context() as patch:
@@ -287,7 +290,7 @@ def test_no_clock_of_a_node_deletes_what_lives(own: Table, monkeypatch: pytest.M
 
 
 def test_a_fork_has_connections_of_its_own(own: Table) -> None:
-    """Parent and child of a fork read at the same time, and each gets what it asked for."""
+    """Parent and child of a fork read at the same time, and each gets its own answers."""
     rows = own.rows("run", "x")
     for name in ("parent", "child"):
         rows.put(name, name.encode() * 1000, soon())
@@ -303,7 +306,7 @@ def test_a_fork_has_connections_of_its_own(own: Table) -> None:
 
 @pytest.mark.parametrize("name", ["AZURE_CLIENT_ID", "DEFAULT_IDENTITY_CLIENT_ID"])
 def test_the_identity_of_a_node(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A node of Azure ML is known by the client id that the platform sets, or by the one that its owner set."""
+    """A node of Azure ML uses the client id that the platform sets, or the one that its owner set."""
     asked: list[str] = []
 
     class Endpoint(SimpleHTTPRequestHandler):
@@ -327,7 +330,7 @@ def test_the_identity_of_a_node(name: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_missing_identity_is_said() -> None:
-    """Where no identity is found the error says so, and what to do, without `None`."""
+    """Where no identity is found, the error says so and how to fix it, without `None`."""
     error = translated(ClientAuthenticationError("DefaultAzureCredential failed to retrieve a token\nEnvironment: ..."))
     assert isinstance(error, Denied)
     assert str(error).startswith("no identity for the table: DefaultAzureCredential failed")
@@ -335,7 +338,7 @@ def test_a_missing_identity_is_said() -> None:
 
 
 def test_clear_survives_a_bad_network(shaky: Table, proxy: Proxy, run: str) -> None:
-    """clear and remove_expired go on after lost answers and refusals."""
+    """clear and remove_expired continue after lost answers and refusals."""
     for number in range(3):
         shaky.rows(run, "x").put(f"k{number}", b"1", soon())
     proxy.faults.extend(["busy", "cut after", "cut before", "cut after", "throttled"])
@@ -346,7 +349,7 @@ def test_clear_survives_a_bad_network(shaky: Table, proxy: Proxy, run: str) -> N
 
 
 def test_a_deadline_that_has_passed_still_asks_once(table: Table, run: str) -> None:
-    """A call whose deadline has passed makes one try, so that what is there is found."""
+    """A call whose deadline has passed makes one attempt, so that an existing row is found."""
     table.rows(run, "x").put("k", b"1", soon())
     row = table.rows(run, "x").get("k", time.monotonic() - 1)
     assert row is not None

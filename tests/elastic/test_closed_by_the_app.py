@@ -1,4 +1,4 @@
-"""The app closes the rendezvous of a run that was canceled or failed: the nodes of that run read what the app wrote."""
+"""The app closes the rendezvous of a canceled or failed run, and the nodes of the run read what the app wrote."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[azurite.Azurit
 
 
 class Meeting:
-    """The rendezvous of one run, as the app has it and as its nodes do."""
+    """The rendezvous of one run, as the app and its nodes see it."""
 
     def __init__(self, account: azurite.Azurite) -> None:
         self.run = f"run-{uuid.uuid4().hex}"
@@ -50,7 +50,8 @@ def meeting(account: azurite.Azurite) -> Meeting:
 
 
 def test_a_late_node_leaves_at_once(meeting: Meeting) -> None:
-    """The first node of a run that is over is told why, whether nodes had met before or not. The first reason stays."""
+    """The first node of a run that is over gets the reason, whether nodes had met before or not. The first reason
+    stays."""
     meeting.app.close(meeting.run, "the run is canceled")
     meeting.app.close(meeting.run, "another reason")
     with pytest.raises(RendezvousClosedError, match="the run is canceled"):
@@ -58,7 +59,7 @@ def test_a_late_node_leaves_at_once(meeting: Meeting) -> None:
 
 
 def test_nodes_at_work_and_waiting_leave(meeting: Meeting) -> None:
-    """A round that nodes wrote stays as it is and is closed, and a node that waits for others ends."""
+    """The round of working nodes keeps its team and is closed, and a node that waits for others ends."""
     at_work = meeting.node(1, 1)
     joined = at_work.join()
     waiting, ended = meeting.node(2, 2), threading.Event()
@@ -79,7 +80,7 @@ def test_nodes_at_work_and_waiting_leave(meeting: Meeting) -> None:
 
 
 def test_a_row_that_nobody_can_read_is_closed_too(meeting: Meeting) -> None:
-    """Nodes replace such a row by a round; the app replaces it by a closed meeting."""
+    """Nodes replace an unreadable row by a round, and the app replaces it by a closed one."""
     at_work = meeting.node(1, 1)
     at_work.join()
     token = meeting.backend.snapshot().token

@@ -1,4 +1,4 @@
-"""Agents whose workers outlive the rounds: no death costs a step, and each is over in seconds."""
+"""Agents whose workers outlive the rounds: no death costs a step, and each costs only seconds."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[azurite.Azurit
 
 
 def test_the_first_and_the_last_are_killed(account: azurite.Azurite, tmp_path: Path) -> None:
-    """Of four nodes the first is killed, then the last to come: the others keep their processes and every step; a node
-    that comes later takes its part with the state from their memory; all end with 0."""
+    """Of four nodes, the first is killed, then the last that came. The others keep their processes and every step.
+    A later node joins with the state from the others' memory, and all end with 0."""
     with InPlace(tmp_path, account.table_url, "in-place", "1:4") as run:
         run.start(4)
         before = run.wait_for_steps(4, steps=5)
@@ -48,9 +48,9 @@ def test_the_first_and_the_last_are_killed(account: azurite.Azurite, tmp_path: P
 
 
 def test_one_that_is_told_leaves_before_it_dies(account: azurite.Azurite, tmp_path: Path) -> None:
-    """SIGTERM to the first of three, and Azure's notice to another: each leaves after a step that all made, the rest go
-    on; the first ends with 143 at once, the other only when its node is taken, since Azure ML starts such a job again.
-    """
+    """The first of three nodes gets SIGTERM, and another one Azure's notice of an eviction. Each leaves after a
+    step that all nodes made, and the others continue. The first ends with 143 at once, the other only when its
+    node is taken, because Azure ML starts such a job again."""
     with metadata_service.running() as service, InPlace(tmp_path, account.table_url, "told", "1:3") as run:
         run.start(2)
         announced = run.start(1, NODE_METADATA_ENDPOINT=service.url)[0]
@@ -74,7 +74,7 @@ def test_one_that_is_told_leaves_before_it_dies(account: azurite.Azurite, tmp_pa
 
 
 def test_a_stopped_node_is_left_behind_and_comes_back(account: azurite.Azurite, tmp_path: Path) -> None:
-    """A node whose processes are stopped is known by its silence; when it wakes up it takes its part again."""
+    """A node whose processes are stopped is found by its silence, and joins again when it wakes up."""
     with InPlace(tmp_path, account.table_url, "stopped", "1:3") as run:
         run.start(3)
         before = run.wait_for_steps(3, steps=5)
@@ -97,8 +97,9 @@ def test_a_stopped_node_is_left_behind_and_comes_back(account: azurite.Azurite, 
 
 
 def test_training_does_not_need_the_table(account: azurite.Azurite, tmp_path: Path) -> None:
-    """While the table refuses connections, or takes them and says nothing, for longer than nodes may be silent, no step
-    waits and nobody fails; afterwards nobody has been taken for dead. Who is done meanwhile waits, and ends with 0."""
+    """While the table refuses connections, or accepts them and does not answer, for longer than a node may be
+    silent, no step waits and no node fails. Afterwards, no node counts as dead. A node whose work ends in the
+    meantime waits, and ends with 0."""
     with InPlace(tmp_path, account.table_url, "away", "1:2", PET_RDZV_CONF=f"{IMPATIENT},close_timeout=1") as run:
         run.start(2)
         before = run.wait_for_steps(2, steps=5)
@@ -156,7 +157,8 @@ def test_a_worker_that_does_not_come_back_is_started_again(account: azurite.Azur
 
 
 def test_bad_data_ends_the_run(account: azurite.Azurite, tmp_path: Path) -> None:
-    """A worker that ends with 2 ends its node at once, though restarts are left, and the others of the run with 75."""
+    """A worker that exits with 2 ends its node at once, although restarts are left, and the other nodes of the run
+    with 75."""
     with InPlace(tmp_path, account.table_url, "bad", "2") as run:
         (other,) = run.start(1)
         (bad,) = run.start(1, BAD_DATA="1")
@@ -165,8 +167,8 @@ def test_bad_data_ends_the_run(account: azurite.Azurite, tmp_path: Path) -> None
 
 
 def test_a_trainer_loses_nothing(account: azurite.Azurite, tmp_path: Path) -> None:
-    """cifar_elastic, one of whose two nodes is killed: each step has one row, with the loss that it has in one
-    process that nobody disturbs; no checkpoint is read, for the state is in a survivor's memory."""
+    """cifar_elastic runs on two nodes, one of which is killed. Each step has one row, with the loss of an
+    undisturbed run of one process. No checkpoint is read, because a survivor has the state in memory."""
     data = cifar.write(tmp_path / "data", 80, 20)
     alone, together, log = tmp_path / "alone", tmp_path / "together", tmp_path / "log"
     with _trainer(data, alone, [], {}, tmp_path / "alone.log") as trainer:
@@ -185,8 +187,8 @@ def test_a_trainer_loses_nothing(account: azurite.Azurite, tmp_path: Path) -> No
 
 
 def test_kills_during_a_checkpoint_change_no_loss(account: azurite.Azurite, tmp_path: Path) -> None:
-    """cifar_elastic on two nodes, of which one is killed while a checkpoint is written, and later both: replaced each
-    time, they make each step with the very loss that it has in a run of two that nobody disturbs."""
+    """cifar_elastic runs on two nodes. One is killed while a checkpoint is written, later both, and all are
+    replaced. Each step has exactly the loss of an undisturbed run on two nodes."""
     data = cifar.write(tmp_path / "data", 80, 20)
 
     @contextmanager
@@ -236,7 +238,7 @@ def _trainer(
     epochs: int = 5,
     every: int = 100,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """One process of cifar_elastic, or an agent of one; several may write to one log."""
+    """A process of cifar_elastic, or an agent that starts one. Several may write to one log."""
     sizes = ["--width", "8", "--batch-size", "16", "--lr", "0.002", "--log-interval", "1"]
     sizes += ["--epochs", str(epochs), "--checkpoint-every", str(every)]
     argv = [sys.executable, *launch, "cifar_elastic/train.py", "--data", str(data), *sizes]
@@ -259,7 +261,8 @@ def _losses(folder: Path) -> dict[int, float]:
 
 @pytest.mark.skipif(bool(hosts.why_not()), reason=hosts.why_not())
 def test_a_host_loses_its_network_and_gets_it_back(account: azurite.Azurite, tmp_path: Path) -> None:
-    """A host without a network tells nobody: the others go on without it; back on the network, it joins again."""
+    """A host loses its network without a notice, and the others continue without it. With its network back, it
+    joins again."""
     with hosts.hosts(3) as made, hosts.forwarded(account.ports.table) as port:
         connection = account.connection_string.replace(
             account.table_url, f"http://{hosts.GATEWAY}:{port}/{azurite.ACCOUNT}"
