@@ -1,4 +1,4 @@
-"""The Azure Functions app: registers the blueprints, nothing else."""
+"""The Azure Functions app. It only registers the blueprints."""
 
 import gc
 

@@ -81,7 +81,8 @@ ADVICE_VENV = "The venv module of this Python does not work. On Debian and Ubunt
 
 
 class InstallFailed(Exception):
-    """A step of the installation failed. The message says which, shows its command and output, and what to do."""
+    """A step of the installation failed. The message names the step, shows its command and output, and says what to
+    do."""
 
 
 def main(argv: list[str]) -> int:
@@ -112,7 +113,8 @@ def main(argv: list[str]) -> int:
 
 
 def trust_as_the_machine_does() -> None:
-    """Let uv and npm trust the machine's own authorities, as pip does: a proxy's may be known there alone."""
+    """Let uv and npm trust the machine's certificate authorities, as pip does. Only these may include a proxy's
+    authority."""
     paths = ssl.get_default_verify_paths()
     if paths.cafile or paths.capath or not sys.platform.startswith("linux"):
         os.environ.setdefault("UV_SYSTEM_CERTS", "true")
@@ -120,7 +122,7 @@ def trust_as_the_machine_does() -> None:
 
 
 def usage() -> str:
-    """What --help prints: a line for each command."""
+    """Return the text of --help, with a line for each command."""
     parts = [f"{__doc__}\n    python3 trainyard.py COMMAND ...\n"]
     for heading, commands in (("On this machine", HERE), ("The command line", CLI)):
         parts += [f"\n{heading}:\n", *(f"  {name:<11} {words}\n" for name, words in commands.items())]
@@ -128,7 +130,8 @@ def usage() -> str:
 
 
 def install(requirements: tuple[str, ...], of_the_repository: bool) -> str:
-    """Install what these requirement files need, unless it is there; for tests also, by npm, Azurite and page tools.
+    """Install what these requirement files need, unless it is installed; for tests also Azurite and the page's tools,
+    with npm.
 
     Returns the PATH to run with.
     """
@@ -155,7 +158,7 @@ def install(requirements: tuple[str, ...], of_the_repository: bool) -> str:
 
 
 def once(stamp: Path, files: tuple[str, ...], work: Callable[[], None]) -> None:
-    """Do the work once for each content of the files. The stamp remembers the last content that it was done for."""
+    """Do the work once for each content of the files. A stamp records the content for which it was done."""
     content = hashlib.sha256(b"\0".join((ROOT / name).read_bytes() for name in files)).hexdigest()
     if not stamp.exists() or stamp.read_text() != content:
         work()
@@ -163,7 +166,8 @@ def once(stamp: Path, files: tuple[str, ...], work: Callable[[], None]) -> None:
 
 
 def mend(requirements: tuple[str, ...]) -> None:
-    """Install again what was removed or damaged since: the local cloud would fail in odd places without it."""
+    """Reinstall packages that were removed or damaged since. Otherwise the local cloud would fail in unexpected
+    places."""
     broken = damaged()
     if broken or not complete(requirements):
         say(f"  The virtual environment is not as it was installed{': ' + ', '.join(broken) if broken else ''}.")
@@ -171,14 +175,15 @@ def mend(requirements: tuple[str, ...]) -> None:
 
 
 def complete(requirements: tuple[str, ...]) -> bool:
-    """Whether all that these files name is installed. No network is asked, and nothing is said."""
+    """Return whether everything that these files name is installed, without network requests or output."""
     audit = uv("install", "--dry-run", "--offline", *(argument for name in requirements for argument in ("-r", name)))
     said = subprocess.run(audit, cwd=ROOT, capture_output=True, text=True)
     return said.returncode == 0 and "Would make no changes" in said.stderr
 
 
 def damaged() -> list[str]:
-    """The installed packages of which files are missing. The largest are left out: reading their lists takes long."""
+    """Return the installed packages that lack files. The largest packages are left out, because reading their lists
+    takes long."""
     found = []
     for record in VENV.glob("Lib/site-packages/*.dist-info/RECORD" if WINDOWS else "lib/*/site-packages/*-info/RECORD"):
         if record.stat().st_size > LONG_LIST:
@@ -191,13 +196,13 @@ def damaged() -> list[str]:
 
 
 def install_missing(requirements: tuple[str, ...]) -> None:
-    """Install what these files name, unless other files' installation brought all of it."""
+    """Install what these files name, unless the installation of other files included it."""
     if not complete(requirements):
         install_packages(requirements)
 
 
 def install_packages(requirements: tuple[str, ...], again: list[str] | None = None) -> None:
-    """All files in one command, so that torch and torchvision always come as a pair from one place."""
+    """Install all files with one command, so that torch and torchvision always come as a pair from one index."""
     files = [argument for name in requirements for argument in ("-r", name)]
     files += [argument for name in again or () for argument in ("--reinstall-package", name)]
     source = ["--torch-backend", "auto"] if TRAINERS in requirements and own_index_serves() else []
@@ -205,9 +210,10 @@ def install_packages(requirements: tuple[str, ...], again: list[str] | None = No
 
 
 def own_index_serves() -> bool:
-    """Whether PyTorch's own index answers soon. It has wheels for just this machine's processor or GPU.
+    """Return whether PyTorch's own index answers soon. It has wheels for exactly this machine's processor or GPU.
 
-    Without a GPU they are a twentieth of the size of PyPI's for Linux, which carry CUDA. Elsewhere PyPI's do as well.
+    Without a GPU they have a twentieth of the size of PyPI's wheels for Linux, which include CUDA. On other systems
+    PyPI's wheels are fine.
     """
     if not sys.platform.startswith("linux"):
         return False
@@ -229,7 +235,8 @@ def uv(command: str, *arguments: str) -> list[str]:
 
 
 def node_tools() -> tuple[list[str], str]:
-    """The npm to use, and a PATH with its node on it: the machine's, or where it has none (or an old one) PyPI's."""
+    """Return the npm to use, and a PATH with its node: the machine's, or PyPI's where the machine has none or an
+    old one."""
     path = os.environ.get("PATH", "")
     npm = shutil.which("npm")
     if npm and node_version() >= NODE_OLDEST:
@@ -243,7 +250,7 @@ def node_tools() -> tuple[list[str], str]:
 
 
 def node_version() -> int:
-    """The major version of the node on PATH; 0 if there is none that runs."""
+    """Return the major version of the node on PATH; 0 if none works."""
     node = shutil.which("node")
     if not node:
         return 0
@@ -253,7 +260,7 @@ def node_version() -> int:
 
 
 def install_node_packages(npm: list[str], path: str, folder: Path, source: Path, what: str) -> None:
-    """Install into the folder what the package-lock.json of `source` pins."""
+    """Install the packages that the package-lock.json of `source` pins into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("package.json", "package-lock.json"):
         shutil.copyfile(source / name, folder / name)
@@ -271,9 +278,10 @@ def step(
     path: str | None = None,
     downloads: bool = False,
 ) -> None:
-    """Run one command of the installation, showing how long it takes. Its output is shown only if it fails.
+    """Run one command of the installation, and show how long it takes. Its output is shown only if it fails.
 
-    `downloads`: it is uv, which shows on a terminal how far each download is; elsewhere their sum is said at the end.
+    `downloads`: the command is uv. On a terminal, uv shows the progress of each download; elsewhere the sum is printed
+    at the end.
     """
     began = time.monotonic()
     environment = os.environ if path is None else {**os.environ, "PATH": path}
@@ -297,14 +305,14 @@ def step(
 
 
 def downloaded(said: str) -> float:
-    """The sum, in MB, of the downloads that uv speaks of: those of a megabyte and more."""
+    """Return the sum, in MB, of the downloads of a megabyte or more that uv reports."""
     units = {"KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
     sizes = re.findall(r"^Downloading \S+ \(([\d.]+)(KiB|MiB|GiB)\)", said, re.MULTILINE)
     return sum(float(size) * units[unit] for size, unit in sizes) / 1e6
 
 
 def wait(process: subprocess.Popen[bytes], what: str, began: float) -> int:
-    """Wait for the step's end; a terminal sees its seconds run."""
+    """Wait for the end of the step, and show the seconds on a terminal."""
     live = sys.stderr.isatty()
     while True:
         try:
@@ -322,7 +330,7 @@ def say(line: str, end: str = "\n") -> None:
 
 
 def hand_over(argv: list[str], path: str) -> int:
-    """Become the command. It runs in the repository's folder; TRAINYARD_CWD tells it where the user is."""
+    """Become the command. It runs in the repository's folder; TRAINYARD_CWD holds the user's folder."""
     environment = {**os.environ, "PATH": path, "TRAINYARD_CWD": str(Path.cwd()), "EMULATORS_NODE_HOME": str(NODE)}
     environment["EMULATORS_TEST_CACHE"] = str(HOME / "emulators")
     bypass = [os.environ.get("no_proxy") or os.environ.get("NO_PROXY"), "127.0.0.1", "localhost"]

@@ -1,4 +1,4 @@
-"""Makes schemas/answers.d.ts: TypeScript types of the API's answers, by which `tsc` checks the page's views.
+"""Generate schemas/answers.d.ts: TypeScript types of the API's answers, with which `tsc` checks the page's views.
 
 `AnswerOf<["runs", string, "live"]>` is the answer of `GET runs/{run}/live`.
 """
@@ -37,7 +37,7 @@ def _answer(get: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _answer_of(answers: dict[str, dict[str, Any]]) -> str:
-    """The type of an answer by the parts of its path; paths without names in them come first."""
+    """Return the type that finds an answer by the parts of its path. Paths without parameters come first."""
     ordered = sorted(answers, key=lambda path: (path.count("{"), path))
     lines = [f"  P extends readonly [{_parts(path)}] ? {_type(answers[path])} :" for path in ordered]
     return "\n".join(("export type AnswerOf<P> =", *lines, "  any;", ""))
@@ -49,7 +49,7 @@ def _parts(path: str) -> str:
 
 
 def _reached(answers: dict[str, Any], components: dict[str, Any]) -> set[str]:
-    """The names of the types that the answers are made of."""
+    """Return the names of the types that the answers consist of."""
     reached, left = set[str](), _names(answers)
     while left:
         name = left.pop()
@@ -64,7 +64,7 @@ def _names(schema: Any) -> set[str]:
 
 
 def _type(schema: dict[str, Any]) -> str:
-    """The TypeScript type of a JSON Schema; `any` for what has none."""
+    """Return the TypeScript type of a JSON Schema; `any` for a schema without a type."""
     if ref := schema.get("$ref"):
         return str(ref).rsplit("/", 1)[1]
     if options := schema.get("anyOf") or schema.get("oneOf"):
@@ -86,7 +86,7 @@ def _array(schema: dict[str, Any]) -> str:
 
 
 def _object(schema: dict[str, Any]) -> str:
-    """All declared fields are there: the API writes defaults, too."""
+    """Return the type of an object. All declared fields are required, because the API writes defaults too."""
     if fields := schema.get("properties"):
         return "{ " + " ".join(f"{json.dumps(name)}: {_type(each)};" for name, each in fields.items()) + " }"
     more = schema.get("additionalProperties")

@@ -1,4 +1,4 @@
-"""Makes the list of operations in docs/api.md, and the table of roles in docs/security.md, from the declarations."""
+"""Generate the list of operations in docs/api.md and the table of roles in docs/security.md from the declarations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAGE = "GET page/{*path}"  # files of the page, which hold no data
 
 
 def pages() -> dict[Path, str]:
-    """The pages with what is made of the declarations, as they must be."""
+    """Return the text of both pages with the generated parts."""
     parts = {"api.md": "\n\n".join(map(_group, GROUPS)), "security.md": "\n".join(_roles())}
     return {ROOT / "docs" / name: _with(ROOT / "docs" / name, part) for name, part in parts.items()}
 

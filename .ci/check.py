@@ -1,4 +1,4 @@
-"""The whole gate, as CI runs it: format, lint, types, tests. Every step runs, even after one that failed.
+"""The whole gate, as CI runs it: format, lint, types, tests. Every step runs, even after a failed one.
 
 Called by `python3 trainyard.py check`, in an environment that has requirements-dev.txt.
 """
@@ -184,13 +184,14 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 def proven_since(options: argparse.Namespace) -> str:
-    """Since when the emulators are as their tests saw them; "" where the tests run in any case, as in CI."""
+    """Return since when the emulators are unchanged after passing their tests; "" where the tests always run, as in
+    CI."""
     always = options.emulators or options.all or options.coverage or "CI" in os.environ
     return "" if always else proven.since(ROOT, PASSED)
 
 
 def command(name: str, options: argparse.Namespace, report: Path) -> list[str]:
-    """What to run for this step, behind `python -m`."""
+    """Return the arguments of this step after `python -m`."""
     if name != "tests":
         return STEPS[name]
     argv = [*STEPS["tests"], f"--junitxml={report}"]
@@ -204,7 +205,7 @@ def command(name: str, options: argparse.Namespace, report: Path) -> list[str]:
 
 
 def every_step(options: argparse.Namespace, report: Path) -> list[tuple[str, float, str]]:
-    """Run all steps. The types are checked beside the tests, which leave a core idle while they start."""
+    """Run all steps. Types are checked beside the tests, which leave a core idle while they start."""
     with tempfile.TemporaryFile() as said, ThreadPoolExecutor(1) as beside:
         types = beside.submit(run, "types", STEPS["types"], said)
         if not options.quick:
@@ -217,14 +218,15 @@ def every_step(options: argparse.Namespace, report: Path) -> list[tuple[str, flo
 
 
 def compile_once() -> None:
-    """Let one process compile what all workers import to collect the tests, who else would each do so, at once."""
+    """Let one process compile the modules that all workers import to collect the tests. Otherwise each worker would
+    compile them."""
     ignored = [f"--ignore-glob={each}" for each in LONG if "::" not in each]
     argv = [sys.executable, "-m", "pytest", "--collect-only", "-qq", *ignored]
     subprocess.run(argv, cwd=ROOT, stdout=subprocess.DEVNULL)  # what it can't collect fails again in the tests
 
 
 def run(name: str, argv: list[str], out: IO[bytes] | None = None) -> tuple[float, str]:
-    """Run one step in the repository; returns its seconds and "ok" or what to do. `out`: where its words go."""
+    """Run one step in the repository; return its seconds, and "ok" or what to do. `out`: where its output goes."""
     sys.stdout.write(f"== {name}: {' '.join(argv)}\n")
     sys.stdout.flush()
     began = time.monotonic()
@@ -233,7 +235,7 @@ def run(name: str, argv: list[str], out: IO[bytes] | None = None) -> tuple[float
 
 
 def emulators(options: argparse.Namespace, verdicts: dict[str, str]) -> str:
-    """What became of the emulators' own tests. If they passed, they need not run again until something changes."""
+    """Return the result of the emulators' own tests. After passing, they run again only after a change."""
     if options.proven:
         return f"{OK}, but their tests did not run: nothing changed since {options.proven} (--emulators runs them)"
     if verdicts.get("tests") == OK:
@@ -242,7 +244,8 @@ def emulators(options: argparse.Namespace, verdicts: dict[str, str]) -> str:
 
 
 def not_checked(report: Path, options: argparse.Namespace) -> str:
-    """One sentence, the gate's last line: what was not checked, by the reasons of skipped tests and by the options."""
+    """Return one sentence, the gate's last line, on what was not checked, by the reasons of skipped tests and by
+    the options."""
     found = [] if options.only in (None, "tests") else ["every step but " + options.only]
     if report.exists():
         skipped = [case.find("skipped") for case in ET.parse(report).iter("testcase")]  # noqa: S314
@@ -254,14 +257,16 @@ def not_checked(report: Path, options: argparse.Namespace) -> str:
 
 
 def browser(report: Path) -> str:
-    """What became of the tests of the page, which need a Chromium. To be without one is no failure, only said."""
+    """Return the result of the page's tests, which need Chromium. A missing Chromium is reported, and is no
+    failure."""
     cases = [case for case in ET.parse(report).iter("testcase") if "test_page" in case.get("classname", "")]  # noqa: S314
     skipped = [case for case in cases if case.find("skipped") is not None]
     return f"{OK}, but THE PAGE WAS NOT TESTED IN A BROWSER: install chromium" if skipped else OK
 
 
 def said_when_skipped(report: Path, module: str) -> str:
-    """What became of tests that need a shell, or a worker, that few machines have. To be without is only said."""
+    """Return the result of tests that need a shell or worker that few machines have. A missing one is reported
+    only."""
     cases = [case for case in ET.parse(report).iter("testcase") if module in case.get("classname", "")]  # noqa: S314
     skipped = [case.find("skipped") for case in cases]
     words = sorted({case.get("message", "") for case in skipped if case is not None})
@@ -269,9 +274,10 @@ def said_when_skipped(report: Path, module: str) -> str:
 
 
 def conformance(report: Path, python: str | None, strict: bool) -> str:
-    """What became of the tests against Microsoft's own runtime, which run where there is a Python 3.13 alone.
+    """Return the result of the tests against Microsoft's own runtime, which run only with Python 3.13.
 
-    To be without that Python is no failure, only said. To have it and not to have run them is one if `strict`.
+    A missing Python 3.13 is reported, and is no failure. Tests that did not run although it exists are a failure if
+    `strict`.
     """
     cases = [case for case in ET.parse(report).iter("testcase") if CONFORMANCE in case.get("classname", "")]  # noqa: S314
     ran = [case for case in cases if case.find("skipped") is None]

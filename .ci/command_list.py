@@ -1,4 +1,5 @@
-"""Makes cli/command_list.py: the commands with modules and first sentences, for whoever must not import them all."""
+"""Generate cli/command_list.py: the commands with modules and first sentences, for code that must not import them
+all."""
 
 from __future__ import annotations
 

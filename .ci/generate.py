@@ -1,6 +1,6 @@
-"""Writes what is made of declarations: cli/command_list.py, docs/cli.md, docs/api.md, docs/security.md,
-schemas/cli.json, schemas/answers.d.ts, and the names of the queues in shared/messages/declared.py and
-infra/modules/storage.bicep.
+"""Write the files that are generated from declarations: cli/command_list.py, docs/cli.md, docs/api.md,
+docs/security.md, schemas/cli.json, schemas/answers.d.ts, and the names of the queues in
+shared/messages/declared.py and infra/modules/storage.bicep.
 
 .trainyard/venv/bin/python .ci/generate.py
 
@@ -24,7 +24,7 @@ from cli import docs
 
 
 def made() -> dict[Path, str]:
-    """The content of each file that is made."""
+    """Return the content of each generated file."""
     return {
         command_list.FILE: command_list.text(),
         docs.PAGE: docs.page(),

@@ -1,4 +1,4 @@
-"""What two snapshots of infra/ differ in, resource by resource, as Markdown: `infra_changes.py BEFORE AFTER`.
+"""Print the differences between two snapshots of infra/, by resource, as Markdown: `infra_changes.py BEFORE AFTER`.
 
 A snapshot is what `bicep snapshot` writes: every resource that the deployment engine predicts.
 """
@@ -14,7 +14,7 @@ Resource = dict[str, Any]
 
 
 def changes(before: Path, after: Path) -> str:
-    """A line for each resource that comes, goes or changes, and under it what changes in it."""
+    """Return a line for each resource that is added, removed or changed, and below it the changes."""
     old, new = resources(before), resources(after)
     lines = [f"- **new** {name}" for name in sorted(new.keys() - old.keys())]
     lines += [f"- **gone** {name}" for name in sorted(old.keys() - new.keys())]
@@ -26,7 +26,7 @@ def changes(before: Path, after: Path) -> str:
 
 
 def resources(file: Path) -> dict[str, Resource]:
-    """By type and name, or the expression that stands for a name; numbered where two are the same."""
+    """Return the resources by type and name, or by the expression of the name; numbered where two are equal."""
     found: dict[str, Resource] = {}
     for resource in json.loads(file.read_text("utf-8"))["predictedResources"]:
         name = f"`{resource['type']}` {shown(resource['id'].rpartition('/providers/')[2] or resource['name'])}"

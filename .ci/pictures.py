@@ -1,4 +1,4 @@
-"""Put the pictures that the page's tests made into docs/, with few colours so that they stay small.
+"""Copy the pictures that the page's tests made to docs/, with few colours so that they stay small.
 
 .trainyard/venv/bin/python -m pytest tests/page/test_page.py && .trainyard/venv/bin/python .ci/pictures.py
 """

@@ -1,8 +1,8 @@
-"""Whether the emulators are as they were when all of their tests passed, so that the app's gate need not run them.
+"""Whether the emulators are unchanged since all of their tests passed, so that the app's gate need not run them.
 
-They are a product of their own, with half of the gate's time. They count as proven when the folder, the pinned
-requirements and Python are those of a gate that passed here, which leaves a mark in .trainyard, or when the folder and
-the requirements are those of the branch that a change goes to: CI runs their tests on each commit of that one.
+The emulators are a product of their own, with half of the gate's time. They count as proven if the folder, the pinned
+requirements and Python are those of a gate that passed here, which leaves a mark in .trainyard, or if the folder and
+the requirements are those of the target branch of a change: CI runs their tests on each commit of that branch.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TARGET = "origin/main"
 
 
 def since(root: Path, mark: Path) -> str:
-    """Since when they are proven, in words; "" if they are not."""
+    """Return since when they are proven, in words; "" if they are not."""
     if mark.exists() and mark.read_text() == state(root):
         return "they passed here"
     base = _git(root, "merge-base", "HEAD", TARGET).stdout.strip()
@@ -27,7 +27,7 @@ def since(root: Path, mark: Path) -> str:
 
 
 def state(root: Path) -> str:
-    """A digest of all that their tests depend on; "" outside of a git checkout."""
+    """Return a digest of everything that their tests depend on; "" outside a git checkout."""
     listed = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", FOLDER, REQUIREMENTS).stdout
     digest = hashlib.sha256(sys.version.encode())
     for name in sorted(filter(None, listed.split("\0"))):
@@ -37,7 +37,7 @@ def state(root: Path) -> str:
 
 
 def keep(root: Path, mark: Path) -> None:
-    """Leave the mark, after all of their tests passed."""
+    """Write the mark, after all of their tests passed."""
     mark.parent.mkdir(parents=True, exist_ok=True)
     mark.write_text(state(root))
 

@@ -1,4 +1,4 @@
-"""The names of the queues, taken from the declared messages: for the triggers in declared.py, and for Bicep."""
+"""Generate the names of the queues from the declared messages, for the triggers in declared.py and for Bicep."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Run the demo, and draw what it printed as a moving picture: docs/demo.svg.
+"""Run the demo, and draw its output as an animated picture: docs/demo.svg.
 
     .trainyard/venv/bin/python .ci/recording.py
 
-Each line appears when the demo printed it; pauses of more than two seconds last two. Most of the training log is left
-out. tests/e2e/test_demo.py compares the picture's lines with what the demo prints now.
+Each line appears when the demo printed it; pauses of more than two seconds become two. Most of the training log is left
+out. tests/e2e/test_demo.py compares the picture's lines with the demo's present output.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def main() -> int:
 
 
 def shortened(lines: Iterable[Line]) -> Iterator[Line]:
-    """Without most of the training log and without this machine's folders; `...` stands for what was left out."""
+    """Return the lines without most of the training log and without this machine's folders; `...` stands for the
+    rest."""
     left_out = False
     for at, line in ((at, line.replace(f"{ROOT}/", "").rstrip()) for at, line in lines):
         if not line.startswith(LOG) or KEPT.search(line):
@@ -60,7 +61,7 @@ def shortened(lines: Iterable[Line]) -> Iterator[Line]:
 
 
 def shape(lines: Iterable[str]) -> list[str]:
-    """The lines without what differs from run to run: names, numbers, and which states the history has."""
+    """Return the lines without what differs between runs: names, numbers, and the states of the history."""
     kept = [line[:COLUMNS] for line in lines if not re.match(r"\d\d:\d\d:\d\d", line)]
     for pattern, word in MASKS:
         kept = [re.sub(pattern, word, line).rstrip() for line in kept]
@@ -68,13 +69,13 @@ def shape(lines: Iterable[str]) -> list[str]:
 
 
 def printed_in(picture: str) -> list[str]:
-    """The lines that the picture shows, without the command."""
+    """Return the lines that the picture shows, without the command."""
     texts = ET.fromstring(picture).iter("{http://www.w3.org/2000/svg}text")  # noqa: S314  # our own file
     return [text.text or "" for text in texts][1:]
 
 
 def drawn(lines: list[Line]) -> str:
-    """The lines as an SVG that plays by itself, again and again, and needs no script."""
+    """Return the lines as an SVG that plays in a loop and needs no script."""
     times = _times(lines)
     whole = times[-1] + LAST_PAUSE
     rows = [(0.0, COMMAND), *((at, line) for at, (_, line) in zip(times, lines, strict=True))]
@@ -103,7 +104,7 @@ text{{animation-duration:{whole:.1f}s;animation-timing-function:step-end;animati
 
 
 def _times(lines: list[Line]) -> list[float]:
-    """When each line appears, with the long pauses shortened."""
+    """Return when each line appears, with long pauses shortened."""
     pauses = [min(LONGEST_PAUSE, later - earlier) for (earlier, _), (later, _) in pairwise([(0.0, ""), *lines])]
     return [sum(pauses[: number + 1]) for number in range(len(pauses))]
 

@@ -1,4 +1,5 @@
-"""Makes schemas/cli.json: a JSON Schema for what each command prints with --json, as the commands declare it."""
+"""Generate schemas/cli.json: a JSON Schema for the output of each command with --json, from the commands'
+declarations."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ FILE = ROOT / "schemas" / "cli.json"
 
 
 def document() -> dict[str, Any]:
-    """One schema for each command, under its name in $defs, beside the types that they share."""
+    """Return one schema for each command, under its name in $defs, beside the types that they share."""
     printed = dict(sorted(_printed()))
     wanted = {name: _types(each) for name, each in printed.items()}
     every = [each for types in wanted.values() for each in types]
@@ -42,7 +43,7 @@ def document() -> dict[str, Any]:
 
 
 def _printed() -> Iterator[tuple[str, Printed]]:
-    """Each command's name with its declaration."""
+    """Return each command's name with its declaration."""
     for family, group in {"": commands.load(), **groups}.items():
         for each in group.registered_commands:
             if each.callback:
@@ -55,7 +56,8 @@ def _types(printed: Printed) -> list[Any]:
 
 
 def _kinds(answer: Any) -> list[Any]:
-    """The type itself, or the types of an operation's good answers: "GET runs", or a part of one: "GET runs > runs"."""
+    """Return the type itself, or the types of an operation's successful answers: "GET runs", or a part of one: "GET
+    runs > runs"."""
     if not isinstance(answer, str):
         return [answer]
     operation, *fields = answer.split(" > ")
@@ -65,7 +67,7 @@ def _kinds(answer: Any) -> list[Any]:
 
 
 def _field(model: Any, name: str) -> Any:
-    """The type of a field of the model, or of the model that a list holds."""
+    """Return the type of a field of the model, or of the model that a list holds."""
     return get_type_hints(get_args(model)[0] if get_args(model) else model)[name]
 
 
