@@ -67,7 +67,7 @@ def test_an_unknown_route_is_rejected(lab: Lab) -> None:
 
     assert (
         lab.drop_that_is("minst/a", "rejected")["why"]
-        == "There is no route 'minst'. Routes: list, mnist, patient, strict, unchecked."
+        == "There is no route 'minst'. Routes: list, members, mnist, patient, strict, unchecked."
     )
 
 

@@ -28,7 +28,7 @@ from tests.simulation.simulation import LATE, REMOVALS, play
 ROOT = Path(__file__).resolve().parents[2]
 A_TIME, REMOVED = 150, 20
 SEEDS = 800
-BEGAN_LATE = (31, 39, 759)  # schedules in which jobs start after their runs were judged
+BEGAN_LATE = (11, 27, 41)  # schedules in which jobs start after their runs were judged
 
 
 def test_whatever_happens_the_rules_hold(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def never_made(models: Models, write: Write) -> bool:
 
 
 LEFT_OUT = {  # last: seeds that found it, tried first; other code gives a seed another schedule
-    "the second statement that a run was submitted": (follow, "RunSubmitted", Unheard, "RunSubmitted", (127, 243, 323)),
+    "the second statement that a run was submitted": (follow, "RunSubmitted", Unheard, "RunSubmitted", (351, 485)),
     "the first statement that a run was submitted": (submit, "RunSubmitted", Unheard, "RunSubmitted", ()),
     "the statement that a run was archived": (archive, "RunArchived", Unheard, "RunArchived", ()),
     "the question whether a version was made": (promote, "_is_made", never_made, "has no signature", (200, 361, 376)),
