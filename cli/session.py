@@ -45,7 +45,7 @@ for _name, _help in {
     "data": "See the versions of a drop's data.",
     "schedule": "Start runs at set times, or when new files arrive.",
     "notify": "Send notices of events to a webhook, Slack, Teams or mail.",
-    "grant": "Let another program spend so much, on this, until then, and nothing else.",
+    "grant": "Let another program submit runs within a budget, a scope and a time limit.",
     "admin": "Administer a deployment. Needs rights on its Azure resources.",
 }.items():
     groups[_name] = typer.Typer(

@@ -59,7 +59,7 @@ def grant_create(
     at_once: AtOnce = None,
     then: Then = "",
 ) -> None:
-    """Let another program spend so much, on this, until then, and nothing else.
+    """Let another program submit runs within a budget, a scope and a time limit.
 
     Prints the id of the grant and its token. The token is shown once: store it where the program reads
     TRAINYARD_TOKEN. Lists are separated by commas.
@@ -118,7 +118,7 @@ def grant_narrow(
     at_once: AtOnce = None,
     then: Then = "",
 ) -> None:
-    """Take something from a grant, from now on. A list replaces the whole list; `none` is the empty list.
+    """Reduce what a grant allows, from now on. A list replaces the whole list; `none` is the empty list.
 
     Example: trainyard grant narrow 0123456789ab --budget 5 --at-once 1
     """
@@ -144,7 +144,7 @@ def grant_extend(
     at_once: AtOnce = None,
     then: Then = "",
 ) -> None:
-    """Add something to a grant. A list replaces the whole list. You can't add what you may not do yourself.
+    """Increase what a grant allows. A list replaces the whole list. You can't allow what you may not do yourself.
 
     Example: trainyard grant extend 0123456789ab --budget 40 --until 22:00
     """

@@ -13,8 +13,16 @@ import zlib
 
 # The errors that Pillow raises for broken files.
 BROKEN = (
-    *(OSError, SyntaxError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, NotImplementedError),
-    *(struct.error, zlib.error),
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    NotImplementedError,
+    OSError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    struct.error,
+    zlib.error,
 )
 
 
