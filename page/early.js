@@ -1,7 +1,7 @@
 // Asks for what the first view shows, and for the view's own scripts, while the page's script is on its way; api.js
-// takes the answers from here. Addresses are those that the views ask for. One that no view takes would be a request too
-// many, which a test counts. The build replaces globalThis.SCRIPTS by the scripts of each view that page.js does not
-// load at once.
+// takes the answers from here. Addresses are those that the views ask for. One that no view takes would be a request
+// too many, which a test counts. The build replaces globalThis.SCRIPTS by the scripts of each view that page.js does
+// not load at once.
 globalThis.early = new Map();
 {
   const [path, query] = location.hash.replace(/^#?\/?/, "").split("?"),
