@@ -87,7 +87,7 @@ class Raised:
         return (
             lost
             and all(MULTIPROCESSING.search(each.file) for each in self.frames)
-            and not DISTRIBUTED.search(self.message)
+            and not DISTRIBUTED.search(self.text)
         )
 
     @property

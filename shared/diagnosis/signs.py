@@ -57,7 +57,10 @@ REQUEST = re.compile(
     r"|(?:add|allow|asked|avoid|bump|catch|deal|detect|document|enable|expand|expose|give|handle|implement|improve"
     r"|investigate|leave|make|prevent|provide|remove|replace|report|show|skip|support|update|use)\b)"
 )  # the title of a change or a wish, not of a failure
-MESSAGE = re.compile(r"^#{1,6} |^(?:ERROR|Error|error|FATAL|fatal|!!!)\b|^!!! |^[A-Z][\w ]{3,40} (?:failed|error)\b")
+MESSAGE = re.compile(
+    r".*\[(?:Errno|WinError) (?!32\])\d+\]"  # 32, a broken pipe, follows when another process has ended
+    r"|^#{1,6} |^(?:ERROR|Error|error|FATAL|fatal|!!!)\b|^!!! |^[A-Z][\w ]{3,40} (?:failed|error)\b"
+)
 HARMLESS = re.compile(r"newly initialized|not used when initializing|Exception ignored|No plugin found")
 ROOT_RANK = re.compile(r"rank +: (?P<rank>\d+) \(local_rank: \d+\)")
 WARNING = re.compile(
@@ -70,8 +73,10 @@ HEDGED = re.compile(
     r"|to avoid|avoids?|prevents?|potential(?:ly)?|if (?:not|this|it)|in case|otherwise"
     r"|if (?:an?|the|one) \w+ (?:is|was|gets?))\b"
 )
-OTHER_CASE = re.compile(r"(?i)\b(?:otherwise|to avoid|avoids?|prevents?|in case|if (?:not|this|it|i|we))\b")
-SENTENCES = re.compile(r"(?<=[.!?;])\s+")
+OTHER_CASE = re.compile(
+    r"(?i)\b(?:otherwise|to avoid|avoids?|prevents?|in case|with(?:out| no) (?:it|this|that)|if (?:not|this|it|i|we))\b"
+)
+ENDS = re.compile(r"(?<=[.!?;])\s+")
 RESOLVED = re.compile(r"(?i)\b(?:resolved|resuming normal|recovered|retry succeeded)\b")
 FATAL_WARNING = re.compile(
     r"Error reported to Coordinator|CUDA initialization|too old|not compatible with the current PyTorch"
@@ -205,7 +210,7 @@ def of_words(lines: Sequence[LogLine], covered: frozenset[int]) -> Iterator[Sign
     for line in lines:
         told = line.number not in covered and not reports_step(line.text) and not _is_request(line)
         if told and WARNING.search(line.text) is None:
-            said = [sentence for sentence in SENTENCES.split(line.text) if not HEDGED.search(sentence)]
+            said = [part for part in ENDS.split(line.text) if not HEDGED.search(part)]
             for cause, pattern in of_people():
-                if any(pattern.search(sentence) for sentence in said):
+                if any(pattern.search(part) for part in said):
                     yield Sign(cause, Weight.WORDS, line, line.number, certain=False)
