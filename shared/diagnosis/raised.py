@@ -97,7 +97,7 @@ class Raised:
     def by_launcher(self) -> bool:
         """Whether a launcher raised the exception because one of its processes failed."""
         launched = bool(self.frames) and all(
-            LAUNCHED_BY.search(each.file) or each.name == "main" for each in self.frames
+            LAUNCHED_BY.search(each.file) or each.name in ("main", "<module>") for each in self.frames
         )
         waited = bool(self.frames) and SPAWNED_BY.search(self.frames[-1].file) is not None
         return self.short_type in LAUNCHERS or waited or (launched and self.cut)

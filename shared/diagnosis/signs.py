@@ -74,7 +74,7 @@ WARNING = re.compile(
 )
 DIGITS = re.compile(r"\d+")
 HEDGED = re.compile(
-    r"(?i)\b(?:(?:can|could|would)(?!['’]t| (?:you|i|we|any(?:one|body)|some(?:one|body)|please)\b)|may|might"
+    r"(?i)\b(?:(?:can|could|would) (?:\w+ )?(?:be|have|cause|lead|happen|hang|make|result|become|get|stay)|may|might"
     r"|to avoid|avoids?|prevents?|potential(?:ly)?|if (?:not|this|it)|in case|otherwise"
     r"|if (?:an?|the|one) \w+ (?:is|was|gets?))\b"
 )

@@ -33,6 +33,7 @@ CHAINED = re.compile(
     r"During handling of the above exception|The above exception was the direct cause of the following exception"
 )
 CUT_TYPE = re.compile(r"(?<!Error)(?<!Exception)(?<!Exit)(?<!Interrupt)(?<!Iteration)(?<!Empty)(?<!Timeout)$")
+WRAPPED = re.compile(r"[a-z][a-z]+[ .]")  # the rest of a sentence that a person broke into lines
 WRAPPED_RANK = re.compile(r"^-- Process (?P<rank>\d+) terminated with the following error:")
 IGNORED = re.compile(r"^\s*Exception ignored in|^\s*Exception in thread|^Error in atexit|^--- Logging error ---")
 AT_EXIT = re.compile(r"^(?:__del__|_run_finalizers|_exitfunc|_exit_function|_run_exitfuncs|_shutdown_workers)$")
@@ -214,6 +215,8 @@ def _alone(line: LogLine, then: LogLine | None) -> Raised | None:
         or found["told"]
         or (then.text.strip() if then and not (found["bare"] or found["titled"]) else "")
     )
+    if then and message and WRAPPED.match(then.text):
+        message += f" {then.text}"
     return Raised(
         line.number,
         line.number,
