@@ -27,6 +27,9 @@ LOADS_CHECKPOINT = re.compile(  # functions that put a checkpoint's tensors into
 PLACES = (
     (Cause.RENDEZVOUS_OR_RESET, re.compile(r"torch[/\\]distributed[/\\]rendezvous\.py|_create_c10d_store|TCPStore")),
     (Cause.CORRUPT_FILE, re.compile(r"[/\\](?:tarfile|zipfile|gzip|PIL[/\\]\w+)\.py")),
+    (Cause.NETWORK, re.compile(r"[/\\](?:urllib3?|http|requests|aiohttp|httpx)[/\\]|[/\\](?:socket|ssl)\.py")),
+    (Cause.MISSING_MODULE, re.compile(r"<frozen importlib|[/\\]importlib[/\\]")),
+    (Cause.CHECKPOINT_MISMATCH, re.compile(r" load_state_dict$")),
 )  # the place of a traceback's last frame
 
 
@@ -62,7 +65,7 @@ def _file() -> dict[str, list[dict[str, Any]]]:
 
 @cache
 def _of_exceptions() -> tuple[tuple[Cause, re.Pattern[str]], ...]:
-    return tuple((Cause(row["cause"]), _any_of(row, re.DOTALL)) for row in _file()["exceptions"])
+    return tuple((Cause(row["cause"]), _any_of(row, re.DOTALL | re.IGNORECASE)) for row in _file()["exceptions"])
 
 
 @cache
@@ -74,7 +77,7 @@ def of_log_lines() -> tuple[tuple[Cause, Weight, re.Pattern[str]], ...]:
 @cache
 def of_people() -> tuple[tuple[Cause, re.Pattern[str]], ...]:
     """Return the causes that a person's words beside a log show, each with a pattern of these words."""
-    return tuple((Cause(row["cause"]), _any_of(row)) for row in _file()["people"])
+    return tuple((Cause(row["cause"]), _any_of(row, re.IGNORECASE)) for row in _file()["people"])
 
 
 def _any_of(row: dict[str, Any], flags: int = 0) -> re.Pattern[str]:
@@ -105,6 +108,13 @@ def cause_of_message(text: str) -> Cause | None:
     """
     cause = next((cause for cause, pattern in _of_exceptions() if pattern.search(text)), None)
     return in_shared_memory(cause, text) if cause else None
+
+
+def cause_of_beginning(text: str) -> Cause | None:
+    """Return the cause of a line that begins with an exception's words, as a message without its type does."""
+    plain = text.lstrip(" >*`'\"“‘-")
+    found = next((cause for cause, pattern in _of_exceptions() if pattern.match(plain)), None)
+    return in_shared_memory(found, text) if found else None
 
 
 def in_shared_memory(cause: Cause, text: str) -> Cause:
