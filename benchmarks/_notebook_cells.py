@@ -83,7 +83,7 @@ def ended(client: Any, name: str, until: float) -> list[str]:
         return [status, ""]
     try:
         client.jobs.stream(name)
-    except Exception as error:  # the SDK raises the job's error
+    except Exception as error:  # noqa: BLE001 - the SDK raises the error of the job
         return [status, str(error)]
     return [status, ""]
 
@@ -97,13 +97,14 @@ def run(notebook: str, patience: float) -> dict[str, Any]:
 
     created: list[str] = []
     use_local_cloud(created)
-    client, names, jobs = MLClient(DefaultAzureCredential()), {"__name__": "__main__"}, {}
+    client, names = MLClient(DefaultAzureCredential()), {"__name__": "__main__"}
+    jobs: dict[str, list[str]] = {}
     make_clusters(client)
     cells = code_cells(notebook)
     for number, source in enumerate(cells, 1):
         try:
             run_cell(source, names)
-        except (Exception, SystemExit) as error:
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the cell raises is the outcome
             failed = {"cell": number, "error": f"{type(error).__name__}: {error}"}
             return {"cells": len(cells), **failed, "jobs": jobs | {name: ["", ""] for name in created}}
         until = time.monotonic() + patience
@@ -113,7 +114,7 @@ def run(notebook: str, patience: float) -> dict[str, Any]:
 
 def main(argv: list[str]) -> int:
     notebook, result, seconds = argv
-    sys.path.insert(0, os.getcwd())
+    sys.path.insert(0, str(Path.cwd()))
     with contextlib.redirect_stdout(sys.stderr):
         found = run(Path(notebook).read_text("utf-8"), float(seconds))
     Path(result).write_text(json.dumps(found))

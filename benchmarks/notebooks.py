@@ -94,7 +94,7 @@ def tried(cloud: Cloud, folder: Path, file: Path, python: Path, seconds: float) 
     with tempfile.TemporaryDirectory() as scratch:
         copy, result = Path(scratch) / "notebook", Path(scratch) / "result.json"
         shutil.copytree(file.parent, copy)
-        command = [python, cells.__file__, copy / file.name, result, str(seconds)]
+        command: list[str | Path] = [python, cells.__file__, copy / file.name, result, str(seconds)]
         env = {**os.environ, **cloud.azureml_env}
         done = subprocess.run(command, cwd=copy, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         if not result.exists():
