@@ -138,12 +138,13 @@ export function ago(text, now = Date.now()) {
 }
 
 /**
- * When a waiting run will probably begin, in words; nothing if that can't be said.
- * @param {string | null | undefined} text
+ * When a waiting run will probably begin, or behind which runs of unknown length, in words; nothing if neither is known.
+ * @param {{ expected_at: string | null, after: string[] }} waiting
  */
-export function begins(text, now = Date.now()) {
+export function begins({ expected_at: text, after }, now = Date.now()) {
   const seconds = text ? (new Date(text).getTime() - now) / 1000 : NaN;
-  return Number.isNaN(seconds) ? "" : W.time.begins(seconds >= 1 ? duration(seconds) : "");
+  if (Number.isNaN(seconds)) return after?.length ? W.time.after(visible(after[0]), after.length - 1) : "";
+  return W.time.begins(seconds >= 1 ? duration(seconds) : "");
 }
 
 /**

@@ -175,6 +175,13 @@ class WaitingRun(Struct):
     since: Annotated[datetime, Meta(description="When it was made.")]
     why: str
     expected_at: Annotated[datetime | None, Meta(description="When it will probably start; null if unknown.")]
+    after: Annotated[list[str], Meta(description="Runs of unknown length of which it needs nodes.")]
+
+
+def waiting_run(record: runs.Run, why: waits.Waiting | None) -> Json:
+    said = why or waits.Waiting("", "")
+    words = {name: plain(getattr(said, name)) for name in ("why", "expected_at", "after")}
+    return {"run": record.name, "since": plain(record.created_at), **words}
 
 
 _ALSO = {
