@@ -62,6 +62,14 @@ export function metric(name, value) {
 }
 
 /**
+ * A value on a metric's axis: accuracies in percent, others as numbers.
+ * @param {string} name
+ * @param {number} value
+ */
+export const tick = (name, value) =>
+  name.endsWith("accuracy") ? `${Number((100 * value).toPrecision(5))}%` : number(value);
+
+/**
  * Sentences of the API name moments in UTC; the page shows them in the reader's zone, like every other moment.
  * @param {string} text
  */
@@ -138,7 +146,8 @@ export function ago(text, now = Date.now()) {
 }
 
 /**
- * When a waiting run will probably begin, or behind which runs of unknown length, in words; nothing if neither is known.
+ * When a waiting run will probably begin, or behind which runs of unknown length, in words; nothing if neither is
+ * known.
  * @param {{ expected_at: string | null, after: string[] }} waiting
  */
 export function begins({ expected_at: text, after }, now = Date.now()) {

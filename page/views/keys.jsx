@@ -37,7 +37,7 @@ function One({ signing, current }) {
     <section class="card">
       <div class="head">
         <h2>
-          <code class="whole">{visible(signing.sha256)}</code>
+          <code class="digest">{visible(signing.sha256)}</code>
         </h2>
         <span class={`state ${STATES[state]}`}>{K.states[state]}</span>
       </div>

@@ -279,7 +279,7 @@ function Table({ runs, items, folded, fold, query, rows, away, open, unfold, see
               <Head name="state" label={W.runs.state} query={query} />
               <Head figure name="best" label={W.runs.metric} query={query} />
               {["curve", "why", "experiment"].filter(has).map((name) => (
-                <th scope="col" class="wide" key={name}>
+                <th scope="col" class={`wide of-${name}`} key={name}>
                   {W.runs[name]}
                 </th>
               ))}
@@ -374,7 +374,7 @@ function Head({ name, label, query, wide = false, figure = false }) {
   return (
     <th
       scope="col"
-      class={`${wide ? "wide" : ""} ${figure ? "number" : ""}`}
+      class={`of-${name} ${wide ? "wide" : ""} ${figure ? "number" : ""}`}
       aria-sort={mine ? (down ? "descending" : "ascending") : undefined}
     >
       <button type="button" onClick={turn}>

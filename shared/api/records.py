@@ -154,7 +154,19 @@ _LISTED = (
 )
 
 
-_LISTED_DROP = ("drop", "state", "run", "owner", "generation", "blobs", "bytes", "opened_at", "sealed_at", "why")
+_LISTED_DROP = (
+    "drop",
+    "state",
+    "run",
+    "owner",
+    "generation",
+    "blobs",
+    "files",
+    "bytes",
+    "opened_at",
+    "sealed_at",
+    "why",
+)
 
 
 def _listed_model(name: str, model: Any, shown: tuple[str, ...], noun: str) -> Any:
