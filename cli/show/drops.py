@@ -56,7 +56,7 @@ def files(data: dict[str, Any]) -> RenderableType:
 
 
 def _files(drop: dict[str, Any]) -> int:
-    """Return the number of data files; of a drop that an earlier version sealed, all blobs with markers and job file."""
+    """Return the number of data files; of a drop that an earlier version sealed, the number of all blobs."""
     files, blobs = drop.get("files"), int(drop["blobs"])
     return blobs if files is None else int(files)
 
