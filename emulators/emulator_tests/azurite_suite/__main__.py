@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from emulator_tests.azurite_suite.results import FileResult, table
+from emulator_tests.azurite_suite.results import FileResult, line, table
 
 SHIM = Path(__file__).with_name("shim.js")
 STARTS = ("TestServerFactory", "createTableServer", "new Server(", "new QueueServer(", "new TableServer(")
@@ -33,7 +33,10 @@ def main(argv: list[str]) -> int:
     checkout = arguments.azurite.resolve()
     if not (checkout / "node_modules" / ".bin" / "mocha").exists():
         parser.error(f"{checkout} has no node_modules/.bin/mocha; run `npm ci` there.")
-    found = [run(checkout, file) for file in files(checkout, arguments.only)]
+    found = []
+    for file in files(checkout, arguments.only):
+        found.append(run(checkout, file))
+        sys.stderr.write(f"{line(found[-1])}\n")  # a run takes minutes
     if arguments.json:
         arguments.json.write_text(json.dumps({one.name: one.outcomes for one in found}, indent=1), "utf-8")
     sys.stdout.write(table(found) + "\n")
@@ -75,10 +78,16 @@ def _mocha(checkout: Path, file: Path, report: Path) -> str:
 
 
 def outcomes(report: dict[str, Any]) -> dict[str, str]:
-    """Return the outcome of each test by its title: '' for a pass, 'skipped', or the error."""
-    skipped = {one["fullTitle"]: "skipped" for one in report["pending"]}
-    failed = {one["fullTitle"]: one["err"].get("message", "failed")[:300] for one in report["failures"]}
-    return {**{one["fullTitle"]: "" for one in report["passes"]}, **skipped, **failed}
+    """Return the outcome of each test by its title: '' for a pass, 'skipped', or the error. Azurite has tests of the
+    same title; each counts."""
+    every = [(one["fullTitle"], "") for one in report["passes"]]
+    every += [(one["fullTitle"], "skipped") for one in report["pending"]]
+    every += [(one["fullTitle"], one["err"].get("message", "failed")[:300]) for one in report["failures"]]
+    found: dict[str, str] = {}
+    for title, outcome in every:
+        again = sum(known == title or known.startswith(f"{title} (again") for known in found)
+        found[f"{title} (again, {again})" if again else title] = outcome
+    return found
 
 
 if __name__ == "__main__":
