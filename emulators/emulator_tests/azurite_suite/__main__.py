@@ -19,6 +19,7 @@ from typing import Any
 from emulator_tests.azurite_suite.results import FileResult, line, table
 
 SHIM = Path(__file__).with_name("shim.js")
+REPORTER = Path(__file__).with_name("reporter.js")
 STARTS = ("TestServerFactory", "createTableServer", "new Server(", "new QueueServer(", "new TableServer(")
 SECONDS = 600  # for one file
 EACH_MS = 60_000  # for one test; Azurite's own command sets no limit
@@ -65,7 +66,8 @@ def run(checkout: Path, file: Path) -> FileResult:
 
 def _mocha(checkout: Path, file: Path, report: Path) -> str:
     argv = ["node_modules/.bin/mocha", "--require", "ts-node/register", "--require", str(SHIM), "--exit"]
-    argv += ["--timeout", str(EACH_MS), "--reporter", "json", "--reporter-option", f"output={report}", str(file)]
+    argv += ["--timeout", str(EACH_MS), "--reporter", str(REPORTER)]
+    argv += ["--reporter-option", f"output={report}", str(file)]
     if "/blob/" in str(file):
         argv += ["--grep", "@loki"]  # as Azurite's own command does
     env = {**os.environ, "EMULATOR_PYTHON": sys.executable, "TS_NODE_TRANSPILE_ONLY": "1"}

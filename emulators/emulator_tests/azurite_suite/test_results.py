@@ -37,7 +37,11 @@ def test_each_test_has_an_outcome() -> None:
 
 def test_tests_of_the_same_title_all_count() -> None:
     """Azurite's queueSas.test.ts has two tests of one title."""
-    report = {"passes": [{"fullTitle": "A"}, {"fullTitle": "A"}], "pending": [], "failures": [{"fullTitle": "A", "err": {}}]}
+    report = {
+        "passes": [{"fullTitle": "A"}, {"fullTitle": "A"}],
+        "pending": [],
+        "failures": [{"fullTitle": "A", "err": {}}],
+    }
     assert outcomes(report) == {"A": "", "A (again, 1)": "", "A (again, 2)": "failed"}
 
 
