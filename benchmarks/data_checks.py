@@ -34,7 +34,9 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from benchmarks import _data_damage as damage
-from benchmarks import _data_strange as strange
+from benchmarks import _strange_boxes as strange_boxes
+from benchmarks import _strange_pictures as strange_pictures
+from benchmarks import _strange_tables as strange_tables
 from benchmarks._data_damage import Damage
 from benchmarks._options import options
 
@@ -62,16 +64,21 @@ SETS = (
     Set("VOC (made)", {"kind": "detection"}, damage.make_voc, damage.voc),
     Set("texts (made)", {"kind": "text"}, damage.make_text, damage.text),
     Set("tables (made)", {"kind": "csv", "columns": ["id", "age"]}, damage.make_table, damage.table),
-    Set("strange leaves", {"kind": "image_folder"}, damage.make_images, strange.images),
-    Set("strange coco-tiny", {"kind": "detection"}, DATA / "coco-tiny", strange.coco),
-    Set("strange VOC", {"kind": "detection"}, damage.make_voc, strange.voc),
-    Set("strange boxes", {"kind": "detection"}, strange.make_boxes, strange.boxes),
-    Set("strange MNIST", {"kind": "idx"}, DATA / "mnist", strange.idx),
-    Set("strange CIFAR-10", {"kind": "cifar"}, strange.make_batches, strange.cifar),
-    Set("strange texts", {"kind": "text"}, damage.make_text, strange.text),
-    Set("strange tables", {"kind": "csv", "columns": ["id", "age"]}, damage.make_table, strange.table),
-    Set("strange Parquet", {"kind": "parquet", "columns": ["id", "age"]}, strange.make_parquet, strange.parquets),
-    Set("strange.zip", {"kind": "image_folder"}, strange.make_zip, strange.zipped),
+    Set("strange leaves", {"kind": "image_folder"}, damage.make_images, strange_pictures.images),
+    Set("strange coco-tiny", {"kind": "detection"}, DATA / "coco-tiny", strange_boxes.coco),
+    Set("strange VOC", {"kind": "detection"}, damage.make_voc, strange_boxes.voc),
+    Set("strange boxes", {"kind": "detection"}, strange_boxes.make_boxes, strange_boxes.boxes),
+    Set("strange MNIST", {"kind": "idx"}, DATA / "mnist", strange_tables.idx),
+    Set("strange CIFAR-10", {"kind": "cifar"}, strange_tables.make_batches, strange_tables.cifar),
+    Set("strange texts", {"kind": "text"}, damage.make_text, strange_tables.text),
+    Set("strange tables", {"kind": "csv", "columns": ["id", "age"]}, damage.make_table, strange_tables.table),
+    Set(
+        "strange Parquet",
+        {"kind": "parquet", "columns": ["id", "age"]},
+        strange_tables.make_parquet,
+        strange_tables.parquets,
+    ),
+    Set("strange.zip", {"kind": "image_folder"}, strange_pictures.make_zip, strange_pictures.zipped),
 )
 QUICK = {"MNIST", "CIFAR-10", "strange MNIST"}  # their damages take a second each, so --quick tries every third
 

@@ -4,7 +4,7 @@
     |-- NotFound     3  no such run, drop, cluster or file
     `-- Unreachable  6  the API did not answer; the same command may work later
 
-A run that ended badly is no error of the command, but scripts want to know: see `status_of`.
+A run that ended badly is not an error of the command, but scripts want to know: see `status_of`.
 """
 
 from __future__ import annotations

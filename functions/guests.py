@@ -24,7 +24,7 @@ def sign_in(req: func.HttpRequest) -> Guest:
     """Return the guest behind the request's bearer token. Raises Denied or Unknown."""
     guest = guest_of(bootstrap.system(), access.token(req))
     if guest is None:
-        raise Unknown("This is no token of a grant. Such a token begins with tg_.")
+        raise Unknown("This is not a token of a grant. Such a token begins with tg_.")
     return guest
 
 

@@ -27,7 +27,7 @@ blueprint = func.Blueprint()
 
 FOLDER, MANUAL = ROOT / "page", ROOT / "docs"
 INDEX = "index.html"
-SERVED = (INDEX, "icon.svg", "bundle/*.js", "bundle/*.css", "bundle/LICENCES.txt")
+SERVED = ("bundle/index.html", "icon.svg", "bundle/*.js", "bundle/*.css", "bundle/LICENCES.txt")
 DOCS, PICTURES = "docs.json", (".png", ".svg")  # docs.json holds every page of docs/ by name, for the search
 KINDS = {
     ".html": "text/html; charset=utf-8",

@@ -13,15 +13,16 @@ import { Dialog } from "./parts.jsx";
 import { go, to, useRoute } from "./route.js";
 import { chosen, turn } from "./theme.js";
 import { areAbsolute, turnTimes } from "./times.js";
+import { Runs } from "./views/runs.jsx";
 import { Today } from "./views/today.jsx";
 import { W } from "./words.js";
 
-// Views run when they are wanted.
+// The views that open at once come with the frame. A browser loads the others when somebody opens them.
+/** @type {Map<string, View>} */
+const AT_ONCE = new Map(Object.entries({ today: Today, runs: Runs }));
 /** @type {Map<string, () => Promise<View>>} */
-const VIEWS = new Map(
+const LOADED = new Map(
   Object.entries({
-    today: () => Promise.resolve(Today),
-    runs: () => import("./views/runs.jsx").then((m) => m.Runs),
     run: () => import("./views/run.jsx").then((m) => m.Run),
     submit: () => import("./views/submit.jsx").then((m) => m.Submit),
     compare: () => import("./views/compare.jsx").then((m) => m.Compare),
@@ -246,14 +247,12 @@ function Views({ view }) {
 let arrived = false; // whether a view was shown before this one
 
 function Shown({ route, me }) {
-  const [View, setView] = useState(() => /** @type {View | null} */ (route.view === "today" ? Today : null));
+  const [View, setView] = useState(() => /** @type {View | null} */ (AT_ONCE.get(route.view) || null));
   const [fault, forget] = useErrorBoundary((error) => console.error(error));
   const [failed, setFailed] = useState(false);
   useEffect(() => {
-    const load = VIEWS.get(route.view);
     if (ELSEWHERE.has(route.view)) go(to(ELSEWHERE.get(route.view), route.parts, route.query), { replace: true });
-    if (!load || route.view === "today") return;
-    load().then(
+    LOADED.get(route.view)?.().then(
       (found) => setView(() => found),
       () => setFailed(true),
     );
@@ -284,7 +283,7 @@ function Shown({ route, me }) {
       </section>
     );
   if (ELSEWHERE.has(route.view)) return <Loading />;
-  if (!VIEWS.has(route.view))
+  if (!AT_ONCE.has(route.view) && !LOADED.has(route.view))
     return (
       <section>
         <h1 tabindex={-1}>{W.missing.title}</h1>

@@ -1,10 +1,21 @@
-// Asks for what the first view shows while the page's script is on its way; api.js takes the answers from here.
-// Addresses are those that the views ask for. One that no view takes would be a request too many, which a test counts.
+// Asks for what the first view shows, and for the view's own scripts, while the page's script is on its way; api.js
+// takes the answers from here. Addresses are those that the views ask for. One that no view takes would be a request
+// too many, which a test counts. The build replaces globalThis.SCRIPTS by the scripts of each view that page.js does
+// not load at once.
 globalThis.early = new Map();
 {
   const [path, query] = location.hash.replace(/^#?\/?/, "").split("?"),
     [view = "today", ...parts] = path.split("/").filter(Boolean),
     given = new URLSearchParams(query);
+  /** @type {Map<string, string[]>} */
+  const scripts = new Map(Object.entries(globalThis.SCRIPTS)),
+    here = /** @type {HTMLScriptElement} */ (document.currentScript);
+  for (const name of scripts.get(view) || []) {
+    const link = document.createElement("link");
+    link.rel = "modulepreload";
+    link.href = new URL(name, here.src).href;
+    document.head.append(link);
+  }
   const of = (names) => names.filter((name) => given.get(name)).map((name) => [name, given.get(name)]);
   const firsts = {
     today: () => [["today", []]],

@@ -73,7 +73,7 @@ def _champion(api: Api, against: str) -> dict[str, Any] | None:
     """Return the version, or None if there is no such model or alias yet."""
     model, _, alias = against.partition("@")
     if not model or not alias:
-        raise typer.BadParameter(f"{against!r} is no champion; write MODEL@ALIAS.", param_hint="--against")
+        raise typer.BadParameter(f"{against!r} is not a champion; write MODEL@ALIAS.", param_hint="--against")
     try:
         return {**api.get("models", model, "versions", alias), "model": model}
     except NotFound:

@@ -23,7 +23,7 @@ def files(given: Path | None, scratch: Path) -> list[Path]:
 def find(folder: Path) -> list[Path]:
     """Find the four IDX files in this folder, plain or .gz; mirrors also use .idx instead of -idx. Raises NoData."""
     if not folder.is_dir():
-        raise NoData(f"{folder} is no folder. --data takes a folder with {', '.join(NAMES)} (.gz or not).")
+        raise NoData(f"{folder} is not a folder. --data takes a folder with {', '.join(NAMES)} (.gz or not).")
     found = {name: next((p for p in _spellings(folder, name) if p.is_file()), None) for name in NAMES}
     if missing := [name for name, path in found.items() if path is None]:
         raise NoData(f"{folder} lacks {', '.join(missing)} (.gz or not).")

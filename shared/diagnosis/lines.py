@@ -49,6 +49,7 @@ class LogLine:
     - `rank`: the rank that a prefix names
     - `part`: the number of the part of the text; a plain log is one part, an issue has one for each block of code
     - `prose`: the line is not of a log, but of a person beside it
+    - `title`: the line is a title
     """
 
     number: int
@@ -56,6 +57,7 @@ class LogLine:
     rank: int | None = None
     part: int = 0
     prose: bool = False
+    title: bool = False
 
     @property
     def blank(self) -> bool:
@@ -96,7 +98,7 @@ def _line(number: int, row: str, longest: int, part: Part) -> LogLine:
         text = text[found.end() :]
         if found.group().strip("*`") == "":  # Markdown's emphasis
             text = text.rstrip("*`")
-    return LogLine(number, LEVEL.sub("", text, count=1), rank, part.number, part.prose)
+    return LogLine(number, LEVEL.sub("", text, count=1), rank, part.number, part.prose, part.title)
 
 
 def _may(text: str) -> bool:

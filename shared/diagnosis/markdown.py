@@ -14,6 +14,17 @@ from shared.diagnosis.steps import SENTENCE
 
 FENCE = re.compile(r"^\s{0,3}(?:> ?)*(?:`{3,}|~{3,})\s*(?P<language>\w*)\s*$")
 TITLE = re.compile(r"^#{1,6} +(?:\W{0,3}[^\W\d_]|\[)")
+PERSON = re.compile(
+    r"\bI\b(?![/.:)]| tensorflow)|\b(?:my|we|our|us)\b|(?i:\b(?:thanks|thank you|hello|hi|hey|anyone|anybody)\b)|\?\s*$"
+)
+SAYS = re.compile(
+    r"(?i)^(?=.*\b(?:the|a|an|is|it|to|this|these|after|of|in|with|when|but|for|then|here|so)\b)[a-z'][a-z',;() -]+:$"
+)
+LOGGED = re.compile(
+    r"^\s|^[\[{(<>│╭#$%@|+*=~-]|^\d|^\S*(?:Error|Exception|Warning|INFO|WARN|Traceback)|^\S+: |^\S+[@/\\]\S+"
+    r"|^[IWEF]\d{4} |File \"|\bWe (?:couldn|could not|assume)"
+)
+TITLED, LONGEST_TITLE = 3, 160  # lines of a text with a title, and characters of a title
 SPEAKER = re.compile(r"^\S+ · (?:description|comment|review|review thread) · \d{4}-\d\d-\d\d|^\[turn \d+ by ")
 PROGRAM = re.compile(r"^\s*(?:import |from [\w.]+ import |def |class |@\w|if __name__)", re.MULTILINE)
 LOG = re.compile(r'Traceback \(most recent call last\)|^\s*File "|Error: |\d%\|', re.MULTILINE)
@@ -21,17 +32,20 @@ LOG = re.compile(r'Traceback \(most recent call last\)|^\s*File "|Error: |\d%\|'
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The part of a text that a line belongs to: its number, whether a person wrote it, and whether it is a
-    program.
+    """The part of a text that a line belongs to: its number, whether a person wrote it, whether it is a program, and
+    whether it is a title, which often quotes the error.
     """
 
     number: int
     prose: bool = False
     source: bool = False
+    title: bool = False
 
 
 def parts_of(rows: Sequence[str]) -> list[Part]:
     """Return one part for each line. A text without fences is one part, except for its titles and its speakers."""
+    if not any(FENCE.match(row) or SPEAKER.match(row) for row in rows):
+        return list(_without_fences(rows))
     fences = [index for index, row in enumerate(rows) if FENCE.match(row)]
     parts: list[Part] = []
     number, begin, inside = 0, 0, False
@@ -48,13 +62,35 @@ def parts_of(rows: Sequence[str]) -> list[Part]:
     return parts
 
 
+def _without_fences(rows: Sequence[str]) -> Iterator[Part]:
+    """Return the parts of a text without Markdown's fences: a person's lines divide it into parts."""
+    number, after_person, blank_before = 0, False, True
+    for index, row in enumerate(rows):
+        title = bool(TITLE.match(row)) or (index == 0 and _is_title(rows))
+        person = title or (not LOGGED.match(row) and bool(PERSON.search(row) or (blank_before and SAYS.match(row))))
+        if after_person and row.strip() and not person:
+            number += 1
+        after_person = person or (after_person and not row.strip())
+        blank_before = not row.strip()
+        yield Part(number, person, title=title)
+
+
+def _is_title(rows: Sequence[str]) -> bool:
+    """Return whether the first line stands alone before a blank line and more text, as an issue's title does."""
+    first = rows[0].rstrip() if len(rows) > TITLED and not rows[1].strip() else ""
+    return bool(first) and first[0] not in " [{(<>" and first[-1] not in ".:?" and len(first) < LONGEST_TITLE
+
+
 def _of_block(block: Sequence[str], number: int, prose: bool, source: bool, told: bool) -> Iterator[Part]:
     """Return the parts of a block's lines. `told`: the block contains speakers, so its sentences are a person's
     words.
     """
     plain, person_line = Part(number, prose, source), Part(number, prose=True)
     for row in block:
-        by_person = TITLE.match(row) or SPEAKER.match(row) or (told and SENTENCE.search(row))
+        if TITLE.match(row) and not source:
+            yield Part(number, prose=True, title=True)
+            continue
+        by_person = SPEAKER.match(row) or (told and SENTENCE.search(row))
         yield person_line if by_person and not source else plain
 
 

@@ -31,6 +31,7 @@ DONE = re.compile(
     r"|completed successfully|all done|saved? (?:the )?(?:final )?model|model saved)\b"
     r"|exit(?:ed)? (?:with )?(?:code|status)[: ]*0\b|Run completed|job (?:completed|succeeded)"
 )
+CRASHED = re.compile(r"(?i)\b(?:training|run|job) (?:has )?(?:crashed|aborted|failed)|\brestarting training")
 NO_STEP = re.compile(r"\b0it \[|\b0/0\b|[Mm]ean of empty slice")
 OVERFLOW = re.compile(r"(?i)overflow.{0,80}loss scale to:? (?P<scale>\d+(?:\.\d+)?(?:e[-+]?\d+)?)")
 ADVERSARIAL = re.compile(
@@ -63,13 +64,16 @@ class StepReports:
 
 def progress_of(lines: Sequence[LogLine], covered: frozenset[int]) -> StepReports:
     """Return the training's reports, without lines of exceptions."""
-    reports = StepReports({}, {})
+    reports, crashed = StepReports({}, {}), set[int]()
     for line in lines:
         if line.number in covered or line.prose:
             continue
         if reports_step(line.text):
             reports.steps.setdefault(line.part, []).append(line)
-        if DONE.search(line.text):
+            crashed.discard(line.part)
+        elif CRASHED.search(line.text):
+            crashed.add(line.part)
+        if DONE.search(line.text) and line.part not in crashed:
             reports.done[line.part] = line.number
     return reports
 

@@ -15,6 +15,8 @@ LAUNCHED_BY = re.compile(
     r"torchrun$|torch[/\\]distributed[/\\](?:run|launch|elastic)|accelerate[/\\]commands|multiprocessing[/\\]spawn"
 )
 SPAWNED_BY = re.compile(r"torch[/\\]multiprocessing[/\\]spawn")
+MULTIPROCESSING = re.compile(r"[/\\]multiprocessing[/\\]")
+DISTRIBUTED = re.compile(r"(?i)gloo|nccl|rank|peer|\d+\.\d+\.\d+\.\d+")
 LAUNCHERS = (
     "ChildFailedError",
     "CalledProcessError",
@@ -22,6 +24,10 @@ LAUNCHERS = (
     "ProcessRaisedException",
     "SystemExit",
     "SignalException",
+    "ExecuteUserScriptError",
+    "ExperimentExecutionException",
+    "ActivityFailedException",
+    "UnexpectedStatusException",
 )
 
 
@@ -73,6 +79,16 @@ class Raised:
         name.
         """
         return self.full or self.short_type.endswith(("Error", "Exception", "Interrupt"))
+
+    @property
+    def by_queue(self) -> bool:
+        """Whether a queue or a pool of multiprocessing lost its other end, which follows when a process has ended."""
+        lost = self.short_type in ("BrokenPipeError", "ConnectionResetError", "EOFError")
+        return (
+            lost
+            and all(MULTIPROCESSING.search(each.file) for each in self.frames)
+            and not DISTRIBUTED.search(self.text)
+        )
 
     @property
     def by_launcher(self) -> bool:

@@ -47,6 +47,7 @@ FIRST_FAILED = re.compile(
     r"[ =:`'\"]{1,4}(?P<exit3>-?\d+)"
     r"|(?:错误|返回|退出)码 ?(?P<exit5>-?\d+)"
     r"|[Pp]rocess (?P<rank4>\d+) terminated with(?: signal (?P<signal>SIG\w+))?"
+    r"|died with <Signals\.(?P<signal2>SIG\w+)"
     r"|The first process to do so was.{0,20}"
     r"|Horovod has been shut down.{0,60}exception on one of the ranks"
 )
@@ -56,7 +57,10 @@ REQUEST = re.compile(
     r"|(?:add|allow|asked|avoid|bump|catch|deal|detect|document|enable|expand|expose|give|handle|implement|improve"
     r"|investigate|leave|make|prevent|provide|remove|replace|report|show|skip|support|update|use)\b)"
 )  # the title of a change or a wish, not of a failure
-MESSAGE = re.compile(r"^#{1,6} |^(?:ERROR|Error|error|FATAL|fatal|!!!)\b|^!!! |^[A-Z][\w ]{3,40} (?:failed|error)\b")
+MESSAGE = re.compile(
+    r".*\[(?:Errno|WinError) (?!32\])\d+\]"  # 32, a broken pipe, follows when another process has ended
+    r"|^#{1,6} |^(?:ERROR|Error|error|FATAL|fatal|!!!)\b|^!!! |^[A-Z][\w ]{3,40} (?:failed|error)\b"
+)
 HARMLESS = re.compile(r"newly initialized|not used when initializing|Exception ignored|No plugin found")
 ROOT_RANK = re.compile(r"rank +: (?P<rank>\d+) \(local_rank: \d+\)")
 WARNING = re.compile(
@@ -65,9 +69,14 @@ WARNING = re.compile(
 )
 DIGITS = re.compile(r"\d+")
 HEDGED = re.compile(
-    r"(?i)\b(?:(?:can|could|would)(?! (?:you|i|we|any(?:one|body)|some(?:one|body)|please)\b)|may|might"
-    r"|to avoid|avoids?|prevents?|potential(?:ly)?|if not|in case|if (?:an?|the|one) \w+ (?:is|was|gets?))\b"
+    r"(?i)\b(?:(?:can|could|would)(?!['’]t| (?:you|i|we|any(?:one|body)|some(?:one|body)|please)\b)|may|might"
+    r"|to avoid|avoids?|prevents?|potential(?:ly)?|if (?:not|this|it)|in case|otherwise"
+    r"|if (?:an?|the|one) \w+ (?:is|was|gets?))\b"
 )
+OTHER_CASE = re.compile(
+    r"(?i)\b(?:otherwise|to avoid|avoids?|prevents?|in case|with(?:out| no) (?:it|this|that)|if (?:not|this|it|i|we))\b"
+)
+ENDS = re.compile(r"(?<=[.!?;])\s+")
 RESOLVED = re.compile(r"(?i)\b(?:resolved|resuming normal|recovered|retry succeeded)\b")
 FATAL_WARNING = re.compile(
     r"Error reported to Coordinator|CUDA initialization|too old|not compatible with the current PyTorch"
@@ -82,7 +91,8 @@ def of_exceptions(raised: Sequence[Raised]) -> Iterator[Sign]:
     """
     chains: dict[int, list[Raised]] = {}
     for one in raised:
-        if not (one.ignored or one.by_launcher or FIRST_FAILED.search(one.text) or _is_request(one.line)):
+        told = not one.full and (_is_request(one.line) or _is_other_case(one.line))
+        if not (told or one.ignored or one.by_queue or one.by_launcher or FIRST_FAILED.search(one.text)):
             chains.setdefault(one.chain if one.full else -one.line.number, []).append(one)
     for chain in chains.values():
         if all(one.cut for one in chain):
@@ -107,6 +117,11 @@ def _is_request(line: LogLine) -> bool:
     return line.prose and REQUEST.match(line.text) is not None
 
 
+def _is_other_case(line: LogLine) -> bool:
+    """Return whether a person tells of a failure of another run, or of one that does not happen."""
+    return line.prose and not line.title and OTHER_CASE.search(line.text) is not None
+
+
 def _as_prose(sign: Sign) -> Sign:
     """Return the sign with less weight and certainty if it is in a person's text beside the log."""
     return replace(sign, weight=min(sign.weight, Weight.PROSE), certain=False) if sign.line.prose else sign
@@ -127,7 +142,7 @@ def of_lines(lines: Sequence[LogLine], covered: frozenset[int]) -> Iterator[Sign
     """
     seen: dict[str, tuple[Cause, Weight] | None] = {}
     for line in lines:
-        if line.blank or RESOLVED.search(line.text) or _is_request(line):
+        if line.blank or RESOLVED.search(line.text) or _is_request(line) or _is_other_case(line):
             continue
         if reports_step(line.text):
             key = DIGITS.sub("0", line.text)
@@ -149,7 +164,9 @@ def _of_line(line: LogLine, covered: frozenset[int]) -> tuple[Cause, Weight] | N
 
 def _of_message(line: LogLine) -> tuple[Cause, Weight] | None:
     """Return the cause in a line that reports a failure without an exception's type: a title, or `Error: ...`."""
-    no_message = MESSAGE.match(line.text) is None or HARMLESS.search(line.text) or FIRST_FAILED.search(line.text)
+    no_message = (
+        not (line.title or MESSAGE.match(line.text)) or HARMLESS.search(line.text) or FIRST_FAILED.search(line.text)
+    )
     cause = None if no_message else cause_of_message(line.text)
     return (cause, Weight.PROSE) if cause else None
 
@@ -171,7 +188,8 @@ def of_launchers(lines: Sequence[LogLine]) -> Iterator[Sign]:
 
 def _code(found: re.Match[str]) -> int:
     code = next((found[name] for name in ("exit1", "exit2", "exit3", "exit4", "exit5") if found[name]), None)
-    return SIGNALS.get(found["signal"], 1) if found["signal"] else int(code) if code else 1
+    signal = found["signal"] or found["signal2"]
+    return SIGNALS.get(signal, 1) if signal else int(code) if code else 1
 
 
 def _of_code(line: LogLine, code: int, alone: bool) -> Iterator[Sign]:
@@ -192,6 +210,7 @@ def of_words(lines: Sequence[LogLine], covered: frozenset[int]) -> Iterator[Sign
     for line in lines:
         told = line.number not in covered and not reports_step(line.text) and not _is_request(line)
         if told and WARNING.search(line.text) is None:
+            said = [part for part in ENDS.split(line.text) if not HEDGED.search(part)]
             for cause, pattern in of_people():
-                if pattern.search(line.text) and not HEDGED.search(line.text):
+                if any(pattern.search(part) for part in said):
                     yield Sign(cause, Weight.WORDS, line, line.number, certain=False)

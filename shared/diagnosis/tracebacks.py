@@ -11,7 +11,7 @@ from shared.diagnosis.raised import Frame, Raised
 from shared.diagnosis.steps import reports_step
 
 HEAD = re.compile(r"Traceback \(most recent call last\)")
-NAMED_HEAD = re.compile(r"^(?P<type>[A-Z]\w*(?:Error|Exception))\s{3,}Traceback \(most")  # IPython's
+NAMED_HEAD = re.compile(r"^(?P<type>[A-Za-z][\w.]*)\s{3,}Traceback \(most")  # IPython's
 FRAMES = (  # Python's own, IPython's, and rich's
     re.compile(r'^\s*(?:[│|]\s*)?File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<name>\S+))?'),
     re.compile(r"^\s*File (?P<file>[^\s\"]+):(?P<line>\d+)(?:, in (?P<name>\w+))?"),
@@ -21,12 +21,12 @@ FRAMES = (  # Python's own, IPython's, and rich's
 NAME = r"(?:(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*|[A-Z]\w*)"
 EXCEPTION = re.compile(rf"^\s{{0,4}}(?P<type>{NAME})(?:: (?P<message>.*)|:?)$")
 LOOSE = re.compile(  # an exception's line without a traceback, as people paste it
-    r"(?:^|[\s\"'`(>|‘“]|[^\x00-\x7f])(?P<type>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt))"
+    r"(?:^|[\s\"'`(>|‘“]|[^\x00-\x7f])(?P<type>(?:[A-Za-z_]\w*\.)*(?:[A-Z]\w*(?:Error|Exception|Interrupt)|Exception))"
     r"(?:(?:: ?|\s*\()(?P<message>.+)|: *)$"
     r"|<class '(?P<class>[\w.]+(?:Error|Exception))'>, ?(?P<told>.+)$"
-    r"|^(?P<dotted>(?:[a-z_]\w*\.)+(?:_?[A-Z]\w*|error|timeout)): (?P<said>.+)$"
+    r"|^(?P<dotted>(?:[a-z_]\w*\.)+(?:_?[A-Z]\w*|error|timeout)|(?:[A-Z][a-z]+){2,}): (?P<said>.+)$"
     r"|^#{1,6} (?:.*\W)?(?P<titled>[A-Z]\w*(?:Error|Exception))$"
-    r"|^(?P<bare>(?:[A-Za-z_]\w*\.)+[A-Z]\w*(?:Error|Exception))$"
+    r"|^(?P<bare>(?:[A-Za-z_]\w*\.)+[A-Z]\w*(?:Error|Exception)|(?:Memory|Assertion|EOF)Error)$"
 )
 NOT_SAID = re.compile(r"^\s*(?:raise|except|assert|return|if|elif|import|from|with|throw)\b|^[+-] ")
 CHAINED = re.compile(
@@ -34,7 +34,7 @@ CHAINED = re.compile(
 )
 WRAPPED_RANK = re.compile(r"^-- Process (?P<rank>\d+) terminated with the following error:")
 IGNORED = re.compile(r"^\s*Exception ignored in|^\s*Exception in thread|^Error in atexit|^--- Logging error ---")
-AT_EXIT = re.compile(r"^(?:__del__|_run_finalizers|_exitfunc|_exit_function|_run_exitfuncs|_shutdown_workers)$")
+AT_EXIT = re.compile(r"^(?:__del__|_run_finalizers|_exitfunc|_exit_function|_run_exitfuncs|_shutdown_workers|_feed)$")
 MESSAGE_LINES = 60
 
 

@@ -27,6 +27,9 @@ LOADS_CHECKPOINT = re.compile(  # functions that put a checkpoint's tensors into
 PLACES = (
     (Cause.RENDEZVOUS_OR_RESET, re.compile(r"torch[/\\]distributed[/\\]rendezvous\.py|_create_c10d_store|TCPStore")),
     (Cause.CORRUPT_FILE, re.compile(r"[/\\](?:tarfile|zipfile|gzip|PIL[/\\]\w+)\.py")),
+    (Cause.NETWORK, re.compile(r"[/\\](?:urllib3?|http|requests|aiohttp|httpx)[/\\]|[/\\](?:socket|ssl)\.py")),
+    (Cause.MISSING_MODULE, re.compile(r"<frozen importlib|[/\\]importlib[/\\]")),
+    (Cause.CHECKPOINT_MISMATCH, re.compile(r" load_state_dict$")),
 )  # the place of a traceback's last frame
 
 
@@ -62,7 +65,7 @@ def _file() -> dict[str, list[dict[str, Any]]]:
 
 @cache
 def _of_exceptions() -> tuple[tuple[Cause, re.Pattern[str]], ...]:
-    return tuple((Cause(row["cause"]), _any_of(row, re.DOTALL)) for row in _file()["exceptions"])
+    return tuple((Cause(row["cause"]), _any_of(row, re.DOTALL | re.IGNORECASE)) for row in _file()["exceptions"])
 
 
 @cache

@@ -39,6 +39,6 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True)
 class PipelineSteps:
-    """The steps of a run that is a pipeline, in file order. A run without this part is no pipeline."""
+    """The steps of a run that is a pipeline, in file order. A run without this part is not a pipeline."""
 
     steps: tuple[Step, ...] = ()

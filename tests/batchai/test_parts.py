@@ -48,7 +48,7 @@ def test_documents_are_told_apart_by_what_they_hold() -> None:
     ],
 )
 def test_durations_in_every_form(text: str, seconds: int | None) -> None:
-    """.NET's, Python's and ISO 8601's durations are read; any other text is no duration."""
+    """.NET's, Python's and ISO 8601's durations are read; any other text is not a duration."""
     assert read_wall_clock(text) == seconds
 
 

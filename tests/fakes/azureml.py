@@ -162,7 +162,7 @@ class FakeJobs:
         self._answer()
         names = list(reversed(self.jobs))
         if token and token not in names:
-            raise BadInput(f"{token!r} is no token of a page.")
+            raise BadInput(f"{token!r} is not a token of a page.")
         start = names.index(token) + 1 if token else 0
         page = names[start : start + self.PAGE]
         live = tuple(name for name in page if _RAW_STATES[self.jobs[name].raw] not in ENDED)

@@ -179,7 +179,7 @@ class FakeRuns:
         """Read SEEN runs per page, so that a page may be empty and still have a token, like the service's."""
         after = (int(token.partition("_")[0]), token.partition("_")[2]) if "_" in token else None
         if token and after is None:
-            raise Impossible(f"{token!r} is no token of a page", "bad_token")
+            raise Impossible(f"{token!r} is not a token of a page", "bad_token")
         ahead = [r for r in self.newest(len(self.rows)) if after is None or _age(r) > after]
         if run_filter.since:
             ahead = [r for r in ahead if r.created_at >= run_filter.since]

@@ -14,6 +14,7 @@ from typing import Any
 import azure.functions as func
 import pytest
 
+import trainyard
 from functions import http, page
 from local import page_bundle
 from tests.functions.test_access import ENDPOINTS
@@ -89,12 +90,42 @@ def test_the_first_view_stays_light_and_so_does_each_other() -> None:
     """The compressed size of the files for the first view, and for the heaviest view, is bounded."""
     index = get().get_body().decode()
     names = {"", *re.findall(r'(?:src|href)="/api/page/\w+@/([^"]+)"', index)}
-    assert names == {"", "early.js", "page.css", "page.js", "icon.svg"}
+    assert {name for name in names if not name.startswith("chunk-")} == {
+        *("", "early.js", "page.css", "page.js", "icon.svg")
+    }
     first = names | imports("page.js")
     assert packed(first) < MOST_FIRST
     views = set(re.findall(r'import\("\./([\w.-]+\.js)"\)', get("page.js").get_body().decode()))
     assert len(views) > 8
     assert {view: size for view in views if (size := packed(first | imports(view))) >= MOST_OF_A_VIEW} == {}
+
+
+def test_no_script_waits_for_another() -> None:
+    """index.html names every script that page.js imports, which are at most two, and early.js every further script of
+    each view: a browser loads them at once."""
+    index, early = get().get_body().decode(), get("early.js").get_body().decode()
+    first = set(re.findall(r'rel="modulepreload" href="/api/page/\w+@/([^"]+)"', index))
+    assert first == imports("page.js") - {"page.js"}
+    assert 1 <= len(first) <= 2
+    views = set(re.findall(r'import\("\./([\w.-]+\.js)"\)', get("page.js").get_body().decode()))
+    named = {
+        view: re.findall(r'"([^"]+)"', names) for view, names in re.findall(r"(\w+):\[((?:\"[^\"]+\.js\",?)+)\]", early)
+    }
+    assert {names[0] for names in named.values()} == views
+    assert {view: set(names) for view, names in named.items()} == {
+        view: imports(names[0]) - first for view, names in named.items()
+    }
+
+
+def test_tools_are_installed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The build installs nothing where trainyard.py installed the tools of this lock file, and installs them again for
+    another lock file."""
+    trainyard.once(tmp_path / "stamp", ("page/package-lock.json",), lambda: None)
+    monkeypatch.setenv("PATH", "")
+    page_bundle.install(tmp_path)
+    (tmp_path / "stamp").write_text("another lock file")
+    with pytest.raises(FileNotFoundError, match="npm"):
+        page_bundle.install(tmp_path)
 
 
 def test_the_bundle_is_made_of_these_sources(tmp_path: Path) -> None:

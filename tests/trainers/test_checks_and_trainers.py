@@ -25,7 +25,9 @@ from mnist import idx as mnist_idx
 from transfer import folder as transfer_folder
 
 from benchmarks import _data_damage as damage
-from benchmarks import _data_strange as strange
+from benchmarks import _strange_boxes as strange_boxes
+from benchmarks import _strange_pictures as strange_pictures
+from benchmarks import _strange_tables as strange_tables
 from benchmarks._data_damage import Damage
 from tests.trainers.damaged import checked, words
 from tests.trainers.launch import ROOT
@@ -66,7 +68,7 @@ def make_digits(folder: Path) -> None:
 
 
 def make_archive(path: Path) -> None:
-    strange.make_batches(path.parent / "batches")
+    strange_tables.make_batches(path.parent / "batches")
     with tarfile.open(path, "w:gz") as tar:
         tar.add(path.parent / "batches", "cifar-10-batches-py")
 
@@ -80,19 +82,19 @@ def copy_coco(folder: Path) -> None:
 Case = tuple[str, Callable[[Path], None], Callable[[Path], object], Callable[[Path], list[Damage]], str]
 CASES: dict[str, Case] = {
     "transfer": ("image_folder", damage.make_images, read_pictures, damage.image_folder, "whole"),
-    "transfer, strange": ("image_folder", damage.make_images, read_pictures, strange.images, "whole"),
-    "transfer, zip": ("image_folder", strange.make_zip, read_pictures, strange.zipped, "set.zip"),
+    "transfer, strange": ("image_folder", damage.make_images, read_pictures, strange_pictures.images, "whole"),
+    "transfer, zip": ("image_folder", strange_pictures.make_zip, read_pictures, strange_pictures.zipped, "set.zip"),
     "detection, COCO": ("detection", copy_coco, read_boxes, damage.coco, "whole"),
-    "detection, strange COCO": ("detection", copy_coco, read_boxes, strange.coco, "whole"),
+    "detection, strange COCO": ("detection", copy_coco, read_boxes, strange_boxes.coco, "whole"),
     "detection, VOC": ("detection", damage.make_voc, read_boxes, damage.voc, "whole"),
-    "detection, strange VOC": ("detection", damage.make_voc, read_boxes, strange.voc, "whole"),
-    "detection, CSV": ("detection", strange.make_boxes, read_boxes, strange.boxes, "whole"),
+    "detection, strange VOC": ("detection", damage.make_voc, read_boxes, strange_boxes.voc, "whole"),
+    "detection, CSV": ("detection", strange_boxes.make_boxes, read_boxes, strange_boxes.boxes, "whole"),
     "mnist": ("idx", make_digits, mnist_idx.read, damage.idx, "whole"),
-    "mnist, strange": ("idx", make_digits, mnist_idx.read, strange.idx, "whole"),
+    "mnist, strange": ("idx", make_digits, mnist_idx.read, strange_tables.idx, "whole"),
     "cifar_elastic": ("cifar", make_archive, batches.read, damage.cifar, "set.tar.gz"),
-    "cifar_elastic, strange": ("cifar", strange.make_batches, batches.read, strange.cifar, "whole"),
+    "cifar_elastic, strange": ("cifar", strange_tables.make_batches, batches.read, strange_tables.cifar, "whole"),
     "bert": ("text", damage.make_text, read_text, damage.text, "whole"),
-    "bert, strange": ("text", damage.make_text, read_text, strange.text, "whole"),
+    "bert, strange": ("text", damage.make_text, read_text, strange_tables.text, "whole"),
 }
 
 

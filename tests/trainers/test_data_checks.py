@@ -89,7 +89,7 @@ def ants(tmp_path: Path) -> Path:
 FOLDERS: dict[str, tuple[Damage, str, str]] = {
     "cut": (lambda d: cut(d / "train/ant/00.jpg"), "broken", "train/ant/00.jpg: it is cut off"),
     "empty": (lambda d: (d / "val/bee/00.jpg").write_bytes(b""), "broken", "val/bee/00.jpg: it is empty"),
-    "zeros": (lambda d: (d / "val/bee/00.jpg").write_bytes(bytes(900)), "broken", "it is no picture but zero bytes"),
+    "zeros": (lambda d: (d / "val/bee/00.jpg").write_bytes(bytes(900)), "broken", "it is not a picture but zero bytes"),
     "page": (lambda d: (d / "val/bee/00.jpg").write_text("<html>"), "broken", "a page of HTML"),
     "extension": (lambda d: move(picture(d / "train/ant/x.png"), d / "train/ant/x.jpg"), "extension", "x.jpg (PNG RGB"),
     "cmyk": (lambda d: picture(d / "train/ant/00.jpg", mode="CMYK"), "cmyk", "train/ant/00.jpg (JPEG CMYK"),
@@ -349,7 +349,7 @@ def test_each_trainer_declares_its_data() -> None:
     assert {name: problem(each) for name, each in declared.items()} == dict.fromkeys(declared, "")
     assert {each["kind"] for each in declared.values()} <= KINDS.keys()
     assert "one of files, idx" in problem({"kind": "pictures"})
-    assert "no option of csv; options: columns" in problem({"kind": "csv", "colums": []})
+    assert "not an option of csv; options: columns" in problem({"kind": "csv", "colums": []})
 
 
 def test_a_card_tells_what_changed(ants: Path) -> None:
@@ -390,4 +390,4 @@ def test_a_zip_bomb_is_not_unpacked(tmp_path: Path) -> None:
         for name in ("train/a/1.png", "train/a/2.png", "train/b/1.png", "train/b/2.png"):
             packed.writestr(name, bytes(50_000_000))
     result = check(Folder(tmp_path / "a.zip"), Task({"kind": "image_folder"}, Settings(sample=4)))
-    assert "it is no picture but zero bytes" in words(result)
+    assert "it is not a picture but zero bytes" in words(result)

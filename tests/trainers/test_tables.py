@@ -71,7 +71,7 @@ def test_values_are_those_of_the_schema(
 @pytest.mark.parametrize(
     ("declared", "message"),
     [
-        ({"kind": "csv", "colums": []}, "'colums' is no option of csv; options: columns, required, additionalProp"),
+        ({"kind": "csv", "colums": []}, "'colums' is not an option of csv; options: columns, required, additionalProp"),
         ({"kind": "csv", "rows": True}, "rows is 'True'; it must be a int"),
         ({"kind": "csv", "rows": -1}, "must not be negative"),
         ({"kind": "csv", "delimiter": "::"}, "must be one character"),
@@ -79,11 +79,11 @@ def test_values_are_those_of_the_schema(
         ({"kind": "csv", "columns": {"a": {"minimun": 3}}}, "columns.a: unknown keyword 'minimun'; known keywords: ty"),
         ({"kind": "csv", "columns": {"a": {"type": "int"}}}, "columns.a: type is 'int'; choose from integer, number"),
         ({"kind": "csv", "columns": {"a": {"minimum": "0"}}}, "minimum is '0'; it must be a number"),
-        ({"kind": "csv", "columns": {"a": {"pattern": "("}}}, "which is no regular expression"),
+        ({"kind": "csv", "columns": {"a": {"pattern": "("}}}, "which is not a regular expression"),
         ({"kind": "csv", "columns": {"a": {"format": "ip"}}}, "choose from date, date-time"),
-        ({"kind": "csv", "columns": {"a": 3}}, "columns.a: '3' is no schema"),
-        ({"kind": "csv", "columns": {"a": {}}, "required": ["b"]}, "required names 'b', which is no column"),
-        ({"kind": "parquet", "delimiter": ","}, "no option of parquet"),
+        ({"kind": "csv", "columns": {"a": 3}}, "columns.a: '3' is not a schema"),
+        ({"kind": "csv", "columns": {"a": {}}, "required": ["b"]}, "required names 'b', which is not a column"),
+        ({"kind": "parquet", "delimiter": ","}, "not an option of parquet"),
         ({"kind": "image_folder", "classes": [1]}, "it must be a list of names"),
     ],
 )

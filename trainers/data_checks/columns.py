@@ -30,7 +30,7 @@ def problem(declared: object) -> str:
     """Return the problem with the columns of a declaration, or ''."""
     if isinstance(declared, list):
         wrong = next((name for name in declared if not isinstance(name, str) or not name), None)
-        return "" if wrong is None else f"columns has {str(wrong)[:SHOWN]!r}, which is no name of a column"
+        return "" if wrong is None else f"columns has {str(wrong)[:SHOWN]!r}, which is not a name of a column"
     if not isinstance(declared, dict):
         return f"columns is {str(declared)[:SHOWN]!r}; it must be a list of names, or a mapping of names to schemas"
     return next((f"columns.{name}: {said}" for name, schema in declared.items() if (said := _problem(schema))), "")
@@ -38,7 +38,7 @@ def problem(declared: object) -> str:
 
 def _problem(schema: object) -> str:
     if not isinstance(schema, dict):
-        return f"{str(schema)[:SHOWN]!r} is no schema; write a mapping such as {{type: integer, minimum: 0}}"
+        return f"{str(schema)[:SHOWN]!r} is not a schema; write a mapping such as {{type: integer, minimum: 0}}"
     if unknown := [str(key) for key in schema if key not in KEYWORDS]:
         return f"unknown keyword {unknown[0][:SHOWN]!r}; known keywords: {', '.join(KEYWORDS)}"
     kinds = _kinds(schema)
@@ -60,7 +60,7 @@ def _bad_pattern(pattern: object) -> str:
     try:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        return f"pattern is {pattern[:SHOWN]!r}, which is no regular expression: {error}"
+        return f"pattern is {pattern[:SHOWN]!r}, which is not a regular expression: {error}"
     return ""
 
 

@@ -58,13 +58,13 @@ def problem(declared: object) -> str:
         if key != "kind" and (said := _option(declared["kind"], options, str(key), value)):
             return said
     if isinstance(closed := declared.get("columns"), dict) and (lacking := _undeclared(declared, closed)):
-        return f"required names {lacking[:80]!r}, which is no column; columns: {', '.join(map(str, closed))}"
+        return f"required names {lacking[:80]!r}, which is not a column; columns: {', '.join(map(str, closed))}"
     return ""
 
 
 def _option(kind: str, options: Mapping[str, Any], key: str, value: object) -> str:
     if key not in options:
-        return f"{key!r} is no option of {kind}; options: {', '.join(options) or 'none'}"
+        return f"{key!r} is not an option of {kind}; options: {', '.join(options) or 'none'}"
     types = options[key] if isinstance(options[key], tuple) else (options[key],)
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
         return f"{key} is {str(value)[:80]!r}; it must be a {' or '.join(each.__name__ for each in types)}"

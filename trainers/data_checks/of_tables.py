@@ -60,7 +60,7 @@ def _tables(data: Data, endings: tuple[str, ...], read: Read) -> None:
         return
     kept = {file.path for file in files}
     if others := [file.path for file in data.files if file.path not in kept and not _is_packed(file)]:
-        data.findings.note("other", "Files are no tables:", data.files.every(others))
+        data.findings.note("other", "Files are not tables:", data.files.every(others))
     listing.duplicates(data, {file.path: split_of(file.path) or "all" for file in files})
     every = one_in(files, COMPARED)
     tables, bad, rows = _read(data, [file.path for file in files], read, every)

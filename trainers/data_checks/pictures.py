@@ -74,7 +74,7 @@ def inspect(head: bytes, tail: bytes, size: int) -> Picture:
     for signature, reader in _READERS.items():
         if head.startswith(signature):
             return reader(head, tail, size)
-    return Picture(broken=f"it is no picture but {what_is(head)}")
+    return Picture(broken=f"it is not a picture but {what_is(head)}")
 
 
 def what_is(head: bytes) -> str:
@@ -241,7 +241,7 @@ def _bmp(head: bytes, _tail: bytes, size: int) -> Picture:
 
 def _riff(head: bytes, _tail: bytes, size: int) -> Picture:
     if head[8:12] != b"WEBP" or len(head) < 30:
-        return Picture(broken="its header is cut off" if len(head) < 30 else "it is no picture but a RIFF file")
+        return Picture(broken="its header is cut off" if len(head) < 30 else "it is not a picture but a RIFF file")
     (said,) = struct.unpack_from("<I", head, 4)
     width = height = 1  # the place of the sizes depends on the variant of WebP
     if head[12:16] == b"VP8X":

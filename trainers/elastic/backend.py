@@ -130,7 +130,7 @@ class AzureTableRendezvousBackend(RendezvousBackend):
         if token is None:
             return self._rows.insert("state", value, deadline)
         if not isinstance(token, Version):
-            raise Conflict(f"{token!r} is no token of this backend")
+            raise Conflict(f"{token!r} is not a token of this backend")
         return self._rows.replace("state", value, token, deadline)
 
     def _call(self, request: Callable[[float], T]) -> T:

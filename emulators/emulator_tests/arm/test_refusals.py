@@ -151,4 +151,4 @@ def test_names_and_starts_have_a_form(tmp_path: Path) -> None:
     told = refused(tmp_path, text)
     assert len(told) == 2
     assert "it must be the first day of a month" in told[0]
-    assert "this is no name for it" in told[1]
+    assert "this is not a name for it" in told[1]

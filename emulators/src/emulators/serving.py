@@ -145,7 +145,7 @@ def parse_json(text: bytes) -> Any:
 
 
 def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not valid JSON")
 
 
 @web.middleware

@@ -152,7 +152,7 @@ def _read_token(token: str) -> tuple[str, dict[str, str] | None]:
     """Return the key to start at, or the service's token. Neither can change which query is sent."""
     if not token:
         return "", None
-    no_token = Impossible("`continue` is no token that came with a page. Begin without one.", "bad_token")
+    no_token = Impossible("`continue` is not a token that came with a page. Begin without one.", "bad_token")
     try:
         token_fields = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
     except ValueError as exc:

@@ -135,7 +135,7 @@ def test_a_lost_marker_is_written(drops: ContainerClient, folder: Path) -> None:
 
 
 def test_an_archive_is_one_blob(drops: ContainerClient, tmp_path: Path) -> None:
-    """A single archive needs no marker; anything else that is no folder with files is refused, by name."""
+    """A single archive needs no marker; anything else that is not a folder with files is refused, by name."""
     (tmp_path / "digits.zip").write_bytes(b"PK")
     done = send(drops, tmp_path / "digits.zip", target_name(tmp_path / "digits.zip", "digits"))
 

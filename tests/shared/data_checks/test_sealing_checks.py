@@ -253,7 +253,7 @@ def test_an_upload_during_a_long_check_begins_it_anew(tmp_path: Path, monkeypatc
     world.upload(f"{KEY}/_SUCCESS", b"")
     world.settle()
     assert drop(world).code == "bad_data"
-    assert "train/ant/0.png: it is no picture" in drop(world).why
+    assert "train/ant/0.png: it is not a picture" in drop(world).why
     assert not progress(world)
 
 

@@ -94,7 +94,10 @@ def test_an_outputs_place_may_hold_expressions(output: dict[str, str], place: st
         ({"inputs": {"../../x": {"jobInputType": "literal"}}, "command": "true"}, "inputs '../../x'; use letters"),
         ({"inputs": {"..": None}, "command": "true"}, r"inputs '\.\.'; use letters"),
         ({"outputs": {"/tmp/x": {}}, "command": "true"}, "outputs '/tmp/x'; use letters"),
-        ({"inputs": {"data": {"jobInputType": "uri_file", "uri": "https://[x/a"}}}, r"https://\[x/a' is no address"),
+        (
+            {"inputs": {"data": {"jobInputType": "uri_file", "uri": "https://[x/a"}}},
+            r"https://\[x/a' is not an address",
+        ),
         ({"environmentVariables": {"A=B": "x"}}, "environmentVariables 'A=B'"),
         ({"environmentVariables": {"A": "x\0"}}, "environmentVariables 'A'"),
         ({"distribution": {"distributionType": "Horovod"}}, "'Horovod' is not supported here; supported: PyTorch, Mpi"),

@@ -68,9 +68,9 @@ def test_an_image_stands_for_the_packages_that_it_is_known_for(
         ({"image": BASE, "condaFile": "dependencies: [openjdk]"}, "'openjdk' is no Python package"),
         ({"image": BASE, "condaFile": "dependencies: [{pip: ['-r requirements.txt']}]"}, "names a file"),
         ({"image": BASE, "condaFile": "dependencies: 3"}, "no list of dependencies"),
-        ({"image": BASE, "condaFile": "a: [b"}, "is no YAML"),
-        ({"image": BASE, "condaFile": "name: 2024-13-45"}, "is no YAML: month must be"),
-        ({"image": BASE, "condaFile": f"dependencies: {'[' * 2000}"}, "is no YAML: maximum recursion"),
+        ({"image": BASE, "condaFile": "a: [b"}, "is not valid YAML"),
+        ({"image": BASE, "condaFile": "name: 2024-13-45"}, "is not valid YAML: month must be"),
+        ({"image": BASE, "condaFile": f"dependencies: {'[' * 2000}"}, "is not valid YAML: maximum recursion"),
         ({}, "neither a conda file, an image nor a build context"),
     ],
 )

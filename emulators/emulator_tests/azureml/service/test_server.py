@@ -103,7 +103,7 @@ def test_odd_bodies_of_our_own_routes_are_bad_requests(cloud: Cloud) -> None:
     for build, why in (
         ({}, "need a 'contextUri'"),
         ({"path": "https://[x/"}, "'https://[x/': Invalid IPv6 URL"),
-        ({"path": "ftp://x/y"}, "is no address of blobs"),
+        ({"path": "ftp://x/y"}, "is not an address of blobs"),
         ({"path": "azureml://datastores/drops/paths/x", "dockerfile_path": []}, "dockerfilePath is []"),
     ):
         (refusal,) = cloud.call("POST", look, {"job": {"environment": {"build": build}}}).json()["refusals"]

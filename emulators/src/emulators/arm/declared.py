@@ -133,7 +133,7 @@ def seconds(duration: str) -> float:
     """Return the seconds of an ISO 8601 duration of hours, minutes and seconds."""
     match = DURATION.fullmatch(duration)
     if not match:
-        raise BicepError(f"{duration!r} is no duration such as PT2M")
+        raise BicepError(f"{duration!r} is not a duration such as PT2M")
     hours, minutes, rest = (float(number or 0) for number in match.groups())
     return hours * 3600 + minutes * 60 + rest
 

@@ -132,7 +132,7 @@ def _names(deployment: Deployment) -> Iterator[str]:
     for kind, form in NAMES.items():
         for found in deployment.of(kind):
             if not re.fullmatch(form, found.last_name):
-                yield f"{kind} {found.last_name!r}: this is no name for it; it must match {form}"
+                yield f"{kind} {found.last_name!r}: this is not a name for it; it must match {form}"
 
 
 def _topics(deployment: Deployment) -> Iterator[str]:

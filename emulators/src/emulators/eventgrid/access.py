@@ -46,7 +46,7 @@ def _token_refusal(topic: Topic, token: str, path: str, now: datetime) -> str | 
         return f"the aeg-sas-token is signed for {given.get('r', '')!r:.200}, not for this topic"
     expiry = _time(given.get("e", ""))
     if expiry is None:
-        return f"the aeg-sas-token's expiry (e) is {given.get('e', '')!r:.60}, which is no time"
+        return f"the aeg-sas-token's expiry (e) is {given.get('e', '')!r:.60}, which is not a time"
     return f"the aeg-sas-token expired at {expiry.isoformat()}" if expiry <= now else None
 
 

@@ -200,7 +200,7 @@ class _Reader:
         name = str(binding.get("queueName") or "")
         if not QUEUE_NAME.fullmatch(name):
             raise ValueError(
-                f"queueName {name!r} is no queue name: 3 to 63 lower-case letters, digits and single hyphens"
+                f"queueName {name!r} is not a queue name: 3 to 63 lower-case letters, digits and single hyphens"
             )
         return name, connection_string(binding.get("connection"), self._settings)
 

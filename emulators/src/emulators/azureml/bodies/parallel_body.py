@@ -50,7 +50,7 @@ def command(step: Json, component: Json, inputs: Mapping[str, Json]) -> str:
         )
     given = inputs.get(name)
     if given is None or given.get("jobInputType") == "literal":
-        raise BadRequest(f"input_data names {name!r}, which is no data; the step has: {among(_data(inputs))}.")
+        raise BadRequest(f"input_data names {name!r}, which is not data; the step has: {among(_data(inputs))}.")
     options = {
         "scoring_module_name": work["entry_script"],
         "input_type": given["jobInputType"],

@@ -94,7 +94,7 @@ def from_conda(conda: Any, what: str) -> Recipe:
     try:
         document = yaml.safe_load(conda) if isinstance(conda, str) else conda
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # an invalid date, and endless nesting
-        raise NotHere(f"{what}: its conda file is no YAML: {str(error).splitlines()[0]}.") from None
+        raise NotHere(f"{what}: its conda file is not valid YAML: {str(error).splitlines()[0]}.") from None
     entries = document.get("dependencies") if isinstance(document, dict) else None
     if not isinstance(entries, list):
         raise NotHere(f"{what}: its conda file has no list of dependencies.")

@@ -149,7 +149,7 @@ def _web(text: str, what: str, kind: str) -> Source:
     try:
         parts = urlsplit(text)
     except ValueError as error:  # such as an unclosed bracket
-        raise BadRequest(f"{what}: {text.partition('?')[0][:200]!r} is no address: {error}.") from None
+        raise BadRequest(f"{what}: {text.partition('?')[0][:200]!r} is not an address: {error}.") from None
     if (host := _BLOB_HOST.fullmatch(parts.hostname or "")) and not parts.query:
         container, _, path = unquote(parts.path).lstrip("/").partition("/")
         return AccountBlob(host["account"], container, path, text)

@@ -95,7 +95,7 @@ class Blobs:
         path = unquote(parts.path).lstrip("/").removeprefix(f"{self.account}/")
         container, _, rest = path.partition("/")
         if parts.scheme not in ("http", "https") or not container:
-            raise DataError(f"{url.partition('?')[0][:200]!r} is no address of blobs in {self.account}.")
+            raise DataError(f"{url.partition('?')[0][:200]!r} is not an address of blobs in {self.account}.")
         return Place(container, rest)
 
     def container_sas(self, container: str, write: bool = True) -> str:

@@ -80,7 +80,7 @@ class Artifacts:
     def _place(self, path: str) -> Place:
         parts = path.strip("/").split("/")
         if {"", ".", ".."} & set(parts) or parts[0] not in (RUNS, MLFLOW, DATASTORES):
-            raise BadRequest(f"{path!r:.200} is no place for artifacts here.", "INVALID_PARAMETER_VALUE")
+            raise BadRequest(f"{path!r:.200} is not a place for artifacts here.", "INVALID_PARAMETER_VALUE")
         if parts[0] != DATASTORES:
             return Place(ARTIFACT_CONTAINER, "/".join(parts))
         store = self._workspace.datastore(parts[1] if len(parts) > 1 else "")

@@ -54,7 +54,7 @@ class RegistryFolder:
         readings = []
         for folder in found:
             if not NAME.fullmatch(folder.name):
-                log.warning("%s is no registry's name: use letters, digits, '-' and '_'", folder.name)
+                log.warning("%s is not the name of a registry: use letters, digits, '-' and '_'", folder.name)
                 continue
             readings.append(Reading(folder.name, self._address))
             readings[-1].read(folder)

@@ -116,7 +116,7 @@ class Workspace:
     def command_spec(self, job: Job) -> JobSpec:
         """Return the parsed body of a command job."""
         found = self.spec(job)
-        assert isinstance(found, JobSpec), f"{job.name} is no command job"
+        assert isinstance(found, JobSpec), f"{job.name} is not a command job"
         return found
 
     def submit(

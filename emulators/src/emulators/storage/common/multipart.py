@@ -66,7 +66,7 @@ def operation(request: bytes, outer: Call) -> Call:
         method, target, _ = line.decode().split()
         url = urlsplit(target)
     except ValueError:
-        raise invalid_input(f"{line!r:.80} is no request line.") from None
+        raise invalid_input(f"{line!r:.80} is not a request line.") from None
     path = f"/{outer.path[1:].partition('/')[0]}{url.path}" if outer.at_host else url.path
     query, headers = parse_query(url.query), headers_of(rest)
     return Call(method, path, query, headers, body.strip(), secure=outer.secure, at_host=outer.at_host)

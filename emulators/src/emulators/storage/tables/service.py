@@ -244,4 +244,4 @@ def _decoded(token: str) -> str:
     try:
         return base64.urlsafe_b64decode(token.removeprefix("1!")).decode()
     except (binascii.Error, UnicodeDecodeError):
-        raise invalid_input(f"{token!r:.80} is no continuation token of this service.") from None
+        raise invalid_input(f"{token!r:.80} is not a continuation token of this service.") from None

@@ -1,1 +1,0 @@
-import{d as a,e as b}from"./chunk-3GVSN7DF.js";import"./chunk-6FHVDAMC.js";import"./chunk-DJ3MFQWH.js";import"./chunk-MZN4LM57.js";import"./chunk-S3N2DRZV.js";import"./chunk-5M5IHEJL.js";import"./chunk-SXVUDU3V.js";export{a as Compare,b as Parallel};

@@ -1,0 +1,74 @@
+"""The words of many frameworks, launchers and platforms show their cause, wherever a log ends with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from shared.diagnosis import diagnose_log
+from shared.diagnosis.causes import Cause
+
+STEPS = "epoch 1 step 100 loss 0.9\nepoch 1 step 200 loss 0.8\n"
+HUB = "http://hub/resnet18.pth"
+
+
+def messages() -> Iterator[tuple[Cause, str]]:
+    """Yield the lines of messages.txt, each with the cause in brackets above it."""
+    cause = Cause.NOT_KNOWN
+    for line in Path(__file__).with_name("messages.txt").read_text("utf-8").splitlines():
+        if line.startswith("[") and line.endswith("]"):
+            cause = Cause(line[1:-1])
+        elif not line.startswith("#"):
+            yield cause, line
+
+
+def test_the_last_line_of_a_log_names_its_cause() -> None:
+    """All messages are examined at once, so the failure lists each message that lost its cause."""
+    found = {line: (diagnose_log(f"{STEPS}{line}\n", 1).cause, cause) for cause, line in messages()}
+    assert len(found) > 100
+    assert {line: pair for line, pair in found.items() if pair[0] is not pair[1]} == {}
+
+
+TEXTS = {
+    "a title quotes the message of a traceback that is cut": (
+        "mat1 and mat2 shapes cannot be multiplied (7x4 and 9x3)\n\nWe train on data of our own:\n"
+        'Traceback (most recent call last):\n  File "/code/train.py", line 4, in main\n    fit(model)\n',
+        Cause.SHAPE_MISMATCH,
+    ),
+    "a person's line separates a message from steps before it": (
+        f"Assertion `cur_target >= 0 && cur_target < n_classes' failed. at nn/L.c:62\n\nIt comes after this:\n{STEPS}",
+        Cause.LABEL_OUT_OF_RANGE,
+    ),
+    "a failure of another run is mentioned": (
+        "I use amp because otherwise it says CUDA out of memory. Now there is:\n"
+        "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 131072.0\n",
+        Cause.NOT_KNOWN,
+    ),
+    "a queue lost its other end after the training": (
+        f"{STEPS}Traceback (most recent call last):\n"
+        '  File "/usr/lib/python3.8/multiprocessing/queues.py", line 245, in _feed\n    send_bytes(obj)\n'
+        "BrokenPipeError: [Errno 32] Broken pipe\n",
+        Cause.NOT_KNOWN,
+    ),
+    "a traceback is cut in a library of requests": (
+        f'Downloading: {HUB}\nTraceback (most recent call last):\n  File "/x/urllib/request.py", line 9, in do_open\n'
+        '    h.request(req)\n  File "/x/http/client.py", line 5, in request\n    self._send(\n',
+        Cause.NETWORK,
+    ),
+    "the training crashed and the loop said that it finished": (
+        f"{STEPS}Training crashed at epoch 12\nTraceback (most recent call last):\n"
+        '  File "/code/train.py", line 4, in main\n    fit(model)\n'
+        "RuntimeError: DataLoader worker (pid 28) is killed by signal: Segmentation fault.\nFinished training!\n",
+        Cause.DATALOADER_WORKER,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_person_and_a_log_share_a_text_without_fences(name: str) -> None:
+    """A text without Markdown has a title, a person's lines and parts of logs, too."""
+    text, cause = TEXTS[name]
+    found = diagnose_log(text).cause
+    assert found is cause or (cause is Cause.NOT_KNOWN and found is Cause.HEALTHY)
