@@ -13,8 +13,8 @@ from cli.errors import CliError, Unreachable
 
 @pytest.mark.parametrize("answer", [(503, {"detail": "The workspace did not answer."}), (500, b"")])
 def test_a_busy_api_is_asked_again_where_that_does_no_harm(server: Any, answer: tuple[int, Any]) -> None:
-    """A read, a dry run, and a request with an Idempotency-Key are retried until the API is free or has a process again: if a
-    process ended during a request, the host answers 500 without a body."""
+    """A read, a dry run, and a request with an Idempotency-Key are retried until the API is free or has a process
+    again: if a process ended during a request, the host answers 500 without a body."""
     server.busy_answer = answer
     for path in ("/api/runs/r", "/api/runs", "/api/schedules?dry_run=true"):
         server.says(path, {"run": "r"})
