@@ -314,7 +314,8 @@ class WithoutData:
     def find(self, path: str) -> None:
         return None
 
-    find_in_registry = None
+    def find_in_registry(self, registry: str, path: str) -> None:
+        return None
 
     def preflight(self, job: dict[str, Any]) -> dict[str, Any]:
         return {"refusals": [f"nothing at {given['path']}" for given in job.get("inputs", {}).values()]}
