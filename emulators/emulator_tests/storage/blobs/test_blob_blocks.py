@@ -38,9 +38,11 @@ def test_a_reader_sees_no_staged_block(blob: BlobClient) -> None:
 
 
 def test_ids_of_a_blob_are_of_one_length(blob: BlobClient) -> None:
-    """While a blob has staged blocks, a block id of another length is refused."""
+    """While a blob has staged blocks, a block id of another length is refused, also if base64 pads both to one
+    length."""
     stage(blob, b1=b"1")
     assert refusal(blob.stage_block, "longer", b"1") == (400, "InvalidBlobOrBlock")
+    assert refusal(blob.stage_block, "b12", b"1") == (400, "InvalidBlobOrBlock")
     assert names_of(blob) == ([], ["b1"])
 
 

@@ -61,3 +61,17 @@ def test_etags_may_stand_without_quotes(raw: Raw, name: str) -> None:
     etag = raw.ask("HEAD", name).headers["ETag"].strip('"')
     assert raw.ask("GET", name, headers={"If-Match": etag}).status == 200
     assert raw.ask("GET", name, headers={"If-None-Match": etag}).status == 304
+
+
+def test_an_etag_of_another_kind_matches_nothing(raw: Raw, name: str) -> None:
+    """Text that no etag has is another version. Several etags in one header are refused, as Azure documents."""
+    etag = raw.ask("HEAD", name).headers["ETag"]
+    assert raw.ask("GET", name, headers={"If-Match": f"{etag}2"}).refusal == (412, "ConditionNotMet")
+    assert raw.ask("GET", name, headers={"If-Match": f"*,{etag}"}).status == 400
+
+
+def test_only_a_write_that_creates_minds_that_the_blob_exists(raw: Raw, name: str) -> None:
+    """`If-None-Match: *` keeps an upload from replacing a blob. It does not keep a deletion from deleting one."""
+    anything = {"If-None-Match": "*"}
+    assert raw.ask("PUT", name, headers={**BLOCK_BLOB, **anything}, body=b"new").refusal == (409, "BlobAlreadyExists")
+    assert raw.ask("DELETE", name, headers=anything).status == 202

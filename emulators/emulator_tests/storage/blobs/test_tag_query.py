@@ -31,6 +31,7 @@ def test_terms_and_a_container() -> None:
     ("k = 'v!'", "'v!' has a character that is not permitted in tag name or value"),
     ("k" * 129 + " = 'v'", "tag must be between 1 and 128 characters in length"),
     ("\"k#\" = 'v'", "not permitted in tag name or value"),
+    ("k = 'v' AND @place = 'c'", "unsupported parameter '@place'"),
 ])  # fmt: skip
 def test_what_is_no_search(text: str, where: str) -> None:
     """The error has the position and the allowed operators."""
@@ -53,6 +54,14 @@ def test_limits_of_terms() -> None:
     with pytest.raises(ValueError, match="there can be at most 10 unique tags in a query"):
         parse(" AND ".join(["k = 'v'"] * 11))
     assert condition(" AND ".join(f"k <> 'v{number}'" for number in range(700))).holds({"k": "w"})
+
+
+def test_a_condition_may_be_about_what_no_tag_can_be() -> None:
+    """A condition on too long a name does not hold, and one on too long a value can. Characters are checked."""
+    assert not condition("k" * 129 + " <> 'v'").holds({"k": "v"})
+    assert condition("k <> '" + "v" * 257 + "'").holds({"k": "v"})
+    with pytest.raises(ValueError, match="not permitted in tag name or value"):
+        condition("k = 'v$'")
 
 
 def test_a_condition_has_no_container() -> None:

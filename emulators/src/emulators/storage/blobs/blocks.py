@@ -55,7 +55,8 @@ class BlockOperations(Operations):
         check_target(target)
         lease = target.blob.lease if target.blob else Lease()
         lease.admit(self._blobs.clock(), lease_id(call), "Blob")
-        if self._blobs.length_of_ids(target.container.id, target.name) not in (None, len(block)):
+        staged = self._blobs.id_of_block(target.container.id, target.name)
+        if staged is not None and len(base64.b64decode(staged)) != len(base64.b64decode(block)):
             raise StorageError(400, "InvalidBlobOrBlock", "The specified blob or block content is invalid.")
         return target.container
 

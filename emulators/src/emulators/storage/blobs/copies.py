@@ -168,8 +168,7 @@ class CopyOperations(Operations):
                 self._requests.admit(asked, "r")
             except StorageError as error:
                 told = {"x-ms-copy-source-status-code": str(error.status), "x-ms-copy-source-error-code": error.code}
-                sentence = f"The signature does not open the source of the copy: {error.message}"
-                raise StorageError(error.status, "CannotVerifyCopySource", sentence, error.details, told) from None
+                raise StorageError(error.status, "CannotVerifyCopySource", error.message, error.details, told) from None
         source = self._requests.place(asked)
         blob, conditions = source.there, Conditions.of(call.headers, "x-ms-source-")
         blob.encryption.open(encryption.asked_for(call, "x-ms-source-"))

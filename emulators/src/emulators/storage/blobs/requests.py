@@ -106,7 +106,7 @@ class Requests:
         may be a snapshot or version. Raises StorageError."""
         permitted = self.admit(call, *any_of)
         target = self.place(call) if kept else self.target(call)
-        self.check_write(call, target)
+        self.check_write(call, target, creates="c" in any_of)
         if target.blob is not None and "c" in any_of and not {*any_of} - {"c"} & {*permitted}:
             sentence = "This request is not authorized to perform blob overwrites."
             raise StorageError(403, "UnauthorizedBlobOverwrite", sentence)
@@ -116,8 +116,9 @@ class Requests:
         """Raise StorageError, 409, if a write to the blob lacks the blob's key or encryption scope."""
         target.there.encryption.change(encryption.asked_for(call), target.container.scope)
 
-    def check_write(self, call: Call, target: Target) -> None:
-        """Raise StorageError, 409 or 412, if the blob's lease or a condition of the request forbids the write."""
+    def check_write(self, call: Call, target: Target, creates: bool = False) -> None:
+        """Raise StorageError, 409 or 412, if the blob's lease or a condition of the request forbids the write.
+        `creates`: the write may create the blob."""
         blob, conditions = target.blob, Conditions.of(call.headers)
         if blob is None:
             conditions.allow_write(None)
@@ -127,7 +128,9 @@ class Requests:
             return
         lease = lease_id(call)
         blob.lease.admit(self.blobs.clock(), lease, "Blob")
-        if lease and conditions.none_match == ANY:  # as in Azure: the lease's holder knows that the blob exists
+        # As in Azure: the lease's holder knows that the blob exists, and only a write that creates minds `*`
+        # (Azurite's WriteConditionalHeadersValidator.ts).
+        if (lease or not creates) and conditions.none_match == ANY:
             conditions = replace(conditions, none_match=None)
         conditions.allow_write(blob.etag, blob.modified, blob.tags)
 

@@ -312,12 +312,12 @@ class Blobs(Store):
         row = self._db.execute(
             "SELECT encryption FROM blocks_encryption WHERE container = ? AND name = ?", (container, name)
         ).fetchone()
-        return row[0] if row else "" if self.length_of_ids(container, name) else None
+        return row[0] if row else "" if self.id_of_block(container, name) else None
 
-    def length_of_ids(self, container: int, name: str) -> int | None:
-        """Return the length of the ids of the blob's uncommitted blocks; None if it has none."""
+    def id_of_block(self, container: int, name: str) -> str | None:
+        """Return the id of one of the blob's uncommitted blocks; None if it has none."""
         row = self._db.execute(
-            "SELECT length(id) FROM blocks WHERE container = ? AND name = ? LIMIT 1", (container, name)
+            "SELECT id FROM blocks WHERE container = ? AND name = ? LIMIT 1", (container, name)
         ).fetchone()
         return row[0] if row else None
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 OPERATORS = {
@@ -21,6 +21,7 @@ OPERATORS = {
 CONTAINER = "@container"
 MOST_TERMS = 10
 LONGEST, LONGEST_CONDITION = 4096, 32 * 1024
+TAG_CHARACTERS = re.compile(r"[\w +\-./:=]*", re.ASCII)
 TAG_NAME, TAG_VALUE = re.compile(r"[\w +\-./:=]{1,128}", re.ASCII), re.compile(r"[\w +\-./:=]{0,256}", re.ASCII)
 TERM = re.compile(
     r"""\s*(?:"(?P<quoted>[^"]*)"|(?P<key>@?[A-Za-z_]\w*))\s*(?P<operator><>|[<>]=?|=)\s*'(?P<value>[^']*)'\s*""",
@@ -69,7 +70,7 @@ def condition(text: str) -> Condition:
     Raises ValueError as `parse` does.
     """
     _check_length(text, LONGEST_CONDITION)
-    groups = list(_groups(text))
+    groups = list(_groups(text, _check_characters))
     if any(term.key == CONTAINER for terms in groups for term in terms):
         raise ValueError(f"{CONTAINER} is for searches")
     return Condition(tuple(tuple(terms) for terms in groups))
@@ -78,7 +79,7 @@ def condition(text: str) -> Condition:
 def parse(text: str) -> Query:
     """Parse a search. Raises ValueError with the position or the name of the error."""
     _check_length(text, LONGEST)
-    found, *others = _groups(text)
+    found, *others = _groups(text, _check_term)
     if others or any(term.operator == "<>" for term in found):
         raise _refused("OR and <> are for conditions", 1)
     containers = [term for term in found if term.key == CONTAINER]
@@ -105,12 +106,20 @@ def _check_term(term: Term, at: int) -> None:
         raise _refused("tag must be between 1 and 128 characters in length", at)
     if len(term.value) > 256:
         raise _refused("tag value must be between 0 and 256 characters in length", at)
-    for text, pattern in ((term.key, TAG_NAME), (term.value, TAG_VALUE)):
-        if not pattern.fullmatch(text):
+    _check_characters(term, at)
+
+
+def _check_characters(term: Term, at: int) -> None:
+    """Raise ValueError for a character that no name or value of a tag can have. In a condition, only the characters
+    are checked: a name that is too long is a tag that the blob lacks (Azurite's tests/blob/apis/blob.test.ts)."""
+    if term.key.startswith("@") and term.key != CONTAINER:
+        raise _refused(f"unsupported parameter {term.key[:40]!r}", at)
+    for text in (term.key.removeprefix(CONTAINER), term.value):
+        if not TAG_CHARACTERS.fullmatch(text):
             raise _refused(f"{text[:40]!r} has a character that is not permitted in tag name or value", at)
 
 
-def _groups(text: str) -> Iterator[list[Term]]:
+def _groups(text: str, check: Callable[[Term, int], None]) -> Iterator[list[Term]]:
     """Yield the groups of terms that OR separates; AND joins the terms of a group."""
     found, at = list[Term](), 0
     while True:
@@ -118,7 +127,7 @@ def _groups(text: str) -> Iterator[list[Term]]:
         if match is None:
             raise _refused("\"key\" = 'value' is expected", at + 1)
         found.append(Term(match["key"] or match["quoted"] or "", match["operator"], match["value"]))
-        _check_term(found[-1], at + 1)
+        check(found[-1], at + 1)
         if match.end() == len(text):
             yield found
             return
