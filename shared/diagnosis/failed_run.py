@@ -12,7 +12,7 @@ from shared.diagnosis.advice import advice, summary
 from shared.diagnosis.causes import Cause, Certainty, Diagnosis, QuotedLine
 from shared.diagnosis.change import advised_change, advised_job_change, reached_time_limit
 from shared.diagnosis.next_steps import after_failure
-from shared.diagnosis.own_causes import OwnCause, own_causes, refined
+from shared.diagnosis.own_causes import OwnCause, own_causes, refined, trainer_of
 from shared.jobs.model import UNKNOWN_FAILURE
 from shared.jobs.ports import Jobs
 from shared.jobs.route import Routes
@@ -86,10 +86,10 @@ def _of_time_limit(run: Run) -> Diagnosis:
 
 
 def trainers_causes(routes: Routes, trainers: Path, run: Run) -> Sequence[OwnCause]:
-    """Return the causes that the trainer of the run's route adds; none if the trainer's file can't be read."""
+    """Return the causes that the run's trainer adds; none if the trainer's file can't be read."""
     route = routes.get(run.asked.route)
     try:
-        return own_causes(trainers, route.trainer) if route else ()
+        return own_causes(trainers, route.trainer if route else trainer_of(trainers, run.asked.request))
     except BadSetting as error:
         log.warning("the trainer's own causes are left out: %s", error)
         return ()
