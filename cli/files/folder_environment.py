@@ -49,6 +49,14 @@ def environment(env: str, folder: Path, user_path: Path) -> tuple[Any, str]:
     return packages([package.strip() for package in env.split(",") if package.strip()]), ""
 
 
+def told(found: str) -> tuple[str, str]:
+    """Return the line about the environment of a folder without --env, and its style. `found` is the file that
+    describes the environment, '' if the folder has none."""
+    if found:
+        return f"environment: {found} in the folder", "dim"
+    return "environment: no packages, because no file in the folder names any. Name them with --env.", "yellow"
+
+
 def packages(names: list[str]) -> dict[str, Any]:
     """Return an environment with these packages, as pip names them."""
     dependencies: list[Any] = [f"python={PYTHON}", "pip"]
