@@ -42,6 +42,14 @@ globalThis.early = new Map();
     storage: () => [["removals", []]],
     health: () => [["status", []]],
     settings: () => [["settings", []]],
+    keys: () => [["model-key", []]],
+    models: () => [["models", []]],
+    money: () => [["costs", [["by", given.get("by") || "project"], ...of(["since"])]]],
+    compare: () => (given.get("runs") ? [["curves", [...of(["runs"]), ["records", "true"]]]] : []),
+    submit: () => [
+      ["trainers", []],
+      ["routes", []],
+    ],
   };
   const key = sessionStorage.getItem("trainyard.key"),
     headers = key ? { "x-functions-key": key } : {};

@@ -36,7 +36,8 @@ export const When = ({ at }) =>
 
 export const Text = ({ children }) => visible(children);
 
-export function Copy({ text }) {
+/** @param {{ text: string, label?: string }} props `label`: what a screen reader says instead of the text */
+export function Copy({ text, label = visible(text) }) {
   const [done, set] = useState(false);
   const copy = async () => {
     await navigator.clipboard.writeText(text);
@@ -45,7 +46,7 @@ export function Copy({ text }) {
     setTimeout(() => set(false), 1500);
   };
   return (
-    <button type="button" class="quiet small" onClick={copy} aria-label={`${W.copy}: ${visible(text)}`}>
+    <button type="button" class="quiet small" onClick={copy} aria-label={`${W.copy}: ${label}`}>
       {done ? W.copied : W.copy}
     </button>
   );

@@ -4,13 +4,14 @@ import { metric, number, visible } from "./format.js";
 
 import { W } from "./words.js";
 
-export const spoken = (label, { points, trend, ...found }) =>
+/** What a curve is like, in words: `name` is its metric, if the label is another's, such as a run's. */
+export const spoken = (label, { points, trend, ...found }, name = label) =>
   W.chart.summary({
     name: visible(label),
     points,
     trend: W.chart[trend],
     ...Object.fromEntries(
-      Object.entries(found).map(([key, value]) => [key, key.endsWith("At") ? number(value) : metric(label, value)]),
+      Object.entries(found).map(([key, value]) => [key, key.endsWith("At") ? number(value) : metric(name, value)]),
     ),
   });
 

@@ -166,9 +166,10 @@ def _sweep(run: dict[str, Any]) -> dict[str, Text]:
     if not sweep:
         return {"trial of": Text(trial["sweep"])} if trial else {}
     found = sweep["best_trial"]
+    of_most = f"at most {most}, " if (most := sweep.get("most_trials")) else ""
     best = f"{found}, its best value is {sweep['best_value']:g}" if found else "none yet"
     standing = {
-        "trials": Text(f"{sweep['trials']} started, {sweep['trials_ended']} ended"),
+        "trials": Text(f"{of_most}{sweep['trials']} started, {sweep['trials_ended']} ended"),
         "best trial": Text(best),
     }
     if sweep.get("early_values"):
@@ -284,7 +285,7 @@ def _waiting(run: dict[str, Any]) -> str:
     if not waiting:
         return ""
     since = f" Since {clock(waiting['since'])}." if waiting["since"] else ""
-    expected = begins(waiting.get("expected_at"), datetime.now(UTC))
+    expected = begins(waiting.get("expected_at"), waiting.get("after", ()), datetime.now(UTC))
     return one_line(f"{waiting['why']}{since}{f' Expected start: {expected}.' if expected else ''}")
 
 

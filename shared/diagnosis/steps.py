@@ -6,7 +6,10 @@ import re
 
 NUMBER = r"[-+]?(?:nan|inf(?:inity)?|\d+\.?\d*(?:e[-+]?\d+)?)"
 UNIT = r"\b(?:epoch|step|iter(?:ation)?|batch|global_step|update|train(?:ing)?)s?\b"
-NAMED = r"(?:loss|acc(?:uracy)?|error|err|lr|learning[_ ]rate|ppl|psnr|m?ap|mae|r?mse|logloss|auc|f1|m?iou|dice|[wc]er|reward|eta|time)"
+NAMED = (
+    r"(?:loss|acc(?:uracy)?|error|err|lr|learning[_ ]rate|ppl|psnr|m?ap|mae|r?mse|logloss|auc|f1|m?iou|dice|[wc]er"
+    r"|reward|eta|time)"
+)
 METRIC = rf"\b(?:\w+[_/-])?{NAMED}\b\W{{0,6}}{NUMBER}\b"
 STEP = re.compile(
     r"(?i)\d{1,3}%\|"  # tqdm

@@ -181,7 +181,7 @@ def test_a_part_that_is_away_is_named_and_the_rest_is_there(world: World, monkey
 
 def test_a_row_of_the_list_says_why_and_of_which_sweep(world: World) -> None:
     """A row shows the cause of a failure, what a waiting run waits for, and a sweep's cost and trials."""
-    sweep = SweepSummary(begun=3, dollars=1.5)
+    sweep = SweepSummary(begun=3, ended=1, dollars=1.5, most=4)
     for run in (
         a_run(world, "failed", RunState.FAILED, reason="It exited with 3.\nlast lines"),
         a_run(world, "waits", RunState.QUEUED, history=(Moment(RunState.QUEUED, world.clock(), "No nodes."),)),
@@ -193,6 +193,7 @@ def test_a_row_of_the_list_says_why_and_of_which_sweep(world: World) -> None:
     assert (told["failed"]["why"], told["waits"]["why"]) == ("It exited with 3.", "No nodes.")
     assert (told["sweep"]["trials"], told["sweep"]["cost"], told["trial"]["sweep"]) == (3, 1.5, "sweep")
     assert (told["trial"]["trials"], told["failed"]["sweep"]) == (None, "")
+    assert (told["sweep"]["done_share"], told["trial"]["done_share"]) == (0.25, None)
 
 
 def test_the_answer_costs_few_requests(world: World) -> None:
