@@ -41,7 +41,10 @@ WHOSE = (
         r"this machine|not in this stand-in|can't be reached|Name or service|Connection(Error| refused)|URLError|"
         r"HTTPSConnection|urlopen|getaddrinfo|NCCL|cuda|GPU|horovod|in time",
     ),
-    ("the notebook", r"SyntaxError|NameError|No module named|No such file|does not exist|unexpected keyword"),
+    (
+        "the notebook",
+        r"(Syntax|Name|Type|FileNotFound)Error|No module named|No such file|does not exist|Required input",
+    ),
 )
 
 

@@ -49,7 +49,7 @@ def environment(env: str, folder: Path, user_path: Path) -> tuple[Any, str]:
     return packages([package.strip() for package in env.split(",") if package.strip()]), ""
 
 
-def told(found: str) -> tuple[str, str]:
+def environment_line(found: str) -> tuple[str, str]:
     """Return the line about the environment of a folder without --env, and its style. `found` is the file that
     describes the environment, '' if the folder has none."""
     if found:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cli.errors import CliError
-from cli.files.folder_environment import environment, told
+from cli.files.folder_environment import environment, environment_line
 
 
 def write(folder: Path, files: dict[str, str]) -> None:
@@ -110,7 +110,7 @@ def test_settings_of_tools_ask_for_nothing(tmp_path: Path) -> None:
     write(tmp_path, {"pyproject.toml": "[tool.ruff]\nline-length = 120", "setup.cfg": "[flake8]"})
     made, found = environment("", tmp_path, tmp_path)
     assert (pip_list(made), found) == ([], "")
-    assert "Name them with --env" in told(found)[0]
+    assert "Name them with --env" in environment_line(found)[0]
 
 
 def test_a_conda_file_comes_first(tmp_path: Path) -> None:
