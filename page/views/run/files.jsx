@@ -17,7 +17,8 @@ export const Pictures = ({ pictures }) => (
 );
 
 /**
- * @param {{ run: { run: string, archived_at: string | null }, left: any }} props `left`: what is there, or the fault of asking
+ * `left` is what the run left, or the fault of asking for it.
+ * @param {{ run: { run: string, archived_at: string | null }, left: any }} props
  */
 export function Files({ run, left }) {
   const [outcome, attempt] = useOutcome();
