@@ -104,7 +104,7 @@ def play_regions(
             here = max(range(len(windows)), key=lambda pool: (there[pool], ages[pool]))
         chosen = policy(WorkLeft(left, work, holds, there[here], ages[here] * terms.step, starting, money - dollars))
         assert there[here] or chosen not in LOST, f"{chosen} was chosen in a step without nodes"
-        starting = 0.0 if chosen is NodeChoice.NONE else starting if chosen is holds else terms.change
+        starting = seconds_to_start(terms, chosen, holds, starting)
         lost = min(starting, terms.step) if chosen is not NodeChoice.BOTH else 0.0
         used = 0.0 if chosen is NodeChoice.NONE else min(terms.step, work + lost)
         dollars += price(terms, chosen, used, starting) / HOUR
@@ -112,14 +112,27 @@ def play_regions(
         if work <= 1e-6:
             return Outcome(dollars, left - used)
         starting = max(0.0, starting - terms.step)
-        holds = NodeChoice.LOW if chosen is NodeChoice.BOTH and not starting else chosen
+        holds = held_after(terms, chosen, starting)
         left -= terms.step
     return Outcome(dollars, -work)
 
 
+def seconds_to_start(terms: Terms, chosen: NodeChoice, holds: NodeChoice, starting: float) -> float:
+    """Return the seconds until the chosen nodes work, where the nodes held until now need `starting`."""
+    if chosen is NodeChoice.NONE or (holds is NodeChoice.BOTH and chosen is NodeChoice.DEDICATED):
+        return 0.0
+    return starting if chosen is holds or (holds is NodeChoice.BOTH and chosen is NodeChoice.LOW) else terms.change
+
+
+def held_after(terms: Terms, chosen: NodeChoice, starting: float) -> NodeChoice:
+    """Return what is held at the next step. Dedicated nodes end with the change, unless the next step may keep them."""
+    return NodeChoice.LOW if chosen is NodeChoice.BOTH and not starting and not terms.holds_both else chosen
+
+
 def price(terms: Terms, chosen: NodeChoice, used: float, starting: float) -> float:
     if chosen is NodeChoice.BOTH:
-        return terms.low * used + terms.dedicated * min(starting, used)
+        together = min(starting, used) if starting else used
+        return terms.low * used + terms.dedicated * together
     return used * (terms.dedicated if chosen is NodeChoice.DEDICATED else terms.low)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from benchmarks._spot import LOST, Outcome, Policy, Window, age_at_start, play, price
+from benchmarks._spot import LOST, Outcome, Policy, Window, age_at_start, held_after, play, price, seconds_to_start
 from shared.deadlines.decide import choose
 from shared.deadlines.plan import HOUR, NodeChoice, Plan, Terms, WorkLeft
 from shared.deadlines.pool import Pool
@@ -34,10 +34,10 @@ class _Member:
         if not available and self.holds in LOST:
             self.holds, self.starting = LOST[self.holds], 0.0
         chosen = policy(WorkLeft(left, work, self.holds, available, self.age * terms.step, self.starting))
-        starting = 0.0 if chosen is NodeChoice.NONE else self.starting if chosen is self.holds else terms.change
+        starting = seconds_to_start(terms, chosen, self.holds, self.starting)
         lost = min(starting, terms.step) if chosen is not NodeChoice.BOTH else 0.0
         self.starting = max(0.0, starting - terms.step)
-        self.holds = NodeChoice.LOW if chosen is NodeChoice.BOTH and not self.starting else chosen
+        self.holds = held_after(terms, chosen, self.starting)
         if chosen is NodeChoice.NONE:
             return 0.0, 0.0
         return terms.step - lost, price(terms, chosen, terms.step, starting) / HOUR

@@ -7,6 +7,8 @@ from __future__ import annotations
 from shared.deadlines.plan import HOUR, NodeChoice, Plan, Terms, WorkLeft
 from shared.deadlines.pool import Pool, kind_of_age
 
+_ON_LOW = (NodeChoice.LOW, NodeChoice.BOTH)
+
 
 def choose(plan: Plan, now: WorkLeft) -> NodeChoice:
     """The plan's choice, if dedicated nodes alone can still meet the deadline afterwards for the money that is left;
@@ -25,7 +27,7 @@ def is_safe(terms: Terms, now: WorkLeft, hold: NodeChoice) -> bool:
     if hold is NodeChoice.NONE:
         return now.slack - terms.step >= terms.reserve
     if hold is NodeChoice.LOW:
-        starting = now.starting if now.holds is NodeChoice.LOW else terms.change
+        starting = now.starting if now.holds in _ON_LOW else terms.change
         lost = min(starting, terms.step)
         return now.slack - lost >= terms.reserve or now.work + lost <= min(terms.step, now.left)
     return hold is NodeChoice.DEDICATED or (
@@ -42,7 +44,7 @@ def is_affordable(terms: Terms, now: WorkLeft, hold: NodeChoice, nodes: int = 1)
     if hold is NodeChoice.DEDICATED:
         return True
     low = hold is not NodeChoice.NONE
-    starting = 0.0 if hold is NodeChoice.BOTH else now.starting if now.holds is NodeChoice.LOW else terms.change
+    starting = 0.0 if hold is NodeChoice.BOTH else now.starting if now.holds in _ON_LOW else terms.change
     lost = min(starting, terms.step)
     paid = min(terms.step, now.work + lost) if low else 0.0
     work = now.work - max(0.0, paid - lost)

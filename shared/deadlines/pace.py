@@ -150,13 +150,16 @@ def _standing(run: Run, date: Date, nodes: HeldNodes, free: int, work: float, le
     age, change = (now - nodes.low_since).total_seconds(), date.change_seconds
     coming = nodes.on_low and not nodes.low_runs and age < 2 * change
     available = nodes.low_runs or coming or (not nodes.on_low and free >= run.asked.nodes)
-    # The low-priority nodes work, even if dedicated nodes are still held
     replaced = nodes.on_low and nodes.low_runs and age >= change
-    holds = (
-        NodeChoice.DEDICATED if nodes.dedicated and not replaced else NodeChoice.LOW if available else NodeChoice.NONE
-    )
     starting = 0.0 if nodes.works else max(0.0, change - age)
-    return WorkLeft(left, work, holds, available, age, starting)
+    return WorkLeft(left, work, _held(nodes, available, replaced), available, age, starting)
+
+
+def _held(nodes: HeldNodes, available: bool, replaced: bool) -> NodeChoice:
+    """`replaced`: the low-priority nodes work, even if dedicated nodes are still held."""
+    if nodes.dedicated:
+        return NodeChoice.BOTH if replaced else NodeChoice.DEDICATED
+    return NodeChoice.LOW if available else NodeChoice.NONE
 
 
 def _why(hold: NodeChoice, now: WorkLeft, plan: Plan, late: bool, done_at: datetime) -> str:

@@ -3,7 +3,8 @@
 A table is filled backwards from the deadline. It has the lowest expected cost of the rest for each number of remaining
 steps, each slack (the remaining time beyond the remaining work), each state of the pool, and each holding. A step
 without nodes uses slack, and so does a change of nodes; a step of work does not. Dedicated nodes that work until their
-successors are ready use no slack, but cost more.
+successors are ready use no slack, but cost more. While both are held, the work may also stay on the dedicated nodes, if
+the low-priority nodes are likely to be lost soon.
 
 Slack is counted above the reserve: the time in which dedicated nodes can be at work in the worst case. Below the
 reserve, only dedicated nodes may be held, and the rest costs their price.
@@ -45,12 +46,18 @@ class NodeChoice(StrEnum):
     BOTH = "both"
 
 
-HELD = (NodeChoice.NONE, NodeChoice.LOW, NodeChoice.DEDICATED)
+HELD = (NodeChoice.NONE, NodeChoice.LOW, NodeChoice.DEDICATED, NodeChoice.BOTH)
+_LOST = {NodeChoice.LOW: NodeChoice.NONE, NodeChoice.BOTH: NodeChoice.DEDICATED}  # what remains if the pool has none
 _TO_LOW = (NodeChoice.NONE, NodeChoice.DEDICATED, NodeChoice.LOW)
 _OFF_DEDICATED = (NodeChoice.DEDICATED, NodeChoice.NONE, NodeChoice.LOW, NodeChoice.BOTH)
 # The choices by what is held, in the order in which the plan prefers them if they cost the same: if the pool has nodes,
 # and if it has no nodes.
-_WITH_POOL = {NodeChoice.NONE: _TO_LOW, NodeChoice.LOW: _TO_LOW, NodeChoice.DEDICATED: _OFF_DEDICATED}
+_WITH_POOL = {
+    NodeChoice.NONE: _TO_LOW,
+    NodeChoice.LOW: _TO_LOW,
+    NodeChoice.DEDICATED: _OFF_DEDICATED,
+    NodeChoice.BOTH: _OFF_DEDICATED,
+}
 _WITHOUT_POOL = {held: choices[:2] for held, choices in _WITH_POOL.items()}
 
 
@@ -69,6 +76,11 @@ class Terms:
     step: float
     reserve: float
     overlaps: bool = True
+
+    @property
+    def holds_both(self) -> bool:
+        """Whether a check may find both at work: the new low-priority nodes, and dedicated nodes that may stay."""
+        return self.overlaps and self.change >= self.step
 
 
 @dataclass(frozen=True)
@@ -139,14 +151,15 @@ class Plan:
     @property
     def size(self) -> int:
         """The bytes of the tables."""
-        return sum(len(choices) for step in self._choices for state in step for choices in state.values())
+        states = (state for step in self._choices for state in step)
+        return sum(len(choices) for state in states for choices in {id(each): each for each in state.values()}.values())
 
     def best(self, now: WorkLeft) -> NodeChoice:
         """The nodes to hold until the next check, within the limits of the reserve."""
         steps, cell, state = self._place(now)
         if cell < 0:
             return NodeChoice.DEDICATED
-        held = _held(now.holds)
+        held = _held(now)
         choices = _WITH_POOL if now.available else _WITHOUT_POOL
         return choices[held][self._choices[steps][state][held][cell]]
 
@@ -155,7 +168,7 @@ class Plan:
         steps, cell, state = self._place(now)
         if cell < 0:
             return self.terms.dedicated * now.work / HOUR
-        return self._costs[steps - len(self._choices)].mean[state][_held(now.holds)][cell]
+        return self._costs[steps - len(self._choices)].mean[state][_held(now)][cell]
 
     def _worst(self, left: float, slack: float) -> float:
         """The highest cost of the work without nodes at the beginning, if dedicated nodes take up to the reserve."""
@@ -179,8 +192,8 @@ class Plan:
             options = self._options(state >= KINDS, paid, partial(self._mean, after.mean, state), self._mixed)
             rows, codes = dict[NodeChoice, Row](), dict[NodeChoice, bytes]()
             for held, costs in options.items():
-                if held is NodeChoice.LOW and state < KINDS:  # the pool has none: as without nodes
-                    rows[held], codes[held] = rows[NodeChoice.NONE], codes[NodeChoice.NONE]
+                if held in _LOST and state < KINDS:  # the pool has none: as without low-priority nodes
+                    rows[held], codes[held] = rows[_LOST[held]], codes[_LOST[held]]
                 else:
                     rows[held], codes[held] = _least(costs)
             before.mean.append(rows)
@@ -222,24 +235,30 @@ class Plan:
         to_dedicated = _sum(paid.dedicated, self._later(staying, paid.alone, between))
         without, on_dedicated = [idle, to_dedicated], [_sum(paid.dedicated, staying), idle]
         if not available:
-            return {NodeChoice.NONE: without, NodeChoice.LOW: without, NodeChoice.DEDICATED: on_dedicated}
+            return {
+                NodeChoice.NONE: without,
+                NodeChoice.LOW: without,
+                NodeChoice.DEDICATED: on_dedicated,
+                NodeChoice.BOTH: on_dedicated,
+            }
         later = rest(NodeChoice.LOW)
-        to_low = _sum(paid.low, self._later(later, paid.never, between))
+        to_low, on_low = _sum(paid.low, self._later(later, paid.never, between)), _sum(paid.low, later)
+        both = list[Row]()
         if terms.overlaps:
-            met = rest(NodeChoice.BOTH) if terms.change >= terms.step else later
+            met = rest(NodeChoice.BOTH) if terms.holds_both else later
             share = min(1.0, terms.change / terms.step)
             both = [_sum(_sum(paid.low, [share * cost for cost in paid.dedicated]), met)]
         return {
             NodeChoice.NONE: [*without, to_low],
-            NodeChoice.LOW: [*without, _sum(paid.low, later)],
-            NodeChoice.DEDICATED: [*on_dedicated, to_low, *(both if terms.overlaps else [])],
+            NodeChoice.LOW: [*without, on_low],
+            NodeChoice.DEDICATED: [*on_dedicated, to_low, *both],
+            NodeChoice.BOTH: [*on_dedicated, on_low],
         }
 
     def _mean(self, costs: list[dict[NodeChoice, Row]], state: int, hold: NodeChoice) -> Row:
         """The expected cost of the rest after a step with this holding. Low-priority nodes may be gone by then."""
         (ends, other), (stays, same), (ages, older) = self._moves[state]
-        kept = _kept(hold)
-        rows = costs[other][_if_lost(hold)], costs[same][kept], costs[older][kept]
+        rows = costs[other][_LOST.get(hold, hold)], costs[same][hold], costs[older][hold]
         return [ends * x + stays * y + ages * z for x, y, z in zip(*rows, strict=True)]
 
     def _later(self, row: Row, before: Row, between: Callable[[float, Row, Row], Row]) -> Row:
@@ -268,16 +287,9 @@ def _moves(pool: Pool, state: int, step: float) -> tuple[tuple[float, int], ...]
     return (ends, other), ((1 - ends) * (1 - ages), state), ((1 - ends) * ages, state + 1)
 
 
-def _held(hold: NodeChoice) -> NodeChoice:
-    return NodeChoice.DEDICATED if hold is NodeChoice.BOTH else hold
-
-
-def _kept(hold: NodeChoice) -> NodeChoice:
-    return NodeChoice.LOW if hold is NodeChoice.BOTH else hold
-
-
-def _if_lost(hold: NodeChoice) -> NodeChoice:
-    return {NodeChoice.LOW: NodeChoice.NONE, NodeChoice.BOTH: NodeChoice.DEDICATED}.get(hold, hold)
+def _held(now: WorkLeft) -> NodeChoice:
+    """The holding of the tables. Until the low-priority nodes are ready, it is that of dedicated nodes alone."""
+    return NodeChoice.DEDICATED if now.holds is NodeChoice.BOTH and now.starting else now.holds
 
 
 def _sum(costs: Row, rest: Row) -> Row:
@@ -290,7 +302,7 @@ def _higher(_part: float, near: Row, less: Row) -> Row:
 
 def _highest(costs: list[dict[NodeChoice, Row]], available: bool, hold: NodeChoice) -> Row:
     """The highest cost of the rest after a step with this holding, if the pool changes and if it does not."""
-    return _higher(0.0, costs[not available][_if_lost(hold)], costs[available][_kept(hold)])
+    return _higher(0.0, costs[not available][_LOST.get(hold, hold)], costs[available][hold])
 
 
 def _least(costs: list[Row]) -> tuple[Row, bytes]:

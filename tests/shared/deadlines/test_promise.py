@@ -189,6 +189,22 @@ def test_one_node_keeps_the_state_where_starting_over_costs_more() -> None:
     assert not pays(8, 600, age=9 * HOUR)
 
 
+def test_work_stays_on_dedicated_nodes_beside_new_low_priority_ones() -> None:
+    """Where changes are long and slack is scarce, the work stays on dedicated nodes while the low-priority nodes beside
+    them are new. Low-priority nodes that have lasted replace them, and so do new ones if there is much slack."""
+    terms = Terms(0.97, 3.06, 720, STEP, reserve=2040)
+
+    def choices(slack: float) -> list[NodeChoice]:
+        seconds = 24 * HOUR
+        plan = Plan(terms, Pool(), seconds, slack)
+        held = (WorkLeft(seconds, seconds - slack, NodeChoice.BOTH, True, hours * HOUR) for hours in (0.1, 3, 9))
+        return [choose(plan, now) for now in held]
+
+    assert choices(slack=1.4 * HOUR) == [NodeChoice.DEDICATED, NodeChoice.LOW, NodeChoice.LOW]
+    assert choices(slack=6 * HOUR) == [NodeChoice.LOW] * 3
+    assert not replace(terms, change=180).holds_both
+
+
 def test_prices_decide() -> None:
     """When dedicated nodes are no more expensive, the job does not wait for low-priority nodes."""
     terms = Terms(3.0, 3.0, 180, STEP, reserve=180)
