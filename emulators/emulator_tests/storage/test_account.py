@@ -175,6 +175,7 @@ def test_an_old_request_is_refused() -> None:
     ({"path": f"/{ACCOUNT}/other/messages"}, False),
     ({"query": {"visibilitytimeout": "1"}}, False),
     ({"content-length": "6"}, False),
+    ({"date": "Sat, 21 Nov 2026 12:00:00 GMT"}, True),  # x-ms-date stands for it
     ({"x-ms-version": "2099-01-01"}, False),
     ({"x-ms-version": "\udcff"}, False),  # a byte that is not UTF-8, as the server reads it
 ])  # fmt: skip

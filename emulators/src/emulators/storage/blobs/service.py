@@ -238,7 +238,7 @@ class BlobService(Service[BlobAccount]):
     def _configured(self, properties: str) -> None:
         policy = parsed(properties.encode()).find("./DeleteRetentionPolicy") if properties else None
         is_on = policy is not None and policy.findtext("Enabled", "").lower() == "true"
-        self._blobs.retention_days = int(policy.findtext("Days", "0")) if policy is not None and is_on else 0
+        self._blobs.history.retention_days = int(policy.findtext("Days", "0")) if policy is not None and is_on else 0
 
     # The access log
 

@@ -131,9 +131,11 @@ class Account:
             raise unauthenticated(f"Request date header too old: {text!r}.")
 
     def _text(self, call: Call, scheme: str) -> str:
-        """Return the text that a request to blobs or queues signs."""
+        """Return the text that a request to blobs or queues signs. With x-ms-date, the field of Date is empty, also if
+        the request has a Date (Azure/Azurite#1385)."""
         names = SIGNED_HEADERS if scheme == "SharedKey" else ("content-md5", "content-type", "date")
-        values = [call.headers.get(name, "") for name in names]
+        empty = "date" if "x-ms-date" in call.headers else ""
+        values = [call.headers.get(name, "") if name != empty else "" for name in names]
         if scheme == "SharedKey" and values[2] == "0":
             values[2] = ""
         extra = ((key.lower(), value) for key, value in call.headers.items() if key.lower().startswith("x-ms-"))
