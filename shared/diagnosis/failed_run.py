@@ -11,7 +11,8 @@ from shared.clusters.ports import ClusterPorts
 from shared.diagnosis.advice import advice, summary
 from shared.diagnosis.causes import Cause, Certainty, Diagnosis, QuotedLine
 from shared.diagnosis.change import advised_change, advised_job_change, reached_time_limit
-from shared.diagnosis.own_causes import OwnCause, own_causes, refined
+from shared.diagnosis.next_steps import after_failure
+from shared.diagnosis.own_causes import OwnCause, own_causes, refined, trainer_of
 from shared.jobs.model import UNKNOWN_FAILURE
 from shared.jobs.ports import Jobs
 from shared.jobs.route import Routes
@@ -63,7 +64,7 @@ def with_changes(ports: ClusterPorts, run: Run, found: Diagnosis) -> Run:
     said = found.evidence[0].text if found.evidence else ""
     change = advised_change(found.cause, run.asked.parameters, said)
     if change:
-        return run.having(replace(found, change=change))
+        return _with_steps(run, replace(found, change=change))
     try:
         sizes = {name: cluster.vm_size for name, cluster in clusters(ports).items()}
     except TrainyardError as error:
@@ -71,7 +72,11 @@ def with_changes(ports: ClusterPorts, run: Run, found: Diagnosis) -> Run:
         sizes = {}
     route = ports.routes.get(run.asked.route)
     change_job = advised_job_change(found.cause, run, sizes, route.limits if route else ports.limits)
-    return run.having(replace(found, change_job=change_job))
+    return _with_steps(run, replace(found, change_job=change_job))
+
+
+def _with_steps(run: Run, found: Diagnosis) -> Run:
+    return run.having(replace(found, advice=after_failure(run, found)))
 
 
 def _of_time_limit(run: Run) -> Diagnosis:
@@ -81,10 +86,10 @@ def _of_time_limit(run: Run) -> Diagnosis:
 
 
 def trainers_causes(routes: Routes, trainers: Path, run: Run) -> Sequence[OwnCause]:
-    """Return the causes that the trainer of the run's route adds; none if the trainer's file can't be read."""
+    """Return the causes that the run's trainer adds; none if the trainer's file can't be read."""
     route = routes.get(run.asked.route)
     try:
-        return own_causes(trainers, route.trainer) if route else ()
+        return own_causes(trainers, route.trainer if route else trainer_of(trainers, run.asked.request))
     except BadSetting as error:
         log.warning("the trainer's own causes are left out: %s", error)
         return ()

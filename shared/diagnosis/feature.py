@@ -38,7 +38,7 @@ def shown(run: Run) -> Any:
 class RunHealthAnswer:
     """The problems of a running run at the last check."""
 
-    ailments: Annotated[list[Ailment], Meta(description="Empty for a run that gets on.")]
+    ailments: Annotated[list[Ailment], Meta(description="Empty for a run that makes progress.")]
     checked_at: Annotated[datetime | None, Meta(description="A time at most five minutes before the last check.")]
 
 
