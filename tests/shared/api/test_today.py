@@ -60,11 +60,13 @@ def test_nothing_yet_says_so(world: World) -> None:
 
 
 def test_a_failed_run_needs_somebody_until_it_is_repeated(world: World) -> None:
-    """A failed run is listed with its diagnosis, or else its cause. Trials of a sweep, old failures, and runs whose
-    drop has a model by now are not listed."""
+    """A failed run is listed with its diagnosis, or with its cause, such as the exception of its own code. Trials of a
+    sweep, old failures, and runs whose drop has a model by now are not listed."""
     found = Diagnosis(Cause.CUDA_OOM, Certainty.CERTAIN, "Out of memory.")
+    own = Diagnosis(Cause.USER_EXCEPTION, Certainty.CERTAIN, "The training's own code raised an exception.")
     for run in (
         a_run(world, "diagnosed", RunState.FAILED).having(found),
+        a_run(world, "own", RunState.FAILED, 1.5, reason="It exited.\nstd_log.txt:\nValueError: no lr").having(own),
         a_run(world, "plain", RunState.FAILED, 2, reason="It exited with 3."),
         a_run(world, "trial", RunState.FAILED).having(TrialOf("sweep")),
         a_run(world, "old", RunState.FAILED, 24 * 8),
@@ -77,6 +79,7 @@ def test_a_failed_run_needs_somebody_until_it_is_repeated(world: World) -> None:
     told = today(world)
     assert [(each["name"], each["why"]) for each in told["needs"]] == [
         ("diagnosed", "Out of memory."),
+        ("own", "ValueError: no lr"),
         ("plain", "It exited with 3."),
     ]
     assert [run["run"] for run in told["running"]] == ["again"]
