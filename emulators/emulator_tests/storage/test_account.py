@@ -195,6 +195,14 @@ def test_every_part_is_signed(change: dict[str, Any], allowed: bool) -> None:
             account.admit(call, Right("o", ("a",), "q"))
 
 
+def test_what_needs_a_token_takes_no_signature() -> None:
+    """The error says so, instead of that the request has no signature."""
+    call = Call("POST", f"/{ACCOUNT}", {"sig": "AAAA"}, {}, b"")
+    with pytest.raises(StorageError) as caught:
+        Account(ACCOUNT, KEY, "blob").admit_identity(call, Right("s", ("r",)))
+    assert caught.value.details == {"AuthenticationErrorDetail": "Only authentication scheme Bearer is supported"}
+
+
 def test_nobody_comes_in_without_a_signature(ours: Side) -> None:
     """Every kind of path in both services is a 401 or 403 in the service's own format, and changes nothing."""
     paths = ["?comp=list", "/queue", "/queue/messages", "/queue/messages/id?popreceipt=x"]

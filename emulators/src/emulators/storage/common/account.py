@@ -81,10 +81,9 @@ class Account:
 
     def admit_identity(self, call: Call, right: Right) -> str:
         """Return the object id in a request's token, if its roles allow this. A key or signature is refused."""
-        scheme, _, token = self._authorization(call).partition(" ")
-        if scheme != "Bearer":
+        if "sig" in call.query or not self._authorization(call).startswith("Bearer "):
             raise unauthenticated("Only authentication scheme Bearer is supported")
-        return self._identities.admit(token, self.service, right)
+        return self._identities.admit(self._authorization(call).removeprefix("Bearer "), self.service, right)
 
     def sign(self, text: str, secret: bytes | None = None) -> str:
         # The original bytes, also of a header that is not UTF-8.
