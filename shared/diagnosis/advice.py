@@ -38,8 +38,11 @@ SAID: dict[Cause, tuple[str, tuple[str, ...]]] = {
         ("Use more data loader workers.", "Copy the data to the node's disk first, or use a cheaper GPU."),
     ),
     Cause.RANK_FIRST_FAILED: (
-        "One process failed first and the launcher ended the others",
-        ("Read the log of this rank.",),
+        "A process failed without a message",
+        (
+            "Read the log of this rank.",
+            "Let Python print where it crashes: set PYTHONFAULTHANDLER to 1 in its environment.",
+        ),
     ),
     Cause.NCCL_TIMEOUT: (
         "A collective operation timed out",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from shared.clusters.ports import ClusterPorts
 from shared.diagnosis.advice import advice, summary
@@ -51,10 +52,23 @@ def with_diagnosis(ports: ClusterPorts, fact: RunBeingArchived) -> Run:
     failure = run.progress.failure or UNKNOWN_FAILURE
     texts = {each.rank: each.text for each in logs}
     found = diagnose_ranks(texts, failure.summary, failure.exit_code or None)
+    found = with_signal(found, failure.exit_code, ports.jobs.rank_of(PurePosixPath(failure.log).name))
     found = refined(found, trainers_causes(ports.routes, ports.trainers, run), texts)
     if any(each.is_cut for each in logs):  # the numbers of lines are not known
         found = replace(found, evidence=tuple(replace(quote, number=0) for quote in found.evidence))
     return with_changes(ports, run, found)
+
+
+def with_signal(found: Diagnosis, exit_code: int, rank: int | None) -> Diagnosis:
+    """Return the diagnosis of a process that a signal ended, if no log shows a cause: a process that crashes writes
+    nothing. `rank` is the process whose log the platform names.
+    """
+    names = {code: each.name for each in signal.Signals for code in (-each, 128 + each)}  # Python's form, and a shell's
+    if found.cause is not Cause.NOT_KNOWN or exit_code not in names:
+        return found
+    cause = Cause.RANK_FIRST_FAILED
+    said = f"{summary(cause, rank).removesuffix('.')}: signal {names[exit_code]} ended it."
+    return replace(found, cause=cause, certainty=Certainty.LIKELY, summary=said, rank=rank, advice=advice(cause))
 
 
 def with_changes(ports: ClusterPorts, run: Run, found: Diagnosis) -> Run:

@@ -21,6 +21,8 @@ def after_failure(run: Run, found: Diagnosis) -> tuple[str, ...]:
         steps.insert(0, f"Start it again with {changes}: {PROGRAM} retry {run.name} --as-advised")
     elif found.cause is Cause.PREEMPTION:
         steps.insert(0, f"Continue it from its last checkpoint: {PROGRAM} continue {run.name}")
+    if found.cause is Cause.RANK_FIRST_FAILED and found.rank is not None:
+        steps[0] = f"Read the log of this rank: {PROGRAM} logs {run.name} --rank {found.rank}"
     if found.cause in OF_DATA and run.asked.drop:
         steps.append(f"See what the check of its data found: {PROGRAM} data show {run.asked.drop}")
     if any(quote.number for quote in found.evidence):

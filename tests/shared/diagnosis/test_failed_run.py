@@ -11,7 +11,7 @@ import pytest
 from shared.api import records
 from shared.diagnosis.causes import Cause, Certainty, Diagnosis
 from shared.diagnosis.change import advised_change
-from shared.diagnosis.failed_run import notice_facts
+from shared.diagnosis.failed_run import notice_facts, with_signal
 from shared.diagnosis.judge import diagnose_ranks
 from shared.diagnosis.next_steps import after_failure
 from shared.notices.compose import compose
@@ -108,6 +108,20 @@ def test_the_notice_of_a_failed_run_has_the_cause_and_what_to_do(world: World) -
     notice = compose(world.runs, "RunArchived", "1", run.created_at, {"run": run.name})
     assert notice is not None
     assert notice.facts["cause"] == found.summary
+
+
+def test_a_signal_is_named_if_no_log_shows_a_cause(world: World) -> None:
+    """A process that crashes writes nothing, so the platform's message names the rank."""
+    run = ended(world, "Completed")
+    unknown = diagnose_ranks({0: "epoch 1 loss 0.5\n", 1: ""}, "", -11)
+    found = with_signal(unknown, -11, 1)
+    assert (found.cause, found.rank) == (Cause.RANK_FIRST_FAILED, 1)
+    assert found.summary == "A process failed without a message on rank 1: signal SIGSEGV ended it."
+    assert after_failure(run, found)[0].endswith(f"python3 trainyard.py logs {run.name} --rank 1")
+    assert with_signal(unknown, 139, 1) == found
+    assert with_signal(unknown, 1, 1) is unknown
+    known = diagnose_ranks({0: OOM}, "", -9)
+    assert with_signal(known, -9, 0) is known
 
 
 @pytest.mark.parametrize(

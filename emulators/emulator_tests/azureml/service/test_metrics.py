@@ -7,13 +7,14 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import pytest
 
 from emulator_tests.azureml.clouds import Cloud, cluster_body
-from emulators.azureml.metrics.measuring import remote_sockets, talks
+from emulators.azureml.metrics.measuring import Measurer, remote_sockets, talks
 from emulators.process import wait_for
 
 VERSION = "api-version=2024-02-01"
@@ -206,3 +207,13 @@ def test_the_machines_traffic_counts_only_for_a_node_that_is_connected_to_anothe
         own = str(Path(f"/proc/self/fd/{ours.fileno()}").readlink()).removeprefix("socket:[").removesuffix("]")
         here = [psutil.Process()]
         assert [talks(here, remote) for remote in ({own}, {"1"}, set[str](), None)] == [True, False, False, True]
+
+
+def test_traffic_of_the_machine_with_itself_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other programs send and receive through the loopback interface, too."""
+    traffic = {"lo": SimpleNamespace(bytes_recv=0, bytes_sent=0), "eth0": SimpleNamespace(bytes_recv=0, bytes_sent=0)}
+    monkeypatch.setattr(psutil, "net_io_counters", lambda pernic: traffic)
+    measurer = Measurer()
+    assert measurer.traffic() == {}
+    traffic = {"lo": SimpleNamespace(bytes_recv=9, bytes_sent=9), "eth0": SimpleNamespace(bytes_recv=2, bytes_sent=1)}
+    assert measurer.traffic() == {"eth0": (2, 1)}

@@ -1,9 +1,9 @@
 """Measures what the processes of running jobs use on this machine: processors, memory, disk, network.
 
 Linux counts no network traffic per process. While a process of a node is connected to another machine, the node shows
-the traffic of the whole machine by interface, and otherwise only that of the loopback interface. A node has a GPU if
-the variable EMULATORS_GPU defines one (see `fake_gpus`), and another memory and disk than this machine if
-EMULATORS_NODE defines them (see `fake_sizes`).
+the traffic of the whole machine by interface, and otherwise none. Traffic of the machine with itself does not count.
+A node has a GPU if the variable EMULATORS_GPU defines one (see `fake_gpus`), and another memory and disk than this
+machine if EMULATORS_NODE defines them (see `fake_sizes`).
 """
 
 from __future__ import annotations
@@ -122,11 +122,11 @@ class Measurer:
     def measure(self, works: Iterable[Work], elapsed: float) -> list[Measured]:
         """Return each node's use in the last `elapsed` seconds."""
         family, seen = Family(), dict[tuple[int, float], _Counted]()
-        network, remote, found = self._traffic(), remote_sockets(), list[Measured]()
+        network, remote, found = self.traffic(), remote_sockets(), list[Measured]()
         for work in works:
             processes = family.of(work.processes)
             used = self._sum(processes, seen)
-            own = network if talks(processes, remote) else {name: network[name] for name in LOOPBACK & network.keys()}
+            own = network if talks(processes, remote) else dict.fromkeys(network, (0, 0))
             found += _of_node(work, used, elapsed, own)
         self._counters = seen
         return found
@@ -148,14 +148,14 @@ class Measurer:
                 seen[key] = counted
         return total
 
-    def _traffic(self) -> dict[str, tuple[int, int]]:
-        """Return the bytes received and sent by each interface since the last measurement."""
+    def traffic(self) -> dict[str, tuple[int, int]]:
+        """Return the bytes received and sent by each interface to other machines since the last measurement."""
         now = {name: (io.bytes_recv, io.bytes_sent) for name, io in psutil.net_io_counters(pernic=True).items()}
         before, self._network = self._network, now
         return {
             name: (max(0, received - before[name][0]), max(0, sent - before[name][1]))
             for name, (received, sent) in now.items()
-            if name in before
+            if name in before and name not in LOOPBACK
         }
 
 
