@@ -24,7 +24,7 @@ LOGGED = re.compile(
     r"^\s|^[\[{(<>│╭#$%@|+*=~-]|^\d|^\S*(?:Error|Exception|Warning|INFO|WARN|Traceback)|^\S+: |^\S+[@/\\]\S+"
     r"|^[IWEF]\d{4} |File \"|\bWe (?:couldn|could not|assume)"
 )
-TITLED, LONGEST_TITLE = 3, 160  # lines of a text with a title, and characters of a title
+TITLED, LONGEST_TITLE = 2, 160  # lines of a text with a title, and characters of a title
 SPEAKER = re.compile(r"^\S+ · (?:description|comment|review|review thread) · \d{4}-\d\d-\d\d|^\[turn \d+ by ")
 PROGRAM = re.compile(r"^\s*(?:import |from [\w.]+ import |def |class |@\w|if __name__)", re.MULTILINE)
 LOG = re.compile(r'Traceback \(most recent call last\)|^\s*File "|Error: |\d%\|', re.MULTILINE)

@@ -15,8 +15,15 @@ LAUNCHED_BY = re.compile(
     r"torchrun$|torch[/\\]distributed[/\\](?:run|launch|elastic)|accelerate[/\\]commands|multiprocessing[/\\]spawn"
 )
 SPAWNED_BY = re.compile(r"torch[/\\]multiprocessing[/\\]spawn")
+PLATFORMS = (
+    "ExecuteUserScriptError",
+    "AlgorithmError",
+    "ExperimentExecutionException",
+    "ActivityFailedException",
+    "UnexpectedStatusException",
+)  # their message may quote the cause
 MULTIPROCESSING = re.compile(r"[/\\]multiprocessing[/\\]")
-DISTRIBUTED = re.compile(r"(?i)gloo|nccl|rank|peer|\d+\.\d+\.\d+\.\d+")
+DISTRIBUTED = re.compile(r"(?i)\bgloo|\bnccl|\brank|\bpeer|\d+\.\d+\.\d+\.\d+")
 LAUNCHERS = (
     "ChildFailedError",
     "CalledProcessError",
@@ -24,10 +31,6 @@ LAUNCHERS = (
     "ProcessRaisedException",
     "SystemExit",
     "SignalException",
-    "ExecuteUserScriptError",
-    "ExperimentExecutionException",
-    "ActivityFailedException",
-    "UnexpectedStatusException",
 )
 
 
@@ -94,10 +97,15 @@ class Raised:
     def by_launcher(self) -> bool:
         """Whether a launcher raised the exception because one of its processes failed."""
         launched = bool(self.frames) and all(
-            LAUNCHED_BY.search(each.file) or each.name == "main" for each in self.frames
+            LAUNCHED_BY.search(each.file) or each.name in ("main", "<module>") for each in self.frames
         )
         waited = bool(self.frames) and SPAWNED_BY.search(self.frames[-1].file) is not None
         return self.short_type in LAUNCHERS or waited or (launched and self.cut)
+
+    @property
+    def by_platform(self) -> bool:
+        """Whether a platform raised the exception because a job failed."""
+        return self.short_type in PLATFORMS
 
     @property
     def cut(self) -> bool:

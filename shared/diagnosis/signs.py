@@ -13,6 +13,7 @@ from shared.diagnosis.steps import reports_step
 from shared.diagnosis.words import (
     Weight,
     cause_of,
+    cause_of_beginning,
     cause_of_message,
     cause_of_place,
     in_shared_memory,
@@ -52,6 +53,8 @@ FIRST_FAILED = re.compile(
     r"|Horovod has been shut down.{0,60}exception on one of the ranks"
 )
 SIGNALS = {"SIGKILL": -9, "SIGBUS": -7, "SIGSEGV": -11, "SIGABRT": -6, "SIGTERM": -15}
+KILLS = (-9, 137, -7, 135)
+OF_SHELL = {126: Cause.PERMISSION, 127: Cause.MISSING_MODULE}  # a shell could not run, or did not find, a command
 REQUEST = re.compile(
     r"(?i)^#{1,6} +\W{0,2}(?:(?:feat|fix|docs?|chore|refactor|ci|test)\b[(: /]"
     r"|(?:add|allow|asked|avoid|bump|catch|deal|detect|document|enable|expand|expose|give|handle|implement|improve"
@@ -61,7 +64,9 @@ MESSAGE = re.compile(
     r".*\[(?:Errno|WinError) (?!32\])\d+\]"  # 32, a broken pipe, follows when another process has ended
     r"|^#{1,6} |^(?:ERROR|Error|error|FATAL|fatal|!!!)\b|^!!! |^[A-Z][\w ]{3,40} (?:failed|error)\b"
 )
-HARMLESS = re.compile(r"newly initialized|not used when initializing|Exception ignored|No plugin found")
+HARMLESS = re.compile(
+    r"Corrupt JPEG data|libpng warning|newly initialized|not used when initializing|Exception ignored|No plugin found"
+)
 ROOT_RANK = re.compile(r"rank +: (?P<rank>\d+) \(local_rank: \d+\)")
 WARNING = re.compile(
     r"[Ww]arning\b|\bWARN(?:ING)?\b|\bINFO\b|^W[ :]|: [WI] tensorflow|huggingface/tokenizers|DEPRECAT"
@@ -69,7 +74,7 @@ WARNING = re.compile(
 )
 DIGITS = re.compile(r"\d+")
 HEDGED = re.compile(
-    r"(?i)\b(?:(?:can|could|would)(?!['’]t| (?:you|i|we|any(?:one|body)|some(?:one|body)|please)\b)|may|might"
+    r"(?i)\b(?:(?:can|could|would) (?:\w+ )?(?:be|have|cause|lead|happen|hang|make|result|become|get|stay)|may|might"
     r"|to avoid|avoids?|prevents?|potential(?:ly)?|if (?:not|this|it)|in case|otherwise"
     r"|if (?:an?|the|one) \w+ (?:is|was|gets?))\b"
 )
@@ -97,10 +102,12 @@ def of_exceptions(raised: Sequence[Raised]) -> Iterator[Sign]:
     for chain in chains.values():
         if all(one.cut for one in chain):
             last = chain[-1]
-            yield Sign(cause_of_place(last), Weight.CUT, last.line, last.last, certain=False, raised=last)
+            cause = cause_of_place(last)
+            weight = Weight.CUT if cause is Cause.USER_EXCEPTION else Weight.SUMMARY
+            yield Sign(cause, weight, last.line, last.last, certain=False, raised=last)
             continue
         known = [(one, cause) for one in chain if (cause := cause_of(one)) is not Cause.USER_EXCEPTION]
-        if not known and not chain[0].named_as_error:
+        if not known and (not chain[0].named_as_error or chain[0].by_platform):
             continue
         one, cause = known[0] if known else (chain[0], Cause.USER_EXCEPTION)
         if one.short_type == "KeyboardInterrupt":
@@ -164,10 +171,10 @@ def _of_line(line: LogLine, covered: frozenset[int]) -> tuple[Cause, Weight] | N
 
 def _of_message(line: LogLine) -> tuple[Cause, Weight] | None:
     """Return the cause in a line that reports a failure without an exception's type: a title, or `Error: ...`."""
-    no_message = (
-        not (line.title or MESSAGE.match(line.text)) or HARMLESS.search(line.text) or FIRST_FAILED.search(line.text)
-    )
-    cause = None if no_message else cause_of_message(line.text)
+    if HARMLESS.search(line.text) or FIRST_FAILED.search(line.text):
+        return None
+    anywhere = line.title or MESSAGE.match(line.text) is not None
+    cause = cause_of_message(line.text) if anywhere else cause_of_beginning(line.text)
     return (cause, Weight.PROSE) if cause else None
 
 
@@ -180,6 +187,8 @@ def of_launchers(lines: Sequence[LogLine]) -> Iterator[Sign]:
         if named := ROOT_RANK.search(line.text):
             root = int(named["rank"])
         if found := FIRST_FAILED.search(line.text):
+            if line.prose and _code(found) not in KILLS:
+                continue
             rank = found["rank"] or found["rank4"]
             at = replace(line, rank=int(rank) if rank else root)
             alone = bool(found["exit3"] or found["exit4"] or found["exit5"]) and at.rank is None
@@ -200,6 +209,8 @@ def _of_code(line: LogLine, code: int, alone: bool) -> Iterator[Sign]:
         yield Sign(Cause.HOST_OOM, Weight.SUMMARY, line, line.number, certain=False)
     elif code in (-7, 135):
         yield Sign(Cause.SHM_BUS_ERROR, Weight.SUMMARY, line, line.number, certain=False)
+    elif code in OF_SHELL:
+        yield Sign(OF_SHELL[code], Weight.SUMMARY, line, line.number, certain=False)
     elif code not in (0, -15, 143):
         cause = Cause.USER_EXCEPTION if alone else Cause.RANK_FIRST_FAILED
         yield Sign(cause, Weight.SUMMARY, line, line.number, certain=False)

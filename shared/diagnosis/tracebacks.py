@@ -21,7 +21,7 @@ FRAMES = (  # Python's own, IPython's, and rich's
 NAME = r"(?:(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*|[A-Z]\w*)"
 EXCEPTION = re.compile(rf"^\s{{0,4}}(?P<type>{NAME})(?:: (?P<message>.*)|:?)$")
 LOOSE = re.compile(  # an exception's line without a traceback, as people paste it
-    r"(?:^|[\s\"'`(>|‘“]|[^\x00-\x7f])(?P<type>(?:[A-Za-z_]\w*\.)*(?:[A-Z]\w*(?:Error|Exception|Interrupt)|Exception))"
+    r"(?:^|[\s\"'`(>|‘“*]|[^\x00-\x7f])(?P<type>(?:[A-Za-z_]\w*\.)*(?:[A-Z]\w*(?:Error|Exception|Interrupt)|Exception))"
     r"(?:(?:: ?|\s*\()(?P<message>.+)|: *)$"
     r"|<class '(?P<class>[\w.]+(?:Error|Exception))'>, ?(?P<told>.+)$"
     r"|^(?P<dotted>(?:[a-z_]\w*\.)+(?:_?[A-Z]\w*|error|timeout)|(?:[A-Z][a-z]+){2,}): (?P<said>.+)$"
@@ -32,9 +32,11 @@ NOT_SAID = re.compile(r"^\s*(?:raise|except|assert|return|if|elif|import|from|wi
 CHAINED = re.compile(
     r"During handling of the above exception|The above exception was the direct cause of the following exception"
 )
+CUT_TYPE = re.compile(r"(?<!Error)(?<!Exception)(?<!Exit)(?<!Interrupt)(?<!Iteration)(?<!Empty)(?<!Timeout)$")
+WRAPPED = re.compile(r"[a-z][a-z]+[ .]")  # the rest of a sentence that a person broke into lines
 WRAPPED_RANK = re.compile(r"^-- Process (?P<rank>\d+) terminated with the following error:")
 IGNORED = re.compile(r"^\s*Exception ignored in|^\s*Exception in thread|^Error in atexit|^--- Logging error ---")
-AT_EXIT = re.compile(r"^(?:__del__|_run_finalizers|_exitfunc|_exit_function|_run_exitfuncs|_shutdown_workers|_feed)$")
+AT_EXIT = re.compile(r"^(?:__del__|_run_finalizers|_exitfunc|_exit_function|_run_exitfuncs|_shutdown_workers)$")
 MESSAGE_LINES = 60
 
 
@@ -94,6 +96,10 @@ def _with_traceback(lines: Sequence[LogLine]) -> Iterator[Raised]:
         index += 1
 
 
+def _is_last(lines: Sequence[LogLine], index: int) -> bool:
+    return all(line.blank for line in lines[index + 1 :])
+
+
 def _begins_without_head(lines: Sequence[LogLine], index: int) -> bool:
     """Return whether frames begin here without their first line, because a person pasted only the end of a
     traceback.
@@ -123,6 +129,8 @@ def _read(lines: Sequence[LogLine], index: int, opened: _Open) -> tuple[Raised |
         elif skip_code and not _is_exception(line):
             skip_code = False  # the frame's line of code
         elif not line.blank and (named := EXCEPTION.match(line.text)):
+            if named.end("type") == len(line.text) and CUT_TYPE.search(named["type"]) and _is_last(lines, index):
+                return _cut(lines, index, opened), len(lines)
             return _finished(lines, index, opened, named["type"], named["message"] or "")
         elif opened.frames and line.blank and not _frame_follows(lines, index):
             return _cut(lines, index, opened), index + 1
@@ -207,6 +215,8 @@ def _alone(line: LogLine, then: LogLine | None) -> Raised | None:
         or found["told"]
         or (then.text.strip() if then and not (found["bare"] or found["titled"]) else "")
     )
+    if then and message and WRAPPED.match(then.text):
+        message += f" {then.text}"
     return Raised(
         line.number,
         line.number,

@@ -77,7 +77,7 @@ def of_log_lines() -> tuple[tuple[Cause, Weight, re.Pattern[str]], ...]:
 @cache
 def of_people() -> tuple[tuple[Cause, re.Pattern[str]], ...]:
     """Return the causes that a person's words beside a log show, each with a pattern of these words."""
-    return tuple((Cause(row["cause"]), _any_of(row)) for row in _file()["people"])
+    return tuple((Cause(row["cause"]), _any_of(row, re.IGNORECASE)) for row in _file()["people"])
 
 
 def _any_of(row: dict[str, Any], flags: int = 0) -> re.Pattern[str]:
@@ -108,6 +108,13 @@ def cause_of_message(text: str) -> Cause | None:
     """
     cause = next((cause for cause, pattern in _of_exceptions() if pattern.search(text)), None)
     return in_shared_memory(cause, text) if cause else None
+
+
+def cause_of_beginning(text: str) -> Cause | None:
+    """Return the cause of a line that begins with an exception's words, as a message without its type does."""
+    plain = text.lstrip(" >*`'\"“‘-")
+    found = next((cause for cause, pattern in _of_exceptions() if pattern.match(plain)), None)
+    return in_shared_memory(found, text) if found else None
 
 
 def in_shared_memory(cause: Cause, text: str) -> Cause:
