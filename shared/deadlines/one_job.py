@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import pairwise, takewhile
 
 from shared.deadlines.changes_of_nodes import next_cluster, waits_for_nodes
-from shared.deadlines.holding import Ask, HeldNodes, NodeChanges, Steps
+from shared.deadlines.holding import HeldNodes, NodeChanges, NodeRequest, Steps
 from shared.deadlines.model import Date
 from shared.deadlines.plan import NodeChoice
 from shared.deadlines.sightings import cluster_at, words_of
@@ -24,8 +24,8 @@ class HoldingOfOneJob:
     def nodes(self, run: Run, date: Date, _now: datetime) -> HeldNodes:
         on_low, runs = run.on_cluster in date.due.low_clusters, run.progress.state is RunState.RUNNING
         since = _waits_since(run, date) if on_low and not runs else run.progress.history[-1].at
-        asks = (Ask(run.on_cluster, since, runs, _lost(run)),) if on_low else ()
-        return HeldNodes(on_low, on_low and runs, since, not on_low, runs, asks=asks)
+        requests = (NodeRequest(run.on_cluster, _requested_at(run), runs, _lost(run)),) if on_low else ()
+        return HeldNodes(on_low, on_low and runs, since, not on_low, runs, requests=requests)
 
     def steer(self, run: Run, date: Date, hold: NodeChoice, roomy: str, now: datetime) -> Steps:
         target = date.due.dedicated_cluster if hold is NodeChoice.DEDICATED else _low_cluster(run, date, roomy, now)
@@ -53,7 +53,12 @@ def _low_cluster(run: Run, date: Date, roomy: str, now: datetime) -> str:
         return roomy
     if run.progress.state is RunState.RUNNING:
         return run.on_cluster
-    return next_cluster(date, run.on_cluster, run.progress.history[-1].at, now)
+    return next_cluster(date, run.on_cluster, _requested_at(run), now)
+
+
+def _requested_at(run: Run) -> datetime:
+    """Since when the present job has been in its cluster's queue, or has run."""
+    return max(run.progress.history[-1].at, *(place.at for place in run.moves.places[-1:]))
 
 
 def _waits_since(run: Run, date: Date) -> datetime:

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from shared.clusters.model import Cluster
 from shared.clusters.ports import ClusterPorts, Clusters
-from shared.deadlines.changes_of_nodes import measured
+from shared.deadlines.changes_of_nodes import PATIENCE, measured
 from shared.deadlines.decide import choose, is_affordable, keeper_pays
 from shared.deadlines.facts import RunWillBeLate
 from shared.deadlines.holding import HeldNodes
@@ -78,7 +78,7 @@ def _steer(ports: ClusterPorts, stored: Stored[Run], date: Date, following: str)
     run, now = stored.value, ports.clock()
     series, clusters = _series(ports, run), _clusters(ports.clusters)
     date = _with_change(run, date, series)
-    date = with_sightings(date, clusters, holding(run).nodes(run, date, now).asks, now)
+    date = with_sightings(date, clusters, holding(run).nodes(run, date, now).requests, now)
     idle = {name: clusters[name].idle_nodes if name in clusters else 0 for name in date.due.low_clusters}
     roomy = max(idle, key=lambda name: idle[name])
     pace = judge(run, date, _share(run, series), idle[roomy], now)
@@ -151,25 +151,25 @@ def _one_keeps(run: Run, date: Date, nodes: HeldNodes, plan: Plan, now: WorkLeft
 
 
 def _standing(run: Run, date: Date, nodes: HeldNodes, free: int, work: float, left: float, now: datetime) -> WorkLeft:
-    """The inputs for the plan. Awaited nodes count as available for up to twice the usual time."""
+    """The inputs for the plan. Awaited nodes count as available while they may come."""
     age, change = (now - nodes.low_since).total_seconds(), date.change_seconds
-    coming = nodes.on_low and not nodes.low_runs and age < 2 * change and _may_come(run, date, nodes, now)
+    coming = nodes.on_low and not nodes.low_runs and _may_come(run, date, age, now)
     available = nodes.low_runs or coming or (not nodes.on_low and free >= run.asked.nodes)
     replaced = nodes.on_low and nodes.low_runs and age >= change
     starting = 0.0 if nodes.works else max(0.0, change - age)
     return WorkLeft(left, work, _held(nodes, available, replaced), available, age, starting)
 
 
-def _may_come(run: Run, date: Date, nodes: HeldNodes, now: datetime) -> bool:
-    """Whether the run counts on the low-priority nodes that it awaits. A run that can ask for them while dedicated
-    nodes work counts on them only if they are likely to come.
+def _may_come(run: Run, date: Date, age: float, now: datetime) -> bool:
+    """Whether the run counts on the low-priority nodes that it awaits: if any of its clusters is likely to have some.
+
+    A run that can't ask while dedicated nodes work counts on them for twice the usual time in any case.
     """
-    if not holding(run).overlaps:
+    if not holding(run).overlaps and age < PATIENCE * date.change_seconds:
         return True
-    at, models, sightings = now.timestamp(), date.due.models, date.pace.sightings
-    places = {ask.cluster for ask in nodes.asks if not ask.answered}
-    chances = (prospect(models[name], sightings.get(name), at, date.change_seconds).chance for name in places)
-    return max(chances, default=1.0) >= LIKELY
+    at, sightings, change = now.timestamp(), date.pace.sightings, date.change_seconds
+    models = date.due.models.items()
+    return any(prospect(model, sightings.get(name), at, change).chance >= LIKELY for name, model in models)
 
 
 def _held(nodes: HeldNodes, available: bool, replaced: bool) -> NodeChoice:

@@ -65,7 +65,7 @@ def best_pool(
 def as_one(pools: Sequence[Pool], change: float) -> Pool:
     """The model of the pool that a run meets which always asks the best of these pools.
 
-    The models are played with dice of a fixed seed.
+    The models are played with the same dice each time.
     """
     if len(pools) == 1:
         return pools[0]
@@ -73,19 +73,25 @@ def as_one(pools: Sequence[Pool], change: float) -> Pool:
 
 
 def _spells_met(pools: Mapping[str, Pool], change: float) -> Iterator[PoolPeriod]:
-    from random import Random  # here, because few processes need it
-
-    dice, holds, begun = Random(1), "", 0  # noqa: S311 - no secret
+    dice, holds, begun = _dice(), "", 0
     states, sightings = dict.fromkeys(pools, 0), dict[str, Sighting]()
     for period in range(PLAYED):
         now = period * PERIOD
-        states = {name: _after(pools[name], state, dice.random()) for name, state in states.items()}
+        states = {name: _after(pools[name], state, next(dice)) for name, state in states.items()}
         asked = holds or best_pool(pools, sightings, now, change, PERIOD)
         there = states[asked] >= KINDS
         sightings[asked] = seen(sightings.get(asked), there, now)
         if there != bool(holds):
             yield PoolPeriod(bool(holds), (period - begun) * PERIOD)
             holds, begun = asked if there else "", period
+
+
+def _dice() -> Iterator[float]:
+    """Numbers from 0 to 1, by Knuth's MMIX generator."""
+    state = 1
+    while True:
+        state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
+        yield state / 2**64
 
 
 def _after(pool: Pool, state: int, chance: float) -> int:

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from shared.clusters.model import AllocationCode, Cluster
 from shared.deadlines.changes_of_nodes import PATIENCE
-from shared.deadlines.holding import Ask
+from shared.deadlines.holding import NodeRequest
 from shared.deadlines.model import Date, span
 from shared.deadlines.pool import PoolPeriod
 from shared.deadlines.pools import Sighting, seen
@@ -60,25 +60,25 @@ def cluster_at(run: Run, at: datetime) -> str:
     return next((each.cluster for each in run.moves.places[::-1] if each.at <= at), run.asked.cluster)
 
 
-def with_sightings(date: Date, clusters: Mapping[str, Cluster], asks: Iterable[Ask], now: datetime) -> Date:
+def with_sightings(date: Date, clusters: Mapping[str, Cluster], requests: Iterable[NodeRequest], now: datetime) -> Date:
     """The date with what this check sees of each low-priority cluster.
 
     A cluster gives nodes if it has some and may have more, or if this run works there. It gives none if Azure refused
     nodes for lack of capacity, or if this run lost its node there or has waited for twice the usual time.
     """
     looks = {name: _gives_nodes(clusters[name]) for name in date.due.low_clusters if name in clusters}
-    for ask in asks:
-        if ask.answered:
-            looks[ask.cluster] = True
-        elif not looks.get(ask.cluster) and (ask.lost or _waited(date, ask, now)):
-            looks[ask.cluster] = False
+    for request in requests:
+        if request.answered:
+            looks[request.cluster] = True
+        elif not looks.get(request.cluster) and (request.lost or _waited(date, request, now)):
+            looks[request.cluster] = False
     before, at = date.pace.sightings, now.timestamp()
     after = {name: seen(before.get(name), look, at) for name, look in looks.items() if look is not None}
     return replace(date, pace=replace(date.pace, sightings={**before, **after}))
 
 
-def _waited(date: Date, ask: Ask, now: datetime) -> bool:
-    return (now - ask.since).total_seconds() >= PATIENCE * date.change_seconds
+def _waited(date: Date, request: NodeRequest, now: datetime) -> bool:
+    return (now - request.since).total_seconds() >= PATIENCE * date.change_seconds
 
 
 def _gives_nodes(cluster: Cluster) -> bool | None:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from msgspec.structs import replace as with_
 
 from shared.deadlines.changes_of_nodes import next_cluster, waits_for_nodes
-from shared.deadlines.holding import Ask, HeldNodes, NodeChanges, Steps
+from shared.deadlines.holding import HeldNodes, NodeChanges, NodeRequest, Steps
 from shared.deadlines.model import Date
 from shared.deadlines.plan import NodeChoice
 from shared.elastic.decide import with_next_job
@@ -32,12 +32,12 @@ class OfMembers:
         since = min((m.asked_at or m.at for m in missing), default=None) or max(m.at for m in low)
         standing_in = bool(dedicated) and date.pace.holds is not NodeChoice.ONE
         in_danger = running > 0 and bool(missing)
-        asks = tuple(
-            Ask(_place(date, m), m.at, m.state is RunState.RUNNING, m.failure is not None)
+        requests = tuple(
+            NodeRequest(_place(date, m), m.at, m.state is RunState.RUNNING, m.failure is not None)
             for m in low
             if m.state in _ASKING
         )
-        return HeldNodes(True, not missing, since, standing_in, running >= run.asked.nodes, in_danger, asks)
+        return HeldNodes(True, not missing, since, standing_in, running >= run.asked.nodes, in_danger, requests)
 
     def steer(self, run: Run, date: Date, hold: NodeChoice, _roomy: str, now: datetime) -> Steps:
         """Start and end members until the run holds `hold`.

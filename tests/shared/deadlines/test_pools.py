@@ -9,7 +9,7 @@ import pytest
 
 from shared.clusters.model import AllocationCode, AllocationError, Cluster
 from shared.deadlines.changes_of_nodes import next_cluster
-from shared.deadlines.holding import Ask
+from shared.deadlines.holding import NodeRequest
 from shared.deadlines.model import Date, DeadlineTerms
 from shared.deadlines.pool import PERIOD, Pool, PoolPeriod, learn
 from shared.deadlines.pools import Sighting, as_one, best_pool, prospect, seen
@@ -80,7 +80,9 @@ def test_the_next_cluster_is_the_most_promising() -> None:
     assert next_cluster(date, HERE, NOW - timedelta(minutes=4), NOW) == HERE
     refused = dated(here=at(0, False, 0))
     assert next_cluster(refused, HERE, NOW - timedelta(minutes=4), NOW) == THERE
-    assert next_cluster(dated(here=at(60, False)), HERE, NOW - timedelta(minutes=4), NOW) == HERE, "seen before the ask"
+    assert next_cluster(dated(here=at(60, False)), HERE, NOW - timedelta(minutes=4), NOW) == HERE, (
+        "seen before the request"
+    )
     everywhere = dated(here=at(0, False), there=at(5, False), third=at(200, False))
     assert next_cluster(everywhere, HERE, asked, NOW) == THIRD, "the one whose refusal is oldest"
 
@@ -92,24 +94,24 @@ OVER_QUOTA = replace(REFUSES, errors=(AllocationError("too many", AllocationCode
 
 
 @pytest.mark.parametrize(
-    ("cluster", "asks", "expected"),
+    ("cluster", "requests", "expected"),
     [
         (NODES, (), True),
         (FULL, (), None),
         (replace(FULL, running_nodes=3, idle_nodes=1), (), True),
         (REFUSES, (), False),
         (OVER_QUOTA, (), None),
-        (FULL, (Ask(HERE, NOW, answered=True),), True),
-        (FULL, (Ask(HERE, NOW - timedelta(minutes=2), answered=False),), None),
-        (FULL, (Ask(HERE, NOW - timedelta(minutes=10), answered=False),), False),
-        (FULL, (Ask(HERE, NOW, answered=False, lost=True),), False),
-        (NODES, (Ask(HERE, NOW, answered=False, lost=True),), True),
+        (FULL, (NodeRequest(HERE, NOW, answered=True),), True),
+        (FULL, (NodeRequest(HERE, NOW - timedelta(minutes=2), answered=False),), None),
+        (FULL, (NodeRequest(HERE, NOW - timedelta(minutes=10), answered=False),), False),
+        (FULL, (NodeRequest(HERE, NOW, answered=False, lost=True),), False),
+        (NODES, (NodeRequest(HERE, NOW, answered=False, lost=True),), True),
     ],
 )
-def test_what_a_check_sees(cluster: Cluster, asks: tuple[Ask, ...], expected: bool | None) -> None:
+def test_what_a_check_sees(cluster: Cluster, requests: tuple[NodeRequest, ...], expected: bool | None) -> None:
     """Nodes of anybody show that a cluster gives nodes, unless it is full. A refusal for lack of capacity, a lost node
     and a long wait show that it gives none; a quota shows nothing of the pool."""
-    sighting = with_sightings(dated(), {HERE: cluster}, asks, NOW).pace.sightings.get(HERE)
+    sighting = with_sightings(dated(), {HERE: cluster}, requests, NOW).pace.sightings.get(HERE)
     assert (sighting.available if sighting else None) is expected
 
 
