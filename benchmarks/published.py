@@ -18,8 +18,9 @@ import sys
 import tempfile
 import threading
 import time
+import uuid
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +37,7 @@ from local.cloud import Cloud, Options
 
 CORPUS = Path(__file__).resolve().parent.parent / "tests" / "e2e" / "corpus"
 CLUSTER, QUICK, AT_ONCE, WORDS = "cpu-cluster", 3, 2, 300
-PATIENCE, LOOK_SECONDS = 900.0, 1.0
+PATIENCE, LOOK_SECONDS = 1800.0, 1.0  # a published job sleeps 600 s after its training
 _ONE_AT_A_TIME = threading.Lock()  # files of one folder upload the same code, which can be created only once
 SCHEMAS = re.compile(
     r"/(commandJob|sweepJob|pipelineJob|parallelJob|sparkJob|autoMLJob\w*)\.schema\.json", re.IGNORECASE
@@ -46,15 +47,18 @@ KINDS = ("command", "sweep", "pipeline", "spark", "automl")
 WHOSE = (
     (
         "the workspace",
-        r"No version \S+ of .* among the workspace's|among components of registry|is not in the (workspace|registry)",
+        r"No version \S+ of .* among the workspace's|among components of registry|is not in the (workspace|registry)|"
+        r"there is nothing at azureml:",
     ),
     (
         "the file",
-        r"not a valid job file|is missing|is empty|does not have among|asks for no package|"
-        r"Unknown field|Clone it|does not exist",
+        r"not a valid job file|is missing|is empty|does not have among|asks for no package|is neither an ARM id|"
+        r"Unknown field|Clone it|does not exist|No such file",
     ),
     ("this machine", r"this machine|from there only a single file|no network|can't be reached"),
 )
+# The words of a job that ended before its command began: the check before the run should have found the cause.
+NEVER_BEGAN = re.compile(r"there is nothing at |can't be (made|built|installed|reached)|No version \S+ of ")
 
 
 @dataclass(frozen=True)
@@ -115,12 +119,23 @@ def tried(api: Api, folder: Path, file: Path, really: bool) -> Outcome:
         body = {"job": sent, "cluster": CLUSTER}
         plan = api.post("runs", body=body, dry_run=True)
         if plan["reasons"]:
-            return _refused(name, " ".join(reason["message"] for reason in plan["reasons"]))
+            return _refused(name, one_sentence(reason["message"] for reason in plan["reasons"]))
         if not really:
             return Outcome(name, "could start")
-        return ended(api, name, api.post("runs", body=body)["run"])
+        sent_once = {"Idempotency-Key": uuid.uuid4().hex}  # a busy API is asked again
+        return ended(api, name, api.post("runs", body=body, headers=sent_once)["run"])
     except CliError as exc:
         return _refused(name, str(exc))
+
+
+def one_sentence(reasons: Iterable[str]) -> str:
+    """Return the reasons as one sentence. Steps that lack the same thing are named together."""
+    steps: dict[str, list[str]] = {}
+    for reason in reasons:
+        found = re.fullmatch(r"Step '([^']+)': (.*?)\.?", reason, re.DOTALL)
+        step, what = found.groups() if found else ("", reason.rstrip("."))
+        steps.setdefault(what, []).extend([step] if step else [])
+    return "; ".join(what + (f" (steps {', '.join(names)})" if names else "") for what, names in steps.items()) + "."
 
 
 def _refused(name: str, why: str) -> Outcome:
@@ -134,8 +149,8 @@ def ended(api: Api, name: str, run: str) -> Outcome:
         found: dict[str, Any] = api.get("runs", run)
         if found["state"] in ("completed", "failed", "canceled"):
             why = "" if found["state"] == "completed" else " ".join((found["reason"] or "").split())[:WORDS]
-            never = found["state"] == "failed" and not found["job"]
-            return Outcome(name, found["state"], why, "Trainyard: no job was accepted" if never else "", run)
+            never = found["state"] == "failed" and (not found["job"] or NEVER_BEGAN.search(why))
+            return Outcome(name, found["state"], why, "Trainyard: it never began" if never else "", run)
         time.sleep(LOOK_SECONDS)
     api.post("runs", run, "cancel")
     return Outcome(name, "unfinished", f"It had not ended after {PATIENCE:.0f} s.", "this machine", run)

@@ -10,11 +10,17 @@ const UNSEEN = new RegExp(
 );
 const WEIGHTS = [1, 2, 3, 4, 9];
 
-/** [{ text, kind }]: `kind` is a list of classes, or "esc" for what is shown in place of an escape. */
+/**
+ * @typedef {{ text: string, kind: string }} Piece `kind`: a list of classes, or "esc" for what stands for an escape
+ * @typedef {{ weights: Set<number>, colour: number }} Look
+ */
+
+/** @param {string} line */
 export function pieces(line) {
+  /** @type {Piece[]} */
   const found = [];
   let at = 0,
-    look = { weights: new Set(), colour: 0 };
+    look = /** @type {Look} */ ({ weights: new Set(), colour: 0 });
   for (const match of line.matchAll(SGR)) {
     add(found, line.slice(at, match.index), look);
     look = after(look, match[1]);
@@ -24,6 +30,7 @@ export function pieces(line) {
   return found;
 }
 
+/** @type {(found: Piece[], text: string, look: Look) => void} */
 function add(found, text, look) {
   if (!text) return;
   const kind = [...[...look.weights].map((weight) => `a${weight}`), look.colour ? `f${look.colour}` : ""]
@@ -35,6 +42,7 @@ function add(found, text, look) {
   }
 }
 
+/** @type {(look: Look, codes: string) => Look} */
 function after(look, codes) {
   const weights = new Set(look.weights),
     given = codes.split(";").map(Number);

@@ -66,7 +66,7 @@ export async function get(parts, query = {}, { signal, keep = true } = {}) {
     tag = answer.headers.get("etag");
   kept.delete(url.href);
   if (tag && keep) kept.set(url.href, { tag, value });
-  if (kept.size > KEPT) kept.delete(kept.keys().next().value);
+  if (kept.size > KEPT) kept.delete(kept.keys().next().value ?? "");
   return value;
 }
 
@@ -144,7 +144,7 @@ async function send(url, { method = "GET", headers = {}, body, signal, accept = 
     answer = await (answerFromEarly(method, url.href) ??
       fetch(url, { method, body, signal, headers: { ...own, ...headers }, cache: "no-store", redirect: "error" }));
   } catch (error) {
-    if (error.name === "AbortError") throw error;
+    if (error instanceof Error && error.name === "AbortError") throw error;
     throw new ApiError(0, "unreachable", W.trouble.unreachable);
   }
   if (answer.ok || answer.status === 304 || accept.includes(answer.status)) return answer;

@@ -35,6 +35,7 @@ const LOADED = new Map(
     batchai: () => import("./views/batchai.jsx").then((m) => m.BatchAI),
     health: () => import("./views/health.jsx").then((m) => m.Health),
     settings: () => import("./views/settings.jsx").then((m) => m.Settings),
+    keys: () => import("./views/keys.jsx").then((m) => m.Keys),
     docs: () => import("./views/docs.jsx").then((m) => m.Docs),
   }),
 );
@@ -50,6 +51,7 @@ const JUMPS = {
   t: "storage",
   h: "health",
   i: "settings",
+  k: "keys",
   o: "docs",
 };
 // The six places, each with its views, of which the first is the place's own.
@@ -60,7 +62,7 @@ const PLACES = [
   ["data", ["drops", "storage", "batchai"]],
   ["models", ["models"]],
   ["clusters", ["clusters", "money"]],
-  ["administration", ["schedules", "health", "settings"]],
+  ["administration", ["schedules", "health", "settings", "keys"]],
 ];
 /** @returns {[string, string[]] | undefined} */
 const placeOf = (view) => PLACES.find(([, views]) => views.includes(view === "run" ? "runs" : view));

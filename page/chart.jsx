@@ -1,7 +1,7 @@
 // Curves: one drawing of some series, with what it says in words, as sound and as a table.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { summary } from "./series.js";
-import { metric, number, visible } from "./format.js";
+import { metric, number, tick, visible } from "./format.js";
 import { announce } from "./parts.jsx";
 import { hear, silence } from "./sound.js";
 import { spoken } from "./spark.jsx";
@@ -18,15 +18,16 @@ export const colour = (at) => css(`--curve-${at % PALETTE}`);
 const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3]]; // the ninth series has the first colour again, and another dash
 
 /**
- * `series`: [{ name, label, x, y }] with typed arrays. `title` names the metric. `finer(from, to)` promises them
+ * `series`: [{ name, label, x, y }] with typed arrays. `of` is their metric, if the title is another. `finer(from, to)`
+ * promises them
  * with all that there is of them between two places; it is asked once somebody has zoomed there. `span`: the least and
  * the greatest x of the drawing, if not those of the series.
  */
 /**
- * @param {{ title: string, series: any[], logarithmic?: boolean, sync?: string, span?: number[] | null,
+ * @param {{ title: string, of?: string, series: any[], logarithmic?: boolean, sync?: string, span?: number[] | null,
  *   finer?: (from: number, to: number) => Promise<any[]> }} props
  */
-export function Chart({ title, series, logarithmic = false, sync = "", finer, span = null }) {
+export function Chart({ title, of = title, series, logarithmic = false, sync = "", finer, span = null }) {
   const box = useRef(null),
     plot = useRef(null),
     drawn = useRef(null),
@@ -55,7 +56,7 @@ export function Chart({ title, series, logarithmic = false, sync = "", finer, sp
         setZoom(min <= ends[0] && max >= ends[1] ? null : [min, max]);
     };
     drawn.current = null;
-    const made = new uPlot(options(series, width, logarithmic, onScale, sync), together(shown), box.current);
+    const made = new uPlot(options({ of, series, width, logarithmic, onScale, sync }), together(shown), box.current);
     drawn.current = zoom || ends;
     plot.current = made;
     made.over.addEventListener("dblclick", () => setZoom(null));
@@ -89,7 +90,7 @@ export function Chart({ title, series, logarithmic = false, sync = "", finer, sp
         data-points={shown.reduce((sum, one) => sum + one.x.length, 0)}
       />
       {!ends && <p class="dim">{W.chart.none}</p>}
-      <Legend title={title} series={series} />
+      <Legend title={title} of={of} series={series} />
     </figure>
   );
 }
@@ -147,7 +148,7 @@ function range(series) {
 }
 
 /** @returns {import("uplot").Options} */
-function options(series, width, logarithmic, onScale, sync) {
+function options({ of, series, width, logarithmic, onScale, sync }) {
   const axis = {
     stroke: css("--dim"),
     grid: { stroke: css("--line"), width: 1 },
@@ -168,7 +169,7 @@ function options(series, width, logarithmic, onScale, sync) {
     scales: { x: { time: false }, y: { distr: positive ? 3 : 1 } },
     axes: [
       { ...axis, size: 30, values: (_, ticks) => ticks.map(number) },
-      { ...axis, size: 58, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : number(tick))) },
+      { ...axis, size: 58, values: (_, ticks) => ticks.map((at) => (at === null ? "" : tick(of, at))) },
     ],
     series: [
       {},
@@ -185,7 +186,7 @@ function options(series, width, logarithmic, onScale, sync) {
   };
 }
 
-function Legend({ title, series }) {
+function Legend({ title, of, series }) {
   const [heard, setHeard] = useState(null),
     [table, showTable] = useState(false);
   const summaries = useMemo(
@@ -198,7 +199,7 @@ function Legend({ title, series }) {
       setHeard(null);
       return;
     }
-    announce(spoken(one.label || title, found));
+    announce(spoken(one.label || title, found, of));
     setHeard(one.name);
     await hear(one);
     setHeard(null);
@@ -218,12 +219,12 @@ function Legend({ title, series }) {
                 stroke-dasharray={DASHES[Math.floor((one.colour ?? i) / PALETTE) % DASHES.length].join(" ")}
               />
             </svg>
-            <span class="sr">{spoken(one.label || title, found)}</span>
+            <span class="sr">{spoken(one.label || title, found, of)}</span>
             <span aria-hidden="true">
               {one.label ? <>{visible(one.label)} </> : ""}
-              <b>{metric(title, found.last)}</b>{" "}
+              <b>{metric(of, found.last)}</b>{" "}
               <span class="dim">
-                {metric(title, found.least)} … {metric(title, found.greatest)}
+                {metric(of, found.least)} … {metric(of, found.greatest)}
               </span>
             </span>
             <button
@@ -240,14 +241,14 @@ function Legend({ title, series }) {
       {summaries.length > 0 && (
         <details class="numbers" onToggle={(e) => showTable(e.currentTarget.open)}>
           <summary>{W.chart.table(visible(title))}</summary>
-          {table && <Numbers series={summaries.map(({ one }) => one)} />}
+          {table && <Numbers of={of} series={summaries.map(({ one }) => one)} />}
         </details>
       )}
     </>
   );
 }
 
-function Numbers({ series }) {
+function Numbers({ of, series }) {
   return (
     <div class="scroll" tabindex={0} role="region" aria-label={W.chart.table("")}>
       {series.map((one) => {
@@ -266,7 +267,7 @@ function Numbers({ series }) {
               {rows.map((i) => (
                 <tr key={i}>
                   <td>{number(one.x[i])}</td>
-                  <td>{number(one.y[i])}</td>
+                  <td>{metric(of, one.y[i])}</td>
                 </tr>
               ))}
             </tbody>

@@ -6,7 +6,14 @@ const MOST_FILES = 100_000, // that the API takes in one request
   MOST_SUMS = 5000, // files, and below bytes, that are read to find equal ones
   MOST_READ = 256 << 20;
 
-/** { verdict, refusals, warnings }; no verdict if nothing was checked, and then a warning may say why. */
+/** @typedef {{ name: string, file: File }[]} Files */
+
+/**
+ * { verdict, refusals, warnings }; no verdict if nothing was checked, and then a warning may say why.
+ * @param {string} route
+ * @param {Files} files
+ * @param {AbortSignal} signal
+ */
 export async function checkFiles(route, files, signal) {
   if (files.length > MOST_FILES) return unchecked(W.data.tooMany);
   try {
@@ -14,13 +21,17 @@ export async function checkFiles(route, files, signal) {
     return { refusals: [], warnings: [], ...data };
   } catch (error) {
     signal.throwIfAborted();
-    return unchecked(error.message);
+    return unchecked(error instanceof Error ? error.message : String(error));
   }
 }
 
-const unchecked = (why) => ({ refusals: [], warnings: [W.data.unchecked(why)] });
+const unchecked = (/** @type {string} */ why) => ({ refusals: [], warnings: [W.data.unchecked(why)] });
 
-/** [{ name, size, md5 }], where `md5` is the SHA-256 of a file that has the size of another, or "". */
+/**
+ * [{ name, size, md5 }], where `md5` is the SHA-256 of a file that has the size of another, or "".
+ * @param {Files} files
+ * @param {AbortSignal} signal
+ */
 async function described(files, signal) {
   const times = new Map(),
     found = [];
@@ -39,6 +50,7 @@ async function described(files, signal) {
   return found;
 }
 
+/** @param {File} file */
 async function sum(file) {
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", await file.arrayBuffer()));
   return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -16,16 +16,19 @@ globalThis.early = new Map();
     link.href = new URL(name, here.src).href;
     document.head.append(link);
   }
-  const of = (names) => names.filter((name) => given.get(name)).map((name) => [name, given.get(name)]);
+  /** @typedef {string[][]} Values name and value each */
+  /** @type {(names: string[]) => Values} */
+  const of = (names) => names.filter((name) => given.get(name)).map((name) => [name, given.get(name) ?? ""]);
+  /** @type {Record<string, () => [string, Values][]>} */
   const firsts = {
     today: () => [["today", []]],
-    runs: () => [["rows", [...of(["state", "experiment", "owner", "tag", "where"]), ["limit", 100]]]],
+    runs: () => [["rows", [...of(["state", "experiment", "owner", "tag", "where"]), ["limit", "100"]]]],
     run: () => [
       [
         `runs/${parts[0]}/live`,
         [
-          ["rank", given.get("rank") || 0],
-          ["offset", 0],
+          ["rank", given.get("rank") || "0"],
+          ["offset", "0"],
         ],
       ],
     ],
@@ -33,7 +36,7 @@ globalThis.early = new Map();
     clusters: () => [
       ["clusters", []],
       ["leases", []],
-      ["nodes", [["hours", 24]]],
+      ["nodes", [["hours", "24"]]],
     ],
     schedules: () => [
       ["schedules", []],
@@ -42,10 +45,18 @@ globalThis.early = new Map();
     storage: () => [["removals", []]],
     health: () => [["status", []]],
     settings: () => [["settings", []]],
+    keys: () => [["model-key", []]],
+    models: () => [["models", []]],
+    money: () => [["costs", [["by", given.get("by") || "project"], ...of(["since"])]]],
+    compare: () => (given.get("runs") ? [["curves", [...of(["runs"]), ["records", "true"]]]] : []),
+    submit: () => [
+      ["trainers", []],
+      ["routes", []],
+    ],
   };
   const key = sessionStorage.getItem("trainyard.key"),
-    headers = key ? { "x-functions-key": key } : {};
-  for (const [path, query] of [["me", []], ...(firsts[view]?.() || [])]) {
+    headers = /** @type {Record<string, string>} */ (key ? { "x-functions-key": key } : {});
+  for (const [path, query] of [["me", []], ...((Object.hasOwn(firsts, view) && firsts[view]()) || [])]) {
     const url = new URL(`/api/${path}${query.length ? `?${new URLSearchParams(query)}` : ""}`, location.origin).href;
     const answer = fetch(url, { headers, cache: "no-store", redirect: "error" });
     answer.catch(() => {}); // who takes it hears of it

@@ -1,5 +1,7 @@
 // Where the focus goes when what had it disappears, and when somebody goes back to a view.
+/** @type {(node: any) => any[]} */
 const within = (node) => (node && node !== document.body ? [node, ...within(node.parentElement)] : []);
+/** @type {any[]} */
 let places = [];
 
 document.addEventListener("focusin", ({ target }) => (places = within(target)));
@@ -26,17 +28,19 @@ let present = history.state?.entry ?? entered(0),
   wanted = null;
 const leftBy = new Map(); // number of an entry -> selector of the link
 
+/** @param {number} number */
 function entered(number) {
   history.replaceState({ entry: number }, "");
   return number;
 }
 
+/** @param {Element | null} node */
 function selectorOf(node) {
-  /** @type {HTMLElement | null} */
-  const row = node.closest("main [data-row]");
-  if (row) return `[data-row="${CSS.escape(row.dataset.row)}"] a.row`;
-  const link = node.closest("main a[href]");
-  return link && `main a[href="${CSS.escape(link.getAttribute("href"))}"]`;
+  /** @type {HTMLElement | null | undefined} */
+  const row = node?.closest("main [data-row]");
+  if (row) return `[data-row="${CSS.escape(row.dataset.row ?? "")}"] a.row`;
+  const link = node?.closest("main a[href]");
+  return link && `main a[href="${CSS.escape(link.getAttribute("href") ?? "")}"]`;
 }
 
 function moved() {
@@ -54,7 +58,7 @@ function returnTo() {
   if (!wanted || Date.now() > wanted.until) return;
   /** @type {HTMLElement | null} */
   const link = document.querySelector(wanted.selector);
-  if (document.activeElement.matches("body, main h1, #content") && link) link.focus({ preventScroll: true });
+  if (document.activeElement?.matches("body, main h1, #content") && link) link.focus({ preventScroll: true });
   if (link) wanted = null;
 }
 

@@ -62,6 +62,14 @@ export function metric(name, value) {
 }
 
 /**
+ * A value on a metric's axis: accuracies in percent, others as numbers.
+ * @param {string} name
+ * @param {number} value
+ */
+export const tick = (name, value) =>
+  name.endsWith("accuracy") ? `${Number((100 * value).toPrecision(5))}%` : number(value);
+
+/**
  * Sentences of the API name moments in UTC; the page shows them in the reader's zone, like every other moment.
  * @param {string} text
  */
@@ -138,12 +146,14 @@ export function ago(text, now = Date.now()) {
 }
 
 /**
- * When a waiting run will probably begin, in words; nothing if that can't be said.
- * @param {string | null | undefined} text
+ * When a waiting run will probably begin, or behind which runs of unknown length, in words; nothing if neither is
+ * known.
+ * @param {{ expected_at: string | null, after: string[] }} waiting
  */
-export function begins(text, now = Date.now()) {
+export function begins({ expected_at: text, after }, now = Date.now()) {
   const seconds = text ? (new Date(text).getTime() - now) / 1000 : NaN;
-  return Number.isNaN(seconds) ? "" : W.time.begins(seconds >= 1 ? duration(seconds) : "");
+  if (Number.isNaN(seconds)) return after?.length ? W.time.after(visible(after[0]), after.length - 1) : "";
+  return W.time.begins(seconds >= 1 ? duration(seconds) : "");
 }
 
 /**

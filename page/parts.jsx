@@ -16,10 +16,12 @@ export function announce(text) {
   if (place) place.textContent = text;
 }
 
+/** @param {{ state: string }} props */
 export const State = ({ state }) => (
   <span class={`state ${own(W.states, state) ? state : "broken"}`}>{own(W.states, state) || visible(state)}</span>
 );
 
+/** @param {{ at: string | null | undefined }} props */
 export const When = ({ at }) =>
   at ? (
     <time
@@ -34,9 +36,11 @@ export const When = ({ at }) =>
     W.nothing
   );
 
+/** @param {{ children: any }} props */
 export const Text = ({ children }) => visible(children);
 
-export function Copy({ text }) {
+/** @param {{ text: string, label?: string }} props `label`: what a screen reader says instead of the text */
+export function Copy({ text, label = visible(text) }) {
   const [done, set] = useState(false);
   const copy = async () => {
     await navigator.clipboard.writeText(text);
@@ -45,12 +49,13 @@ export function Copy({ text }) {
     setTimeout(() => set(false), 1500);
   };
   return (
-    <button type="button" class="quiet small" onClick={copy} aria-label={`${W.copy}: ${visible(text)}`}>
+    <button type="button" class="quiet small" onClick={copy} aria-label={`${W.copy}: ${label}`}>
       {done ? W.copied : W.copy}
     </button>
   );
 }
 
+/** @param {{ text: string }} props */
 export const Command = ({ text }) => (
   <div class="command">
     <code>{visible(text)}</code>
@@ -58,7 +63,10 @@ export const Command = ({ text }) => (
   </div>
 );
 
-/** What a view shows before its data, or instead of it. */
+/**
+ * What a view shows before its data, or instead of it.
+ * @param {{ error: Error | null, value: unknown, what?: string }} props
+ */
 export function Trouble({ error, value, what = W.loading }) {
   if (error && value === undefined)
     return (
@@ -75,7 +83,10 @@ export function Trouble({ error, value, what = W.loading }) {
   return null;
 }
 
-/** Escape closes what is open, and nothing around it. */
+/**
+ * Escape closes what is open, and nothing around it.
+ * @type {(close: () => void) => (event: KeyboardEvent) => void}
+ */
 const onEscape = (close) => (event) => {
   if (event.key !== "Escape") return;
   event.stopPropagation();
@@ -90,12 +101,13 @@ const onEscape = (close) => (event) => {
  */
 export function Unfolding({ label, submit, children }) {
   const [open, set] = useState(false),
-    form = useRef(null),
-    origin = useRef(null),
+    form = useRef(/** @type {HTMLFormElement | null} */ (null)),
+    origin = useRef(/** @type {HTMLButtonElement | null} */ (null)),
     wasOpen = useRef(false),
     close = () => set(false);
   useEffect(() => {
-    if (open) form.current.querySelector("input, select, textarea")?.focus();
+    if (open)
+      /** @type {HTMLElement | null | undefined} */ (form.current?.querySelector("input, select, textarea"))?.focus();
     else if (wasOpen.current) origin.current?.focus();
     wasOpen.current = open;
   }, [open]);
@@ -105,7 +117,7 @@ export function Unfolding({ label, submit, children }) {
         {label}
       </button>
     );
-  const send = (event) => {
+  const send = (/** @type {any} */ event) => {
     event.preventDefault();
     submit?.(event.target.elements, close);
   };
@@ -119,12 +131,15 @@ export function Unfolding({ label, submit, children }) {
   );
 }
 
-/** A question before something that can't be taken back, in place of the button that asks it. */
+/**
+ * A question before something that can't be taken back, in place of the button that asks it.
+ * @param {{ label: string, question: string, yes: string, no: string, act: () => unknown, kind?: string }} props
+ */
 export function Ask({ label, question, yes, no, act, kind = "" }) {
   const [open, set] = useState(false),
     [busy, work] = useState(false),
-    first = useRef(null),
-    origin = useRef(null);
+    first = useRef(/** @type {HTMLButtonElement | null} */ (null)),
+    origin = useRef(/** @type {HTMLButtonElement | null} */ (null));
   useEffect(() => {
     if (open) first.current?.focus();
   }, [open]);
@@ -160,10 +175,11 @@ export function Ask({ label, question, yes, no, act, kind = "" }) {
   );
 }
 
+/** @param {{ title: string, close: () => void, children: Children }} props */
 export function Dialog({ title, close, children }) {
-  const dialog = useRef(null);
+  const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
   useEffect(() => {
-    dialog.current.showModal();
+    dialog.current?.showModal();
   }, []);
   return (
     <dialog ref={dialog} onClose={close} aria-labelledby="dialog-title">
@@ -178,7 +194,10 @@ export function Dialog({ title, close, children }) {
   );
 }
 
-/** Rows of what is known, without those that say nothing. */
+/**
+ * Rows of what is known, without those that say nothing.
+ * @param {{ rows: any[][] }} props a name and a value each
+ */
 export function Facts({ rows }) {
   const given = rows.filter(([, value]) => value !== "" && value !== null && value !== undefined && value !== false);
   return (
@@ -198,8 +217,8 @@ export function Facts({ rows }) {
  * @returns {[Children, (act: () => Promise<string | void>) => Promise<boolean>]}
  */
 export function useOutcome() {
-  const [outcome, set] = useState(null);
-  const attempt = async (act) => {
+  const [outcome, set] = useState(/** @type {{ said: string, bad?: boolean } | null} */ (null));
+  const attempt = async (/** @type {() => Promise<string | void>} */ act) => {
     set(null);
     try {
       const said = await act();
@@ -209,7 +228,7 @@ export function useOutcome() {
       }
       return true;
     } catch (error) {
-      set({ said: error.message, bad: true });
+      set({ said: error instanceof Error ? error.message : String(error), bad: true });
       return false;
     }
   };
@@ -221,13 +240,16 @@ export function useOutcome() {
   return [shown, attempt];
 }
 
-/** A picture drawn for its width, so that its words stay as large as others. `draw(width)` gives its parts. */
+/**
+ * A picture drawn for its width, so that its words stay as large as others. `draw(width)` gives its parts.
+ * @param {{ label: string, height: number, kind?: string, draw: (width: number) => Children }} props
+ */
 export function Drawing({ label, height, kind = "timeline", draw }) {
-  const box = useRef(null),
+  const box = useRef(/** @type {SVGSVGElement | null} */ (null)),
     [width, set] = useState(800);
   useLayoutEffect(() => {
     const watch = new ResizeObserver(([entry]) => entry.contentRect.width && set(Math.round(entry.contentRect.width)));
-    watch.observe(box.current);
+    if (box.current) watch.observe(box.current);
     return () => watch.disconnect();
   }, []);
   return (
@@ -237,13 +259,14 @@ export function Drawing({ label, height, kind = "timeline", draw }) {
   );
 }
 
+/** @param {{ name: string, columns: Children[], rows: Children[][] }} props */
 export const Table = ({ name, columns, rows }) => (
   <div class="scroll" tabindex={0} role="region" aria-label={name}>
     <table>
       <thead>
         <tr>
-          {columns.map((column) => (
-            <th key={column} scope="col">
+          {columns.map((column, at) => (
+            <th key={at} scope="col">
               {column}
             </th>
           ))}

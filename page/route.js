@@ -10,6 +10,7 @@ export function read(hash = location.hash) {
   return { view: parts[0] || "today", parts: parts.slice(1), query: Object.fromEntries(new URLSearchParams(query)) };
 }
 
+/** @param {string} text */
 function decoded(text) {
   try {
     return decodeURIComponent(text);
@@ -18,19 +19,29 @@ function decoded(text) {
   }
 }
 
+/**
+ * The address of a view.
+ * @param {string} view
+ * @param {(string | number)[]} parts
+ * @param {import("./api.js").Query} query
+ */
 export function to(view, parts = [], query = {}) {
   const given = Object.entries(query).filter(([, value]) => value !== "" && value !== undefined && value !== null);
-  const tail = given.length ? `?${new URLSearchParams(given)}` : "";
+  const tail = given.length ? `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}` : "";
   return `#/${[view, ...parts].map(encodeURIComponent).join("/")}${tail}`;
 }
 
+/** @param {string} address */
 export function go(address, { replace = false } = {}) {
   if (replace) history.replaceState(history.state, "", address);
   else history.pushState(null, "", address);
   dispatchEvent(new Event("moved"));
 }
 
-/** Change what is behind the ? of the present view. */
+/**
+ * Change what is behind the ? of the present view.
+ * @param {import("./api.js").Query} changes
+ */
 export function refine(changes) {
   const { view, parts, query } = read();
   go(to(view, parts, { ...query, ...changes }), { replace: true });

@@ -30,7 +30,10 @@ export class Rows {
     this.asked = asked;
   }
 
-  /** One request. The very same array as before if nothing is new. */
+  /**
+   * One request. The very same array as before if nothing is new.
+   * @param {AbortSignal} [signal]
+   */
   async refresh(signal) {
     const seen = this.pages.find((page) => page.oldest <= this.oldest) || this.pages[0];
     if (seen) {
@@ -38,7 +41,7 @@ export class Rows {
       if (found === this.last) return this.list;
       if (found.complete) {
         this.last = found;
-        seen.mark = found.changes;
+        seen.mark = found.changes ?? seen.mark;
         return this.#apply(found);
       }
     }
@@ -50,7 +53,10 @@ export class Rows {
     return Boolean(this.pages.length);
   }
 
-  /** These rows are in sight. */
+  /**
+   * These rows are in sight.
+   * @param {{ created_at: string }[]} rows
+   */
   sees(rows) {
     this.oldest = rows.reduce((oldest, row) => (row.created_at < oldest ? row.created_at : oldest), "9");
   }
@@ -75,7 +81,10 @@ export class Rows {
     }
   }
 
-  /** Somebody looks at the list until `stop`: `told` hears of each older page. */
+  /**
+   * Somebody looks at the list until `stop`: `told` hears of each older page.
+   * @param {(list: any[]) => void} told
+   */
   open(told) {
     Object.assign(this, { told, gone: false });
     return this;
@@ -85,7 +94,10 @@ export class Rows {
     this.gone = true;
   }
 
-  /** Begin with this first page, since too much changed to be told: older pages come again by themselves. */
+  /**
+   * Begin with this first page, since too much changed to be told: older pages come again by themselves.
+   * @param {import("../schemas/answers.d.ts").Rows} page
+   */
   #anew(page) {
     const older = this.pages.length > 1;
     Object.assign(this, { pages: [], bottom: "9", fetched: 0 });
@@ -94,7 +106,10 @@ export class Rows {
     return list;
   }
 
-  /** A whole page: what else was there between the page before and its oldest run is gone. */
+  /**
+   * A whole page: what else was there between the page before and its oldest run is gone.
+   * @param {import("../schemas/answers.d.ts").Rows} page
+   */
   #page({ rows, changes, continue: token }) {
     const names = new Set(rows.map((row) => row.run)),
       oldest = !token ? "" : rows.length ? rows[rows.length - 1].created_at : this.bottom,
@@ -105,6 +120,7 @@ export class Rows {
     return this.#apply({ rows, gone });
   }
 
+  /** @param {{ rows: any[], gone: string[] }} news */
   #apply({ rows, gone }) {
     const news = rows.filter((row) => JSON.stringify(row) !== JSON.stringify(this.byName.get(row.run))),
       lost = gone.filter((name) => this.byName.delete(name));

@@ -41,13 +41,14 @@ export const GROUPS = new Map([
 ]);
 
 /**
- * The rows under a heading for each group, groups in the order of their first rows; trials stay under their sweep.
- * Without a known grouping, the rows as they are.
+ * The rows under a heading for each group, groups in the order of their first rows; trials stay under their sweep. Of a
+ * folded group, the heading alone. Without a known grouping, the rows as they are.
  * @param {ListedRow[]} rows
  * @param {string | undefined} by
+ * @param {Set<string>} folded
  * @returns {(ListedRow | Group)[]}
  */
-export function grouped(rows, by) {
+export function grouped(rows, by, folded = new Set()) {
   const of = GROUPS.get(by ?? "");
   if (!of) return rows;
   /** @type {Map<string, ListedRow[]>} */
@@ -58,7 +59,7 @@ export function grouped(rows, by) {
     if (!row.sweep || row.sweep !== parent) [name, parent] = [of(row), row.run];
     groups.set(name, [...(groups.get(name) ?? []), row]);
   }
-  return [...groups].flatMap(([group, members]) => [heading(group, members), ...members]);
+  return [...groups].flatMap(([group, members]) => [heading(group, members), ...(folded.has(group) ? [] : members)]);
 }
 
 /**

@@ -1,14 +1,14 @@
 // A search over the sections of Markdown pages.
 
 /** The id that a heading has, as GitHub makes it. */
-export const slug = (heading) =>
+export const slug = (/** @type {string} */ heading) =>
   heading
     .toLowerCase()
     .replace(/[^\p{L}\p{N}_ -]/gu, "")
     .trim()
     .replace(/ /g, "-");
 
-const plain = (text) =>
+const plain = (/** @type {string} */ text) =>
   text
     .replace(/<!--.*?-->/gs, "")
     .replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1")
@@ -16,17 +16,26 @@ const plain = (text) =>
     .replace(/\s+/g, " ")
     .trim();
 
-/** [{ page, title, heading, at, text }] of { name: Markdown }: a section for each heading, what comes before it too. */
+/** @typedef {{ page: string, title: string, heading: string, at: string, text: string }} Section */
+
+/**
+ * The sections of { name: Markdown }: one for each heading, what comes before it too.
+ * @param {Record<string, string>} pages
+ * @returns {Section[]}
+ */
 export function sections(pages) {
   return Object.entries(pages).flatMap(([page, text]) => {
     const title = plain(/^# (.*)$/m.exec(text)?.[1] || page);
-    const found = [{ page, title, heading: title, at: "", lines: [] }];
+    let lines = /** @type {string[]} */ ([]);
+    const found = [{ page, title, heading: title, at: "", lines }];
     let fenced = false;
     for (const line of text.split("\n")) {
       if (line.startsWith("```")) fenced = !fenced;
       const heading = fenced ? null : /^#{2,4} (.*)$/.exec(line);
-      if (heading) found.push({ page, title, heading: plain(heading[1]), at: slug(plain(heading[1])), lines: [] });
-      else if (fenced || !line.startsWith("# ")) found.at(-1).lines.push(line);
+      if (heading) {
+        lines = [];
+        found.push({ page, title, heading: plain(heading[1]), at: slug(plain(heading[1])), lines });
+      } else if (fenced || !line.startsWith("# ")) lines.push(line);
     }
     return found.map(({ lines, ...section }) => ({ ...section, text: plain(lines.join("\n")) }));
   });
@@ -35,6 +44,8 @@ export function sections(pages) {
 /**
  * The sections that have every word, or where none has, as many as any has; those first that have them in their
  * heading. Each with a snippet of its text, and with how many words it `has`.
+ * @param {Section[]} all
+ * @param {string} words
  */
 export function search(all, words) {
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);

@@ -3,8 +3,12 @@ const SECONDS = 2.5,
   LOW = 220,
   OCTAVES = 2,
   STEPS = 250;
+/** @type {AudioContext | null} */
 let playing = null;
 
+/** @typedef {{ x: ArrayLike<number>, y: Float64Array | number[] }} Curve */
+
+/** @param {Curve} curve */
 export function hear({ x, y }) {
   silence();
   if (!x.length) return Promise.resolve();
@@ -33,7 +37,10 @@ export function silence() {
   playing = null;
 }
 
-/** Frequencies at even steps between the ends of x. */
+/**
+ * Frequencies at even steps between the ends of x.
+ * @param {Curve} curve
+ */
 export function pitches({ x, y }) {
   let least = Infinity,
     greatest = -Infinity;
@@ -42,7 +49,7 @@ export function pitches({ x, y }) {
     greatest = Math.max(greatest, value);
   }
   const range = greatest - least || 1,
-    width = x.at(-1) - x[0] || 1;
+    width = x[x.length - 1] - x[0] || 1;
   let at = 0;
   return Float32Array.from({ length: STEPS }, (_, i) => {
     const wanted = x[0] + (i / (STEPS - 1)) * width;

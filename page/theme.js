@@ -3,7 +3,10 @@ const KEY = "trainyard.theme",
   ORDER = ["auto", "light", "dark"];
 const system = matchMedia("(prefers-color-scheme: dark)");
 
-export const chosen = () => (ORDER.includes(localStorage.getItem(KEY)) ? localStorage.getItem(KEY) : "auto");
+export function chosen() {
+  const kept = localStorage.getItem(KEY) ?? "";
+  return ORDER.includes(kept) ? kept : "auto";
+}
 
 export function apply() {
   const name = chosen();

@@ -3,9 +3,13 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 const SPARE = 10; // rows above and below what is seen
 
-/** For rows of one height in a scrolling box: { box, from, to, above, below }, heights in pixels. */
+/**
+ * For rows of one height in a scrolling box: { box, from, to, above, below }, heights in pixels.
+ * @param {number} count
+ * @param {number} height
+ */
 export function useRows(count, height) {
-  const box = useRef(null),
+  const box = useRef(/** @type {HTMLDivElement | null} */ (null)),
     [seen, set] = useState([0, 40]);
   const measure = () => {
     if (!box.current) return; // the view has just gone

@@ -151,8 +151,8 @@ class Api:
         timeout: float = 0.0,
         repeats: bool = False,
     ) -> httpx.Response:
-        """Send one request. A status of 300 or more raises unless `accept` has the status. Repeatable requests are
-        retried for ten seconds while the API is busy.
+        """Send one request. A status of 300 or more raises unless `accept` has the status. Repeatable requests, such
+        as dry runs, are retried for ten seconds while the API is busy.
         """
         address = "/".join([self.url, *(quote(part, safe="") for part in path)])
         filled_query = {name: _text(value) for name, value in (query or {}).items() if not _is_empty(value)}
@@ -167,7 +167,7 @@ class Api:
             timeout=httpx.Timeout(TIMEOUT_SECONDS, read=read),
         )
         _check_size(request)
-        repeats = repeats or method == "GET" or "Idempotency-Key" in headers
+        repeats = repeats or method == "GET" or "Idempotency-Key" in headers or "dry_run" in filled_query
         deadline = 0.0
         while True:
             answer = self._answer(request)

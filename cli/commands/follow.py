@@ -40,7 +40,7 @@ def follow(session: Session, name: str) -> dict[str, Any]:
         if session.as_json:
             session.print_json(run)
         else:
-            console.print(show.runs.result(run, session.program))
+            console.print(show.runs.result(run))
         return run
 
 

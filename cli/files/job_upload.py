@@ -85,13 +85,13 @@ class Sender:
         files = snapshot(source)
         sums = {file.name: file.md5() for file in files}
         announced = [{"name": file.name, "size": file.size, "md5": sums[file.name].hex()} for file in files]
-        answer = self._api.post("uploads", body={"files": announced})
+        answer = self._api.post("uploads", body={"files": announced}, repeats=True)
         if answer["files"]:
             missing = {file["name"]: file["url"] for file in answer["files"]}
             size = sum(file.size for file in files if file.name in missing)
             self._say(f"{what}: sending {len(missing):,} of {len(files):,} files, {size:,} bytes")
             self._put_all([file for file in files if file.name in missing], missing, sums)
-            answer = self._api.post("uploads", body={"files": announced})
+            answer = self._api.post("uploads", body={"files": announced}, repeats=True)
             if answer["files"]:
                 raise CliError(f"{what}: {answer['files'][0]['name']} was changed during the upload; submit again.")
         path = str(answer["path"])

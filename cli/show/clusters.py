@@ -31,7 +31,7 @@ def many(rows: list[dict[str, Any]]) -> RenderableType:
 def _waiting_row(run: dict[str, Any]) -> list[Text]:
     now = datetime.now(UTC)
     seconds = (now - datetime.fromisoformat(run["since"])).total_seconds()
-    begins = tables.begins(run.get("expected_at"), now) or "not known"
+    begins = tables.begins(run.get("expected_at"), run.get("after", ()), now) or "not known"
     return [*map(Text, (run["run"], run["cluster"], duration(seconds), begins, one_line(run["why"])))]
 
 

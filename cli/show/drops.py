@@ -12,7 +12,7 @@ from .tables import clock, facts_table, file_count, state_text, titled_table
 
 
 def many(rows: list[dict[str, Any]], note: str = "") -> RenderableType:
-    return titled_table("Drops", note, rows, _drop_row, ["drop", "state", "blobs", "why"])
+    return titled_table("Drops", note, rows, _drop_row, ["drop", "state", "files", "why"])
 
 
 def one(drop: dict[str, Any]) -> RenderableType:
@@ -22,7 +22,7 @@ def one(drop: dict[str, Any]) -> RenderableType:
         "why": Text(drop.get("why") or ""),
         "run": Text(drop.get("run") or "none"),
         "generation": Text(str(drop["generation"])),
-        "blobs": Text(f"{drop['blobs']:,}, {drop['bytes']:,} bytes"),
+        "files": Text(f"{_files(drop):,}, {drop['bytes']:,} bytes"),
         "opened": Text(clock(drop["opened_at"])),
         "sealed": Text(clock(drop["sealed_at"])),
     }
@@ -55,11 +55,17 @@ def files(data: dict[str, Any]) -> RenderableType:
     return Group(*lines, Text(f"{file_count(data['count'])}, {data['bytes']:,} bytes", "dim"))
 
 
+def _files(drop: dict[str, Any]) -> int:
+    """Return the number of data files; of a drop that an earlier version sealed, the number of all blobs."""
+    files, blobs = drop.get("files"), int(drop["blobs"])
+    return blobs if files is None else int(files)
+
+
 def _drop_row(drop: dict[str, Any]) -> list[Text]:
     return [
         Text(one_line(drop["drop"])),
         state_text(drop),
-        Text(str(drop.get("blobs", ""))),
+        Text(str(_files(drop))),
         Text(drop.get("why") or ""),
     ]
 

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 
 from ..api import phases, run_list
+from ..session import program
 from ..terminal_text import Text, one_line
 from . import costs, people, plot, usage
 from .steps import graph
@@ -64,9 +65,9 @@ def one(run: dict[str, Any], used: dict[str, Any] | None = None) -> RenderableTy
 def _facts(run: dict[str, Any]) -> dict[str, Text]:
     times = phases.spent(run, datetime.now(UTC))
     return {
-        "state": state_text(run),
         **_diagnosis(run),
         **_sick(run),
+        "state": state_text(run),
         "drop": Text(_data_of(run)),
         **_trained_on(run),
         **_data_check(run),
@@ -105,7 +106,7 @@ def _diagnosis(run: dict[str, Any]) -> dict[str, Text]:
     if not found:
         return {}
     quotes = [_quoted(quote) for quote in found["evidence"][:QUOTED_LINES]]
-    return {"cause": Text("\n".join([one_line(found["summary"]), *quotes, *(f"- {step}" for step in found["advice"])]))}
+    return {"cause": Text("\n".join([one_line(found["summary"]), *quotes, *_steps(found["advice"])]))}
 
 
 def _sick(run: dict[str, Any]) -> dict[str, Text]:
@@ -116,10 +117,15 @@ def _sick(run: dict[str, Any]) -> dict[str, Text]:
         for line in (
             one_line(each["summary"]),
             *(f"  {one_line(evidence)}" for evidence in each["evidence"][:QUOTED_LINES]),
-            *(f"- {one_line(step)}" for step in each["advice"]),
+            *_steps(each["advice"]),
         )
     ]
     return {"sick": Text("\n".join(lines), "red")} if lines else {}
+
+
+def _steps(advice: list[str]) -> list[str]:
+    """Return the steps to take, with the commands as this user types them."""
+    return [f"- {one_line(step).replace('python3 trainyard.py', program())}" for step in advice]
 
 
 def ailments(run: dict[str, Any]) -> list[dict[str, Any]]:
@@ -166,9 +172,10 @@ def _sweep(run: dict[str, Any]) -> dict[str, Text]:
     if not sweep:
         return {"trial of": Text(trial["sweep"])} if trial else {}
     found = sweep["best_trial"]
+    of_most = f"at most {most}, " if (most := sweep.get("most_trials")) else ""
     best = f"{found}, its best value is {sweep['best_value']:g}" if found else "none yet"
     standing = {
-        "trials": Text(f"{sweep['trials']} started, {sweep['trials_ended']} ended"),
+        "trials": Text(f"{of_most}{sweep['trials']} started, {sweep['trials_ended']} ended"),
         "best trial": Text(best),
     }
     if sweep.get("early_values"):
@@ -193,15 +200,15 @@ def _removed(run: dict[str, Any]) -> dict[str, Text]:
     }
 
 
-def result(run: dict[str, Any], program: str) -> RenderableType:
+def result(run: dict[str, Any]) -> RenderableType:
     """Return the result of a run that was followed: final state, metrics, output, and the commands to use next."""
     name, good = run["run"], run["state"] == "completed"
     heading = Text.assemble((f"{name} ", "bold"), state_text(run))
     facts = {"metrics": metrics(run), "output": Text(run.get("output") or "none")}
-    fetch = Text(f"{program} fetch {name}" if good else f"{program} fetch {name} --only logs")
+    fetch = Text(f"{program()} fetch {name}" if good else f"{program()} fetch {name} --only logs")
     logged = (run.get("metrics") or {}).get("last")
     see = "show" if not good else "metrics" if logged else "logs"
-    facts |= {"fetch it": fetch, "see it": Text(f"{program} {see} {name}")}
+    facts |= {"fetch it": fetch, "see it": Text(f"{program()} {see} {name}")}
     return Group(Text(), heading, *_reason(run), facts_table(facts))
 
 
@@ -284,7 +291,7 @@ def _waiting(run: dict[str, Any]) -> str:
     if not waiting:
         return ""
     since = f" Since {clock(waiting['since'])}." if waiting["since"] else ""
-    expected = begins(waiting.get("expected_at"), datetime.now(UTC))
+    expected = begins(waiting.get("expected_at"), waiting.get("after", ()), datetime.now(UTC))
     return one_line(f"{waiting['why']}{since}{f' Expected start: {expected}.' if expected else ''}")
 
 

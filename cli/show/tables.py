@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -73,10 +73,11 @@ def clock(moment: str | None) -> str:
     return f"{at:%H:%M:%S}" if at.date() == today else f"{at:%Y-%m-%d %H:%M}"
 
 
-def begins(expected_at: str | None, now: datetime) -> str:
-    """Return the time until a waiting run will probably begin, in words; '' if the time is not known."""
+def begins(expected_at: str | None, after: Sequence[str], now: datetime) -> str:
+    """Return the time until a waiting run will probably begin, in words, or the runs of unknown length before it; '' if
+    neither is known."""
     if not expected_at:
-        return ""
+        return f"after {after[0]}{f' and {len(after) - 1} more' if after[1:] else ''}" if after else ""
     seconds = (datetime.fromisoformat(expected_at) - now).total_seconds()
     return f"in about {duration(seconds)}" if seconds >= 1 else "any moment"
 

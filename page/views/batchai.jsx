@@ -6,16 +6,20 @@ import { Command } from "../parts.jsx";
 import { W } from "../words.js";
 
 export function BatchAI() {
-  const [found, set] = useState(null),
+  const [found, set] = useState(/** @type {any} */ (null)),
     [fault, setFault] = useState("");
-  const translate = async (event) => {
+  const translate = async (/** @type {any} */ event) => {
     event.preventDefault();
     set(null);
     setFault("");
     try {
       set(await post(["imports"], { document: JSON.parse(event.target.elements.document.value) }));
     } catch (error) {
-      setFault(error instanceof SyntaxError ? W.batchai.noJson(error.message) : error.message);
+      setFault(
+        error instanceof SyntaxError
+          ? W.batchai.noJson(error.message)
+          : String(error instanceof Error ? error.message : error),
+      );
     }
   };
   return (
@@ -41,12 +45,13 @@ export function BatchAI() {
   );
 }
 
+/** @param {{ found: any }} props an answer of `POST imports` */
 function Report({ found }) {
   const made = found.job || found.compute || found.project;
   return (
     <section class="part spaced" role="status">
       <h2>{W.batchai.report}</h2>
-      {found.reasons.map((reason) => (
+      {found.reasons.map((/** @type {{ code: string, message: string }} */ reason) => (
         <p key={reason.code} class="notice bad">
           {visible(reason.message)}
         </p>
@@ -64,7 +69,7 @@ function Report({ found }) {
               </tr>
             </thead>
             <tbody>
-              {found.report.map((one) => (
+              {found.report.map((/** @type {Record<string, string>} */ one) => (
                 <tr key={one.field}>
                   <th scope="row">
                     {visible(one.field)}

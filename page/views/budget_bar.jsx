@@ -3,7 +3,10 @@ import { share } from "../format.js";
 
 const NEARLY = 0.8; // of a budget: its bar warns
 
-/** What is used of a whole budget, in dollars: the part beyond the budget stands behind its end. */
+/**
+ * What is used of a whole budget, in dollars: the part beyond the budget stands behind its end.
+ * @param {{ spent: number, used: number, whole: number, label: (part: string) => string }} props
+ */
 export function Used({ spent, used, whole, label }) {
   const part = used / (whole || Infinity),
     parts = /** @type {[string, number][]} */ ([

@@ -105,7 +105,7 @@ function Cluster({ cluster, leases, report, me, again }) {
                   <li key={one.run}>
                     <a href={to("run", [one.run])}>{visible(one.run)}</a>{" "}
                     <small>
-                      <When at={one.since} /> · {inZone(one.why)} {begins(one.expected_at)}
+                      <When at={one.since} /> · {inZone(one.why)} {begins(one)}
                     </small>
                   </li>
                 ))}

@@ -272,10 +272,10 @@ function parallel(records, axes, width) {
             {visible(axis.name)}
           </text>
           <text x={across(i)} y="20" text-anchor="middle">
-            {axis.texts ? visible(axis.texts.at(-1)) : number(axis.greatest)}
+            {axis.texts ? visible(axis.texts.at(-1)) : metric(axis.name, axis.greatest)}
           </text>
           <text x={across(i)} y="230" text-anchor="middle">
-            {axis.texts ? visible(axis.texts[0]) : number(axis.least)}
+            {axis.texts ? visible(axis.texts[0]) : metric(axis.name, axis.least)}
           </text>
           {axis.texts?.slice(1, -1).map((text, j) => (
             <text key={text} x={across(i) + 6} y={up(axis, j + 1) + 4}>

@@ -6,8 +6,10 @@ import { DataPictures } from "./data_pictures.jsx";
 
 const MOST = 20; // sentences of each kind, as the API has them
 
-/** The reasons of a verdict as a list; nothing for data without fault. */
-/** @param {{ said: any, title: string, notes?: boolean, more?: import("preact").ComponentChildren }} props */
+/**
+ * The reasons of a verdict as a list; nothing for data without fault.
+ * @param {{ said: any, title: string, notes?: boolean, more?: import("preact").ComponentChildren }} props
+ */
 export function Findings({ said, title, notes = false, more = "" }) {
   const all = [...said.refusals, ...said.warnings, ...(notes ? said.notes : [])].slice(0, 3 * MOST);
   if (!all.length) return null;
@@ -25,10 +27,13 @@ export function Findings({ said, title, notes = false, more = "" }) {
   );
 }
 
-/** `said` is an answer of `GET data/card`. */
+/**
+ * `said` is an answer of `GET data/card`.
+ * @param {{ said: any }} props
+ */
 export function DataCard({ said }) {
   const { card } = said,
-    splits = Object.entries(card.splits || {}),
+    splits = /** @type {[string, Record<string, number>][]} */ (Object.entries(card.splits || {})),
     longest = Math.max(1, ...splits.flatMap(([, classes]) => Object.values(classes)));
   return (
     <>
@@ -59,6 +64,7 @@ export function DataCard({ said }) {
   );
 }
 
+/** @param {{ title: string, classes: Record<string, number>, longest: number }} props */
 const Split = ({ title, classes, longest }) => (
   <>
     <h3>{visible(title)}</h3>
@@ -75,5 +81,8 @@ const Split = ({ title, classes, longest }) => (
 );
 
 /** The smallest value, the median and the largest of a card in words. */
-const spread = (three, words) => (three?.length ? W.data.spread(...three.map((value) => words(value))) : "");
-const pixels = (value) => W.data.pixels(count(value));
+const spread = (
+  /** @type {[number, number, number] | undefined} */ three,
+  /** @type {(value: number) => string} */ words,
+) => (three?.length ? W.data.spread(words(three[0]), words(three[1]), words(three[2])) : "");
+const pixels = (/** @type {number} */ value) => W.data.pixels(count(value));

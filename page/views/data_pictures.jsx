@@ -3,7 +3,10 @@ import { get } from "../api.js";
 import { useEffect, useState } from "preact/hooks";
 import { Pictures } from "./run/files.jsx";
 
-/** `of` names a generation, as in `GET data/pictures`. */
+/**
+ * `of` names a generation, as in `GET data/pictures`.
+ * @param {{ of: string }} props
+ */
 export function DataPictures({ of }) {
   const [pictures, set] = useState({});
   useEffect(() => {

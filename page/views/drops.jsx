@@ -95,7 +95,7 @@ function List({ query, me }) {
                     <State state={drop.state} />
                   </td>
                   <td>{visible(drop.why)}</td>
-                  <td class="number wide">{drop.blobs ? count(drop.blobs) : ""}</td>
+                  <td class="number wide">{drop.blobs ? count(drop.files ?? drop.blobs) : ""}</td>
                   <td class="number wide">{drop.bytes ? bytes(drop.bytes) : ""}</td>
                   <td class="wide">{drop.run && <a href={to("run", [drop.run])}>{visible(drop.run)}</a>}</td>
                   <td class="number wide">
@@ -275,6 +275,7 @@ function One({ route, name, me }) {
   );
   const closed = drop?.state === "sealed" && drop.generation > after,
     became = closed ? drop.run : "",
+    unchanged = drop?.code === "unchanged" && Boolean(drop.run), // an upload after the last seal changed nothing
     told = useRef("");
   useEffect(() => {
     if (became && after >= 0 && told.current !== became) {
@@ -319,7 +320,7 @@ function One({ route, name, me }) {
           {visible(error.message)}
         </p>
       )}
-      {drop.why && <p class={`notice ${drop.state === "rejected" ? "bad" : ""}`}>{visible(drop.why)}</p>}
+      {drop.why && !unchanged && <p class={`notice ${drop.state === "rejected" ? "bad" : ""}`}>{visible(drop.why)}</p>}
       {drop.state === "rejected" && (
         <>
           <p>{W.drops.fix}</p>
@@ -333,14 +334,14 @@ function One({ route, name, me }) {
       )}
       {drop.run && (
         <p class="notice good">
-          {W.drops.becomes} <a href={to("run", [drop.run])}>{visible(drop.run)}</a>
+          {unchanged ? W.drops.unchanged : W.drops.becomes} <a href={to("run", [drop.run])}>{visible(drop.run)}</a>
         </p>
       )}
       <section class="card">
         <Facts
           rows={[
             [W.drops.generation, drop.generation ? String(drop.generation) : ""],
-            [W.drops.files, drop.blobs ? count(drop.blobs) : ""],
+            [W.drops.files, drop.blobs ? count(drop.files ?? drop.blobs) : ""],
             [W.drops.size, drop.bytes ? bytes(drop.bytes) : ""],
             [W.drops.opened, drop.opened_at && clock(drop.opened_at)],
             [W.drops.sealed, drop.sealed_at && clock(drop.sealed_at)],

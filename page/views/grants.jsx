@@ -23,6 +23,7 @@ export function Grants() {
   );
 }
 
+/** @param {{ grant: import("../../schemas/answers.d.ts").GrantAnswer }} props */
 function Grant({ grant }) {
   const live = grant.in_progress.filter((run) => !run.ended);
   return (

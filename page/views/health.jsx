@@ -6,6 +6,7 @@ import { useLive } from "../live.js";
 import { Ask, Command, Trouble, useOutcome } from "../parts.jsx";
 import { W } from "../words.js";
 
+/** @param {{ me: { may_change: boolean } }} props */
 export function Health({ me }) {
   const { value, error, again } = useLive((signal) => get(["status"], {}, { signal }), [], { soon: 5000 });
   return (
@@ -23,14 +24,14 @@ export function Health({ me }) {
 }
 
 /**
- * @param {{ value: import("../../schemas/answers.d.ts").Status, me: import("../app.jsx").Me,
+ * @param {{ value: import("../../schemas/answers.d.ts").Status, me: { may_change: boolean },
  *   again: () => void }} props
  */
 function Shown({ value, me, again }) {
   const [outcome, attempt] = useOutcome(),
     aside = Object.entries(value.poison),
     known = value.checks.storage === "ok";
-  const replay = (queue) =>
+  const replay = (/** @type {string} */ queue) =>
     attempt(async () => {
       const done = await post(["queues", queue, "replay"]);
       again();
@@ -59,6 +60,10 @@ function Shown({ value, me, again }) {
   );
 }
 
+/**
+ * @param {{ value: import("../../schemas/answers.d.ts").Status, me: { may_change: boolean },
+ *   replay: (queue: string) => unknown }} props
+ */
 function Queues({ value, me, replay }) {
   return (
     <section class="card">
@@ -105,6 +110,7 @@ function Queues({ value, me, replay }) {
   );
 }
 
+/** @param {{ aside: [string, string[]][] }} props */
 function Poison({ aside }) {
   return (
     <section class="card">

@@ -9,7 +9,10 @@ import { useState } from "preact/hooks";
 
 const SHADES = { good: "completed", bad: "failed", unknown: "queued" }; // as the states of runs are shaded
 
-/** Nothing is requested before somebody opens the proof: the app then compares every file of the version. */
+/**
+ * Nothing is requested before somebody opens the proof: the app then compares every file of the version.
+ * @param {{ model: import("../../schemas/answers.d.ts").ModelPage }} props
+ */
 export function Proof({ model }) {
   const [open, set] = useState(false),
     [number, choose] = useState(String(model.versions[0].number));
@@ -31,6 +34,7 @@ export function Proof({ model }) {
   );
 }
 
+/** @param {{ model: string, number: string }} props */
 function OfVersion({ model, number }) {
   const where = ["models", model, "versions", number],
     [outcome, attempt] = useOutcome();
@@ -86,7 +90,7 @@ function OfVersion({ model, number }) {
   );
 }
 
-const link = (each) => [
+const link = (/** @type {any} */ each) => [
   <span key="state" class={`state ${own(SHADES, each.state) || "queued"}`}>
     {visible(own(W.models.holds, each.state) || each.state)}
   </span>,
@@ -94,7 +98,7 @@ const link = (each) => [
   visible(each.says),
 ];
 
-const attestation = (each) => [
+const attestation = (/** @type {any} */ each) => [
   visible(each.kind),
   each.problem ? W.models.doesNotCount : each.passed ? W.models.passed : W.models.failed,
   visible(each.problem || each.says),

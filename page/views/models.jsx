@@ -52,7 +52,8 @@ const judgedFirst = (names, judging, reported = []) => [
   ...new Set([...[...judging, ...reported].filter((name) => names.includes(name)), ...ordered(names.sort())]),
 ];
 
-const MOST = 3;
+const MOST = 3, // metrics of a version in the table
+  MOST_CURVES = 5; // the others unfold
 const metrics = (version) => {
   const values = mapOf(version.metrics);
   return judgedFirst([...values.keys()], version.judged_by, version.said_by_trainer)
@@ -66,6 +67,7 @@ const metrics = (version) => {
  *   again: () => void }} props
  */
 function One({ model, me, again }) {
+  const drawn = model.versions.length ? curves(model.versions) : [];
   return (
     <section class="card">
       <div class="head">
@@ -76,16 +78,13 @@ function One({ model, me, again }) {
           </span>
         ))}
       </div>
-      <dl class="facts curves">
-        {curves(model.versions).map(({ name, points }) => (
-          <div key={name}>
-            <dt>{visible(name)}</dt>
-            <dd>
-              <Spark name={name} points={points} /> {metric(name, points.at(-1)[1])}
-            </dd>
-          </div>
-        ))}
-      </dl>
+      <Curves list={drawn.slice(0, MOST_CURVES)} />
+      {drawn.length > MOST_CURVES && (
+        <details>
+          <summary>{W.models.others(drawn.length - MOST_CURVES)}</summary>
+          <Curves list={drawn.slice(MOST_CURVES)} />
+        </details>
+      )}
       <Table
         name={visible(model.model)}
         columns={W.models.versions}
@@ -115,6 +114,19 @@ function One({ model, me, again }) {
     </section>
   );
 }
+
+const Curves = ({ list }) => (
+  <dl class="facts curves">
+    {list.map(({ name, points }) => (
+      <div key={name}>
+        <dt>{visible(name)}</dt>
+        <dd>
+          <Spark name={name} points={points} /> {metric(name, points.at(-1)[1])}
+        </dd>
+      </div>
+    ))}
+  </dl>
+);
 
 /** Move an alias to a version: what uses the alias gets the other model. */
 function Move({ model, again }) {

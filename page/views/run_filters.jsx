@@ -138,6 +138,7 @@ export function SavedViews() {
         {list.map(([name, address]) => (
           <span key={name} class="saved">
             <a href={address}>{visible(name)}</a>
+            <Copy text={new URL(address, location.href).href} label={W.runs.address(visible(name))} />
             <button
               type="button"
               class="quiet small"

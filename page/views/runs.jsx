@@ -1,6 +1,6 @@
 // The runs: live, filtered by the API, sorted here; those that are chosen are compared.
 import { get } from "../api.js";
-import { between, count, duration, inZone, metric, money, visible } from "../format.js";
+import { between, count, duration, inZone, metric, money, share, visible } from "../format.js";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useLive } from "../live.js";
 import { ordered } from "../metric.js";
@@ -23,7 +23,9 @@ const ASKED = ["state", "experiment", "owner", "tag", "where"]; // filters of th
 const shapes = new Map(); // run -> Map of series, of this session
 // Whoever goes into a run and back finds the list as it was: its rows, and where it stood.
 let latest = { filter: "", rows: null },
-  left = { address: "", top: 0 };
+  left = { address: "", top: 0 },
+  unfoldedSweeps = new Set(),
+  foldedGroups = { by: "", names: new Set() };
 const VALUES = {
   run: (r) => r.run,
   state: (r) => STATES.indexOf(r.state),
@@ -81,7 +83,12 @@ export function Runs({ route }) {
   useEffect(() => {
     if (all && value) rows.want();
   }, [all, rows, Boolean(value)]);
-  const [open, setOpen] = useState(new Set()),
+  const [open, setOpen] = useState(unfoldedSweeps),
+    folded = foldedGroups.by === query.group ? foldedGroups.names : new Set(),
+    fold = (names) => {
+      foldedGroups = { by: query.group, names };
+      redraw();
+    },
     shown = useMemo(
       () => unfolded(sorted(list.filter(matching(query)), query.sort), open),
       [list, query.q, query.sort, open],
@@ -101,12 +108,14 @@ export function Runs({ route }) {
       {list.length > 0 && (
         <Table
           runs={shown}
-          items={grouped(shown, query.group)}
+          items={grouped(shown, query.group, folded)}
+          folded={folded}
+          fold={fold}
           query={query}
           rows={rows}
           away={Boolean(error)}
           open={open}
-          unfold={(name) => setOpen((before) => toggled(before, name))}
+          unfold={(name) => setOpen((unfoldedSweeps = toggled(open, name)))}
           seen={async (now) => {
             seenRuns.current = now;
             if (await sketch(now)) redraw();
@@ -188,7 +197,7 @@ function useChanges(runs) {
   }, [runs]);
 }
 
-function Table({ runs, items, query, rows, away, open, unfold, seen }) {
+function Table({ runs, items, folded, fold, query, rows, away, open, unfold, seen }) {
   const { box, from, to: until, above, below } = useRows(items.length, ROW);
   const chosen = new Set((query.chosen || "").split(",").filter(Boolean)),
     priced = useMemo(() => runs.some((run) => run.cost !== null), [runs]),
@@ -255,6 +264,7 @@ function Table({ runs, items, query, rows, away, open, unfold, seen }) {
             </button>
           </>
         )}
+        {query.group && <FoldAll items={items} folded={folded} fold={fold} />}
         <Columns columns={columns} all={[...new Set([...STANDARD, ...further])]} />
         <SavedViews />
       </div>
@@ -269,7 +279,7 @@ function Table({ runs, items, query, rows, away, open, unfold, seen }) {
               <Head name="state" label={W.runs.state} query={query} />
               <Head figure name="best" label={W.runs.metric} query={query} />
               {["curve", "why", "experiment"].filter(has).map((name) => (
-                <th scope="col" class="wide" key={name}>
+                <th scope="col" class={`wide of-${name}`} key={name}>
                   {W.runs[name]}
                 </th>
               ))}
@@ -302,7 +312,14 @@ function Table({ runs, items, query, rows, away, open, unfold, seen }) {
                   unfold={unfold}
                 />
               ) : (
-                <GroupRow key={`group ${item.group}`} group={item} at={from + i + 2} wide={wide} />
+                <GroupRow
+                  key={`group ${item.group}`}
+                  group={item}
+                  at={from + i + 2}
+                  wide={wide}
+                  folded={folded.has(item.group)}
+                  fold={() => fold(toggled(folded, item.group))}
+                />
               ),
             )}
             <tr aria-hidden="true" class="space" style={{ height: `${below}px` }} />
@@ -313,12 +330,26 @@ function Table({ runs, items, query, rows, away, open, unfold, seen }) {
   );
 }
 
+/** Folds every group to its heading, or unfolds them if all are folded. */
+function FoldAll({ items, folded, fold }) {
+  const names = items.filter((item) => item.group !== undefined).map((item) => item.group),
+    all = names.every((name) => folded.has(name));
+  return (
+    <button type="button" class="quiet" onClick={() => fold(new Set(all ? [] : names))}>
+      {all ? W.runs.unfold : W.runs.fold}
+    </button>
+  );
+}
+
 /** The heading of a group: its name, how many runs it has, and in which states. The text runs across empty cells. */
-const GroupRow = ({ group: { group, size, states }, at, wide }) => (
+const GroupRow = ({ group: { group, size, states }, at, wide, folded, fold }) => (
   <tr class="group" aria-rowindex={at}>
     <td class="pick" />
     <th scope="rowgroup">
-      {visible(own(W.states, group) ?? group) || W.runs.noGroup} <span class="dim">{W.runs.members(size)}</span>
+      <button type="button" class="fold" aria-expanded={!folded} onClick={fold}>
+        {folded ? "▸" : "▾"} {visible(own(W.states, group) ?? group) || W.runs.noGroup}
+      </button>{" "}
+      <span class="dim">{W.runs.members(size)}</span>
       {states.size > 1 &&
         [...states].map(([state, n]) => (
           <span key={state} class={`state ${state}`}>
@@ -343,7 +374,7 @@ function Head({ name, label, query, wide = false, figure = false }) {
   return (
     <th
       scope="col"
-      class={`${wide ? "wide" : ""} ${figure ? "number" : ""}`}
+      class={`of-${name} ${wide ? "wide" : ""} ${figure ? "number" : ""}`}
       aria-sort={mine ? (down ? "descending" : "ascending") : undefined}
     >
       <button type="button" onClick={turn}>
@@ -387,6 +418,7 @@ function Row({ run, at, chosen, choose, columns, labels, differ, unfolds, unfold
       </th>
       <td>
         <State state={run.state} />
+        {run.done_share !== null && <small>{W.runs.done(share(run.done_share))}</small>}
       </td>
       <td class="number">
         {found ? (

@@ -3,6 +3,7 @@ import { get } from "../api.js";
 import { bytes, count, visible } from "../format.js";
 import { useState } from "preact/hooks";
 import { useLive } from "../live.js";
+import { own } from "../own.js";
 import { Command, Trouble, useOutcome, When } from "../parts.jsx";
 import { to } from "../route.js";
 import { W } from "../words.js";
@@ -41,7 +42,7 @@ export function Storage() {
 
 /** Counted when somebody asks: it lists all that storage has. */
 function Space() {
-  const [found, set] = useState(null),
+  const [found, set] = useState(/** @type {import("../../schemas/answers.d.ts").UsageAnswer | null} */ (null)),
     [busy, work] = useState(false),
     [outcome, attempt] = useOutcome();
   const countUse = async () => {
@@ -69,7 +70,7 @@ function Space() {
       <ul class="bars">
         {Object.entries(found.kinds).map(([kind, size]) => (
           <li key={kind}>
-            <span>{visible(W.storage.kinds[kind] || kind)}</span>
+            <span>{visible(own(W.storage.kinds, kind) || kind)}</span>
             <progress max={all || 1} value={size} aria-label={kind} />
             <b class="number">{bytes(size)}</b>
           </li>
@@ -95,7 +96,7 @@ function Space() {
             {found.holders.map((one) => (
               <tr key={`${one.kind} ${one.name}`}>
                 <th scope="row">{visible(one.name)}</th>
-                <td class="wide">{visible(W.storage.kinds[one.kind] || one.kind)}</td>
+                <td class="wide">{visible(own(W.storage.kinds, one.kind) || one.kind)}</td>
                 <td class="number wide">{count(one.files)}</td>
                 <td class="number">{bytes(one.bytes)}</td>
               </tr>
@@ -115,7 +116,7 @@ function Soon() {
     <ul class="lines">
       {value.map((one) => (
         <li key={`${one.what} ${one.name}`}>
-          <b>{visible(one.name)}</b> {W.storage.whats[one.what] || visible(one.what)}, <Day at={one.at} />:{" "}
+          <b>{visible(one.name)}</b> {own(W.storage.whats, one.what) || visible(one.what)}, <Day at={one.at} />:{" "}
           {visible(one.why)}
         </li>
       ))}
@@ -123,10 +124,12 @@ function Soon() {
   );
 }
 
+/** @param {{ at: string }} props */
 const Day = ({ at }) => (
   <time datetime={at}>{new Date(at).toLocaleDateString(undefined, { dateStyle: "medium" })}</time>
 );
 
+/** @param {{ list: import("../../schemas/answers.d.ts").RemovalAnswer[] }} props */
 function Removed({ list }) {
   if (!list.length) return <p class="dim">{W.storage.nothing}</p>;
   return (
@@ -152,7 +155,7 @@ function Removed({ list }) {
             <tr key={`${one.asked_at} ${one.name}`}>
               <th scope="row">
                 {one.what === "drop" ? visible(one.name) : <a href={to("run", [one.name])}>{visible(one.name)}</a>}
-                <small>{W.storage.whats[one.what] || visible(one.what)}</small>
+                <small>{own(W.storage.whats, one.what) || visible(one.what)}</small>
               </th>
               <td>{visible(one.why)}</td>
               <td class="wide">{visible(one.by)}</td>

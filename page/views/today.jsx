@@ -253,7 +253,7 @@ const Waiting = ({ runs }) => (
       <li key={run.run}>
         <span class="state">{W.states.waiting}</span> <a href={to("run", [run.run])}>{visible(run.run)}</a>
         <small>
-          <When at={run.since} /> · {inZone(run.why)} {begins(run.expected_at)}
+          <When at={run.since} /> · {inZone(run.why)} {begins(run)}
         </small>
       </li>
     ))}

@@ -154,7 +154,19 @@ _LISTED = (
 )
 
 
-_LISTED_DROP = ("drop", "state", "run", "owner", "generation", "blobs", "bytes", "opened_at", "sealed_at", "why")
+_LISTED_DROP = (
+    "drop",
+    "state",
+    "run",
+    "owner",
+    "generation",
+    "blobs",
+    "files",
+    "bytes",
+    "opened_at",
+    "sealed_at",
+    "why",
+)
 
 
 def _listed_model(name: str, model: Any, shown: tuple[str, ...], noun: str) -> Any:
@@ -175,6 +187,13 @@ class WaitingRun(Struct):
     since: Annotated[datetime, Meta(description="When it was made.")]
     why: str
     expected_at: Annotated[datetime | None, Meta(description="When it will probably start; null if unknown.")]
+    after: Annotated[list[str], Meta(description="Runs of unknown length of which it needs nodes.")]
+
+
+def waiting_run(record: runs.Run, why: waits.Waiting | None) -> Json:
+    said = why or waits.Waiting("", "")
+    words = {name: plain(getattr(said, name)) for name in ("why", "expected_at", "after")}
+    return {"run": record.name, "since": plain(record.created_at), **words}
 
 
 _ALSO = {

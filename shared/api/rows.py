@@ -52,6 +52,9 @@ class _RunRow(Struct):
     why: Annotated[str, Meta(description="Why it failed, was canceled, or has not started; '' for any other run.")]
     sweep: Annotated[str, Meta(description="The sweep of which it is a trial; '' if it is none.")]
     trials: Annotated[int | None, Meta(description="How many trials a sweep has begun; null for any other run.")]
+    done_share: Annotated[
+        float | None, Meta(description="Ended trials of all, from 0 to 1, of a running sweep; null for any other run.")
+    ]
     listed: Annotated[dict[str, str], Meta(description="Further columns of the list, by their labels.")]
 
 
@@ -117,6 +120,7 @@ def _row(run: Run) -> Json:
         "why": _why(run),
         "sweep": part_of(run),
         "trials": said.parts,
+        "done_share": said.done_share if said.parts and run.progress.state is RunState.RUNNING else None,
         "listed": listed_values(run),
         **{cell.name: cell.say(run) for cell in CELLS},
     }

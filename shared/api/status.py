@@ -16,7 +16,7 @@ from shared.clusters.model import Cluster
 from shared.clusters.ports import ClusterPorts
 from shared.clusters.waiting import WAITING
 from shared.drops.ports import DropPorts
-from shared.kernel.encode import Json, plain
+from shared.kernel.encode import Json
 from shared.kernel.errors import NoAnswer, TrainyardError
 from shared.kernel.memory import Topic
 from shared.messages.declared import QUEUES
@@ -168,7 +168,7 @@ def list_clusters(ports: ClusterPorts) -> Annotated[list[Json], list[records.Clu
 
 
 def _cluster(ports: ClusterPorts, cluster: Cluster, waiting: list[Run]) -> dict[str, Any]:
-    first = [_waiting_run(ports, run) for run in waiting[:LISTED]]
+    first = [records.waiting_run(run, waiting_for(ports, run)) for run in waiting[:LISTED]]
     return records.cluster(cluster, ports.decisions.latest(cluster.name), first, len(waiting))
 
 
@@ -180,10 +180,3 @@ def _waiting(runs: Runs) -> dict[str, list[Run]]:
     for run in sorted(waiting, key=lambda run: run.created_at):
         by_cluster.setdefault(run.on_cluster, []).append(run)
     return by_cluster
-
-
-def _waiting_run(ports: ClusterPorts, run: Run) -> dict[str, Any]:
-    why = waiting_for(ports, run)
-    expected = why.expected_at if why else None
-    words = {"why": why.why if why else "", "expected_at": expected and plain(expected)}
-    return {"run": run.name, "since": plain(run.created_at), **words}

@@ -14,6 +14,7 @@ from typing import Annotated, TypeVar
 from msgspec import Meta, Struct
 
 from shared.api import status, today_items
+from shared.api.records import WaitingRun, waiting_run
 from shared.api.today_items import Champion
 from shared.clusters.azureml_cache import sight, waiting
 from shared.kernel.encode import Json, plain
@@ -64,13 +65,6 @@ class RunningToday(Struct):
     headline: str | None
 
 
-class WaitingToday(Struct):
-    run: str
-    since: datetime
-    why: str
-    expected_at: datetime | None
-
-
 class Rival(Struct):
     """The version or run that a completed run is compared with."""
 
@@ -113,7 +107,7 @@ class SpentToday(Struct):
 class Today(Struct):
     needs: list[NeedsYou]
     running: list[RunningToday]
-    waiting: list[WaitingToday]
+    waiting: list[WaitingRun]
     completed: Annotated[list[CompletedToday], Meta(description="Within 24 hours, among the newest 100 runs.")]
     promotions: list[MovedToday]
     spent: SpentToday | None
@@ -158,7 +152,9 @@ def _today(ports: AllPorts, its_schedules: Schedules) -> Json:
     lists = {
         "needs": needs,
         "running": [today_items.running(run) for run in live if run.progress.state is RunState.RUNNING],
-        "waiting": reading.part("clusters", lambda: [_waiting(ports, run) for run in live if _waits(run)]),
+        "waiting": reading.part(
+            "clusters", lambda: [waiting_run(run, waiting(ports, run)) for run in live if _waits(run)]
+        ),
         "completed": today_items.completed(
             newest, reading.part("champions", lambda: _champions(ports, newest, now)), now
         ),
@@ -185,12 +181,6 @@ def _live(runs: Runs) -> list[Run]:
 
 def _waits(run: Run) -> bool:
     return run.progress.state is not RunState.RUNNING
-
-
-def _waiting(ports: AllPorts, run: Run) -> Json:
-    why = waiting(ports, run)
-    expected = plain(why.expected_at) if why else None
-    return {"run": run.name, "since": plain(run.created_at), "why": why.why if why else "", "expected_at": expected}
 
 
 def _champions(ports: AllPorts, newest: list[Run], now: datetime) -> list[Champion]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from shared.clusters.forecast import Claim, begins, usual_start
+from shared.clusters.forecast import Claim, Forecast, forecast, usual_start
 from shared.clusters.model import Cluster
 from shared.clusters.ports import ClusterPorts
 from shared.clusters.waiting import COMES, WAITING, Waiting, why_waiting
@@ -30,6 +30,7 @@ class Sight:
     jobs: tuple[tuple[str, str], ...]  # (job, cluster) of unfinished jobs, newest first
     error: str = ""
     begins: dict[str, datetime] = field(default_factory=dict)  # when waiting runs will probably begin
+    after: dict[str, tuple[str, ...]] = field(default_factory=dict)  # or the runs of unknown length before each
 
 
 SIGHT = Topic[Sight]("clusters and jobs of Azure ML", timedelta(seconds=5))
@@ -55,35 +56,38 @@ def waiting(ports: ClusterPorts, run: Run) -> Waiting | None:
         elif cluster == run.on_cluster:
             ahead.append(job)
     why = why_waiting(run, current_sight.clusters.get(run.on_cluster), ahead[::-1])
-    expected = current_sight.begins.get(run.name) if why.code in COMES else None
-    return replace(why, expected_at=expected)
+    if why.code not in COMES:
+        return why
+    after = current_sight.after.get(run.name, ())
+    return replace(why, expected_at=current_sight.begins.get(run.name), after=after)
 
 
 def _read_workspace(ports: ClusterPorts) -> Sight:
     try:
         clusters = {cluster.name: cluster for cluster in ports.clusters.list()}
-        return Sight(ports.clock(), clusters, tuple(ports.jobs.active()), begins=_begins(ports, clusters))
+        jobs, (begins, after) = tuple(ports.jobs.active()), _forecasts(ports, clusters)
+        return Sight(ports.clock(), clusters, jobs, begins=begins, after=after)
     except TrainyardError as exc:
         return Sight(ports.clock(), {}, (), str(exc))
 
 
-def _begins(ports: RunPorts, clusters: dict[str, Cluster]) -> dict[str, datetime]:
-    """Forecast when the waiting runs of all clusters will start."""
+def _forecasts(ports: RunPorts, clusters: dict[str, Cluster]) -> tuple[dict[str, datetime], dict[str, tuple[str, ...]]]:
+    """Forecast when the waiting runs of all clusters will start, or after which runs."""
     in_states = {state: in_state(ports.runs, state, RunFields.NODES) for state in LIVE}
     by_state = {state: list(itertools.islice(found, MOST_LIVE)) for state, found in in_states.items()}
     if any(len(runs) == MOST_LIVE for runs in by_state.values()):
-        return {}
+        return {}, {}
     live = [run for runs in by_state.values() for run in runs if workload(run).has_own_nodes]
     live.sort(key=lambda run: run.created_at)
     ended = ports.runs.page(RunFilter(state=RunState.COMPLETED), ENDED, fields=RunFields.NODES).runs if live else []
     now = ports.clock()
-    expected: dict[str, datetime] = {}
+    found: dict[str, Forecast] = {}
     for name, cluster in clusters.items():
         claims = [_claim(ports.admission, run, now) for run in live if run.on_cluster == name]
         start = usual_start(_waits((run for run in ended if run.on_cluster == name), now))
-        for run, seconds in begins(cluster, claims, start).items():
-            expected[run] = now + timedelta(seconds=seconds)
-    return expected
+        found[name] = forecast(cluster, claims, start)
+    begins = {run: now + timedelta(seconds=s) for each in found.values() for run, s in each.seconds.items()}
+    return begins, {run: after for each in found.values() for run, after in each.after.items()}
 
 
 def _claim(admission: Admission, run: Run, now: datetime) -> Claim:

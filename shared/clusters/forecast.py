@@ -24,8 +24,20 @@ class Claim:
     waited: float = 0.0
 
 
-def begins(cluster: Cluster, claims: Sequence[Claim], start_seconds: float | None) -> dict[str, float]:
-    """Return in how many seconds each waiting run will start. A run without a forecast is missing.
+@dataclass(frozen=True)
+class Forecast:
+    """When the waiting runs of a cluster will start.
+
+    `seconds` has in how many seconds a run will start. `after` has the runs of unknown length of which a run needs
+    nodes. A run may be in neither.
+    """
+
+    seconds: dict[str, float]
+    after: dict[str, tuple[str, ...]]
+
+
+def forecast(cluster: Cluster, claims: Sequence[Claim], start_seconds: float | None) -> Forecast:
+    """Return when the waiting runs will start.
 
     Runs start in the order of `claims`. New nodes take `start_seconds` to arrive, None if unknown. Nodes that work
     without a claim, or for a run of unknown length, are not expected to become free. An overdue start has a negative
@@ -36,7 +48,8 @@ def begins(cluster: Cluster, claims: Sequence[Claim], start_seconds: float | Non
     heapq.heapify(ends)
     free = cluster.max_nodes - max(cluster.busy_nodes, sum(claim.nodes for claim in begun))
     idle, at, expected = cluster.idle_nodes, None, {}
-    for claim in (claim for claim in claims if not claim.begun):
+    waits = [claim for claim in claims if not claim.begun]
+    for claim in waits:
         while free < claim.nodes and ends:
             at, freed = heapq.heappop(ends)
             free, idle = free + freed, idle + freed
@@ -47,7 +60,11 @@ def begins(cluster: Cluster, claims: Sequence[Claim], start_seconds: float | Non
         free, idle = free - claim.nodes, max(0, idle - claim.nodes)
         if claim.seconds is not None:
             heapq.heappush(ends, (begin + claim.seconds, claim.nodes))
-    return expected
+    others = waits[len(expected) :]
+    if not others or free >= others[0].nodes:
+        return Forecast(expected, {})
+    endless = tuple(c.run for c in claims if c.seconds is None and (c.begun or c.run in expected))
+    return Forecast(expected, {claim.run: endless for claim in others if endless})
 
 
 def _begin(claim: Claim, freed_at: float | None, idle: int, start_seconds: float | None) -> float | None:

@@ -19,6 +19,7 @@ class Waiting:
 
     A quota has the family of machines, the cores in use and the cores allowed, if Azure's message names them; `words`
     is that message. `expected_at` is computed from how long the newest runs of each kind took, None if none completed.
+    `after` are the running runs of unknown length of which this run needs nodes, if they are why no time is known.
     """
 
     code: str
@@ -29,6 +30,7 @@ class Waiting:
     limit: int | None = None
     words: str = ""
     expected_at: datetime | None = None  # when the run will probably start
+    after: tuple[str, ...] = ()
 
 
 def why_waiting(run: Run, cluster: Cluster | None, ahead: list[str]) -> Waiting:

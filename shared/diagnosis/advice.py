@@ -9,7 +9,7 @@ from shared.diagnosis.causes import Cause
 SAID: dict[Cause, tuple[str, tuple[str, ...]]] = {
     Cause.CUDA_OOM: (
         "The GPU ran out of memory",
-        ("Use a smaller batch: retry RUN -p batch_size=...", "Use a VM size with more GPU memory."),
+        ("Use a smaller batch.", "Use a VM size with more GPU memory."),
     ),
     Cause.HOST_OOM: (
         "The node ran out of memory",
@@ -38,8 +38,11 @@ SAID: dict[Cause, tuple[str, tuple[str, ...]]] = {
         ("Use more data loader workers.", "Copy the data to the node's disk first, or use a cheaper GPU."),
     ),
     Cause.RANK_FIRST_FAILED: (
-        "One process failed first and the launcher ended the others",
-        ("Read the log of this rank.",),
+        "A process failed without a message",
+        (
+            "Read the log of this rank.",
+            "Let Python print where it crashes: set PYTHONFAULTHANDLER to 1 in its environment.",
+        ),
     ),
     Cause.NCCL_TIMEOUT: (
         "A collective operation timed out",
@@ -49,7 +52,7 @@ SAID: dict[Cause, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     Cause.RENDEZVOUS_OR_RESET: (
-        "The processes did not find each other, or lost their connection",
+        "The processes did not find each other or lost their connection",
         (
             "Check address, port and number of nodes.",
             "Check whether one node failed earlier: read the other nodes' logs.",
@@ -60,14 +63,14 @@ SAID: dict[Cause, tuple[str, tuple[str, ...]]] = {
         ("Bring weights and data along instead of downloading them.", "Retry."),
     ),
     Cause.MISSING_MODULE: (
-        "A package is missing, or its version does not fit",
+        "A package is missing or has the wrong version",
         ("Add the package with a fitting version to the job's environment.",),
     ),
     Cause.GPU_DRIVER_OR_ARCH: (
         "The GPU can't be used",
         ("Install wheels that the node's driver accepts.", "Start as many processes as the node has GPUs."),
     ),
-    Cause.DATA_NOT_FOUND: ("The data was not found, or is empty", ("Check the path and that the upload is complete.",)),
+    Cause.DATA_NOT_FOUND: ("The data is missing or empty", ("Check the path and that the upload is complete.",)),
     Cause.CORRUPT_FILE: (
         "A file is damaged or has another format",
         ("Replace the file, and check the others of its folder.",),
@@ -95,11 +98,11 @@ SAID: dict[Cause, tuple[str, tuple[str, ...]]] = {
     ),
     Cause.PREEMPTION: (
         "The job lost its nodes to preemption",
-        ("Retry: the run continues from its last checkpoint.", "Use dedicated nodes."),
+        ("Start it again from its last checkpoint.", "Use dedicated nodes."),
     ),
     Cause.TIME_LIMIT: (
         "The time limit was reached",
-        ("Give the job more time: retry RUN --as-advised, or submit it with a longer --timeout.",),
+        ("Submit it again with a longer time limit (--timeout).",),
     ),
     Cause.DATALOADER_WORKER: (
         "A data loader worker died",

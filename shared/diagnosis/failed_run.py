@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
+import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from shared.clusters.ports import ClusterPorts
 from shared.diagnosis.advice import advice, summary
 from shared.diagnosis.causes import Cause, Certainty, Diagnosis, QuotedLine
 from shared.diagnosis.change import advised_change, advised_job_change, reached_time_limit
-from shared.diagnosis.own_causes import OwnCause, own_causes, refined
+from shared.diagnosis.next_steps import after_failure
+from shared.diagnosis.own_causes import OwnCause, own_causes, refined, trainer_of
 from shared.jobs.model import UNKNOWN_FAILURE
 from shared.jobs.ports import Jobs
 from shared.jobs.route import Routes
@@ -50,10 +52,23 @@ def with_diagnosis(ports: ClusterPorts, fact: RunBeingArchived) -> Run:
     failure = run.progress.failure or UNKNOWN_FAILURE
     texts = {each.rank: each.text for each in logs}
     found = diagnose_ranks(texts, failure.summary, failure.exit_code or None)
+    found = with_signal(found, failure.exit_code, ports.jobs.rank_of(PurePosixPath(failure.log).name))
     found = refined(found, trainers_causes(ports.routes, ports.trainers, run), texts)
     if any(each.is_cut for each in logs):  # the numbers of lines are not known
         found = replace(found, evidence=tuple(replace(quote, number=0) for quote in found.evidence))
     return with_changes(ports, run, found)
+
+
+def with_signal(found: Diagnosis, exit_code: int, rank: int | None) -> Diagnosis:
+    """Return the diagnosis of a process that a signal ended, if no log shows a cause: a process that crashes writes
+    nothing. `rank` is the process whose log the platform names.
+    """
+    names = {code: each.name for each in signal.Signals for code in (-each, 128 + each)}  # Python's form, and a shell's
+    if found.cause is not Cause.NOT_KNOWN or exit_code not in names:
+        return found
+    cause = Cause.RANK_FIRST_FAILED
+    said = f"{summary(cause, rank).removesuffix('.')}: signal {names[exit_code]} ended it."
+    return replace(found, cause=cause, certainty=Certainty.LIKELY, summary=said, rank=rank, advice=advice(cause))
 
 
 def with_changes(ports: ClusterPorts, run: Run, found: Diagnosis) -> Run:
@@ -63,7 +78,7 @@ def with_changes(ports: ClusterPorts, run: Run, found: Diagnosis) -> Run:
     said = found.evidence[0].text if found.evidence else ""
     change = advised_change(found.cause, run.asked.parameters, said)
     if change:
-        return run.having(replace(found, change=change))
+        return _with_steps(run, replace(found, change=change))
     try:
         sizes = {name: cluster.vm_size for name, cluster in clusters(ports).items()}
     except TrainyardError as error:
@@ -71,7 +86,11 @@ def with_changes(ports: ClusterPorts, run: Run, found: Diagnosis) -> Run:
         sizes = {}
     route = ports.routes.get(run.asked.route)
     change_job = advised_job_change(found.cause, run, sizes, route.limits if route else ports.limits)
-    return run.having(replace(found, change_job=change_job))
+    return _with_steps(run, replace(found, change_job=change_job))
+
+
+def _with_steps(run: Run, found: Diagnosis) -> Run:
+    return run.having(replace(found, advice=after_failure(run, found)))
 
 
 def _of_time_limit(run: Run) -> Diagnosis:
@@ -81,10 +100,10 @@ def _of_time_limit(run: Run) -> Diagnosis:
 
 
 def trainers_causes(routes: Routes, trainers: Path, run: Run) -> Sequence[OwnCause]:
-    """Return the causes that the trainer of the run's route adds; none if the trainer's file can't be read."""
+    """Return the causes that the run's trainer adds; none if the trainer's file can't be read."""
     route = routes.get(run.asked.route)
     try:
-        return own_causes(trainers, route.trainer) if route else ()
+        return own_causes(trainers, route.trainer if route else trainer_of(trainers, run.asked.request))
     except BadSetting as error:
         log.warning("the trainer's own causes are left out: %s", error)
         return ()

@@ -38,7 +38,7 @@ def shown(run: Run) -> Any:
 class RunHealthAnswer:
     """The problems of a running run at the last check."""
 
-    ailments: Annotated[list[Ailment], Meta(description="Empty for a run that gets on.")]
+    ailments: Annotated[list[Ailment], Meta(description="Empty for a run that makes progress.")]
     checked_at: Annotated[datetime | None, Meta(description="A time at most five minutes before the last check.")]
 
 
@@ -60,8 +60,9 @@ def notify_of_sick_run(ports: EventPorts, fact: RunIsSick) -> None:
 
 def outline_of(run: Run) -> RunOutline:
     found = run.feature(Diagnosis)
-    known = found is not None and found.cause is not Cause.NOT_KNOWN  # otherwise the log's last line is more useful
-    return RunOutline(cause=found.summary) if found and known else RunOutline()
+    if found is None or found.cause in (Cause.NOT_KNOWN, Cause.USER_EXCEPTION):
+        return RunOutline()  # the log's last line says more, such as the exception itself
+    return RunOutline(cause=found.summary)
 
 
 FEATURE = Feature(

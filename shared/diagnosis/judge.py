@@ -12,6 +12,7 @@ from shared.diagnosis.lines import LogLine, lines_of
 from shared.diagnosis.progress import StepReports, of_metrics, progress_of
 from shared.diagnosis.raised import Raised
 from shared.diagnosis.signs import Sign, of_exceptions, of_launchers, of_lines, of_words
+from shared.diagnosis.steps import reports_step
 from shared.diagnosis.tracebacks import raised_in
 from shared.diagnosis.words import Weight
 
@@ -104,7 +105,8 @@ def _went_on(sign: Sign, reports: StepReports) -> bool:
     training.
     """
     ends_job = sign.weight is Weight.PLATFORM and sign.cause in ENDS_THE_JOB
-    if ends_job or sign.cause in OF_METRICS or sign.line.prose or sign.weight is Weight.WORDS:
+    of_metrics = sign.cause in OF_METRICS and reports_step(sign.line.text)
+    if ends_job or of_metrics or sign.line.prose or sign.weight is Weight.WORDS:
         return False
     return reports.ended_well_after(sign.line, sign.last) or reports.after(sign.line, sign.last) >= GOES_ON
 

@@ -23,7 +23,7 @@ PREFIXES = tuple(
         r"^\[rank=(?P<rank>\d+)\]:? ?",
         r"^\[?default(?P<rank>\d+)\]?: ?",
         r"^\[\d+,(?P<rank>\d+)\]<std(?:err|out)>: ?",
-        r"^(?P<rank>\d{1,4}): (?=\S| {2}|$)",
+        r"^(?P<rank>\d{1,4}): (?=\S| {2}|$)(?![\d.]+, [\d.]+ avg)",
         r"^rank: *(?P<rank>\d+) \| ",
         r"^\(\w[\w.]* (?:rank=\d+, )?pid=\d+(?:, ip=[\d.]+)?\) ?",
         r"^(?:stderr|stdout)(?:: | F | P )",

@@ -31,6 +31,7 @@ class Observed:
     paces.
 
     - `read_to`: when the part of the log that is read was written
+    - `listed_size`: the log's bytes at that time, if a listing showed them and they are not read yet
     - `stepped`, `steady`: the last write with a step of the training, and when its steps last resumed after a pause
     - `quiet_since`: the log's last write before a silent check
     - `changed`: when nodes last joined or left; a silence at that time does not raise the limit for other silences
@@ -43,6 +44,7 @@ class Observed:
     rank: int = 0
     at: int = 0
     read_to: float = 0.0
+    listed_size: int = 0
     stepped: float = 0.0
     steady: float = 0.0
     grew: dict[str, float] = field(default_factory=dict)
@@ -78,9 +80,10 @@ class Observed:
         found = replace(self, checks=self.checks + 1, grew=grew)
         rank = self._followed(logs)
         if rank is not None and logs[rank][0] != self.log:
-            name, size, _ = logs[rank]
+            name, size, written = logs[rank]
             begin = max(0, size - KEPT_TEXT)
-            found = replace(found, container=container, log=name, rank=rank, at=begin, read_to=0.0)
+            found = replace(found, container=container, log=name, rank=rank, at=begin)
+            found = replace(found, read_to=written.timestamp(), listed_size=size)
         return found._waited(max(grew.values()))
 
     def _followed(self, logs: dict[int, tuple[str, int, datetime]]) -> int | None:
@@ -99,14 +102,16 @@ class Observed:
             return replace(self, checks=self.checks + 1, log="")
         now = new.last_modified.timestamp()
         text = new.data.decode("utf-8", "replace")
+        since = new.data[max(0, self.listed_size - self.at) :].decode("utf-8", "replace")
         found = replace(
             self,
             checks=self.checks + 1,
             at=self.at + len(new.data),
             grew=self.grew | {str(self.rank): now},
             text=(self.text + text)[-KEPT_TEXT:],
-            paces=self._paces(text, now),
+            paces=self._paces(since, now),
             read_to=now if text else self.read_to,
+            listed_size=0 if text else self.listed_size,
         )._stepped(now if _steps(text) else 0.0, self.paces)
         if not new.data:
             return replace(found, quiet_since=self.quiet_since or now)

@@ -20,6 +20,8 @@ from typing import Any
 from shared.diagnosis.causes import Cause, Certainty, Diagnosis, QuotedLine
 from shared.diagnosis.lines import LogLine, lines_of
 from shared.diagnosis.progress import progress_of
+from shared.jobs.readers.trainer import has_command, trainer_template
+from shared.jobs.spec import JobSpec
 from shared.kernel.errors import BadSetting
 from shared.runs.pulse import Ailment
 
@@ -44,6 +46,15 @@ class OwnCause:
 def own_causes(trainers: Path, trainer: str) -> tuple[OwnCause, ...]:
     """Return the causes in the trainer's folder. Raises BadSetting, which names the file and the mistake."""
     return _read(trainers / trainer / FILE) if trainer else ()
+
+
+def trainer_of(trainers: Path, job: JobSpec) -> str:
+    """Return the trainer with causes of its own whose command the job has; '' if there is none.
+
+    A run of `submit TRAINER` has no route, so only its command shows the trainer.
+    """
+    names = sorted(file.parent.name for file in trainers.glob(f"*/{FILE}"))
+    return next((name for name in names if has_command(job, trainer_template(trainers, name)[0])), "")
 
 
 @cache

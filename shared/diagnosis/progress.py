@@ -27,10 +27,13 @@ STEP_TIME = re.compile(
 WAIT_SHARE = re.compile(r"\bdata_wait_share\W{1,3}(?P<share>[01](?:\.\d+)?)\b|\bData (?P<percent>\d{1,3}(?:\.\d+)?) ?%")
 DONE = re.compile(
     r"(?i)^\W*(?:done|finished|training (?:is )?(?:complete|done|finished)"
-    r"|train(?:ing)? (?:has )?(?:completed|finished|ended)"
+    r"|train(?:ing)? (?:has )?(?:completed|finished|ended)|the experiment completed successfully"
     r"|completed successfully|all done|saved? (?:the )?(?:final )?model|model saved)\b"
     r"|exit(?:ed)? (?:with )?(?:code|status)[: ]*0\b|Run completed|job (?:completed|succeeded)"
 )
+GUARD = re.compile(
+    r"(?i)\bloss\b.{0,20}\b(?:is|was|became)\b.{0,40}\b(?:skip|ignor)\w*"
+)  # the training goes on without this batch
 CRASHED = re.compile(r"(?i)\b(?:training|run|job) (?:has )?(?:crashed|aborted|failed)|\brestarting training")
 NO_STEP = re.compile(r"\b0it \[|\b0/0\b|[Mm]ean of empty slice")
 OVERFLOW = re.compile(r"(?i)overflow.{0,80}loss scale to:? (?P<scale>\d+(?:\.\d+)?(?:e[-+]?\d+)?)")
@@ -85,7 +88,7 @@ def of_metrics(lines: Sequence[LogLine], least: int = 1) -> Iterator[Sign]:
     """
     series: dict[str, list[tuple[LogLine, float]]] = {}
     for line in lines:
-        for found in LOSS.finditer(line.text):
+        for found in LOSS.finditer(line.text) if reports_step(line.text) or not GUARD.search(line.text) else ():
             series.setdefault(found["name"].lower(), []).append((line, float(found["value"])))
     for name, values in series.items():
         yield from _not_numbers(values, lines, least)

@@ -75,7 +75,7 @@ WARNING = re.compile(
 DIGITS = re.compile(r"\d+")
 HEDGED = re.compile(
     r"(?i)\b(?:(?:can|could|would) (?:\w+ )?(?:be|have|cause|lead|happen|hang|make|result|become|get|stay)|may|might"
-    r"|to avoid|avoids?|prevents?|potential(?:ly)?|if (?:not|this|it)|in case|otherwise"
+    r"|to avoid|avoids?|prevents?|potential(?:ly)?|if (?:not|this|it)|in case|otherwise|skipp(?:ing|ed)|ignor(?:ing|ed)"
     r"|if (?:an?|the|one) \w+ (?:is|was|gets?))\b"
 )
 OTHER_CASE = re.compile(

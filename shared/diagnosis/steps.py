@@ -6,7 +6,10 @@ import re
 
 NUMBER = r"[-+]?(?:nan|inf(?:inity)?|\d+\.?\d*(?:e[-+]?\d+)?)"
 UNIT = r"\b(?:epoch|step|iter(?:ation)?|batch|global_step|update|train(?:ing)?)s?\b"
-NAMED = r"(?:loss|acc(?:uracy)?|error|err|lr|learning[_ ]rate|ppl|psnr|m?ap|mae|reward|eta|time)"
+NAMED = (
+    r"(?:loss|acc(?:uracy)?|error|err|lr|learning[_ ]rate|ppl|psnr|m?ap|mae|r?mse|logloss|auc|f1|m?iou|dice|[wc]er"
+    r"|reward|eta|time)"
+)
 METRIC = rf"\b(?:\w+[_/-])?{NAMED}\b\W{{0,6}}{NUMBER}\b"
 STEP = re.compile(
     r"(?i)\d{1,3}%\|"  # tqdm
@@ -17,6 +20,11 @@ STEP = re.compile(
     rf"|^\W*(?:\w+: *)?{UNIT}[^a-z0-9]{{0,4}}\d+\W*$"
     rf"|^.{{0,60}}?\[ *\d+(?:/\d+)?\].*{METRIC}"
     rf"|^\W*{METRIC}\W*$"
+    r"|^\s*\d+: [\d.]+, [\d.]+ avg"  # darknet
+    r"|^\s*\d+:\s+learn: [\d.]+"  # CatBoost
+    r"|^\|\s+(?:iterations|total_timesteps)\s+\| \d+"  # stable-baselines
+    r"|^\s*\d+ +\d+(?: +\d+\.\d\d){3,}$"  # spaCy
+    r"|^epoch \d+ (?:done|took|finished|completed)"
 )
 SENTENCE = re.compile(r"\bI\b(?!/)|\bI'|\?\s*$|\b(?:my|please|thanks|because)\b")
 SOURCE = re.compile(

@@ -15,6 +15,7 @@ from shared.diagnosis.facts import RunIsSick
 from shared.diagnosis.failed_run import trainers_causes
 from shared.diagnosis.health import EACH, RunHealth
 from shared.diagnosis.messages import CheckHealth, WatchRun
+from shared.diagnosis.next_steps import while_running
 from shared.diagnosis.observed import Observed
 from shared.diagnosis.on_hang import acted_on, end
 from shared.diagnosis.own_causes import live_ailments
@@ -115,7 +116,10 @@ def check_health(ports: RunPorts, message: CheckHealth) -> None:
     from shared.diagnosis.live import ailments  # its patterns are compiled on first use
 
     own = live_ailments(trainers_causes(ports.routes, ports.trainers, run), pulse.text)
-    health = before.checked([*ailments(pulse), *own, *of_features(run, pulse)], now)
+    found = [
+        replace(each, advice=while_running(run, each)) for each in (*ailments(pulse), *own, *of_features(run, pulse))
+    ]
+    health = before.checked(found, now)
     health = acted_on(ports.routes.get(run.asked.route), health, now)
     for ailment in health.new_since(before):
         ports.happened(RunIsSick(run, ailment))

@@ -62,6 +62,7 @@ class Drop:
     code: str = ""  # a stable code for `why`
     owner: str = ""  # uploader of the sealed content, self-reported
     removed_at: datetime | None = None  # since when a removal is to be carried out; the drop is not sealed before
+    files: int | None = None  # `blobs` without markers and job file; None if sealed by the previous version
     event_form: str = ""  # form of the drop's first event: "CloudEvent, base64"; empty if no event arrived
 
 

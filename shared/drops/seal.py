@@ -122,6 +122,7 @@ def _sealing(drop: Drop, complete: Complete, job: JobSpec, at: datetime) -> Drop
         fingerprint=seen.fingerprint,
         request=job,
         blobs=seen.blobs,
+        files=seen.data_blobs,
         bytes=seen.bytes,
         owner=seen.owner,
         sealed_at=at,

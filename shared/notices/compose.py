@@ -12,7 +12,7 @@ from shared.notices.model import Notice, NoticeKind
 from shared.runs.decide import is_over
 from shared.runs.features import features
 from shared.runs.find_run import find_run
-from shared.runs.model import Run, RunState
+from shared.runs.model import FINAL, Run, RunState
 from shared.runs.ports import Runs
 from shared.runs.views.summary import first_line, model_metrics
 
@@ -72,7 +72,7 @@ def _sick(runs: Runs, notice: Notice, data: dict[str, Any]) -> Notice | None:
     run = _run(runs, data)
     if run is None:
         return None
-    title = f"Run {run.name} does not get on. {data.get('why', '')}"
+    title = f"Run {run.name} needs attention. {data.get('why', '')}"
     return _of_run(notice, run, NoticeKind.SICK, title, {"what to do": str(data.get("advice", ""))})
 
 
@@ -145,14 +145,15 @@ def _plain(notice: Notice, kind: NoticeKind, title: str, facts: dict[str, Any]) 
 
 def _of_run(notice: Notice, run: Run, kind: NoticeKind, title: str, facts: dict[str, str]) -> Notice:
     best = [f"{name} {value:.4g}" for name, value in list(model_metrics(run).items())[:METRICS_TOLD]]
+    of_features = [each.notice_facts(run) for each in features() if each.notice_facts]
     run_facts = {
+        **{name: value for found in of_features for name, value in found.items()},
         "why": first_line(run) if kind is not NoticeKind.COMPLETED else "",
         "experiment": run.asked.experiment,
         "cluster": f"{run.asked.cluster}, {_nodes(run.asked.nodes)}",
         "took": _duration(run),
         "metrics": ", ".join(best),
         "owner": run.people.owner,
-        **{name: value for each in features() if each.notice_facts for name, value in each.notice_facts(run).items()},
     }
     return Notice(notice.id, kind, title, notice.at, run_facts | facts, run.name, run.asked.route, run.asked.experiment)
 
@@ -162,6 +163,6 @@ def _nodes(count: object) -> str:
 
 
 def _duration(run: Run) -> str:
-    if not run.progress.history:
-        return ""
+    if run.progress.state not in FINAL:
+        return ""  # the time so far says nothing about the run
     return str(timedelta(seconds=round((run.progress.history[-1].at - run.created_at).total_seconds())))

@@ -25,7 +25,7 @@ class NoticeKind(StrEnum):
     LATE = "late"
     BUDGET = "budget"
     IDLE = "idle"
-    SICK = "sick"  # a running run does not get on
+    SICK = "sick"  # a running run hangs, wastes its time, or will fail
     SCHEDULE = "schedule"
     POISON = "poison"
     MODEL = "model"

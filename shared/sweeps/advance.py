@@ -203,6 +203,7 @@ class _SweepCheck:
             best=trial_run(self.parent.name, best.number) if best else "",
             best_value=best.best(self.sweep.maximize) if best else None,
             early_values=in_words(self.sweep, trials),
+            most=min(self.sweep.most_trials, possible(self.sweep)),
         )
 
         def stands(run: Run) -> Run:

@@ -35,7 +35,11 @@ def sweep_of(run: Run) -> str:
 
 def outline_of(run: Run) -> RunOutline:
     sweep = run.feature(SweepSummary)
-    return RunOutline(dollars=sweep.dollars, parts=sweep.begun) if sweep else RunOutline()
+    if sweep is None:
+        return RunOutline()
+    return RunOutline(
+        dollars=sweep.dollars, parts=sweep.begun, done_share=sweep.ended / sweep.most if sweep.most else None
+    )
 
 
 FEATURE = Feature(

@@ -65,6 +65,7 @@ class SweepSummary:
     closing: str = column("sweep_closing", "")  # why no more trials start
     look: int = column("sweep_look", 0)  # the number of the next check by the clock
     early_values: str = ""  # under asha, how far early values could be trusted
+    most: int | None = column("most_trials", None)  # trials that it will begin; None in rows of the previous version
 
 
 @dataclass(frozen=True)

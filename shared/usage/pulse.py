@@ -12,7 +12,6 @@ from shared.usage.reading import GRAIN, usage_of
 
 RECENT = 10  # samples
 MOVED = (Metric.DISK_READ, Metric.DISK_WRITTEN, Metric.NETWORK_IN, Metric.NETWORK_OUT)
-OWN_MACHINE = "lo"  # traffic of the machine with itself
 
 
 def node_pulses(ports: RunPorts, run: Run) -> list[NodePulse]:
@@ -42,7 +41,7 @@ def pulses(usage: NodeUsage) -> Iterator[NodePulse]:
 
 def _of_node(usage: NodeUsage, node: str, metric: Metric) -> list[Measurement]:
     """Return the points of one metric of a node: the average over its GPUs, or the sum over its other devices."""
-    series = tuple(each for each in usage.of(metric) if each.node == node and each.device != OWN_MACHINE)
+    series = tuple(each for each in usage.of(metric) if each.node == node)
     return NodeUsage(series).by_node(metric).get(node, [])
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.published import Outcome, figures, is_job, job_files, whose_limit
+from benchmarks.published import Outcome, figures, is_job, job_files, one_sentence, whose_limit
 
 SCHEMA = "$schema: https://azuremlschemas.azureedge.net/latest/"
 
@@ -43,7 +43,9 @@ def test_every_folder_is_searched(tmp_path: Path) -> None:
         ("No version 1 of 'net' among the workspace's models.", "the workspace"),
         ("No version latest of 'fit' among components of registry 'azureml'.", "the workspace"),
         ("component azureml://registries/a/components/fit is not in the registry.", "the workspace"),
+        ("Input 'rows': there is nothing at azureml://datastores/d/paths/a.csv; is it a folder?", "the workspace"),
         ("a.yml is not a valid job file: line 3", "the file"),
+        ("component: /a/b.yml can't be read: No such file or directory.", "the file"),
         ("'r-base' is R, which can't be installed on this machine.", "this machine"),
         ("type is 'automl'; Trainyard runs command jobs, sweeps and pipelines.", "Trainyard"),
     ],
@@ -53,11 +55,17 @@ def test_a_refusal_says_whose_limit_it_is(why: str, whose: str) -> None:
     assert whose_limit(why) == whose
 
 
+def test_several_reasons_are_one_sentence() -> None:
+    """Steps that lack the same thing are named together; a reason of the whole job stays as it is."""
+    reasons = ["Step 'a': no rows.", "Step 'b': no rows.", "Step 'c': no net.", "No cluster."]
+    assert one_sentence(reasons) == "no rows (steps a, b); no net (steps c); No cluster."
+
+
 def test_the_figures_count_what_started() -> None:
     """A run that ended without a job is a broken promise; each refusal counts once, under the owner of its limit."""
     outcomes = [
         Outcome("a", "completed"),
-        Outcome("b", "failed", "no", "Trainyard: no job was accepted"),
+        Outcome("b", "failed", "no", "Trainyard: it never began"),
         Outcome("c", "refused", "no", "the file"),
         Outcome("d", "could start"),
     ]

@@ -142,6 +142,11 @@ def test_what_can_not_be_had_is_told_before_submission(side: Side, unique: Calla
     assert side.jobs.lacks(job) == []
     (why,) = side.jobs.lacks(replace(job, environment=Environment("r-base:4.3")))
     assert "R can't be installed" in why
+    gone = Location("drops", f"{name}/nothing/")
+    if isinstance(side.jobs, FakeJobs):
+        side.jobs.empty.add(gone)
+    (why,) = side.jobs.lacks(replace(job, inputs={"rows": DataInput(gone)}))
+    assert why.startswith(f"Input 'rows': there is nothing at azureml://datastores/drops/paths/{name}/nothing/;")
     assert side.jobs.status(name) is None
 
 

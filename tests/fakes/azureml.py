@@ -66,6 +66,7 @@ class FakeJobs:
         self.metrics: dict[str, dict[str, list[tuple[float, float, float]]]] = {}  # what a job logged to MLflow
         self.steps: dict[str, dict[str, StepStatus]] = {}  # the steps of pipelines, by pipeline
         self.components: set[str] = set()  # the ids of registered components
+        self.empty: set[Where] = set()  # places without data
         self.offline = False  # whether the nodes can't download anything
         self.cached: set[str] = set()  # patterns of the files that the nodes have cached
         self.down = False
@@ -120,7 +121,9 @@ class FakeJobs:
                 f"Step {s.name!r}: {why}" for s in steps(job) for why in (*self._absent(s), *self.lacks(s.job))
             ]
         image = job.environment.image if isinstance(job.environment, Environment) else ""
-        return [f"Image {image!r}: R can't be installed."] if image.startswith("r-base") else []
+        absent = [(name, place_text(given.path)) for name, given in job.data.items() if given.path in self.empty]
+        nothing = [f"Input {name!r}: there is nothing at {place}; is it a file?" for name, place in absent]
+        return nothing + ([f"Image {image!r}: R can't be installed."] if image.startswith("r-base") else [])
 
     def unreachable(self, url: str, cached: str) -> str:
         self._answer()

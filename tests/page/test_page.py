@@ -109,6 +109,7 @@ VIEWS = {  # each view, and what it shows once it has its data
     "storage": ".lines li, .scroll tr",
     "health": ".scroll tr",
     "settings": ".scroll tr",
+    "keys": ".card .facts",
     "docs": ".prose li",
 }
 

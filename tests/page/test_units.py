@@ -29,8 +29,8 @@ PROJECTS = ("jsconfig.json", "jsconfig.views.json")
 
 @pytest.mark.parametrize(("tool", "options"), [("eslint", ["."]), *(("tsc", ["--project", name]) for name in PROJECTS)])
 def test_the_sources_pass(tool: str, options: list[str]) -> None:
-    """ESLint finds nothing. The JSDoc types hold, strictly in the pure parts; views read only fields of the API's
-    answers."""
+    """ESLint finds nothing. The JSDoc types hold, strictly in the files of jsconfig.json; views read only fields of
+    the API's answers."""
     program = page_bundle.TOOLS / "node_modules" / ".bin" / tool
     if not program.exists():
         pytest.skip(f"THE PAGE IS NOT CHECKED BY {tool}: `python -m local.page_bundle` installs it")

@@ -16,9 +16,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from emulator_tests.azurite_suite.results import FileResult, table
+from emulator_tests.azurite_suite.results import FileResult, line, table
 
 SHIM = Path(__file__).with_name("shim.js")
+REPORTER = Path(__file__).with_name("reporter.js")
 STARTS = ("TestServerFactory", "createTableServer", "new Server(", "new QueueServer(", "new TableServer(")
 SECONDS = 600  # for one file
 EACH_MS = 60_000  # for one test; Azurite's own command sets no limit
@@ -33,7 +34,10 @@ def main(argv: list[str]) -> int:
     checkout = arguments.azurite.resolve()
     if not (checkout / "node_modules" / ".bin" / "mocha").exists():
         parser.error(f"{checkout} has no node_modules/.bin/mocha; run `npm ci` there.")
-    found = [run(checkout, file) for file in files(checkout, arguments.only)]
+    found = []
+    for file in files(checkout, arguments.only):
+        found.append(run(checkout, file))
+        sys.stderr.write(f"{line(found[-1])}\n")  # a run takes minutes
     if arguments.json:
         arguments.json.write_text(json.dumps({one.name: one.outcomes for one in found}, indent=1), "utf-8")
     sys.stdout.write(table(found) + "\n")
@@ -62,7 +66,8 @@ def run(checkout: Path, file: Path) -> FileResult:
 
 def _mocha(checkout: Path, file: Path, report: Path) -> str:
     argv = ["node_modules/.bin/mocha", "--require", "ts-node/register", "--require", str(SHIM), "--exit"]
-    argv += ["--timeout", str(EACH_MS), "--reporter", "json", "--reporter-option", f"output={report}", str(file)]
+    argv += ["--timeout", str(EACH_MS), "--reporter", str(REPORTER)]
+    argv += ["--reporter-option", f"output={report}", str(file)]
     if "/blob/" in str(file):
         argv += ["--grep", "@loki"]  # as Azurite's own command does
     env = {**os.environ, "EMULATOR_PYTHON": sys.executable, "TS_NODE_TRANSPILE_ONLY": "1"}
@@ -75,10 +80,16 @@ def _mocha(checkout: Path, file: Path, report: Path) -> str:
 
 
 def outcomes(report: dict[str, Any]) -> dict[str, str]:
-    """Return the outcome of each test by its title: '' for a pass, 'skipped', or the error."""
-    skipped = {one["fullTitle"]: "skipped" for one in report["pending"]}
-    failed = {one["fullTitle"]: one["err"].get("message", "failed")[:300] for one in report["failures"]}
-    return {**{one["fullTitle"]: "" for one in report["passes"]}, **skipped, **failed}
+    """Return the outcome of each test by its title: '' for a pass, 'skipped', or the error. Azurite has tests of the
+    same title; each counts."""
+    every = [(one["fullTitle"], "") for one in report["passes"]]
+    every += [(one["fullTitle"], "skipped") for one in report["pending"]]
+    every += [(one["fullTitle"], one["err"].get("message", "failed")[:300]) for one in report["failures"]]
+    found: dict[str, str] = {}
+    for title, outcome in every:
+        again = sum(known == title or known.startswith(f"{title} (again") for known in found)
+        found[f"{title} (again, {again})" if again else title] = outcome
+    return found
 
 
 if __name__ == "__main__":

@@ -25,9 +25,13 @@ class FileResult:
         return sum(not outcome for outcome in self.outcomes.values())
 
 
+def line(one: FileResult) -> str:
+    return f"{one.passed:4} of {one.ran:3}  {one.name}"
+
+
 def table(found: list[FileResult]) -> str:
     """Return a line for each file and each service, followed by the tests that did not pass, with their errors."""
-    lines = [f"{one.passed:4} of {one.ran:3}  {one.name}" for one in found]
+    lines = [line(one) for one in found]
     for service in dict.fromkeys(one.service for one in found):
         own = [one for one in found if one.service == service]
         lines.append(f"{sum(one.passed for one in own):4} of {sum(one.ran for one in own):3}  all of {service}")

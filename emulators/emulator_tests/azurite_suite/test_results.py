@@ -35,6 +35,16 @@ def test_each_test_has_an_outcome() -> None:
     ]  # fmt: skip
 
 
+def test_tests_of_the_same_title_all_count() -> None:
+    """Azurite's queueSas.test.ts has two tests of one title."""
+    report = {
+        "passes": [{"fullTitle": "A"}, {"fullTitle": "A"}],
+        "pending": [],
+        "failures": [{"fullTitle": "A", "err": {}}],
+    }
+    assert outcomes(report) == {"A": "", "A (again, 1)": "", "A (again, 2)": "failed"}
+
+
 def test_a_folder_without_mocha(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The error has the command to run."""
     with pytest.raises(SystemExit):

@@ -175,6 +175,7 @@ def test_an_old_request_is_refused() -> None:
     ({"path": f"/{ACCOUNT}/other/messages"}, False),
     ({"query": {"visibilitytimeout": "1"}}, False),
     ({"content-length": "6"}, False),
+    ({"date": "Sat, 21 Nov 2026 12:00:00 GMT"}, True),  # x-ms-date stands for it
     ({"x-ms-version": "2099-01-01"}, False),
     ({"x-ms-version": "\udcff"}, False),  # a byte that is not UTF-8, as the server reads it
 ])  # fmt: skip
@@ -192,6 +193,14 @@ def test_every_part_is_signed(change: dict[str, Any], allowed: bool) -> None:
     else:
         with pytest.raises(StorageError, match="AuthenticationFailed"):
             account.admit(call, Right("o", ("a",), "q"))
+
+
+def test_what_needs_a_token_takes_no_signature() -> None:
+    """The error says so, instead of that the request has no signature."""
+    call = Call("POST", f"/{ACCOUNT}", {"sig": "AAAA"}, {}, b"")
+    with pytest.raises(StorageError) as caught:
+        Account(ACCOUNT, KEY, "blob").admit_identity(call, Right("s", ("r",)))
+    assert caught.value.details == {"AuthenticationErrorDetail": "Only authentication scheme Bearer is supported"}
 
 
 def test_nobody_comes_in_without_a_signature(ours: Side) -> None:

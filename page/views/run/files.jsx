@@ -4,6 +4,7 @@ import { bytes, visible } from "../../format.js";
 import { Trouble, useOutcome } from "../../parts.jsx";
 import { W } from "../../words.js";
 
+/** @param {{ pictures: Record<string, string> }} props addresses by name */
 export const Pictures = ({ pictures }) => (
   <div class="pictures">
     {Object.entries(pictures).map(([name, url]) => (
@@ -15,9 +16,13 @@ export const Pictures = ({ pictures }) => (
   </div>
 );
 
+/**
+ * `left` is what the run left, or the fault of asking for it.
+ * @param {{ run: { run: string, archived_at: string | null }, left: any }} props
+ */
 export function Files({ run, left }) {
   const [outcome, attempt] = useOutcome();
-  const download = (name) =>
+  const download = (/** @type {string} */ name) =>
     attempt(async () => {
       location.assign((await get(["runs", run.run, "artifacts", ...name.split("/")], { link: "true" })).url);
     });
@@ -29,7 +34,7 @@ export function Files({ run, left }) {
       <div class="scroll" tabindex={0} role="region" aria-label={W.run.files}>
         <table>
           <tbody>
-            {left.files.map((file) => (
+            {left.files.map((/** @type {{ name: string, size: number }} */ file) => (
               <tr key={file.name}>
                 <td class="mono">{visible(file.name)}</td>
                 <td class="number">{bytes(file.size)}</td>
@@ -49,8 +54,8 @@ export function Files({ run, left }) {
         </table>
       </div>
       {left.outputs
-        .filter((output) => output.state !== "archived")
-        .map((output) => (
+        .filter((/** @type {Record<string, string>} */ output) => output.state !== "archived")
+        .map((/** @type {Record<string, string>} */ output) => (
           <p key={output.name} class="notice">
             {visible(output.name)}: {visible(output.state)}. {visible(output.why || "")}
           </p>

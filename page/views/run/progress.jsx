@@ -31,7 +31,7 @@ export function Why({ run }) {
       {waits && run.waiting?.since && (
         <>
           {" "}
-          <When at={run.waiting.since} /> {begins(run.waiting.expected_at)}
+          <When at={run.waiting.since} /> {begins(run.waiting)}
         </>
       )}
     </div>

@@ -50,15 +50,15 @@ export function Trials({ run }) {
             <tr>
               <th scope="col">{W.sweep.trial}</th>
               <th scope="col">{W.runs.state}</th>
+              <th scope="col">
+                {visible(value.metric)}
+                <small>{W.sweep.seen}</small>
+              </th>
               {names.map((name) => (
                 <th scope="col" key={name}>
                   {visible(name)}
                 </th>
               ))}
-              <th scope="col">
-                {visible(value.metric)}
-                <small>{W.sweep.seen}</small>
-              </th>
               <th scope="col">{W.runs.ofModel}</th>
               <th scope="col">{W.runs.cost}</th>
             </tr>
@@ -73,12 +73,12 @@ export function Trials({ run }) {
                 <td>
                   <State state={trial.state} />
                 </td>
+                <td class="cell">{trial.told === null ? "" : metric(value.metric, trial.told)}</td>
                 {names.map((name) => (
                   <td key={name} class="cell">
                     {shown(own(trial.parameters, name))}
                   </td>
                 ))}
-                <td class="cell">{trial.told === null ? "" : metric(value.metric, trial.told)}</td>
                 <td class="cell">{trial.of_model === null ? "" : metric(value.metric, trial.of_model)}</td>
                 <td class="cell">{money(trial.dollars)}</td>
               </tr>
@@ -88,8 +88,18 @@ export function Trials({ run }) {
       </div>
       {told.length > 1 && (
         <div class="charts spaced">
-          <Chart title={W.sweep.overTrials} series={[course(told, value.maximize, (_, i) => i + 1)]} sync="" />
-          <Chart title={W.sweep.overDollars} series={[course(told, value.maximize, spent())]} sync="" />
+          <Chart
+            title={W.sweep.overTrials}
+            of={value.metric}
+            series={[course(told, value.maximize, (_, i) => i + 1)]}
+            sync=""
+          />
+          <Chart
+            title={W.sweep.overDollars}
+            of={value.metric}
+            series={[course(told, value.maximize, spent())]}
+            sync=""
+          />
         </div>
       )}
       {records.length > 2 && (

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
 from shared.adapters.azureml import pipelines, sdk_job
 from shared.adapters.azureml.document import document
+from shared.jobs.location import Location
 from shared.jobs.problem import Problem
 from shared.jobs.readers.pipeline import WrittenStep, steps
 from shared.jobs.readers.place_text import place_text
-from shared.jobs.spec import COMMAND, PIPELINE, JobSpec
+from shared.jobs.spec import COMMAND, PIPELINE, DataInput, JobSpec
 
 Json = dict[str, Any]
 # Registers an environment described in a job and returns its id; an environment for the SDK is returned unchanged.
@@ -74,7 +75,10 @@ class PipelineForm:
     def lacks(self, job: JobSpec, workspace: Checks) -> list[str]:
         inputs = document(JobSpec(inputs=job.data)).get("inputs")
         own = _refusals(workspace, {"inputs": inputs}) if inputs else []
-        return own + [f"Step {step.name!r}: {why}" for step in steps(job) for why in _step_lacks(step, workspace)]
+        found = steps(job)
+        made = [at for each in (job, *(step.job for step in found)) for at in _written(each)]
+        unmade = [replace(step, job=_without_made(step.job, made)) for step in found]
+        return own + [f"Step {step.name!r}: {why}" for step in unmade for why in _step_lacks(step, workspace)]
 
 
 FORMS: dict[str, JobForm] = {COMMAND: CommandForm(), PIPELINE: PipelineForm()}
@@ -83,6 +87,23 @@ FORMS: dict[str, JobForm] = {COMMAND: CommandForm(), PIPELINE: PipelineForm()}
 def form_of(job: JobSpec) -> JobForm:
     """Return the form of this job. A kind that is refused before sending is checked as a command."""
     return FORMS.get(job.kind, FORMS[COMMAND])
+
+
+def _written(job: JobSpec) -> list[Location]:
+    """Return the places that the job's outputs name."""
+    return [output.path for output in job.outputs.values() if isinstance(output.path, Location)]
+
+
+def _without_made(job: JobSpec, made: Sequence[Location]) -> JobSpec:
+    """Return a step without the inputs that lie where a step of the same pipeline writes: they come to be."""
+    kept = {name: value for name, value in job.inputs.items() if not _is_made(value, made)}
+    return job if len(kept) == len(job.inputs) else replace(job, inputs=kept)
+
+
+def _is_made(value: object, made: Sequence[Location]) -> bool:
+    if not isinstance(value, DataInput) or not isinstance(at := value.path, Location):
+        return False
+    return any(at.store == each.store and f"{at.path}/".startswith(f"{each.path.rstrip('/')}/") for each in made)
 
 
 def _step_lacks(step: WrittenStep, workspace: Checks) -> Iterator[str]:

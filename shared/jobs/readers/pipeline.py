@@ -111,6 +111,8 @@ def _unreadable(body: Any) -> Problem | None:
         return Problem("", f"must be a mapping, it is a {type(body).__name__}.")
     if _FILES in {**body, **mapping(holder_of(body))}:
         return Problem(_FILES, "are files beside the job; put them into the folder of its code.")
+    if "/promptflow/" in str(mapping(holder_of(body)).get("$schema")):
+        return Problem("component", "is a prompt flow, which Trainyard can't run; make it a command step.")
     for place, bound in _bindings(body):
         if _OLD.search(bound):
             return Problem(place, f"is {bound[:200]!r}; write {_OLD.sub('${{parent.', bound)[:200]}.")

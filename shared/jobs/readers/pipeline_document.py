@@ -35,7 +35,7 @@ def read_pipeline(document: Mapping[str, Any]) -> tuple[Json, tuple[Problem, ...
     rest = dict(settings or {})
     compute = document.get("compute") or rest.get("default_compute")
     rest.pop("default_compute", None)
-    jobs = with_computes(jobs, mapping(document.get("inputs")))
+    jobs = with_bound_resources(jobs, mapping(document.get("inputs")))
     widest = max(map(_nodes, jobs.values()))
     made = {
         **document,
@@ -58,18 +58,20 @@ def holder_of(body: Mapping[str, Any]) -> Any:
     return body.get("component") or body.get("trial") or body
 
 
-def with_computes(jobs: Mapping[str, Any], values: Mapping[str, Any]) -> Json:
-    """The steps with their clusters filled in, if a cluster is bound to an input of the pipeline."""
-    return {name: _computed(body, values) if isinstance(body, Mapping) else body for name, body in jobs.items()}
+def with_bound_resources(jobs: Mapping[str, Any], values: Mapping[str, Any]) -> Json:
+    """The steps with their clusters and numbers of nodes filled in, if these are bound to inputs of the pipeline."""
+    return {name: _filled(body, values) if isinstance(body, Mapping) else body for name, body in jobs.items()}
 
 
-def _computed(body: Mapping[str, Any], values: Mapping[str, Any]) -> Json:
+def _filled(body: Mapping[str, Any], values: Mapping[str, Any]) -> Json:
     made = {**body, **({"compute": compute} if (compute := _value(body.get("compute"), values)) else {})}
+    if nodes := _value((resources := mapping(body.get("resources"))).get("instance_count"), values):
+        made["resources"] = {**resources, "instance_count": nodes}
     if isinstance(within := mapping(component := body.get("component")).get(JOBS), Mapping):
         declared = mapping(component).get("inputs")
         below = {name: mapping(each).get("default") for name, each in mapping(declared).items()}
         below |= {name: _value(given, values) for name, given in mapping(body.get("inputs")).items()}
-        made["component"] = {**mapping(component), JOBS: with_computes(within, below)}
+        made["component"] = {**mapping(component), JOBS: with_bound_resources(within, below)}
     return made
 
 

@@ -62,6 +62,12 @@ def trainer_template(trainers: Path, name: str) -> tuple[JobSpec, Parameters]:
     return replace(job, code=job.code or _SNAPSHOT, environment=environment), described
 
 
+def has_command(job: JobSpec, template: JobSpec) -> bool:
+    """Return whether the job has the command of this template, possibly followed by more arguments."""
+    command = str(template.command).strip()
+    return bool(command) and f"{job.command} ".startswith(f"{command} ")
+
+
 def read_template(job_file: Path, schema_file: Path) -> tuple[JobSpec, Parameters]:
     """A template with plain literal inputs, and its parameters from the template and the schema file."""
     job = _job(job_file)

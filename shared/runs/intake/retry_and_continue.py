@@ -19,7 +19,7 @@ from shared.jobs.parameters import (
     unquoted,
 )
 from shared.jobs.ports import Jobs
-from shared.jobs.readers.trainer import trainer_names, trainer_template
+from shared.jobs.readers.trainer import has_command, trainer_names, trainer_template
 from shared.jobs.route import Routes
 from shared.jobs.spec import JobOutput, JobSpec, Layer, again
 from shared.kernel.drop_key import DropKey
@@ -197,19 +197,13 @@ def _with_parameters(routes: Routes, trainers: Path, job: JobSpec, given: Given)
 def known_parameters(routes: Routes, trainers: Path, job: JobSpec) -> Parameters:
     """The job's literal inputs, described by the trainer or route with the job's command."""
     inferred = parameters(job, {}, "the job")
-    described = next((schemas for command, schemas in _templates(routes, trainers) if _runs(job, command)), {})
+    described = next((schemas for template, schemas in _templates(routes, trainers) if has_command(job, template)), {})
     return {name: described.get(name, schema) for name, schema in inferred.items()}
 
 
-def _templates(routes: Routes, trainers: Path) -> list[tuple[str, Parameters]]:
-    own = (trainer_template(trainers, name) for name in trainer_names(trainers))
-    pairs = [*((route.template, route.parameters) for route in routes.values()), *own]
-    return [(str(template.command).strip(), schemas) for template, schemas in pairs]
-
-
-def _runs(job: JobSpec, command: str) -> bool:
-    """Whether the job has this command, possibly followed by more arguments."""
-    return bool(command) and f"{job.command} ".startswith(f"{command} ")
+def _templates(routes: Routes, trainers: Path) -> list[tuple[JobSpec, Parameters]]:
+    own = [trainer_template(trainers, name) for name in trainer_names(trainers)]
+    return [*((route.template, route.parameters) for route in routes.values()), *own]
 
 
 def _check_more_to_do(old: Run, changed: Given) -> None:

@@ -13,16 +13,17 @@ from cli.errors import CliError, Unreachable
 
 @pytest.mark.parametrize("answer", [(503, {"detail": "The workspace did not answer."}), (500, b"")])
 def test_a_busy_api_is_asked_again_where_that_does_no_harm(server: Any, answer: tuple[int, Any]) -> None:
-    """A read, and a request with an Idempotency-Key, are retried until the API is free or has a process again: if a
-    process ended during a request, the host answers 500 without a body."""
+    """A read, a dry run, and a request with an Idempotency-Key are retried until the API is free or has a process
+    again: if a process ended during a request, the host answers 500 without a body."""
     server.busy_answer = answer
-    for path in ("/api/runs/r", "/api/runs"):
+    for path in ("/api/runs/r", "/api/runs", "/api/schedules?dry_run=true"):
         server.says(path, {"run": "r"})
         server.busy[path] = 2
     with Api(server.url) as api:
         assert api.get("runs", "r") == {"run": "r"}
         assert api.post("runs", body={}, headers={"Idempotency-Key": "k"}) == {"run": "r"}
-    assert len(server.asked) == 6
+        assert api.post("schedules", body={}, dry_run=True) == {"run": "r"}
+    assert len(server.asked) == 9
 
 
 def test_what_may_have_been_done_is_not_done_twice(server: Any) -> None:

@@ -83,10 +83,13 @@ def test_a_login_that_expires_leaves_the_run_alone(server: Any, run: Run, capsys
     ("state", "last", "see"),
     [("completed", {"loss": 1.0}, "metrics"), ("completed", {}, "logs"), ("failed", {}, "show")],
 )
-def test_the_end_of_a_run_says_where_to_look(state: str, last: dict[str, float], see: str) -> None:
+def test_the_end_of_a_run_says_where_to_look(
+    monkeypatch: pytest.MonkeyPatch, state: str, last: dict[str, float], see: str
+) -> None:
     """The end of a run points to its metrics, to its log if it logged none, or to its reason if it failed."""
+    monkeypatch.delenv("TRAINYARD_CWD", raising=False)  # set while trainyard.py runs the tests
     ended = {"run": "run-1", "state": state, "reason": "", "output": "output/e/run-1", "metrics": {"last": last}}
     console = Console(width=100)
     with console.capture() as said:
-        console.print(result(ended, "trainyard"))
+        console.print(result(ended))
     assert f"trainyard {see} run-1" in said.get()

@@ -92,6 +92,12 @@ test("rows stand under a heading for each group, in the order of the first rows,
     ],
   );
   assert.equal(shown[3].size, 2);
+  assert.deepEqual(
+    grouped(rows, "experiment", new Set(["a", "__proto__"])).map(
+      ({ run, group, size }) => run || `[${group} ${size}]`,
+    ),
+    ["[a 2]", "[b 2]", "s", "t", "[__proto__ 1]"],
+  );
   assert.equal(grouped(rows, undefined), rows);
   assert.equal(grouped(rows, "constructor"), rows);
 });

@@ -1,7 +1,7 @@
 // Values as people read them, and maps by hostile names.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { count, inZone, number, visible } from "../../../page/format.js";
+import { begins, count, inZone, number, tick, visible } from "../../../page/format.js";
 import { Lines } from "../../../page/lines.js";
 import { mapOf, own } from "../../../page/own.js";
 import { columns, summary } from "../../../page/series.js";
@@ -69,4 +69,21 @@ test("a series is sorted by x, and its summary names its least and greatest poin
   const { first, last, least, greatest, greatestAt } = summary({ x, y });
   assert.deepEqual([first, last, least, greatest, greatestAt], [7, 6, 5, 7, 1]);
   assert.equal(summary({ x: [], y: [] }), null);
+});
+
+test("an accuracy's axis has percentages, like its values", () => {
+  assert.equal(tick("test_accuracy", 0.7), "70%");
+  assert.equal(tick("test_accuracy", 0.9125), "91.25%");
+  assert.equal(tick("loss", 0.7), "0.7");
+});
+
+test("a waiting run says when it begins, or behind which runs of unknown length", () => {
+  const now = Date.parse("2026-03-01T12:00:00Z");
+  const wait = { expected_at: "2026-03-01T12:02:00+00:00", after: [] };
+  assert.equal(begins(wait, now), "It probably begins in about 2 min.");
+  assert.equal(
+    begins({ expected_at: null, after: ["a\u202e", "b"] }, now),
+    "It begins after a⟨U+202E⟩ and 1 more, of unknown length.",
+  );
+  assert.equal(begins({ expected_at: null, after: [] }, now), "");
 });

@@ -60,11 +60,13 @@ def test_nothing_yet_says_so(world: World) -> None:
 
 
 def test_a_failed_run_needs_somebody_until_it_is_repeated(world: World) -> None:
-    """A failed run is listed with its diagnosis, or else its cause. Trials of a sweep, old failures, and runs whose
-    drop has a model by now are not listed."""
+    """A failed run is listed with its diagnosis, or with its cause, such as the exception of its own code. Trials of a
+    sweep, old failures, and runs whose drop has a model by now are not listed."""
     found = Diagnosis(Cause.CUDA_OOM, Certainty.CERTAIN, "Out of memory.")
+    own = Diagnosis(Cause.USER_EXCEPTION, Certainty.CERTAIN, "The training's own code raised an exception.")
     for run in (
         a_run(world, "diagnosed", RunState.FAILED).having(found),
+        a_run(world, "own", RunState.FAILED, 1.5, reason="It exited.\nstd_log.txt:\nValueError: no lr").having(own),
         a_run(world, "plain", RunState.FAILED, 2, reason="It exited with 3."),
         a_run(world, "trial", RunState.FAILED).having(TrialOf("sweep")),
         a_run(world, "old", RunState.FAILED, 24 * 8),
@@ -77,6 +79,7 @@ def test_a_failed_run_needs_somebody_until_it_is_repeated(world: World) -> None:
     told = today(world)
     assert [(each["name"], each["why"]) for each in told["needs"]] == [
         ("diagnosed", "Out of memory."),
+        ("own", "ValueError: no lr"),
         ("plain", "It exited with 3."),
     ]
     assert [run["run"] for run in told["running"]] == ["again"]
@@ -181,7 +184,7 @@ def test_a_part_that_is_away_is_named_and_the_rest_is_there(world: World, monkey
 
 def test_a_row_of_the_list_says_why_and_of_which_sweep(world: World) -> None:
     """A row shows the cause of a failure, what a waiting run waits for, and a sweep's cost and trials."""
-    sweep = SweepSummary(begun=3, dollars=1.5)
+    sweep = SweepSummary(begun=3, ended=1, dollars=1.5, most=4)
     for run in (
         a_run(world, "failed", RunState.FAILED, reason="It exited with 3.\nlast lines"),
         a_run(world, "waits", RunState.QUEUED, history=(Moment(RunState.QUEUED, world.clock(), "No nodes."),)),
@@ -193,6 +196,7 @@ def test_a_row_of_the_list_says_why_and_of_which_sweep(world: World) -> None:
     assert (told["failed"]["why"], told["waits"]["why"]) == ("It exited with 3.", "No nodes.")
     assert (told["sweep"]["trials"], told["sweep"]["cost"], told["trial"]["sweep"]) == (3, 1.5, "sweep")
     assert (told["trial"]["trials"], told["failed"]["sweep"]) == (None, "")
+    assert (told["sweep"]["done_share"], told["trial"]["done_share"]) == (0.25, None)
 
 
 def test_the_answer_costs_few_requests(world: World) -> None:

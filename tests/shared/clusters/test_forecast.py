@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shared.clusters.forecast import Claim, begins, usual_start
+from shared.clusters.forecast import Claim, Forecast, forecast, usual_start
 from shared.clusters.model import Cluster
 
 
@@ -50,7 +50,18 @@ def test_a_waiting_run_begins_when_those_before_it_are_done(
     now: Cluster, claims: list[Claim], start: float | None, expected: dict[str, float]
 ) -> None:
     """Runs start in order as nodes become free; there is no forecast without the facts for it."""
-    assert begins(now, claims, start) == expected
+    assert forecast(now, claims, start).seconds == expected
+
+
+def test_a_run_behind_runs_of_unknown_length_begins_after_them() -> None:
+    """Where no time is known because running or earlier runs have an unknown length, the forecast names these runs for
+    each run that needs their nodes; it names none while nodes are free, or where the nodes work for no run."""
+    behind = [works("a", 2, None), works("b", 2, None), waits("c", 3), waits("d", 1)]
+    assert forecast(cluster(busy=4), behind, 30.0) == Forecast({}, {"c": ("a", "b"), "d": ("a", "b")})
+    first = [works("a", 2, 100.0), waits("b", 4, None), waits("c", 1)]
+    assert forecast(cluster(busy=2), first, 30.0) == Forecast({"b": 130.0}, {"c": ("b",)})
+    assert forecast(cluster(), [works("a", 1, None), waits("b", 2)], None) == Forecast({}, {})
+    assert forecast(cluster(busy=4), [waits("b", 2)], 30.0) == Forecast({}, {})
 
 
 def test_what_new_nodes_take_is_learnt_from_waits_that_were_no_queue() -> None:

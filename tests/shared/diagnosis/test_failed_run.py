@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from shared.api import records
-from shared.diagnosis.causes import Cause, Diagnosis
+from shared.diagnosis.causes import Cause, Certainty, Diagnosis
 from shared.diagnosis.change import advised_change
-from shared.diagnosis.failed_run import notice_facts
+from shared.diagnosis.failed_run import notice_facts, with_signal
 from shared.diagnosis.judge import diagnose_ranks
+from shared.diagnosis.next_steps import after_failure
 from shared.notices.compose import compose
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest
@@ -54,6 +56,30 @@ def test_a_failed_run_says_which_rank_failed_first_and_why(world: World) -> None
     assert json.loads(json.dumps(records.run(run)))["diagnosis"]["evidence"][0]["rank"] == 1
 
 
+def test_the_last_step_after_a_failure_shows_the_log_at_the_quoted_line(world: World) -> None:
+    run = ended(world, "Failed", OOM)
+    found = run.feature(Diagnosis)
+    assert found is not None
+    assert found.advice[-1] == f"Read the log around this line: python3 trainyard.py logs {run.name} --why"
+
+
+@pytest.mark.parametrize(
+    ("change", "change_job", "words"),
+    [
+        ({}, {"cluster": "big"}, "with cluster big: "),
+        ({}, {"timeout_seconds": 5400}, "with a time limit of 1.5 h: "),
+        ({"lr": 0.01}, {}, "with lr=0.01: "),
+    ],
+)
+def test_the_first_step_is_the_retry_with_the_advised_change(
+    world: World, change: Any, change_job: Any, words: str
+) -> None:
+    run = ended(world, "Completed")
+    found = Diagnosis(Cause.TIME_LIMIT, Certainty.CERTAIN, "", change=change, change_job=change_job)
+    retry = f"python3 trainyard.py retry {run.name} --as-advised"
+    assert after_failure(run, found)[0] == f"Start it again {words}{retry}"
+
+
 def test_runs_that_did_not_fail_have_no_diagnosis(world: World) -> None:
     """The logs of such runs are not read."""
     assert ended(world, "Completed", OOM).feature(Diagnosis) is None
@@ -82,6 +108,20 @@ def test_the_notice_of_a_failed_run_has_the_cause_and_what_to_do(world: World) -
     notice = compose(world.runs, "RunArchived", "1", run.created_at, {"run": run.name})
     assert notice is not None
     assert notice.facts["cause"] == found.summary
+
+
+def test_a_signal_is_named_if_no_log_shows_a_cause(world: World) -> None:
+    """A process that crashes writes nothing, so the platform's message names the rank."""
+    run = ended(world, "Completed")
+    unknown = diagnose_ranks({0: "epoch 1 loss 0.5\n", 1: ""}, "", -11)
+    found = with_signal(unknown, -11, 1)
+    assert (found.cause, found.rank) == (Cause.RANK_FIRST_FAILED, 1)
+    assert found.summary == "A process failed without a message on rank 1: signal SIGSEGV ended it."
+    assert after_failure(run, found)[0].endswith(f"python3 trainyard.py logs {run.name} --rank 1")
+    assert with_signal(unknown, 139, 1) == found
+    assert with_signal(unknown, 1, 1) is unknown
+    known = diagnose_ranks({0: OOM}, "", -9)
+    assert with_signal(known, -9, 0) is known
 
 
 @pytest.mark.parametrize(

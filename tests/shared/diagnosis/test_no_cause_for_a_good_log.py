@@ -96,3 +96,21 @@ def test_steps_of_other_ranks_do_not_undo_the_failure_of_one() -> None:
     after = "".join(f"[rank0]: step {n} loss 0.5\n" for n in range(3, 6))
     found = diagnose_log(text + failed + after, 1)
     assert (found.cause, found.rank) == (Cause.USER_EXCEPTION, 1)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "[{}]\ttrain-rmse:0.51234\teval-rmse:0.52",
+        "{}:\tlearn: 0.6512345\ttest: 0.66\ttotal: 10ms\tremaining: 10s",
+        "{}: 700.123, 700.123 avg, 0.000000 rate, 3.2 seconds, 64 images",
+        "|    iterations      | {}        |",
+        "  0     {}        100.12   2000.12   60.12    0.60",
+        "Epoch {} done in 20 s",
+    ],
+)
+def test_steps_of_other_libraries_count_too(step: str) -> None:
+    """XGBoost, CatBoost, darknet, stable-baselines and spaCy report steps in their own forms."""
+    steps = "".join(f"{step.format(number)}\n" for number in range(100, 104))
+    assert diagnose_log(f"start\nOSError: image file is truncated\n{steps}").cause is Cause.HEALTHY
+    assert diagnose_log(f"start\nLoss is nan, skipping batch\n{steps}").cause is Cause.HEALTHY

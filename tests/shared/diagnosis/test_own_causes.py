@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from shared.diagnosis.causes import Cause
 from shared.diagnosis.judge import diagnose_ranks
-from shared.diagnosis.own_causes import live_ailments, own_causes, refined
+from shared.diagnosis.own_causes import live_ailments, own_causes, refined, trainer_of
+from shared.jobs.command import Command
+from shared.jobs.readers.trainer import trainer_template
+from shared.jobs.spec import JobSpec
 from shared.kernel.errors import BadSetting
 
 CAUSES = """
@@ -41,6 +45,20 @@ def test_an_own_cause_says_more_than_an_exception(trainers: Path) -> None:
     ):
         found = refined(diagnose_ranks({0: "", 1: text}), causes, {0: "", 1: text})
         assert (found.cause, found.summary) == (cause, summary)
+
+
+def test_a_run_without_a_route_has_the_causes_of_the_trainer_whose_command_it_runs(trainers: Path) -> None:
+    """`submit TRAINER` makes such runs; more arguments may follow the command."""
+    (trainers / "boxes" / "job.yaml").write_text(
+        "command: python boxes/train.py --lr ${{inputs.lr}}\ninputs: {lr: 1}\n"
+    )
+    (trainers / "plain").mkdir()
+    (trainers / "plain" / "job.yaml").write_text("command: python plain/train.py\n")
+    job, _ = trainer_template(trainers, "boxes")
+    more = Command((*job.command.parts, " --more 1"))
+    assert trainer_of(trainers, replace(job, command=more)) == "boxes"
+    assert trainer_of(trainers, trainer_template(trainers, "plain")[0]) == ""
+    assert trainer_of(trainers, JobSpec()) == ""
 
 
 def test_an_own_cause_of_a_running_run(trainers: Path) -> None:

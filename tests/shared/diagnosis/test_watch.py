@@ -135,6 +135,26 @@ def test_a_hang_is_in_the_answer_within_two_minutes(tmp_path: Path) -> None:
     assert watched.found == []
 
 
+def test_the_steps_against_a_hang_are_commands(tmp_path: Path) -> None:
+    """The first step ends the costs, the second starts the training again."""
+    watched = Watched(tmp_path)
+    watched.view()
+    watched.minutes(4, STEPS)
+    watched.minutes(2, cores=0.0)
+    first, second, *_ = watched.view()["health"]["ailments"][0]["advice"]
+    assert first.endswith(f": python3 trainyard.py cancel {watched.name}")
+    assert second.endswith(f": python3 trainyard.py continue {watched.name}")
+
+
+def test_a_run_that_hangs_soon_after_its_start_is_found_like_any_other(tmp_path: Path) -> None:
+    """The first read of the log shows the pace of the steps since the log was listed."""
+    watched = Watched(tmp_path)
+    watched.view()
+    watched.minutes(2, STEPS)
+    watched.minutes(2, cores=0.0)
+    assert watched.found == ["deadlock"]
+
+
 def test_a_subscription_of_sick_runs_has_one_notice_of_each_ailment(tmp_path: Path) -> None:
     """No one views the run, so the nodes are measured only once in five minutes, and when the log is silent."""
     watched = Watched(tmp_path, subscribed=True)
@@ -143,7 +163,7 @@ def test_a_subscription_of_sick_runs_has_one_notice_of_each_ailment(tmp_path: Pa
     assert len(watched.metrics.requests) <= 3
     watched.minutes(4, "".join(f"step {n} loss nan\n" for n in range(9)))
     ((_, body, _),) = watched.world.sender.posts
-    assert f"Run {watched.name} does not get on. The loss is not a number." in body.decode()
+    assert f"Run {watched.name} needs attention. The loss is not a number." in body.decode()
 
 
 def test_a_lost_chain_of_checks_begins_again(tmp_path: Path) -> None:

@@ -192,6 +192,16 @@ def test_a_step_runs_where_the_pipelines_input_says() -> None:
     assert computes == {"one": "many", "two.x": "many", "three.x": "few"}
 
 
+def test_a_step_has_as_many_nodes_as_the_pipelines_input_says() -> None:
+    """`instance_count: ${{parent.inputs.NAME}}` is that input's number; the pipeline is as wide as its widest step."""
+    step = {"type": "parallel", "resources": {"instance_count": "${{parent.inputs.nodes}}"}}
+    job = read_job({"type": "pipeline", "inputs": {"nodes": 3}, "jobs": {"score": step, "one": {"command": "x"}}})
+    assert [each.job.nodes for each in steps(job)] == [3, 0]
+    assert job.nodes == 3
+    (problem,) = steps(read_job({"type": "pipeline", "jobs": {"score": step}}))[0].problems
+    assert problem.path == "nodes"
+
+
 def test_what_steps_use_is_the_jobs() -> None:
     """A folder that was uploaded for a step belongs to the whole job: the job waits for it and keeps it."""
     code = path("a" * 64)
@@ -200,6 +210,7 @@ def test_what_steps_use_is_the_jobs() -> None:
 
 
 NESTED: dict[str, Any] = {"type": "pipeline", "component": {"type": "pipeline", "jobs": {"x": {"type": "spark"}}}}
+FLOW = {"component": {"$schema": "https://azuremlschemas.azureedge.net/promptflow/latest/Flow.schema.json"}}
 EVIL: dict[str, Any] = {
     "type": "command",
     "command": "x",
@@ -218,6 +229,7 @@ EVIL: dict[str, Any] = {
         (parallel(code="./src"), "jobs.score.code must be a registered asset"),
         (parallel(program_arguments="${{inputs.no}}"), "jobs.score.task uses ${{inputs.no}}, which the step does not"),
         (changed("tune", type="spark"), "jobs.tune.type is 'spark'; a step is a command, a sweep, a parallel job or a"),
+        (changed("evaluate", **FLOW, without="command"), "jobs.evaluate.component is a prompt flow, which Trainyard"),
         (changed("tune", type="automl"), "make it a command step that trains."),
         (changed("tune", **NESTED, without="trial"), "jobs.tune.x.type is 'spark'"),
         (changed("evaluate", compute="azureml:other"), "jobs.evaluate.compute is 'other'; choose one of cpu-cluster"),

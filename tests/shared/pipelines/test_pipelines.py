@@ -308,6 +308,30 @@ def test_in_azure_the_registry_itself_is_asked() -> None:
     assert form_of(pipeline).lacks(pipeline, azure) == []
 
 
+class WithoutData:
+    """A workspace whose storage has no data yet."""
+
+    def find(self, path: str) -> None:
+        return None
+
+    def find_in_registry(self, registry: str, path: str) -> None:
+        return None
+
+    def preflight(self, job: dict[str, Any]) -> dict[str, Any]:
+        return {"refusals": [f"nothing at {given['path']}" for given in job.get("inputs", {}).values()]}
+
+
+def test_data_that_a_step_writes_need_not_be_there_before_the_run() -> None:
+    """An input at or below the place of an output of the pipeline comes to be; any other must exist."""
+    store = "azureml://datastores/workspaceblobstore/paths"
+    write = {"command": "x", "environment": "azureml:e:1", "outputs": {"made": {"path": f"{store}/made"}}}
+    given = {"below": f"{store}/made/a.txt", "beside": f"{store}/made-not/a.txt"}
+    inputs = {name: {"type": "uri_file", "path": path} for name, path in given.items()}
+    read = {"command": "x", "environment": "azureml:e:1", "inputs": inputs}
+    pipeline = read_job({"type": "pipeline", "jobs": {"write": write, "read": read}})
+    assert form_of(pipeline).lacks(pipeline, WithoutData()) == [f"Step 'read': nothing at {given['beside']}"]
+
+
 def test_a_registrys_component_is_looked_up_before_a_run_exists() -> None:
     """A workspace that can check reports each step's missing component, of a registry or of the workspace."""
     step = {"component": "azureml://registries/azureml/components/download_model/labels/latest"}

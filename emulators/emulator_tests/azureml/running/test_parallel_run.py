@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from emulators.azureml.running import parallel_run, parallel_table
+from emulators.azureml.environments.builder import finding_pythons
+from emulators.azureml.running import parallel_run, parallel_table, parallel_worker, ray_cluster
 from emulators.azureml.running.parallel_run import Tally
 
 SCORE = """
@@ -213,3 +216,16 @@ def test_the_tally_counts_each_limit() -> None:
     assert (tally.failed, tally.failed_items, tally.verdict()) == (1, 2, "")
     tally.count({"index": 2, "items": 2}, 1)
     assert tally.verdict().startswith("2 mini-batches failed")
+
+
+def test_the_drivers_run_with_the_oldest_published_python() -> None:
+    """Published environments ask for Python 3.7 and 3.8. The drivers have no later syntax, and import with the oldest
+    Python of this machine."""
+    files = [Path(str(each.__file__)) for each in (parallel_run, parallel_worker, parallel_table, ray_cluster)]
+    for file in files:
+        ast.parse(file.read_text("utf-8"), feature_version=(3, 7))
+    path = finding_pythons().get("PATH")
+    found = (shutil.which(f"python3.{minor}", path=path) for minor in (7, 8, 9))
+    oldest = next((each for each in found if each), sys.executable)
+    names = ", ".join(file.stem for file in files)
+    subprocess.run([oldest, "-c", f"import {names}"], cwd=files[0].parent, check=True)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import datetime as dt
+import socket
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 
 from emulator_tests.azureml.clouds import Cloud, cluster_body
+from emulators.azureml.metrics.measuring import Measurer, remote_sockets, talks
 from emulators.process import wait_for
 
 VERSION = "api-version=2024-02-01"
@@ -180,3 +186,34 @@ def test_what_was_measured_survives_a_restart(own_cloud: Callable[..., Cloud]) -
     before = counted()
     own.restart()
     assert counted() >= before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's tables of connections")
+def test_the_machines_traffic_counts_only_for_a_node_that_is_connected_to_another_machine(tmp_path: Path) -> None:
+    """Connections of the machine with itself, by loopback or by its own address, are none to another machine."""
+    head, rest = "  sl  local_address rem_address   st\n", "00000000:00000000 00:00000000 00000000 0 0"
+    table, table6 = tmp_path / "tcp", tmp_path / "tcp6"
+    table.write_text(
+        f"{head}   0: 0100007F:1F90 0100007F:C350 01 {rest} 11 1\n"
+        f"   1: 020011AC:1F90 020011AC:C350 01 {rest} 12 1\n"
+        f"   2: 020011AC:1F90 08080808:01BB 01 {rest} 13 1\n"
+        f"   3: 020011AC:1F91 08080808:01BB 06 {rest} 14 1\n"
+        f"   4: 00000000:1F91 00000000:0000 0A {rest} 15 1\n"
+    )
+    table6.write_text(f"{head}   0: {'0' * 16}FFFF0000020011AC:1 {'0' * 16}FFFF00000100007F:2 01 {rest} 16 1\n")
+    assert remote_sockets((table, table6)) == {"13"}
+    assert remote_sockets((tmp_path / "missing",)) is None
+    with socket.socket() as ours:
+        own = str(Path(f"/proc/self/fd/{ours.fileno()}").readlink()).removeprefix("socket:[").removesuffix("]")
+        here = [psutil.Process()]
+        assert [talks(here, remote) for remote in ({own}, {"1"}, set[str](), None)] == [True, False, False, True]
+
+
+def test_traffic_of_the_machine_with_itself_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other programs send and receive through the loopback interface, too."""
+    traffic = {"lo": SimpleNamespace(bytes_recv=0, bytes_sent=0), "eth0": SimpleNamespace(bytes_recv=0, bytes_sent=0)}
+    monkeypatch.setattr(psutil, "net_io_counters", lambda pernic: traffic)
+    measurer = Measurer()
+    assert measurer.traffic() == {}
+    traffic = {"lo": SimpleNamespace(bytes_recv=9, bytes_sent=9), "eth0": SimpleNamespace(bytes_recv=2, bytes_sent=1)}
+    assert measurer.traffic() == {"eth0": (2, 1)}

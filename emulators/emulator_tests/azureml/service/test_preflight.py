@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from emulators.azureml.kernel.errors import BadRequest, DataError
 from emulators.azureml.kernel.sources import AssetRef, Location
 from emulators.azureml.running.launchers import MOST_RAY_NODES, launched, with_launcher
 from emulators.azureml.service.preflight import Download, Needs, described
+from emulators.azureml.storage.blobs import Place
 from emulators.azureml.storage.web_folder import WebFolder
 
 RAY = Recipe(("ray[default]",))
@@ -78,7 +81,7 @@ def test_the_launcher_gets_the_command_as_it_is() -> None:
 
 def needs(web: Path) -> Needs:
     nothing: Any = None
-    return Needs(nothing, nothing, nothing, nothing, WebFolder(web))
+    return Needs(nothing, nothing, nothing, nothing, WebFolder(web), nothing)
 
 
 def test_what_a_job_downloads_must_be_in_reach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,3 +104,35 @@ def test_what_a_job_downloads_must_be_in_reach(tmp_path: Path, monkeypatch: pyte
 def test_only_the_cache_is_looked_into(cached: str) -> None:
     """A pattern that leads out of PyTorch's cache folder matches nothing."""
     assert not Download("https://models.invalid/", cached).is_cached()
+
+
+class Stored:
+    """Blobs with one file at `d/there/a.csv`, and places that are their own."""
+
+    async def holds(self, place: Place, kind: str) -> bool:
+        return place.path == "there/a.csv" if kind == "uri_file" else place.path.rstrip("/") == "there"
+
+    def place(self, where: Location) -> Place:
+        return Place(where.datastore, where.path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "sentence"),
+    [
+        ("uri_file", "there/a.csv", ""),
+        ("uri_folder", "there/", ""),
+        (
+            "uri_file",
+            "there/b.csv",
+            r"Input 'rows': there is nothing at azureml://datastores/d/paths/there/b\.csv; is it",
+        ),
+        ("uri_folder", "gone/", "Input 'rows': there is nothing at azureml://datastores/d/paths/gone/; is it a file"),
+    ],
+)
+def test_data_in_the_workspaces_storage_must_be_there(tmp_path: Path, kind: str, path: str, sentence: str) -> None:
+    """A job that would fail for want of its data is refused before there is a run."""
+    stored: Any = Stored()
+    able = replace(needs(tmp_path), places=stored, blobs=stored)
+    wanted = described({"inputs": {"rows": {"type": kind, "path": f"azureml://datastores/d/paths/{path}"}}})
+    with pytest.raises(BadRequest, match=sentence) if sentence else contextlib.nullcontext():
+        asyncio.run(able.check_stored(wanted))

@@ -100,7 +100,7 @@ def test_after_its_days_a_blob_is_gone(tmp_path: Path) -> None:
     once."""
     now = [0.0]
     store = Blobs(tmp_path / "blobs.sqlite", tmp_path / "blobs", lambda: now[0])
-    store.retention_days = 2
+    store.history.retention_days = 2
     box, other = store.create_container("box", {}), store.create_container("other", {})
     for container in (box, other):
         store.write(container.id, "a", Blob("BlockBlob"), Upload(3, b"", b"one"))
@@ -115,4 +115,33 @@ def test_after_its_days_a_blob_is_gone(tmp_path: Path) -> None:
     assert store.listed(box.id, wanted) == []
     assert not store.undelete(box.id, "a")
     assert not store.undelete(other.id, "a")
+    store.close()
+
+
+def test_a_deleted_version_stays_for_its_days(tmp_path: Path) -> None:
+    """With versions, a deleted version can be listed and restored until the retention ends. A deleted blob becomes a
+    version, which stays, as in Azure."""
+    now = [1.0]
+    store = Blobs(tmp_path / "blobs.sqlite", tmp_path / "blobs", lambda: now[0], versioning=True)
+    store.history.retention_days = 2
+    box = store.create_container("box", {}).id
+    first, second = store.new_version(), store.new_version()
+    store.write(box, "a", Blob("BlockBlob", version=first), Upload(3, b"", b"one"))
+    store.write(box, "a", Blob("BlockBlob", version=second), Upload(3, b"", b"two"), keeps=True)
+
+    def versions(deleted: bool) -> list[tuple[str, bool]]:
+        found = store.listed(box, Wanted("", "", ("", ""), 9, snapshots=True, versions=True, deleted=deleted))
+        return [(blob.version, blob.deleted > 0) for _, blob in found if blob]
+
+    store.delete_version(box, "a", first)
+    assert (versions(False), versions(True)) == ([(second, False)], [(first, True), (second, False)])
+    assert store.undelete(box, "a")
+    assert versions(True) == [(first, False), (second, False)]
+    store.delete_version(box, "a", first)
+    store.delete(box, "a", keeps=True)
+    now[0] += 2 * DAY
+    while store.purge():
+        pass
+    assert versions(True) == [(second, False)]
+    assert store.find(box, "a", version=first) is None
     store.close()

@@ -16,11 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from emulators.storage.blobs import staging
 from emulators.storage.blobs.extents import SMALL, Piece, Upload
 from emulators.storage.blobs.listing import Wanted
 from emulators.storage.blobs.model import Blob, Content
 from emulators.storage.blobs.page_ranges import hole
-from emulators.storage.blobs.store import STAGED_SECONDS, Blobs
+from emulators.storage.blobs.store import Blobs
 
 NAMES = st.sampled_from(["a", "b"])
 BLOCKS = st.sampled_from(["1", "2", "3"])
@@ -126,16 +127,16 @@ class World:
 
     def stage(self, name: str, block: str, size: int) -> None:
         data = self.data(size)
-        self.blobs.stage(self.container, name, block, self.received(data))
+        self.blobs.blocks.put(self.container, name, block, self.received(data))
         self.model.staged.setdefault(name, {})[block] = data
 
     def stage_from(self, name: str, block: str, source: str) -> None:
         if source in self.model.blobs:
-            self.blobs.stage(self.container, name, block, self.blobs.content(self.container, source).pieces)
+            self.blobs.blocks.put(self.container, name, block, self.blobs.content(self.container, source).pieces)
             self.model.staged.setdefault(name, {})[block] = self.model.blobs[source]
 
     def commit(self, name: str, wanted: list[str]) -> None:
-        staged = self.blobs.staged(self.container, name)
+        staged = self.blobs.blocks.of(self.container, name)
         assert staged.keys() == self.model.staged.get(name, {}).keys()
         blocks = [staged[block] for block in wanted if block in staged]
         data = {block.id: self.model.staged[name][block.id] for block in blocks}
@@ -193,7 +194,7 @@ class World:
 
     def wait(self) -> None:
         """Let time pass until uncommitted blocks expire."""
-        self.now[0] += STAGED_SECONDS + 1
+        self.now[0] += staging.SECONDS + 1
         while self.blobs.purge():
             pass
         self.model.staged.clear()
@@ -270,8 +271,8 @@ def test_bytes_stay_while_they_are_read(tmp_path: Path) -> None:
 async def _read_while_it_goes(blobs: Blobs, container: int) -> None:
     halves = [bytes([number]) * (SMALL + 1) for number in range(2)]
     for number, half in enumerate(halves):
-        blobs.stage(container, "a", str(number), await blobs.extents.receive(_parts(half)))
-    pieces = [piece for block in blobs.staged(container, "a").values() for piece in block.pieces]
+        blobs.blocks.put(container, "a", str(number), await blobs.extents.receive(_parts(half)))
+    pieces = [piece for block in blobs.blocks.of(container, "a").values() for piece in block.pieces]
     blobs.write(container, "a", Blob("BlockBlob", 2 * (SMALL + 1)), Content(pieces))
     parts = blobs.extents.read(blobs.content(container, "a").pieces)
     found = await anext(parts)

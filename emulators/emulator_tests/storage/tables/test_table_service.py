@@ -255,3 +255,24 @@ def test_etags_of_entities_are_weak(ours: Side, ours_table: TableClient, etag: s
     url = f"{ours.table_url}/{ours_table.table_name}(PartitionKey='p',RowKey='r')?{signed(delete=True)}"
     answer = requests.delete(url, headers={"If-Match": etag, "x-ms-version": "2021-12-02"}, timeout=10)
     assert (answer.status_code, answer.headers["x-ms-error-code"]) == expected
+
+
+@pytest.mark.parametrize("text", ["1.797693134862316e308", "-1e999", ""])
+def test_a_double_has_a_range(ours: Side, ours_table: TableClient, text: str) -> None:
+    """A number beyond the doubles is refused in Azure's words, also as text; only the word Infinity is infinite."""
+    url = f"{ours.table_url}/{ours_table.table_name}?{signed(add=True)}"
+    row = {**KEY, "real": text, "real@odata.type": "Edm.Double"}
+    refused = requests.post(url, json=row, headers={"x-ms-version": "2021-12-02"}, timeout=10)
+    assert (refused.status_code, refused.headers["x-ms-error-code"]) == (400, "InvalidInput")
+    message = refused.json()["odata.error"]["message"]["value"]
+    assert message.startswith("An error occurred while processing this request.")
+    row["real"] = "-Infinity"
+    assert requests.post(url, json=row, headers={"x-ms-version": "2021-12-02"}, timeout=10).status_code in (201, 204)
+
+
+def test_an_error_tells_its_reason(ours: Side) -> None:
+    """The reason that blobs and queues give as an XML element follows the message of a table's error."""
+    url = f"{ours.table_url}/Tables?{signed(read=True)}"
+    refused = requests.get(url.replace("sig=", "sig=A"), headers={"x-ms-version": "2021-12-02"}, timeout=10)
+    assert refused.status_code == 403
+    assert "\nAuthenticationErrorDetail:Signature did not match." in refused.json()["odata.error"]["message"]["value"]

@@ -88,7 +88,7 @@ async def assembled(
     site.environments.tidy()
     registries = RegistryFolder(config.registries or config.state / "registries", blobs, workspace.registries)
     await registries.refresh()
-    needs = Needs(recipes, places, site.environments, registries, WebFolder(config.web_folder))
+    needs = Needs(recipes, places, site.environments, registries, WebFolder(config.web_folder), blobs)
     tracking = Tracking(workspace, config.state)
     stack.push_async_callback(tracking.close)
     scheduler = Scheduler(workspace, site, wakes.scheduler, tracking.metric)

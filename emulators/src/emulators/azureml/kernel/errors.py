@@ -46,6 +46,12 @@ class Refused(DataError):
     """This file can't be moved; other files still may be."""
 
 
+def nothing_at(name: str, where: object, is_file: bool) -> str:
+    """Return the sentence for an input that names a place without a file, or without files."""
+    advice = "is it a folder (uri_folder)?" if is_file else "is it a file (uri_file), or was it deleted?"
+    return f"Input {name!r}: there is nothing at {where}; {advice}"
+
+
 def among(names: Iterable[str]) -> str:
     """Return the allowed values for an error message."""
     return ", ".join(sorted(names)) or "none"

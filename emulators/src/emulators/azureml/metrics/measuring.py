@@ -1,14 +1,16 @@
 """Measures what the processes of running jobs use on this machine: processors, memory, disk, network.
 
-Linux counts no network traffic per process, so each node shows the traffic of the whole machine by interface. A node
-has a GPU if the variable EMULATORS_GPU defines one (see `fake_gpus`), and another memory and disk than this machine if
-EMULATORS_NODE defines them (see `fake_sizes`).
+Linux counts no network traffic per process. While a process of a node is connected to another machine, the node shows
+the traffic of the whole machine by interface, and otherwise none. Traffic of the machine with itself does not count.
+A node has a GPU if the variable EMULATORS_GPU defines one (see `fake_gpus`), and another memory and disk than this
+machine if EMULATORS_NODE defines them (see `fake_sizes`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +21,10 @@ from emulators.azureml.running.context import Work
 
 MEGABYTE = 1e6
 GPU, NODE = "EMULATORS_GPU", "EMULATORS_NODE"
+
+TCP_TABLES, ESTABLISHED = (Path("/proc/net/tcp"), Path("/proc/net/tcp6")), "01"
+LOOPBACK = {"lo", "lo0"}  # the interface on Linux and on macOS
+LOOPBACK_ADDRESS = re.compile(r"(?:0{16}FFFF0{4})?.{6}7F|0{24}01000000")  # 127.x.x.x, also in IPv6, and ::1
 
 Measured = tuple[str, Mapping[str, str], float]  # metric, dimensions, value
 
@@ -116,10 +122,12 @@ class Measurer:
     def measure(self, works: Iterable[Work], elapsed: float) -> list[Measured]:
         """Return each node's use in the last `elapsed` seconds."""
         family, seen = Family(), dict[tuple[int, float], _Counted]()
-        network, found = self._traffic(), list[Measured]()
+        network, remote, found = self.traffic(), remote_sockets(), list[Measured]()
         for work in works:
-            used = self._sum(family.of(work.processes), seen)
-            found += _of_node(work, used, elapsed, network)
+            processes = family.of(work.processes)
+            used = self._sum(processes, seen)
+            own = network if talks(processes, remote) else dict.fromkeys(network, (0, 0))
+            found += _of_node(work, used, elapsed, own)
         self._counters = seen
         return found
 
@@ -140,15 +148,49 @@ class Measurer:
                 seen[key] = counted
         return total
 
-    def _traffic(self) -> dict[str, tuple[int, int]]:
-        """Return the bytes received and sent by each interface since the last measurement."""
+    def traffic(self) -> dict[str, tuple[int, int]]:
+        """Return the bytes received and sent by each interface to other machines since the last measurement."""
         now = {name: (io.bytes_recv, io.bytes_sent) for name, io in psutil.net_io_counters(pernic=True).items()}
         before, self._network = self._network, now
         return {
             name: (max(0, received - before[name][0]), max(0, sent - before[name][1]))
             for name, (received, sent) in now.items()
-            if name in before
+            if name in before and name not in LOOPBACK
         }
+
+
+def remote_sockets(tables: Iterable[Path] = TCP_TABLES) -> set[str] | None:
+    """Return the inodes of the established TCP connections to other machines; None without Linux's tables.
+
+    A line has `number: local:port remote:port state ... uid timeout inode`, with addresses as hexadecimal numbers
+    (https://docs.kernel.org/networking/proc_net_tcp.html).
+    """
+    found = set[str]()
+    for table in tables:
+        try:
+            rows = [line.split() for line in table.read_text().splitlines()[1:]]
+        except OSError:
+            return None
+        for row in rows:
+            local, remote = (address.partition(":")[0] for address in row[1:3])
+            if row[3] == ESTABLISHED and remote != local and not LOOPBACK_ADDRESS.fullmatch(remote):
+                found.add(row[9])
+    return found
+
+
+def talks(processes: Iterable[psutil.Process], remote: set[str] | None) -> bool:
+    """Return whether one of these processes has one of the sockets; True if the sockets are not known."""
+    if not remote:
+        return remote is None
+    names = {f"socket:[{inode}]" for inode in remote}
+    return any(not names.isdisjoint(_open_files(process.pid)) for process in processes)
+
+
+def _open_files(pid: int) -> Iterator[str]:
+    with contextlib.suppress(OSError):
+        for descriptor in list(Path(f"/proc/{pid}/fd").iterdir()):
+            with contextlib.suppress(OSError):
+                yield str(descriptor.readlink())
 
 
 class Family:

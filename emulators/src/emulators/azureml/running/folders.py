@@ -12,7 +12,7 @@ from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 from emulators.azureml.bodies.job_body import Input, JobSpec, Output
-from emulators.azureml.kernel.errors import DataError, Refused
+from emulators.azureml.kernel.errors import DataError, Refused, nothing_at
 from emulators.azureml.kernel.sources import Source, Web
 from emulators.azureml.running import read_only
 from emulators.azureml.storage.blobs import Blobs, Place
@@ -175,15 +175,15 @@ class Mover:
         return single and isinstance(place, Place) and await self._blobs.exists(place)
 
     async def _fetch(self, given: Input, place: Place | Web, target: Path, is_file: bool) -> None:
-        missing = f"Input {given.name!r}: there is nothing at {given.source}"
+        missing = nothing_at(given.name, given.source, is_file)
         if isinstance(place, Web):
             await (download if is_file else copy_folder)(place.uri, target, f"Input {given.name!r}", self._web)
         elif is_file:
             if not await self._blobs.exists(place):
-                raise DataError(f"{missing}; is it a folder (uri_folder)?")
+                raise DataError(missing)
             await self._blobs.download_file(place, target)
         elif not await self._blobs.download_folder(place, target):
-            raise DataError(f"{missing}; is it a file (uri_file), or was it deleted?")
+            raise DataError(missing)
 
     async def prepare_outputs(self, spec: JobSpec) -> tuple[dict[str, str], list[Watched]]:
         """Create the output folders, which all nodes share. A mounted folder shows the files that storage already

@@ -2,9 +2,9 @@
 
     python parallel_run.py --scoring_module_name score.py --input_data images --mini_batch_size 5 --node_count 2 ...
 
-This script runs in the job's own environment and imports nothing of the emulators. Azure ML's driver,
-driver/amlbi_main.py, has options with the same names. All nodes are this machine: the driver starts each node's workers
-in that node's folder. Each worker (parallel_worker.py) calls the entry script's `init()` once and then
+This script runs in the job's own environment, with Python 3.7 or later, and imports nothing of the emulators. Azure
+ML's driver, driver/amlbi_main.py, has options with the same names. All nodes are this machine: the driver starts each
+node's workers in that node's folder. Each worker (parallel_worker.py) calls the entry script's `init()` once and then
 `run(mini_batch)` in a process of its own, so a mini-batch that takes too long, or ends its process, is retried in a new
 worker.
 
@@ -28,9 +28,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Dict
 
-Json = dict[str, Any]
+Json = Dict[str, Any]
 UNLIMITED = -1
 APPENDED = "parallel_run_step.txt"  # Azure ML's name of the file of rows if `append_row_to` is a folder
 LAST_WAIT_SECONDS = 60.0  # for a worker's `shutdown()`
@@ -199,7 +199,8 @@ class Run:
                 except queue.Empty:
                     break
                 self._run_batch(node, slot, batch)
-            if not self._failure and (worker := self._workers.get((node, slot))):
+            worker = self._workers.get((node, slot))
+            if worker and not self._failure:
                 worker.close()
         except JobFailed as error:
             self._fail(str(error))
@@ -238,7 +239,8 @@ class Run:
         return self._workers[(node, slot)]
 
     def _append(self, rows: list[str] | tuple[()]) -> None:
-        if rows and (file := appended(self._settings.append_row_to)):
+        file = appended(self._settings.append_row_to)
+        if rows and file:
             file.parent.mkdir(parents=True, exist_ok=True)
             with file.open("a", encoding="utf-8") as out:
                 out.writelines(f"{row}\n" for row in rows)

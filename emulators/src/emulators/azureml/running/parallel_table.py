@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Dict
 
-Json = dict[str, Any]
+Json = Dict[str, Any]
 EXTRACT = ("extract_columns_from_partition_format", "extract_partition_format_into_columns")
 
 
@@ -64,9 +64,8 @@ def files_of(folder: Path, paths: list[Json]) -> Iterator[Path]:
             yield folder / said
         else:
             pattern = f"{str(said).rstrip('/')}/**/*" if kind == "folder" else str(said)
-            yield from sorted(
-                each for each in folder.glob(pattern.removeprefix("./")) if each.is_file() and each.name != "MLTable"
-            )
+            pattern = pattern[2:] if pattern.startswith("./") else pattern
+            yield from sorted(each for each in folder.glob(pattern) if each.is_file() and each.name != "MLTable")
 
 
 def named(step: Any) -> Iterator[tuple[str, Any]]:

@@ -1,8 +1,8 @@
 """A worker of a parallel job: calls the entry script's `init()`, `run(mini_batch)` and `shutdown()` for the driver.
 
-This script runs in the job's own environment and imports nothing of the emulators. The driver (parallel_run.py) writes
-a line of JSON to standard input for each call, and reads the answer from standard output. The entry script's own output
-goes to standard error.
+This script runs in the job's own environment, with Python 3.7 or later, and imports nothing of the emulators. The
+driver (parallel_run.py) writes a line of JSON to standard input for each call, and reads the answer from standard
+output. The entry script's own output goes to standard error.
 
 A mini-batch of a folder is a list of the paths of its files. A mini-batch of a table is a pandas DataFrame with rows of
 about --mini_batch_size bytes, or with all rows of one value of the --partition_keys.
@@ -23,9 +23,9 @@ import traceback
 import types
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Dict
 
-Json = dict[str, Any]
+Json = Dict[str, Any]
 FILES_PER_BATCH, BYTES_PER_BATCH = 10, 1024 * 1024  # defaults, as documented for azure-ai-ml's parallel_run_function
 
 
@@ -119,11 +119,13 @@ def by_size(table: Any, settings: argparse.Namespace) -> Iterator[Json]:
 
 
 def by_keys(table: Any, keys: Sequence[str]) -> Iterator[Json]:
-    if missing := [key for key in keys if key not in table.columns]:
+    missing = [key for key in keys if key not in table.columns]
+    if missing:
         raise Unfit(f"the table has no column {missing[0]!r} for partition_keys; it has {', '.join(table.columns)}")
     for index, (values, part) in enumerate(table.groupby(list(keys), sort=True)):
+        values = values if isinstance(values, tuple) else (values,)  # pandas before 2.0 gives the value of a single key
         plain = [value.item() if hasattr(value, "item") else value for value in values]
-        yield {"index": index, "items": len(part), "partition": dict(zip(keys, plain))}  # noqa: B905 (Python 3.9 has no strict)
+        yield {"index": index, "items": len(part), "partition": dict(zip(keys, plain))}
 
 
 def rows_of(returned: Any) -> tuple[list[str], int]:
@@ -189,7 +191,7 @@ def main(argv: list[str]) -> None:
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
-@functools.cache
+@functools.lru_cache(maxsize=None)
 def read_table(folder: str) -> Any:
     return importlib.import_module("parallel_table").read(Path(folder))  # beside this file, where Python looks first
 

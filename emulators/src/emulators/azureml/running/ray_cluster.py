@@ -41,11 +41,13 @@ def main() -> int:
 def run(nodes: int, command: str, scratch: Path) -> int:
     """Start the cluster, and return the command's exit code."""
     (scratch / "ray").mkdir()
-    os.environ |= {
-        "RAY_TMPDIR": str(scratch),
-        "RAY_USAGE_STATS_ENABLED": "0",
-        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # otherwise 127.0.0.1 is replaced by another address
-    }
+    os.environ.update(
+        {
+            "RAY_TMPDIR": str(scratch),
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # otherwise 127.0.0.1 is replaced by another address
+        }
+    )
     started = importlib.import_module("ray.cluster_utils").Cluster()
     node = {
         "node_ip_address": "127.0.0.1",

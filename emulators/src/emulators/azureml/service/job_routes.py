@@ -70,7 +70,8 @@ class JobRoutes:
         job = checks.mapping(await body(request, "job"), "job")
         try:
             await self._parts.needs.refresh(job)
-            await self._parts.needs.check_wanted(described(job))
+            await self._parts.needs.check_wanted(wanted := described(job))
+            await self._parts.needs.check_stored(wanted)
         except BadRequest as error:
             return web.json_response({"refusals": [error.message]})
         return web.json_response({"refusals": []})

@@ -17,10 +17,11 @@ from emulators.azureml.bodies.distribution import Distribution
 from emulators.azureml.bodies.job_body import JobSpec, version_of
 from emulators.azureml.environments.builder import Environments
 from emulators.azureml.kernel.checks import mapping
-from emulators.azureml.kernel.errors import BadRequest, DataError, NotFound
+from emulators.azureml.kernel.errors import BadRequest, DataError, NotFound, nothing_at
 from emulators.azureml.kernel.models import Json
 from emulators.azureml.kernel.sources import AssetRef, JobOutput, Source, Web, source
 from emulators.azureml.running.launchers import with_launcher
+from emulators.azureml.storage.blobs import Blobs, Place
 from emulators.azureml.storage.web_folder import WebFolder
 from emulators.azureml.storage.web_inputs import reach, reach_folder, reach_host
 from emulators.azureml.workspace.places import Places
@@ -68,6 +69,7 @@ class Needs:
     environments: Environments
     registries: RegistryFolder
     web: WebFolder
+    blobs: Blobs
 
     async def refresh(self, body: Json) -> None:
         """Read changes in the registries if the job's body refers to a registry."""
@@ -104,6 +106,19 @@ class Needs:
                 await self.environments.check(with_launcher(made_of, wanted.spread))
         except NotFound as error:
             raise BadRequest(error.message) from error
+        except DataError as error:
+            raise BadRequest(str(error)) from error
+
+    async def check_stored(self, wanted: Wanted) -> None:
+        """Raise BadRequest for an input that names a place of this workspace's storage where nothing is.
+
+        Azure ML accepts such a job, and the job fails before its command starts.
+        """
+        try:
+            for name, (kind, where) in wanted.inputs.items():
+                place = self.places.place(where)
+                if isinstance(place, Place) and not await self.blobs.holds(place, kind):
+                    raise BadRequest(nothing_at(name, where, kind == "uri_file"))
         except DataError as error:
             raise BadRequest(str(error)) from error
 

@@ -144,6 +144,23 @@ class Blobs:
         with _as_data_error(f"{place}"):
             return bool(await self._service.get_blob_client(place.container, place.path).exists())
 
+    async def holds(self, place: Place, kind: str) -> bool:
+        """Return whether there is data of this kind at a place: a file, or a folder with at least one file. A model
+        may be either."""
+        may_be_file = kind == "uri_file" or kind.endswith("_model")
+        if may_be_file and await self.exists(place):
+            return True
+        return kind != "uri_file" and await self._has_files(place)
+
+    async def _has_files(self, folder: Place) -> bool:
+        prefix = folder.path and folder.path.rstrip("/") + "/"
+        with _as_data_error(f"{folder}"):
+            container = self._service.get_container_client(folder.container)
+            async for blob in container.list_blobs(name_starts_with=prefix, include=["metadata"]):
+                if not _is_folder(blob):
+                    return True
+        return False
+
     async def texts(self, place: Place, limit: int) -> dict[str, str]:
         """Return the contents of a folder's blobs of at most `limit` bytes, as text by relative name."""
         prefix = place.path.rstrip("/") + "/"

@@ -42,8 +42,8 @@ class BlockOperations(Operations):
         container = self.check_block(call, block)
         how = encryption.of_new(encryption.asked_for(call), container.scope, container.scope_fixed)
         name = self._requests.target(call).name
-        encryption.check_blocks(self._blobs.encryption_of_blocks(container.id, name), how)
-        self._blobs.stage(container.id, name, block, content, encryption.written(how))
+        encryption.check_blocks(self._blobs.blocks.encryption(container.id, name), how)
+        self._blobs.blocks.put(container.id, name, block, content, encryption.written(how))
         return Answer(201, headers={**told, **how.headers, "x-ms-request-server-encrypted": "true"})
 
     def check_block(self, call: Call, block: str) -> Container:
@@ -55,7 +55,7 @@ class BlockOperations(Operations):
         check_target(target)
         lease = target.blob.lease if target.blob else Lease()
         lease.admit(self._blobs.clock(), lease_id(call), "Blob")
-        staged = self._blobs.id_of_block(target.container.id, target.name)
+        staged = self._blobs.blocks.any_id(target.container.id, target.name)
         if staged is not None and len(base64.b64decode(staged)) != len(base64.b64decode(block)):
             raise StorageError(400, "InvalidBlobOrBlock", "The specified blob or block content is invalid.")
         return target.container
@@ -67,8 +67,8 @@ class BlockOperations(Operations):
         check_target(target)
         facts = self._operations.new(call, "BlockBlob", target.container)
         committed = self._committed(target.container.id, target.name) if target.blob else {}
-        staged = self._blobs.staged(target.container.id, target.name)
-        encryption.check_blocks(self._blobs.encryption_of_blocks(target.container.id, target.name), facts.encryption)
+        staged = self._blobs.blocks.of(target.container.id, target.name)
+        encryption.check_blocks(self._blobs.blocks.encryption(target.container.id, target.name), facts.encryption)
         blocks = [_chosen(kind, name, committed, staged) for kind, name in wanted]
         pieces = [piece for block in blocks for piece in block.pieces]
         content = Content(pieces, [(block.id, block.size) for block in blocks])
@@ -91,7 +91,7 @@ class BlockOperations(Operations):
         target, kind = self._requests.place(call), call.text("blocklisttype").lower() or "committed"
         if kind not in ("committed", "uncommitted", "all"):
             raise bad_parameter("blocklisttype", kind, "It is committed, uncommitted or all.")
-        staged = {} if target.snapshot else self._blobs.staged(target.container.id, target.name)
+        staged = {} if target.snapshot else self._blobs.blocks.of(target.container.id, target.name)
         if target.blob is None and not staged:
             raise blob_not_found()
         if target.blob and target.blob.kind != "BlockBlob":
@@ -139,8 +139,8 @@ class BlockOperations(Operations):
         if target.there.kind != "AppendBlob":
             raise invalid_type()
         if target.there.sealed:
-            sentence = "The specified blob is sealed and its contents can't be modified unless the blob is re-created."
-            raise StorageError(409, "BlobIsSealed", sentence)
+            sentence = "The specified blob is sealed, and its contents can't be modified unless the blob is re-created"
+            raise StorageError(409, "BlobIsSealed", f"{sentence} after a delete.")
         self._requests.check_encryption(call, target)
         return target
 

@@ -1,4 +1,4 @@
-"""Soft delete: deleted and overwritten blobs are kept for some days and can be restored.
+"""Soft delete: deleted and overwritten blobs, snapshots and versions are kept for some days and can be restored.
 
 https://learn.microsoft.com/azure/storage/blobs/soft-delete-blob-overview
 """
@@ -19,11 +19,11 @@ CREATE TABLE IF NOT EXISTS deleted (
 CREATE INDEX IF NOT EXISTS deleted_by_end ON deleted (until);
 """
 OF_BLOB = "container = ? AND name = ?"
-Row = tuple[str, str, str]  # the time of a snapshot or ITSELF, facts, and content
+Row = tuple[str, str, str]  # the time of a snapshot or version or ITSELF, facts, and content
 
 
 class Deleted:
-    """The deleted blobs and snapshots of one account. All changes must run in a transaction."""
+    """The deleted blobs, snapshots and previous versions of one account. All changes must run in a transaction."""
 
     def __init__(self, db: sqlite3.Connection, extents: Extents) -> None:
         self._db = db
@@ -40,9 +40,10 @@ class Deleted:
         for facts, content in self._db.execute(text, (container, name)).fetchall():
             self._keep(container, name, (snapshot or ITSELF, facts, content), now, until)
 
-    def keep_snapshots(self, container: int, name: str, now: float, until: float, time: str = "") -> None:
-        """Keep copies of one snapshot, or of all snapshots of the blob."""
-        text, key = f"SELECT time, facts, content FROM snapshots WHERE {OF_BLOB}", (container, name)  # noqa: S608
+    def keep_past(self, table: str, container: int, name: str, now: float, until: float, time: str = "") -> None:
+        """Keep copies of one snapshot or previous version, or of all snapshots of the blob. `table` is kept.SNAPSHOTS
+        or kept.VERSIONS."""
+        text, key = f"SELECT time, facts, content FROM {table} WHERE {OF_BLOB}", (container, name)  # noqa: S608
         for row in self._db.execute(text, key).fetchall():
             if time in ("", row[0]):
                 self._keep(container, name, row, now, until)
@@ -50,21 +51,22 @@ class Deleted:
     def _keep(self, container: int, name: str, row: Row, now: float, until: float) -> None:
         time, facts, content = row
         self._extents.hold(content_of(content).pieces)
-        snapshot = "" if time == ITSELF else time
-        made = replace(blob_of(facts), snapshot=snapshot, lease=NONE, deleted=now, until=until)
+        blob = blob_of(facts)
+        snapshot = "" if time == ITSELF or blob.previous else time
+        made = replace(blob, snapshot=snapshot, lease=NONE, deleted=now, until=until)
         self._remove("container = ? AND name = ? AND time = ?", container, name, time)
         values = (container, name, time, facts_of(made), content, until)
         self._db.execute("INSERT INTO deleted VALUES (?, ?, ?, ?, ?, ?)", values)
 
     def restored(self, container: int, name: str) -> list[Row]:
-        """Remove the deleted blob and its deleted snapshots from this table, and return them. Their bytes are still
-        held."""
+        """Remove the deleted blob and its deleted snapshots and versions from this table, and return them. Their bytes
+        are still held."""
         text = f"DELETE FROM deleted WHERE {OF_BLOB} RETURNING time, facts, content"  # noqa: S608
         rows = self._db.execute(text, (container, name)).fetchall()
         return [(time, facts_of(replace(blob_of(facts), deleted=0.0, until=0.0)), text) for time, facts, text in rows]
 
     def purge(self, now: float, limit: int) -> bool:
-        """Remove some blobs and snapshots whose retention has ended. Returns whether there may be more."""
+        """Remove some rows whose retention has ended. Returns whether there may be more."""
         where = "(container, name, time) IN (SELECT container, name, time FROM deleted WHERE until <= ? LIMIT ?)"
         return self._remove(where, now, limit) == limit
 

@@ -11,6 +11,7 @@ from emulators.storage.blobs.model import Blob, Listed, after, blob_of
 
 FEW_ROWS, ROWS_AT_ONCE = 16, 1000
 ITSELF = "~"  # in place of a snapshot's or version's time; sorts after all times
+PREVIOUS = "coalesce(json_extract(facts, '$.previous'), 0)"  # whether a deleted row is a previous version
 
 Place = tuple[str, str]  # a name, and the time of a snapshot, or ITSELF, or '' for the first entry
 Row = tuple[str, str, str | None, int]  # name, time, facts, and whether no current version exists
@@ -22,7 +23,7 @@ class Wanted:
     prefix are grouped into one entry for each part up to the delimiter. With `uncommitted`, blobs that have only
     uncommitted blocks are listed too. With `versions`, previous versions are listed. With `orphans`, the last
     version of each blob without a current version is listed. With `deleted`, deleted blobs that can be restored
-    are listed, and with `snapshots` their snapshots, too."""
+    are listed, with `snapshots` also their snapshots, and with `versions` also their versions."""
 
     prefix: str
     delimiter: str
@@ -80,7 +81,9 @@ def _rows(db: sqlite3.Connection, wanted: Wanted, values: dict[str, object], lim
             f" UNION ALL SELECT name, max(time), facts, 1 FROM versions AS v WHERE {behind} AND {alone} GROUP BY name"  # noqa: S608
         )
     if wanted.deleted:
-        which = f"({alone} OR time < '{ITSELF}')" if wanted.snapshots else f"{alone} AND time = '{ITSELF}'"
-        text += f" UNION ALL SELECT name, time, facts, 0 FROM deleted AS v WHERE {behind} AND {which}"  # noqa: S608
+        which = [f"time = '{ITSELF}' AND {alone}"]
+        which += [f"time < '{ITSELF}' AND NOT {PREVIOUS}"] if wanted.snapshots else []
+        which += [PREVIOUS] if wanted.versions else []
+        text += f" UNION ALL SELECT name, time, facts, 0 FROM deleted AS v WHERE {behind} AND ({' OR '.join(which)})"  # noqa: S608
     order = "name, time" if wanted.snapshots or wanted.versions or wanted.orphans or wanted.deleted else "name"
     return db.execute(f"{text} ORDER BY {order} LIMIT :limit", {**values, "limit": limit}).fetchall()

@@ -44,7 +44,8 @@ class BlobOperations(Operations):
         target = self._requests.writable(call, "w", "c")  # checked again, because the blob may have changed meanwhile
         if kind == "PageBlob":
             return self.written(target, facts, Content(page_ranges.hole(size)))
-        headers.check_md5(call, upload, "x-ms-blob-content-md5")
+        if kind == "BlockBlob":  # the others are empty yet: the MD5 is one of what will be written
+            headers.check_md5(call, upload, "x-ms-blob-content-md5")
         return self.written(target, facts, upload)
 
     def new(self, call: Call, kind: str, container: Container) -> Blob:
@@ -236,7 +237,9 @@ class BlobOperations(Operations):
         else:
             keeps = self._blobs.versioning or bool(target.blob.version)
             self._blobs.delete(*key, keeps=keeps and "versionid" not in call.query)
-        return Answer(202, headers={"x-ms-delete-type-permanent": str(not self._blobs.retains).lower()})
+        return Answer(
+            202, headers={"x-ms-delete-type-permanent": str(not self._blobs.history.retention_days > 0).lower()}
+        )
 
     def undelete(self, call: Call) -> Answer:
         """Restore a deleted blob and its deleted snapshots."""

@@ -44,7 +44,10 @@ HEADERS_NOT_HERE = {
     "x-ms-immutability-policy-until-date": "immutability policies",
     "x-ms-legal-hold": "legal holds",
 }
-DATA_LAKE = "Data Lake (the dfs endpoint, with directories and renames): use the Blob endpoint with a client of blobs"
+DATA_LAKE = (
+    "This emulator has no Data Lake endpoint (dfs, with directories and renames): use a client of the Blob endpoint, "
+    "such as azure-storage-blob or adlfs."
+)
 PARTS = (
     *("appendblock", "block", "blocklist", "copy", "lease", "metadata", "page", "pagelist", "properties", "seal"),
     *("snapshot", "tags", "tier", "undelete"),
@@ -192,7 +195,7 @@ class BlobService(Service[BlobAccount]):
         if (what := NOT_HERE.get(call.text("comp"))) is not None:
             raise not_here(what)
         if call.query.keys() & {"resource", "action"} or "x-ms-rename-source" in call.headers:
-            raise not_here(DATA_LAKE)
+            raise StorageError(501, "FeatureNotSupported", DATA_LAKE)
         for header, what in HEADERS_NOT_HERE.items():
             if header in call.headers:
                 raise not_here(what)
@@ -238,7 +241,7 @@ class BlobService(Service[BlobAccount]):
     def _configured(self, properties: str) -> None:
         policy = parsed(properties.encode()).find("./DeleteRetentionPolicy") if properties else None
         is_on = policy is not None and policy.findtext("Enabled", "").lower() == "true"
-        self._blobs.retention_days = int(policy.findtext("Days", "0")) if policy is not None and is_on else 0
+        self._blobs.history.retention_days = int(policy.findtext("Days", "0")) if policy is not None and is_on else 0
 
     # The access log
 

@@ -14,15 +14,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from emulators.storage.blobs import kept, page_ranges, tags
-from emulators.storage.blobs.deleted import SCHEMA as DELETED_SCHEMA
-from emulators.storage.blobs.deleted import Deleted
+from emulators.storage.blobs import history, kept, page_ranges, staging, tags
 from emulators.storage.blobs.extents import SCHEMA as EXTENTS_SCHEMA
 from emulators.storage.blobs.extents import SMALL, Extents, Piece, Upload
 from emulators.storage.blobs.listing import ITSELF, Wanted, listed
 from emulators.storage.blobs.model import (
     Blob,
-    Block,
     Container,
     Content,
     Listed,
@@ -30,43 +27,32 @@ from emulators.storage.blobs.model import (
     container_of,
     content_of,
     facts_of,
-    pieces_of,
 )
 from emulators.storage.common.database import Store, transaction
 from emulators.storage.common.errors import StorageError
 
-STAGED_SECONDS = 7 * 24 * 3600  # after which uncommitted blocks are removed
 PURGED_AT_ONCE = 500
-DAY = 24 * 3600
-OF_BLOBS = ("blobs", "blocks", kept.SNAPSHOTS, kept.VERSIONS, "deleted")  # the tables with rows of blobs
+OF_BLOBS = ("blobs", "blocks", *history.TABLES)  # the tables with rows of blobs
 
 SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS containers (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, facts TEXT);
 CREATE TABLE IF NOT EXISTS blobs (
     container INTEGER, name TEXT, facts TEXT, content TEXT, PRIMARY KEY (container, name)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS blocks (
-    container INTEGER, name TEXT, id TEXT, size INTEGER, staged REAL, pieces TEXT,
-    PRIMARY KEY (container, name, id)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS blocks_encryption (
-    container INTEGER, name TEXT, encryption TEXT, PRIMARY KEY (container, name)) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS blocks_by_age ON blocks (staged);
-{EXTENTS_SCHEMA}{DELETED_SCHEMA}{kept.SCHEMA}{tags.SCHEMA}"""
+{staging.SCHEMA}{EXTENTS_SCHEMA}{history.SCHEMA}{tags.SCHEMA}"""
 
 
 class Blobs(Store):
-    """The blobs of one account. `extents` has their bytes. With `versioning`, each change keeps the previous state
-    of the blob as a version."""
+    """The blobs of one account. `extents` has their bytes, `blocks` what is not committed yet, and `history` what
+    changes leave behind. With `versioning`, each change keeps the previous state of the blob as a version."""
 
     def __init__(
         self, file: Path, folder: Path, clock: Callable[[], float] = time.time, versioning: bool = False
     ) -> None:
         super().__init__(file, SCHEMA, clock)
         self.extents = Extents(self._db, folder)
-        self._snapshots = kept.Kept(self._db, self.extents, kept.SNAPSHOTS)
-        self._versions = kept.Kept(self._db, self.extents, kept.VERSIONS)
-        self._deleted = Deleted(self._db, self.extents)
+        self.blocks = staging.Staged(self._db, self.extents, clock)
+        self.history = history.History(self._db, self.extents, clock, lambda: kept.time_of(self._tick()))
         self.versioning = versioning
-        self.retention_days = 0  # of deleted blobs; with versioning, versions are kept instead
         self.tags = tags.TagIndex(self._db)
         self._ticks = 0
 
@@ -129,17 +115,19 @@ class Blobs(Store):
     def find(self, container: int, name: str, snapshot: str = "", version: str = "") -> Blob | None:
         """Return a blob, one of its snapshots, or one of its versions, which may be the current one."""
         if snapshot:
-            return self._snapshots.find(container, name, snapshot)
+            return self.history.snapshots.find(container, name, snapshot)
         row = self._db.execute("SELECT facts FROM blobs WHERE container = ? AND name = ?", (container, name)).fetchone()
         found = blob_of(row[0]) if row else None
         if version and not (found and found.version == version):
-            return self._versions.find(container, name, version)
+            return self.history.versions.find(container, name, version)
         return found
 
     def content(self, container: int, name: str, snapshot: str = "", version: str = "") -> Content:
         """Return the content of an existing blob, snapshot or previous version."""
         if snapshot or version:
-            return (self._snapshots if snapshot else self._versions).content(container, name, snapshot or version)
+            return (self.history.snapshots if snapshot else self.history.versions).content(
+                container, name, snapshot or version
+            )
         (text,) = self._db.execute(
             "SELECT content FROM blobs WHERE container = ? AND name = ?", (container, name)
         ).fetchone()
@@ -149,12 +137,9 @@ class Blobs(Store):
         """Create or replace a blob, and drop its uncommitted blocks. With `keeps`, the replaced blob is kept as a
         version."""
         with transaction(self._db):
-            if keeps:
-                self._versions.demote(container, name)
-            if self.retains:
-                self._deleted.keep_blob(container, name, *self._period(), kept.time_of(self._tick()))
+            self.history.before_writing(container, name, keeps)
             made = Content(self.extents.store(content)) if isinstance(content, Upload) else content
-            before = self._pieces(container, name) + self._drop_staged(container, name)
+            before = self._pieces(container, name) + self.blocks.drop(container, name)
             self.extents.hold(made.pieces, instead_of=before)
             row = (container, name, facts_of(blob), json.dumps([made.pieces, made.blocks], separators=(",", ":")))
             self._db.execute("REPLACE INTO blobs VALUES (?, ?, ?, ?)", row)
@@ -206,11 +191,11 @@ class Blobs(Store):
         is kept as a version."""
         with transaction(self._db):
             if blob.snapshot or blob.previous:
-                of = self._snapshots if blob.snapshot else self._versions
+                of = self.history.snapshots if blob.snapshot else self.history.versions
                 of.change(container, name, blob.snapshot or blob.version, blob)
                 return
             if keeps:
-                self._versions.demote(container, name)
+                self.history.versions.demote(container, name)
             row = (facts_of(blob), container, name)
             self._db.execute("UPDATE blobs SET facts = ? WHERE container = ? AND name = ?", row)
             self.tags.put(container, name, blob.tags)
@@ -219,28 +204,15 @@ class Blobs(Store):
         """Delete the blob, its snapshots, and its uncommitted blocks. With `keeps`, the current version becomes a
         previous version."""
         with transaction(self._db):
-            if keeps:
-                self._versions.demote(container, name)
-            if self.retains:
-                self._deleted.keep_blob(container, name, *self._period())
-                self._deleted.keep_snapshots(container, name, *self._period())
+            self.history.before_deleting(container, name, keeps)
             self._delete(container, name)
 
-    @property
-    def retains(self) -> bool:
-        """Return whether deleted blobs can be restored."""
-        return self.retention_days > 0 and not self.versioning
-
-    def _period(self) -> tuple[float, float]:
-        now = self.clock()
-        return now, now + self.retention_days * DAY
-
     def undelete(self, container: int, name: str) -> bool:
-        """Restore a deleted blob and its deleted snapshots. If a new blob has the name, the deleted blob becomes a
-        snapshot of the new blob. Returns whether there is such a blob, deleted or not."""
+        """Restore a deleted blob, its deleted snapshots and its deleted versions. If a new blob has the name, the
+        deleted blob becomes a snapshot of the new blob. Returns whether there is such a blob, deleted or not."""
         with transaction(self._db):
             is_there = self.find(container, name) is not None
-            rows = self._deleted.restored(container, name)
+            rows, any_version = self.history.restored(container, name)
             for moment, facts, content in rows:
                 if moment == ITSELF and not is_there:
                     self._db.execute("INSERT INTO blobs VALUES (?, ?, ?, ?)", (container, name, facts, content))
@@ -251,16 +223,16 @@ class Blobs(Store):
                 self._db.execute(
                     "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?)", (container, name, time, as_snapshot, content)
                 )
-            return is_there or bool(rows)
+            return is_there or any_version or bool(rows)
 
     def delete_version(self, container: int, name: str, version: str) -> None:
         """Delete a previous version."""
         with transaction(self._db):
-            self._versions.delete(container, name, version)
+            self.history.delete(kept.VERSIONS, container, name, version)
 
     def _delete(self, container: int, name: str) -> None:
-        self.extents.let_go(self._pieces(container, name) + self._drop_staged(container, name))
-        self._snapshots.delete(container, name)
+        self.extents.let_go(self._pieces(container, name) + self.blocks.drop(container, name))
+        self.history.snapshots.delete(container, name)
         self._db.execute("DELETE FROM blobs WHERE container = ? AND name = ?", (container, name))
         self.tags.put(container, name, {})
 
@@ -269,57 +241,15 @@ class Blobs(Store):
     def create_snapshot(self, container: int, name: str, blob: Blob) -> Blob:
         """Take a snapshot of an existing blob with these facts, and return it. Its `snapshot` is its time."""
         with transaction(self._db):
-            return self._snapshots.create_snapshot(container, name, blob, self._tick())
+            return self.history.snapshots.create_snapshot(container, name, blob, self._tick())
 
     def has_snapshots(self, container: int, name: str) -> bool:
-        return self._snapshots.any(container, name)
+        return self.history.snapshots.any(container, name)
 
     def delete_snapshots(self, container: int, name: str, snapshot: str = "") -> None:
         """Delete one snapshot, or all snapshots of the blob."""
         with transaction(self._db):
-            if self.retains:
-                self._deleted.keep_snapshots(container, name, *self._period(), snapshot)
-            self._snapshots.delete(container, name, snapshot)
-
-    # Uncommitted blocks
-
-    def stage(self, container: int, name: str, block: str, content: Upload | list[Piece], encryption: str = "") -> None:
-        """Store an uncommitted block. `encryption` is the encryption of all uncommitted blocks of the blob."""
-        with transaction(self._db):
-            pieces = self.extents.store(content) if isinstance(content, Upload) else content
-            self.extents.hold(pieces)
-            before = self._db.execute(
-                "DELETE FROM blocks WHERE container = ? AND name = ? AND id = ? RETURNING pieces",
-                (container, name, block),
-            ).fetchall()
-            for (old,) in before:
-                self.extents.let_go(pieces_of(json.loads(old)))
-            size = sum(piece[2] for piece in pieces)
-            row = (container, name, block, size, self.clock(), json.dumps(pieces))
-            self._db.execute("INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?)", row)
-            if encryption:
-                self._db.execute("REPLACE INTO blocks_encryption VALUES (?, ?, ?)", (container, name, encryption))
-
-    def staged(self, container: int, name: str) -> dict[str, Block]:
-        """Return the blob's uncommitted blocks by id, sorted by id."""
-        rows = self._db.execute(
-            "SELECT id, size, pieces FROM blocks WHERE container = ? AND name = ? ORDER BY id", (container, name)
-        )
-        return {row[0]: Block(row[0], row[1], pieces_of(json.loads(row[2]))) for row in rows}
-
-    def encryption_of_blocks(self, container: int, name: str) -> str | None:
-        """Return the encryption of the blob's uncommitted blocks; None if it has none."""
-        row = self._db.execute(
-            "SELECT encryption FROM blocks_encryption WHERE container = ? AND name = ?", (container, name)
-        ).fetchone()
-        return row[0] if row else "" if self.id_of_block(container, name) else None
-
-    def id_of_block(self, container: int, name: str) -> str | None:
-        """Return the id of one of the blob's uncommitted blocks; None if it has none."""
-        row = self._db.execute(
-            "SELECT id FROM blocks WHERE container = ? AND name = ? LIMIT 1", (container, name)
-        ).fetchone()
-        return row[0] if row else None
+            self.history.delete(kept.SNAPSHOTS, container, name, snapshot)
 
     # Listing
 
@@ -334,8 +264,8 @@ class Blobs(Store):
         Returns whether there may be more.
         """
         with transaction(self._db):
-            more = self._dropped.purge(self._remove) | self._purge_staged()
-            more |= self._deleted.purge(self.clock(), PURGED_AT_ONCE)
+            more = self._dropped.purge(self._remove) | self.blocks.purge(PURGED_AT_ONCE)
+            more |= self.history.purge(PURGED_AT_ONCE)
         with transaction(self._db):
             return self.extents.purge() | more
 
@@ -347,18 +277,8 @@ class Blobs(Store):
         ).fetchall()
         for (name,) in names:
             self._delete(container, name)
-            self._versions.delete(container, name)
-            self._deleted.drop(container, name)
+            self.history.drop(container, name)
         return len(names)
-
-    def _purge_staged(self) -> bool:
-        old = self._db.execute(
-            "SELECT container, name FROM blocks WHERE staged < ? LIMIT ?",
-            (self.clock() - STAGED_SECONDS, PURGED_AT_ONCE),
-        ).fetchall()
-        for container, name in old:
-            self.extents.let_go(self._drop_staged(container, name))
-        return bool(old)
 
     def _pieces(self, container: int, name: str) -> list[Piece]:
         """Return the pieces of the blob; empty if the blob does not exist."""
@@ -366,11 +286,3 @@ class Blobs(Store):
             "SELECT content FROM blobs WHERE container = ? AND name = ?", (container, name)
         ).fetchone()
         return content_of(row[0]).pieces if row else []
-
-    def _drop_staged(self, container: int, name: str) -> list[Piece]:
-        """Drop the blob's uncommitted blocks, and return their pieces for the caller to release."""
-        rows = self._db.execute(
-            "DELETE FROM blocks WHERE container = ? AND name = ? RETURNING pieces", (container, name)
-        ).fetchall()
-        self._db.execute("DELETE FROM blocks_encryption WHERE container = ? AND name = ?", (container, name))
-        return [piece for (pieces,) in rows for piece in pieces_of(json.loads(pieces))]

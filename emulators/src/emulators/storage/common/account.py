@@ -81,10 +81,9 @@ class Account:
 
     def admit_identity(self, call: Call, right: Right) -> str:
         """Return the object id in a request's token, if its roles allow this. A key or signature is refused."""
-        scheme, _, token = self._authorization(call).partition(" ")
-        if scheme != "Bearer":
+        if "sig" in call.query or not self._authorization(call).startswith("Bearer "):
             raise unauthenticated("Only authentication scheme Bearer is supported")
-        return self._identities.admit(token, self.service, right)
+        return self._identities.admit(self._authorization(call).removeprefix("Bearer "), self.service, right)
 
     def sign(self, text: str, secret: bytes | None = None) -> str:
         # The original bytes, also of a header that is not UTF-8.
@@ -131,9 +130,11 @@ class Account:
             raise unauthenticated(f"Request date header too old: {text!r}.")
 
     def _text(self, call: Call, scheme: str) -> str:
-        """Return the text that a request to blobs or queues signs."""
+        """Return the text that a request to blobs or queues signs. With x-ms-date, the field of Date is empty, also if
+        the request has a Date (Azure/Azurite#1385)."""
         names = SIGNED_HEADERS if scheme == "SharedKey" else ("content-md5", "content-type", "date")
-        values = [call.headers.get(name, "") for name in names]
+        empty = "date" if "x-ms-date" in call.headers else ""
+        values = [call.headers.get(name, "") if name != empty else "" for name in names]
         if scheme == "SharedKey" and values[2] == "0":
             values[2] = ""
         extra = ((key.lower(), value) for key, value in call.headers.items() if key.lower().startswith("x-ms-"))

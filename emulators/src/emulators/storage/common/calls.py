@@ -76,12 +76,14 @@ class Call:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to a request. With `stream`, the body comes from the stream, and `headers` has Content-Length."""
+    """The answer to a request. With `stream`, the body comes from the stream, and `headers` has Content-Length.
+    `reason` is the text of the status line; '' is the usual text."""
 
     status: int
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     stream: AsyncGenerator[bytes, None] | None = None
+    reason: str = ""
 
 
 def checked_version(headers: Mapping[str, str], now: float) -> None:

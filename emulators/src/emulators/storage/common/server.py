@@ -58,7 +58,8 @@ def server(service: AnyService, access_log: TextIO | None = None) -> web.Server:
         if access_log:
             print(request.method, request.raw_path.partition("?")[0], answer.status, file=access_log)
         if answer.stream is None:
-            return web.Response(status=answer.status, body=answer.body, headers=headers)
+            reason = answer.reason or None
+            return web.Response(status=answer.status, reason=reason, body=answer.body, headers=headers)
         return await _streamed(request, web.StreamResponse(status=answer.status, headers=headers), answer.stream)
 
     def made(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
@@ -169,7 +170,7 @@ async def _deleted(service: AnyService, call: Call) -> Answer:
 
 def _failure(service: AnyService, error: StorageError, request_id: str) -> Answer:
     answer = service.failure(error, f"RequestId:{request_id}\nTime:{http_date(time.time())}")
-    return Answer(answer.status, answer.body, {**answer.headers, "x-ms-error-code": error.code})
+    return replace(answer, headers={**answer.headers, "x-ms-error-code": error.code})
 
 
 async def _call(service: AnyService, request: web.BaseRequest) -> Call:

@@ -71,7 +71,8 @@ class Service(ABC, Generic[Admitting]):
     def failure(self, error: StorageError, note: str) -> Answer:
         """Return the answer to a refused request. `note` is appended to the message."""
         body = b"" if error.status == 304 else service_xml.failure(error, note)
-        return Answer(error.status, body, {**XML, **error.headers})
+        # Hadoop's ABFS driver begins with a HEAD, and shows the reason of its answer (AbfsRestOperationException.java).
+        return Answer(error.status, body, {**XML, **error.headers}, reason=error.message if error.status == 501 else "")
 
     @abstractmethod
     def purge(self) -> bool:

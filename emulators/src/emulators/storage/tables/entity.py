@@ -157,7 +157,7 @@ def _checked(name: str, kind: str, value: Any) -> tuple[Any, int, bool]:
 
 
 def _wrong(name: str, kind: str, value: Any) -> StorageError:
-    return invalid_input(f"An error occurred while processing this request: {name!r} is {value!r:.100}, no {kind}.")
+    return invalid_input(f"An error occurred while processing this request. {name!r} is {value!r:.100}, no {kind}.")
 
 
 def _string(name: str, value: Any) -> tuple[Any, int, bool]:
@@ -195,7 +195,7 @@ def _double(_: str, value: Any) -> tuple[Any, int, bool]:
     if isinstance(value, bool):
         raise TypeError
     number = float(value)
-    if isinstance(value, float | int) and not math.isfinite(number):
+    if not math.isfinite(number) and not (isinstance(value, str) and value[-1].isalpha()):
         raise ValueError  # beyond the range of a double
     if math.isfinite(number):
         return number, 8, False

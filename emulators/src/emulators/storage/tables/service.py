@@ -73,7 +73,8 @@ class TableService(Service[Account]):
 
     def failure(self, error: StorageError, note: str) -> Answer:
         message = error.message.partition(":")[2] if isinstance(error, Failed) else error.message
-        return _failure(error, f"{message}\n{note}")
+        reasons = "".join(f"\n{name}:{value}" for name, value in error.details.items())  # elements, if it were XML
+        return _failure(error, f"{message}\n{note}{reasons}")
 
     def _policies_text(self, name: str) -> str:
         return self._tables.policies(name)

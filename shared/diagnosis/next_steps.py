@@ -1,0 +1,62 @@
+"""The next steps against a cause: general advice, and commands that can be pasted, with the name of the run. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from shared.diagnosis.causes import Cause, Diagnosis
+from shared.diagnosis.change import advised_change
+from shared.runs.model import Run
+from shared.runs.pulse import Ailment
+
+PROGRAM = "python3 trainyard.py"  # the command line replaces it with the way in which it was called
+OF_DATA = (Cause.DATA_NOT_FOUND, Cause.CORRUPT_FILE, Cause.LABEL_OUT_OF_RANGE)
+OF_PARAMETERS = (Cause.NAN_LOSS, Cause.DIVERGING, Cause.HOST_OOM)
+
+
+def after_failure(run: Run, found: Diagnosis) -> tuple[str, ...]:
+    """Return the retry with the advised changes, what the diagnosis advises, and the commands that show more."""
+    steps = list(found.advice)
+    if changes := _changes(found):
+        steps.insert(0, f"Start it again with {changes}: {PROGRAM} retry {run.name} --as-advised")
+    elif found.cause is Cause.PREEMPTION:
+        steps.insert(0, f"Continue it from its last checkpoint: {PROGRAM} continue {run.name}")
+    if found.cause is Cause.RANK_FIRST_FAILED and found.rank is not None:
+        steps[0] = f"Read the log of this rank: {PROGRAM} logs {run.name} --rank {found.rank}"
+    if found.cause in OF_DATA and run.asked.drop:
+        steps.append(f"See what the check of its data found: {PROGRAM} data show {run.asked.drop}")
+    if any(quote.number for quote in found.evidence):
+        steps.append(f"Read the log around this line: {PROGRAM} logs {run.name} --why")
+    return tuple(steps)
+
+
+def while_running(run: Run, ailment: Ailment) -> tuple[str, ...]:
+    """Return how to end a run that is lost, what the ailment advises, and the command that shows more."""
+    cause = Cause(ailment.cause)
+    nodes = f"See how its nodes are used: {PROGRAM} metrics {run.name} --nodes"
+    if cause is Cause.DEADLOCK:
+        again = f"Then start it again from its last checkpoint: {PROGRAM} continue {run.name}"
+        return (_end(run), again, *ailment.advice, nodes)
+    changed = advised_change(cause, run.asked.parameters) if cause in OF_PARAMETERS else {}
+    if cause in OF_PARAMETERS and changed:
+        options = " ".join(f"-p {name}={value}" for name, value in changed.items())
+        again = f"Then start it again with {_words(changed)}: {PROGRAM} retry {run.name} {options}"
+        return (_end(run), again, *ailment.advice)
+    return (*ailment.advice, _end(run) if cause in (Cause.NAN_LOSS, Cause.DIVERGING) else nodes)
+
+
+def _end(run: Run) -> str:
+    return f"End it, so that it costs nothing more: {PROGRAM} cancel {run.name}"
+
+
+def _changes(found: Diagnosis) -> str:
+    """Return the advised changes in words; '' without any."""
+    job = found.change_job
+    parts = [_words(found.change)] if found.change else []
+    parts += [f"cluster {job['cluster']}"] if "cluster" in job else []
+    parts += [f"a time limit of {int(job['timeout_seconds']) / 3600:.3g} h"] if "timeout_seconds" in job else []
+    return " and ".join(parts)
+
+
+def _words(parameters: Mapping[str, int | float]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in parameters.items())
