@@ -1,6 +1,7 @@
 // Readers of a run's logs: of one rank, or of all jobs of an elastic run as one.
 import { logRange } from "./api.js";
 import { Lines } from "./lines.js";
+import { jobName } from "./record.js";
 
 const RANGE = 1 << 20,
   AT_ONCE = 4,
@@ -82,14 +83,14 @@ export class Reader {
 
 /**
  * The logs of all jobs of an elastic run as one, each line behind its job's short name, as `trainyard logs` prints
- * them: any rank may be the one that logs, and the first job may be evicted. The number of a job's log is its
- * member's, plus the number of members for each earlier attempt. The live answers bring the log of the first job.
+ * them: any rank may be the one that logs, and the first job may be evicted. The live answers bring the log of the
+ * first job. `nodes` are the most that the run may have.
  */
 export class JobsReader extends Reader {
-  constructor(run, members) {
+  constructor(run, nodes) {
     super(run, 0);
-    this.members = members;
-    this.jobs = new Map([[0, new Job(0, members)]]);
+    this.nodes = nodes;
+    this.jobs = new Map([[0, new Job(0, nodes)]]);
   }
 
   get next() {
@@ -99,7 +100,7 @@ export class JobsReader extends Reader {
 
   append(log) {
     if (!log) return;
-    for (const number of log.ranks) if (!this.jobs.has(number)) this.jobs.set(number, new Job(number, this.members));
+    for (const number of log.ranks) if (!this.jobs.has(number)) this.jobs.set(number, new Job(number, this.nodes));
     const first = this.jobs.get(0);
     if (log.offset === first.offset) this.#add(first, new TextEncoder().encode(log.text), log);
     else first.size = Math.max(first.size, log.size);
@@ -156,11 +157,11 @@ class Job {
 
   /**
    * @param {number} number
-   * @param {number} members of the run
+   * @param {number} nodes the most that the run may have
    */
-  constructor(number, members) {
+  constructor(number, nodes) {
     this.number = number;
-    this.prefix = new TextEncoder().encode(`m${number % members}-${Math.floor(number / members) + 1} | `);
+    this.prefix = new TextEncoder().encode(`${jobName(number, nodes)} | `);
   }
 
   /** The lines that these bytes complete, each behind the job's name, as bytes. */

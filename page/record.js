@@ -35,3 +35,15 @@ export function doneShare(series, epochs) {
   const share = done ?? (epochs && epoch !== undefined ? epoch / epochs : null);
   return share === null ? null : Math.max(0, Math.min(1, share));
 }
+
+const DEDICATED_FROM = 1000; // the first member on dedicated nodes
+
+/**
+ * The short name of a job of an elastic run, as its log has it (shared/elastic/workload.py numbers the jobs).
+ * @param {number} number of the job among all jobs of the run
+ * @param {number} nodes the most that the run may have
+ */
+export const jobName = (number, nodes) =>
+  number >= DEDICATED_FROM ** 2
+    ? `m${Math.floor(number / DEDICATED_FROM)}-${number % DEDICATED_FROM}`
+    : `m${number % nodes}-${Math.floor(number / nodes) + 1}`;

@@ -372,7 +372,7 @@ export const W = {
     search: "Find in the log",
     wrap: "Wrap lines",
     follow: "Follow the end",
-    lines: (n) => `${n} lines`,
+    lines: (n) => (n === "1" ? "1 line" : `${n} lines`),
     loading: (part) => `${part} % read`,
     found: (n) => (n === 0 ? "nothing found" : n === 1 ? "1 line" : `${n} lines`),
     next: "Next",

@@ -119,7 +119,7 @@ function Differences({ records, names }) {
     same = all.filter(([, , values]) => new Set(values).size === 1 && values[0] !== "");
   const line = ([group, name, values], i) => (
     <tr key={i}>
-      <th scope="row">
+      <th scope="row" title={visible(name)}>
         {visible(name)}
         <small>{group}</small>
       </th>

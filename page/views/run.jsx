@@ -7,6 +7,7 @@ import { mapOf } from "../own.js";
 import { announce, Command, State, Trouble } from "../parts.jsx";
 import { JobsReader, Reader } from "../reader.js";
 import { to } from "../route.js";
+import { jobName } from "../record.js";
 import { W } from "../words.js";
 import { Findings } from "./data_card.jsx";
 import { Actions, commands } from "./run/actions.jsx";
@@ -22,14 +23,11 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 export function Run({ route, me }) {
   const name = route.parts[0] || "",
     // what the log begins with, once the run's kind is known
-    [first, setFirst] = useState(/** @type {{ rank: string | number, members?: number }} */ ({ rank: 0 })),
+    [first, setFirst] = useState(/** @type {{ rank: string | number, nodes?: number }} */ ({ rank: 0 })),
     rank = route.query.rank ?? first.rank,
-    members = rank === ALL ? first.members : 0,
+    most = rank === ALL ? first.nodes : 0,
     asked = Number(rank) || 0;
-  const reader = useMemo(
-      () => (members ? new JobsReader(name, members) : new Reader(name, asked)),
-      [name, asked, members],
-    ),
+  const reader = useMemo(() => (most ? new JobsReader(name, most) : new Reader(name, asked)), [name, asked, most]),
     before = useRef(/** @type {any} */ ({})),
     shown = useRef(null);
   useEffect(
@@ -208,7 +206,7 @@ const ALL = "all"; // of an elastic run: the logs of its jobs as one
 
 /** The log that a run begins with: all jobs of an elastic one, the failed step of a pipeline, else rank 0. */
 function firstLog(run) {
-  if (run.elastic) return { rank: ALL, members: run.elastic.members.length };
+  if (run.elastic) return { rank: ALL, nodes: run.nodes };
   const failed = run.steps.findIndex((step) => step.state === "failed" && step.job && !hasSteps(run, step));
   return { rank: Math.max(0, failed) };
 }
@@ -218,9 +216,7 @@ const hasSteps = (run, step) => run.steps.some((other) => other.step.startsWith(
 /** [[rank, name]]: jobs of an elastic run and steps of a pipeline by their names. */
 function namedRanks(run, ranks) {
   if (run.elastic) {
-    const members = run.elastic.members.length,
-      name = (rank) => `m${rank % members}-${Math.floor(rank / members) + 1}`;
-    return [[ALL, W.log.allJobs], ...ranks.map((rank) => [rank, name(rank)])];
+    return [[ALL, W.log.allJobs], ...ranks.map((rank) => [rank, jobName(rank, run.nodes)])];
   }
   return ranks.map((rank) => [rank, run.steps[rank]?.step ?? String(rank)]);
 }

@@ -15,7 +15,8 @@ from shared.diagnosis.steps import SENTENCE
 FENCE = re.compile(r"^\s{0,3}(?:> ?)*(?:`{3,}|~{3,})\s*(?P<language>\w*)\s*$")
 TITLE = re.compile(r"^#{1,6} +(?:\W{0,3}[^\W\d_]|\[)")
 PERSON = re.compile(
-    r"\bI\b(?![/.:)]| tensorflow)|\b(?:my|we|our|us)\b|(?i:\b(?:thanks|thank you|hello|hi|hey|anyone|anybody)\b)|\?\s*$"
+    r"\bI\b(?![/.:)]| tensorflow)|\b(?:[Mm]y|[Ww]e|[Oo]ur|us)\b"
+    r"|(?i:\b(?:thanks|thank you|hello|hi|hey|anyone|anybody)\b)|\?\s*$"
 )
 SAYS = re.compile(
     r"(?i)^(?=.*\b(?:the|a|an|is|it|to|this|these|after|of|in|with|when|but|for|then|here|so)\b)[a-z'][a-z',;() -]+:$"

@@ -75,13 +75,24 @@ WARNING = re.compile(
 DIGITS = re.compile(r"\d+")
 HEDGED = re.compile(
     r"(?i)\b(?:(?:can|could|would) (?:\w+ )?(?:be|have|cause|lead|happen|hang|make|result|become|get|stay)|may|might"
-    r"|to avoid|avoids?|prevents?|potential(?:ly)?|if (?:not|this|it)|in case|otherwise|skipp(?:ing|ed)|ignor(?:ing|ed)"
+    r"|to avoid|avoids?|prevents?|potential(?:ly)?|if (?:not|this|it)|in case|otherwise|skip\w*|ignor(?:ing|ed)"
     r"|if (?:an?|the|one) \w+ (?:is|was|gets?))\b"
 )
 OTHER_CASE = re.compile(
     r"(?i)\b(?:otherwise|to avoid|avoids?|prevents?|in case|with(?:out| no) (?:it|this|that)|if (?:not|this|it|i|we))\b"
 )
 ENDS = re.compile(r"(?<=[.!?;])\s+")
+TROUBLE = re.compile(
+    r"(?i)(?:n['’]t|\b(?:no|not|cannot|never|fails?|failed|failing|failure|errors?|missing|mismatch\w*|crash\w*|kill\w*"
+    r"|wrong|denied|forbidden|refused|reset|conflict\w*|empty|broken|damaged|corrupt\w*|truncated|invalid|unrecognized"
+    r"|full|fills?|too|says|complains|blocked|contradict\w*|had to|times? out|timeout|False|raises?|although)\b)"
+)
+ASKS = re.compile(r"(?i)^(?:could|can|would|should|is|are|does|do|may)\b.*\?$")
+FINE = re.compile(
+    r"(?i)\b(?:works? (?:fine|well|now|normally)|is fine|(?:training|run|it)(?: itself)? (?:continues|works)|goes on"
+    r"|(?:is (?:it|this)|completely) (?:normal|right|ok|expected)|ignore|harmless|no effect|not an error"
+    r"|(?:runs?|ran|trains?) (?:\w+ ){0,2}(?:to the end|through)|finished (?:well|successfully)|works again)\b"
+)
 RESOLVED = re.compile(r"(?i)\b(?:resolved|resuming normal|recovered|retry succeeded)\b")
 FATAL_WARNING = re.compile(
     r"Error reported to Coordinator|CUDA initialization|too old|not compatible with the current PyTorch"
@@ -216,12 +227,21 @@ def _of_code(line: LogLine, code: int, alone: bool) -> Iterator[Sign]:
         yield Sign(cause, Weight.SUMMARY, line, line.number, certain=False)
 
 
+def _of_trouble(text: str) -> Cause | None:
+    """Return the cause whose words are in a sentence that tells of trouble."""
+    states = TROUBLE.search(text) is not None and not (ASKS.match(text) or HARMLESS.search(text))
+    return cause_of_message(text) if states else None
+
+
 def of_words(lines: Sequence[LogLine], covered: frozenset[int]) -> Iterator[Sign]:
     """Yield signs in a person's text beside the log."""
+    by_person = any(line.prose for line in lines) and not any(line.prose and FINE.search(line.text) for line in lines)
     for line in lines:
         told = line.number not in covered and not reports_step(line.text) and not _is_request(line)
         if told and WARNING.search(line.text) is None:
-            said = [part for part in ENDS.split(line.text) if not HEDGED.search(part)]
+            said = [part for part in ENDS.split(line.text) if not HEDGED.search(part) and not OTHER_CASE.search(part)]
             for cause, pattern in of_people():
                 if any(pattern.search(part) for part in said):
                     yield Sign(cause, Weight.WORDS, line, line.number, certain=False)
+            if by_person and (told_of := next(filter(None, map(_of_trouble, said)), None)):
+                yield Sign(told_of, Weight.TOLD, line, line.number, certain=False)

@@ -44,10 +44,12 @@ class Weight(IntEnum):
     - `PROSE`: an exception or a line of a platform that a person quotes beside the log
     - `SUMMARY`: a launcher's summary without the exception itself
     - `WORDS`: a person's words
+    - `TOLD`: a cause's words in a sentence of a person that tells of trouble
     - `CUT`: a traceback whose last line is missing
     """
 
     CUT = 5
+    TOLD = 8
     WORDS = 10
     SUMMARY = 20
     PROSE = 25

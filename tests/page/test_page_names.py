@@ -119,20 +119,20 @@ def test_an_elastic_runs_logs_are_one(lab: Lab) -> None:
     members = replace(elastic(), losses=(Loss(NOW + timedelta(seconds=14), 1, 1, "Its node was evicted."),))
     jobs = {"m0-1": b"one\ntwo\n", "m1-1": b"three\nunfinished", "m1-2": b"four\n", "m2-1": "fünf\n".encode()}
     files = {f"logs/{job}/std_log_process_0.txt": text for job, text in jobs.items()}
-    lab.archived(a_run("many-jobs", nodes=3).having(members), files)
+    lab.archived(a_run("many-jobs", nodes=4).having(members), files)
     page = lab.page("run/many-jobs")
     lines = page.locator(".log-line pre")
     expect(lines).to_have_text(
         ["m0-1 | one", "m0-1 | two", "m1-1 | three", "m1-1 | unfinished", "m2-1 | fünf", "m1-2 | four"]
     )
     facts = page.locator("aside .facts").first
-    expect(facts).to_contain_text("1 to 3")
+    expect(facts).to_contain_text("1 to 4")
     expect(facts).to_contain_text(f"{members.resubmitted} of 4 used")
     lost = page.locator(".history li", has_text="lost")
     expect(lost).to_contain_text("m1-1: Its node was evicted.")
     page.locator(".log-tools select").select_option("m1-2")
     expect(lines).to_have_text(["four"])
-    expect(page).to_have_url(re.compile("rank=4"))
+    expect(page).to_have_url(re.compile("rank=5"))
     page.close()
     assert lab.faults == []
 

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { begins, count, inZone, number, tick, visible } from "../../../page/format.js";
 import { Lines } from "../../../page/lines.js";
 import { mapOf, own } from "../../../page/own.js";
+import { jobName } from "../../../page/record.js";
 import { columns, summary } from "../../../page/series.js";
 
 process.env.LANG = "de_DE.UTF-8";
@@ -86,4 +87,11 @@ test("a waiting run says when it begins, or behind which runs of unknown length"
     "It begins after a⟨U+202E⟩ and 1 more, of unknown length.",
   );
   assert.equal(begins({ expected_at: null, after: [] }, now), "");
+});
+
+test("a job of an elastic run is named by its number, also before all nodes have come, and on dedicated nodes", () => {
+  assert.deepEqual(
+    [0, 2, 5, 1_000_001, 1_002_003].map((number) => jobName(number, 4)),
+    ["m0-1", "m2-1", "m1-2", "m1000-1", "m1002-3"],
+  );
 });

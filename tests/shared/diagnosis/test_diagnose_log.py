@@ -168,7 +168,7 @@ def test_a_log_without_evidence_is_not_guessed_at() -> None:
         ("The loss value is NAN at some iteration, could you help me?", Cause.NAN_LOSS),
         ("训练时 loss 变为 nan", Cause.NAN_LOSS),
         ("All my jobs are killed because of a slurm out-of-memory error.", Cause.HOST_OOM),
-        ("One GPU will prompt that it is out of memory.", Cause.NOT_KNOWN),
+        ("One GPU will prompt that it is out of memory.", Cause.CUDA_OOM),
         ("We don’t have the appropriate gpu quota for the job.", Cause.QUOTA_OR_CAPACITY),
         ("INFO: no quota is set for this project", Cause.NOT_KNOWN),
         ("The data loading time becomes longer with each step.", Cause.INPUT_BOUND),

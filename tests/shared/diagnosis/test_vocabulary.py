@@ -72,3 +72,27 @@ def test_a_person_and_a_log_share_a_text_without_fences(name: str) -> None:
     text, cause = TEXTS[name]
     found = diagnose_log(text).cause
     assert found is cause or (cause is Cause.NOT_KNOWN and found is Cause.HEALTHY)
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        ("GPU usage drops to 0% every few seconds.", Cause.INPUT_BOUND),
+        ("Most time is spent in preprocessing the data on the CPU, so the GPU waits.", Cause.INPUT_BOUND),
+        ("A single slow GPU slows down the whole job.", Cause.STRAGGLER),
+        ("Rank 3 is always 2 seconds behind the other ranks.", Cause.STRAGGLER),
+        ("The bars do not move any more.", Cause.DEADLOCK),
+        ("Loss suddenly jumps from 2 to 200 and never recovers.", Cause.DIVERGING),
+        ("RAM usage increases every epoch until the machine crashes.", Cause.HOST_OOM),
+        ("The annotation file does not exist.", Cause.DATA_NOT_FOUND),
+        ("The zip file seems to be damaged.", Cause.CORRUPT_FILE),
+        ("The checkpoint does not match the model.", Cause.CHECKPOINT_MISMATCH),
+        ("All is well. Could the labels be out of range later?", Cause.NOT_KNOWN),
+        ("It works well although it says that a file is missing.", Cause.NOT_KNOWN),
+    ],
+)
+def test_a_sentence_that_tells_of_trouble_names_a_cause_where_nothing_else_does(said: str, cause: Cause) -> None:
+    """The vocabulary of exceptions reads sentences, too, unless somebody says that the training works."""
+    found = diagnose_log(f"# Question\n\nbob · description · 2026-11-28\n{said}\n")
+    assert found.cause in (cause, *[Cause.HEALTHY] * (cause is Cause.NOT_KNOWN))
+    assert found.certainty.value != "certain"
