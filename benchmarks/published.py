@@ -53,6 +53,7 @@ WHOSE = (
     (
         "the file",
         r"not a valid job file|is missing|is empty|does not have among|asks for no package|is neither an ARM id|"
+        r"optional Input binding|"
         r"Unknown field|Clone it|does not exist|No such file",
     ),
     ("this machine", r"this machine|from there only a single file|no network|can't be reached"),
@@ -135,7 +136,8 @@ def one_sentence(reasons: Iterable[str]) -> str:
         found = re.fullmatch(r"Step '([^']+)': (.*?)\.?", reason, re.DOTALL)
         step, what = found.groups() if found else ("", reason.rstrip("."))
         steps.setdefault(what, []).extend([step] if step else [])
-    return "; ".join(what + (f" (steps {', '.join(names)})" if names else "") for what, names in steps.items()) + "."
+    said = "; ".join(what + (f" (steps {', '.join(names)})" if names else "") for what, names in steps.items())
+    return said if said.endswith("?") else f"{said}."
 
 
 def _refused(name: str, why: str) -> Outcome:

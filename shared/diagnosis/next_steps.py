@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from shared.diagnosis.causes import Cause, Diagnosis
@@ -27,22 +28,28 @@ def after_failure(run: Run, found: Diagnosis) -> tuple[str, ...]:
         steps.append(f"See what the check of its data found: {PROGRAM} data show {run.asked.drop}")
     if any(quote.number for quote in found.evidence):
         steps.append(f"Read the log around this line: {PROGRAM} logs {run.name} --why")
-    return tuple(steps)
+    return tuple(_named(run, step) for step in steps)
 
 
 def while_running(run: Run, ailment: Ailment) -> tuple[str, ...]:
     """Return how to end a run that is lost, what the ailment advises, and the command that shows more."""
-    cause = Cause(ailment.cause)
+    cause, said = Cause(ailment.cause), tuple(_named(run, step) for step in ailment.advice)
     nodes = f"See how its nodes are used: {PROGRAM} metrics {run.name} --nodes"
     if cause is Cause.DEADLOCK:
         again = f"Then start it again from its last checkpoint: {PROGRAM} continue {run.name}"
-        return (_end(run), again, *ailment.advice, nodes)
+        return (_end(run), again, *said, nodes)
     changed = advised_change(cause, run.asked.parameters) if cause in OF_PARAMETERS else {}
     if cause in OF_PARAMETERS and changed:
         options = " ".join(f"-p {name}={value}" for name, value in changed.items())
         again = f"Then start it again with {_words(changed)}: {PROGRAM} retry {run.name} {options}"
-        return (_end(run), again, *ailment.advice)
-    return (*ailment.advice, _end(run) if cause in (Cause.NAN_LOSS, Cause.DIVERGING) else nodes)
+        return (_end(run), again, *said)
+    return (*said, _end(run) if cause in (Cause.NAN_LOSS, Cause.DIVERGING) else nodes)
+
+
+def _named(run: Run, step: str) -> str:
+    """Return a step of the general advice, or of a trainer's own, with the names of the run and its drop."""
+    step = re.sub(r"\bRUN\b", run.name, step)
+    return re.sub(r"\bDROP\b", str(run.asked.drop), step) if run.asked.drop else step
 
 
 def _end(run: Run) -> str:

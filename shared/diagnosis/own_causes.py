@@ -4,7 +4,7 @@
   cause: data_not_found       # of the closed list in causes.py
   words: ["no box in \\d+ pictures"]
   summary: No picture of the data has a box.
-  advice: ["Check the annotations: data show DROP."]
+  advice: ["Check the annotations: python3 trainyard.py data show DROP"]  # RUN and DROP become the names
   live: true                  # also look for it while a run is running
 """
 

@@ -58,6 +58,7 @@ def test_a_refusal_says_whose_limit_it_is(why: str, whose: str) -> None:
 def test_several_reasons_are_one_sentence() -> None:
     """Steps that lack the same thing are named together; a reason of the whole job stays as it is."""
     reasons = ["Step 'a': no rows.", "Step 'b': no rows.", "Step 'c': no net.", "No cluster."]
+    assert one_sentence(["Is it a folder?"]) == "Is it a folder?"
     assert one_sentence(reasons) == "no rows (steps a, b); no net (steps c); No cluster."
 
 

@@ -67,7 +67,8 @@ def problems(job: JobSpec) -> list[Problem]:
     """Return what Azure ML's schema refuses in the pipeline, and every place where the pipeline names a local file."""
     if local := list(_local_files(job)):
         return local
-    return sdk_job.problems(sendable(with_steps(job, _as_registered), _at_an_address, sdk_job.UNRESOLVED))
+    made = sendable(with_steps(job, _as_registered), _at_an_address, sdk_job.UNRESOLVED)
+    return sdk_job.problems(made) or sdk_job.misfits(made)
 
 
 def _as_registered(step: JobSpec) -> JobSpec:

@@ -71,6 +71,18 @@ def problems(job: Job) -> list[Problem]:
     return []
 
 
+def misfits(job: Job) -> list[Problem]:
+    """Return the problems of a pipeline's bindings, which the SDK finds only when it sends the job.
+
+    A missing cluster is no misfit: a route or a request may still name the cluster. The job must obey the schema.
+    """
+    try:
+        found = load(job, UNRESOLVED)._customized_validate().error_messages
+    except _refusals() as exc:
+        return _explained(exc)
+    return [Problem(path.removesuffix(".None"), str(why)) for path, why in found.items() if "compute" not in path]
+
+
 def _crowded(node: Any, path: str) -> Iterator[Problem]:
     """Yield mappings with far more keys than any real job has. Mappings of user-chosen names are skipped."""
     if isinstance(node, dict):

@@ -80,6 +80,12 @@ def test_the_first_step_is_the_retry_with_the_advised_change(
     assert after_failure(run, found)[0] == f"Start it again {words}{retry}"
 
 
+def test_the_advice_of_a_trainer_has_the_names_of_the_run_and_its_drop(world: World) -> None:
+    run = ended(world, "Completed")
+    found = Diagnosis(Cause.DATA_NOT_FOUND, Certainty.CERTAIN, "", advice=("logs RUN", "data show DROP"))
+    assert after_failure(run, found)[:2] == (f"logs {run.name}", f"data show {run.asked.drop}")
+
+
 def test_runs_that_did_not_fail_have_no_diagnosis(world: World) -> None:
     """The logs of such runs are not read."""
     assert ended(world, "Completed", OOM).feature(Diagnosis) is None

@@ -202,6 +202,24 @@ def test_a_step_has_as_many_nodes_as_the_pipelines_input_says() -> None:
     assert problem.path == "nodes"
 
 
+def test_a_binding_that_the_sdk_refuses_at_the_submission_is_found_before() -> None:
+    """An optional input of a pipeline component that a step requires is a problem of the pipeline."""
+    step = {"type": "command", "environment": "azureml:e:1", "command": "ls ${{inputs.rows}}"}
+    inner = {**step, "inputs": {"rows": {"type": "uri_folder"}}}
+    within = {
+        "type": "pipeline",
+        "inputs": {"raw": {"type": "uri_folder", "optional": True}},
+        "jobs": {"fit": {"type": "command", "component": inner, "inputs": {"rows": "${{parent.inputs.raw}}"}}},
+    }
+    rows = {"type": "uri_folder", "path": "azureml://datastores/d/paths/rows/"}
+    outer = {"type": "pipeline", "component": within, "inputs": {"raw": rows}}
+    pipeline = read_job({"type": "pipeline", "compute": "azureml:cpu-cluster", "jobs": {"outer": outer}})
+    (problem,) = pipelines.problems(pipeline)
+    assert "optional Input binding to required inputs: ['fit.inputs.rows']" in problem.message
+    within["inputs"]["raw"]["optional"] = False  # type: ignore[index]
+    assert pipelines.problems(read_job({"type": "pipeline", "compute": "azureml:c", "jobs": {"outer": outer}})) == []
+
+
 def test_what_steps_use_is_the_jobs() -> None:
     """A folder that was uploaded for a step belongs to the whole job: the job waits for it and keeps it."""
     code = path("a" * 64)
