@@ -55,7 +55,7 @@ class Options:
     torch. `app_env` overrides the settings of the Functions app. `retry_time_scale` multiplies Event Grid's retry
     delays. `storage_log` gets a line for each request to blobs, queues and tables. With `waits_as_azure`, the messages
     and timers of a killed host are resumed as late as in Azure. With `arm_limits`, the control plane answers 429 as
-    Azure Resource Manager does.
+    Azure Resource Manager does. `web` is the folder that stands for the web.
     """
 
     node_start_seconds: float = 1.0
@@ -70,6 +70,7 @@ class Options:
     infra: Path = REPOSITORY / "infra"
     app_env: Mapping[str, str] = field(default_factory=dict)
     python: Path = Path(sys.executable)
+    web: Path = configs.WEB
     say: Callable[[str], None] = lambda _: None
 
 
@@ -263,7 +264,7 @@ class Cloud:
         config = configs.azureml(self.home, self.connection_string, self._declaration, options.python, seconds)
         nodes = {**self._declaration.nodes, "token_key": self._token_key}
         limits: dict[str, Any] | None = {} if options.arm_limits else None
-        return {**config, "events": events, "nodes": nodes, "arm_limits": limits}
+        return {**config, "events": events, "nodes": nodes, "arm_limits": limits, "web": str(options.web)}
 
     def _app_settings(self, topic_key: str) -> dict[str, str]:
         """The app's environment: Azure's settings, with the addresses of this cloud."""

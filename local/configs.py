@@ -81,7 +81,6 @@ def azureml(
         "events": None,
         "environments": str(ENVIRONMENTS),
         "registries": str(REGISTRIES),
-        "web": str(WEB),
         "made_of": dict.fromkeys(("trainyard", "trainyard-gpu"), trainer_requirements()),
         "node_environment": {
             "TRAINYARD_MLFLOW": "off",  # our trainers' rows are in their files

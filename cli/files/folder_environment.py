@@ -1,11 +1,13 @@
-"""The environment that a folder of code asks for: its conda file, requirements.txt or pyproject.toml, or --env.
+"""The environment that a folder of code asks for: its conda file, requirements.txt or project file, or --env.
 
 Files may name other files (`-r base.txt`), which are read too. A requirement that installs the folder itself is
-refused, with what to write instead.
+refused, with what to write instead. A setup.py is read, not run: what it computes is refused.
 """
 
 from __future__ import annotations
 
+import ast
+import configparser
 import re
 import tomllib
 from collections.abc import Iterator
@@ -18,7 +20,9 @@ from .job_form import is_remote
 IMAGE = "mcr.microsoft.com/azureml/openmpi4.1.0-ubuntu22.04"
 PYTHON = "3.11"
 CONDA = ("environment.yml", "environment.yaml", "conda.yml", "conda.yaml")
-FILES = (*CONDA, "requirements.txt", "pyproject.toml")  # the first existing file counts
+# the first existing file counts; of the files of projects, the first that declares one
+FILES = (*CONDA, "requirements.txt", "pyproject.toml", "setup.cfg", "setup.py")
+_NAME_THEM = "Name the packages with --env, for example --env torch,numpy."
 DEEPEST = 5  # files of requirements that name further files
 _OTHER = re.compile(r"(?:-r|--requirement)[ =]?\s*(\S+)")
 # options that name files of the machine that wrote the list
@@ -34,7 +38,7 @@ def environment(env: str, folder: Path, user_path: Path) -> tuple[Any, str]:
     of a registered environment. Other files are relative to `user_path`. Raises CliError for a file that can't be read.
     """
     if not env:
-        found = next((name for name in FILES if (folder / name).is_file()), "")
+        found = next((name for name in FILES if (folder / name).is_file() and _declares(folder / name)), "")
         return (_described(folder / found, found), found) if found else (packages([]), "")
     if is_remote(env) or env.lower().startswith("azureml"):
         return env, ""
@@ -43,6 +47,14 @@ def environment(env: str, folder: Path, user_path: Path) -> tuple[Any, str]:
     if env.endswith((".txt", ".toml")):
         return _described(user_path / env, f"--env {env}"), ""
     return packages([package.strip() for package in env.split(",") if package.strip()]), ""
+
+
+def environment_line(found: str) -> tuple[str, str]:
+    """Return the line about the environment of a folder without --env, and its style. `found` is the file that
+    describes the environment, '' if the folder has none."""
+    if found:
+        return f"environment: {found} in the folder", "dim"
+    return "environment: no packages, because no file in the folder names any. Name them with --env.", "yellow"
 
 
 def packages(names: list[str]) -> dict[str, Any]:
@@ -54,7 +66,20 @@ def packages(names: list[str]) -> dict[str, Any]:
 def _described(file: Path, what: str) -> dict[str, Any]:
     if file.suffix in (".yml", ".yaml"):
         return {"image": IMAGE, "conda_file": file.name}
-    return packages(list(_of_project(file, what) if file.suffix == ".toml" else _of_list(file, what, 0)))
+    if file.suffix == ".txt":
+        return packages(list(_of_list(file, what, 0)))
+    readers = {".toml": _of_project, ".cfg": _of_setup_cfg, ".py": _of_setup_py}
+    return packages(list(readers[file.suffix](file, what)))
+
+
+def _declares(file: Path) -> bool:
+    """Return whether the file may ask for packages. A pyproject.toml or setup.cfg may have only the settings of tools,
+    beside a file that does."""
+    if file.name == "setup.cfg":
+        return "install_requires" in _read(file, file.name)
+    if file.name == "pyproject.toml":
+        return bool(re.search(r"^\[(project|tool\.poetry)\b", _read(file, file.name), re.MULTILINE))
+    return True
 
 
 def _of_list(file: Path, what: str, depth: int) -> Iterator[str]:
@@ -86,12 +111,57 @@ def _of_project(file: Path, what: str) -> Iterator[str]:
         raise CliError(f"{what}: {file.name} is not valid TOML: {exc}") from exc
     project = document.get("project") or {}
     if "dependencies" in project or "poetry" not in document.get("tool", {}):
+        if "dependencies" in (project.get("dynamic") or []):
+            yield from _of_setuptools(file, document, what)
         yield from (_checked(str(each), what) for each in project.get("dependencies") or [])
         return
     for name, wanted in (document["tool"]["poetry"].get("dependencies") or {}).items():
         version = wanted.get("version", "*") if isinstance(wanted, dict) else wanted
         if name != "python" and not (isinstance(wanted, dict) and wanted.get("optional")):
             yield name + _of_poetry(str(version))
+
+
+def _of_setuptools(file: Path, document: dict[str, Any], what: str) -> Iterator[str]:
+    """Yield the requirements of the files that setuptools reads when it builds the project."""
+    named = document.get("tool", {}).get("setuptools", {}).get("dynamic", {}).get("dependencies", {}).get("file")
+    if not named:
+        raise CliError(f"{what}: the dependencies are computed when the project is built. {_NAME_THEM}")
+    for name in [named] if isinstance(named, str) else named:
+        yield from _of_list(file.parent / str(name), what, 1)
+
+
+def _of_setup_cfg(file: Path, what: str) -> Iterator[str]:
+    """Yield the install_requires of a setup.cfg."""
+    parser = configparser.ConfigParser(interpolation=None)
+    try:
+        parser.read_string(_read(file, what))
+    except configparser.Error as exc:
+        raise CliError(f"{what}: setup.cfg can't be read: {' '.join(str(exc).split())}") from exc
+    lines = parser.get("options", "install_requires", fallback="").splitlines()
+    yield from (_checked(line.strip(), what) for line in lines if line.strip() and not line.strip().startswith("#"))
+
+
+def _of_setup_py(file: Path, what: str) -> Iterator[str]:
+    """Yield the install_requires of a setup.py: a list as written, or a name with such a list."""
+    try:
+        tree = ast.parse(_read(file, what))
+    except SyntaxError as exc:
+        raise CliError(f"{what}: setup.py is not valid Python: {exc.msg} in line {exc.lineno}.") from exc
+    nodes = list(ast.walk(tree))
+    values = {
+        target.id: node.value
+        for node in nodes
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    keywords = [each for node in nodes if isinstance(node, ast.Call) for each in node.keywords]
+    for wanted in (each.value for each in keywords if each.arg == "install_requires"):
+        try:
+            listed = ast.literal_eval(values.get(wanted.id, wanted) if isinstance(wanted, ast.Name) else wanted)
+        except ValueError as exc:
+            raise CliError(f"{what}: setup.py computes its install_requires. {_NAME_THEM}") from exc
+        yield from (_checked(str(each), what) for each in ([listed] if isinstance(listed, str) else listed))
 
 
 def _of_poetry(version: str) -> str:

@@ -9,15 +9,24 @@ from itertools import pairwise
 from statistics import median
 
 from shared.deadlines.model import Date
+from shared.deadlines.pools import best_pool, seen
 
 PATIENCE = 2  # multiple of the usual time until new nodes work
 FINEST = 1.25  # measured times are rounded to powers of this factor, because each new value needs a new plan
 
 
 def next_cluster(date: Date, cluster: str, since: datetime, now: datetime) -> str:
-    """The cluster for the next request of low-priority nodes: after twice the usual wait, the next in turn."""
-    late = (now - since).total_seconds() >= PATIENCE * date.change_seconds
-    return date.due.next_low(cluster) if late else cluster
+    """The cluster for the next request of low-priority nodes.
+
+    After twice the usual wait, or as soon as this cluster is known to give no nodes, it is the most promising cluster.
+    """
+    patience, at, sightings = PATIENCE * date.change_seconds, now.timestamp(), date.pace.sightings
+    here = sightings.get(cluster)
+    refused = here is not None and not here.available and here.at >= since.timestamp()
+    if not refused and (now - since).total_seconds() < patience:
+        return cluster
+    without = {**sightings, cluster: seen(here, False, at)}
+    return best_pool(date.due.models, without, at, date.change_seconds, patience)
 
 
 def waits_for_nodes(date: Date, waits: Iterable[tuple[str, float]]) -> tuple[float, ...]:

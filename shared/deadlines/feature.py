@@ -20,7 +20,7 @@ from shared.runs.model import Run
 DATE = FeaturePart(
     "date",
     Date,
-    hidden=("pool", "next_look"),
+    hidden=("pool", "pools", "sightings", "next_look"),
     was_there=lambda row: bool(row.get("done_by")),
 )
 

@@ -12,8 +12,24 @@ from shared.runs.model import Run
 
 
 @dataclass(frozen=True)
+class NodeRequest:
+    """A request for one low-priority node, in the cluster's queue since `since`.
+
+    `answered`: the node works. `lost`: the run had a node there until `since`.
+    """
+
+    cluster: str
+    since: datetime
+    answered: bool
+    lost: bool = False
+
+
+@dataclass(frozen=True)
 class HeldNodes:
-    """The nodes of the run. `low_since`: since when every low-priority node is present, or any is missing."""
+    """The nodes of the run. `low_since`: since when every low-priority node is present, or any is missing.
+
+    `requests`: those for low-priority nodes.
+    """
 
     on_low: bool  # whether the run requests low-priority nodes
     low_runs: bool  # whether the run has all its low-priority nodes
@@ -21,6 +37,7 @@ class HeldNodes:
     dedicated: bool  # whether the run has or requests dedicated nodes
     works: bool  # whether the maximum number of nodes works
     in_danger: bool = False  # whether fewer nodes than the maximum have the state in memory, and could lose it
+    requests: tuple[NodeRequest, ...] = ()
 
 
 @dataclass(frozen=True)

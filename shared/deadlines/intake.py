@@ -47,7 +47,8 @@ def with_date(ports: MoneyPorts, run: Run, origin: Origin) -> Run:
     )
     expected = outlook(terms, tiers.pool, left, work)
     _check_promise(run, work, expected, done_by)
-    pace = Pace(holds_why=f"It starts on low-priority nodes: {span(left - work)} more than it needs.")
+    why = f"It starts on low-priority nodes: {span(left - work)} more than it needs."
+    pace = Pace(holds_why=why, sightings=tiers.sightings)
     run = run.having(Date(_deadline_terms(done_by, work, tiers, expected), pace))
     return replace(
         run,
@@ -76,6 +77,7 @@ def _deadline_terms(done_by: datetime, work: float, tiers: Tiers, expected: Outl
         cost_at_worst=expected.worst,
         cost_expected=expected.expected,
         pool=tiers.pool,
+        pools=tuple(tiers.pools.values()),
     )
 
 

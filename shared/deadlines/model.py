@@ -7,6 +7,7 @@ from datetime import datetime
 
 from shared.deadlines.plan import NodeChoice
 from shared.deadlines.pool import Pool
+from shared.deadlines.pools import Sighting
 from shared.kernel.parts import column, part
 
 
@@ -14,8 +15,8 @@ from shared.kernel.parts import column, part
 class DeadlineTerms:
     """The run's deadline, the clusters from which it may choose, and the expected costs in dollars.
 
-    Written once, when the run is recorded. `pool` describes how low-priority nodes came and went until then. Prices are
-    dollars per node-hour; `change_seconds` is the usual time until new nodes work.
+    Written once, when the run is recorded. `pool` and `pools` describe how low-priority nodes came and went until then.
+    Prices are dollars per node-hour; `change_seconds` is the usual time until new nodes work.
     """
 
     done_by: datetime
@@ -30,16 +31,17 @@ class DeadlineTerms:
     cost_at_best: float = 0.0
     cost_at_worst: float = 0.0
     cost_expected: float = 0.0
-    pool: Pool = field(default_factory=Pool)
+    pool: Pool = field(default_factory=Pool)  # that a run meets which always asks the most promising cluster
+    pools: tuple[Pool, ...] = ()  # of each low-priority cluster, in their order
 
     @property
     def low_clusters(self) -> tuple[str, ...]:
         return (self.low_cluster, *self.further_low_clusters)
 
-    def next_low(self, cluster: str) -> str:
-        """The next low-priority cluster to try; this cluster if no other exists."""
-        each = self.low_clusters
-        return each[(each.index(cluster) + 1) % len(each)]
+    @property
+    def models(self) -> dict[str, Pool]:
+        """The model of each low-priority cluster, by name."""
+        return dict(zip(self.low_clusters, self.pools or [self.pool] * len(self.low_clusters), strict=False))
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class Pace:
     change_measured: float = 0.0  # seconds per change of nodes, as measured in this run; 0 before the first change
     pause_measured: float = 0.0  # longest time after a change in which nodes worked without a further step
     lost_seconds: float = 0.0  # total of such times, in seconds
+    sightings: dict[str, Sighting] = field(default_factory=dict)  # of the low-priority clusters, by name
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from shared.clusters.model import Cluster
 from shared.clusters.ports import ClusterPorts, Clusters
-from shared.deadlines.changes_of_nodes import measured
+from shared.deadlines.changes_of_nodes import PATIENCE, measured
 from shared.deadlines.decide import choose, is_affordable, keeper_pays
 from shared.deadlines.facts import RunWillBeLate
 from shared.deadlines.holding import HeldNodes
@@ -22,6 +23,8 @@ from shared.deadlines.messages import CheckPace
 from shared.deadlines.model import Date, Pace, span
 from shared.deadlines.outlook import plan_for, terms_of
 from shared.deadlines.plan import HOUR, NodeChoice, Plan, WorkLeft
+from shared.deadlines.pools import LIKELY, prospect
+from shared.deadlines.sightings import with_sightings
 from shared.jobs.ports import WorkspacePorts
 from shared.kernel.errors import TrainyardError
 from shared.kernel.versioned import Stored
@@ -73,10 +76,12 @@ def check_pace(ports: ClusterPorts, message: CheckPace) -> None:
 
 def _steer(ports: ClusterPorts, stored: Stored[Run], date: Date, following: str) -> None:
     run, now = stored.value, ports.clock()
-    series, idle = _series(ports, run), _idle(ports.clusters)
+    series, clusters = _series(ports, run), _clusters(ports.clusters)
     date = _with_change(run, date, series)
-    roomy = max(date.due.low_clusters, key=lambda name: idle.get(name, 0))
-    pace = judge(run, date, _share(run, series), idle.get(roomy, 0), now)
+    date = with_sightings(date, clusters, holding(run).nodes(run, date, now).requests, now)
+    idle = {name: clusters[name].idle_nodes if name in clusters else 0 for name in date.due.low_clusters}
+    roomy = max(idle, key=lambda name: idle[name])
+    pace = judge(run, date, _share(run, series), idle[roomy], now)
     date = replace(date, pace=replace(pace, next_look=following))
     steps = holding(run).steer(run, date, pace.holds or NodeChoice.NONE, roomy, now)
     if pace.late_since == now and pace.done_at:
@@ -146,13 +151,25 @@ def _one_keeps(run: Run, date: Date, nodes: HeldNodes, plan: Plan, now: WorkLeft
 
 
 def _standing(run: Run, date: Date, nodes: HeldNodes, free: int, work: float, left: float, now: datetime) -> WorkLeft:
-    """The inputs for the plan. Awaited nodes count as available for up to twice the usual time."""
+    """The inputs for the plan. Awaited nodes count as available while they may come."""
     age, change = (now - nodes.low_since).total_seconds(), date.change_seconds
-    coming = nodes.on_low and not nodes.low_runs and age < 2 * change
+    coming = nodes.on_low and not nodes.low_runs and _may_come(run, date, age, now)
     available = nodes.low_runs or coming or (not nodes.on_low and free >= run.asked.nodes)
     replaced = nodes.on_low and nodes.low_runs and age >= change
     starting = 0.0 if nodes.works else max(0.0, change - age)
     return WorkLeft(left, work, _held(nodes, available, replaced), available, age, starting)
+
+
+def _may_come(run: Run, date: Date, age: float, now: datetime) -> bool:
+    """Whether the run counts on the low-priority nodes that it awaits: if any of its clusters is likely to have some.
+
+    A run that can't ask while dedicated nodes work counts on them for twice the usual time in any case.
+    """
+    if not holding(run).overlaps and age < PATIENCE * date.change_seconds:
+        return True
+    at, sightings, change = now.timestamp(), date.pace.sightings, date.change_seconds
+    models = date.due.models.items()
+    return any(prospect(model, sightings.get(name), at, change).chance >= LIKELY for name, model in models)
 
 
 def _held(nodes: HeldNodes, available: bool, replaced: bool) -> NodeChoice:
@@ -214,8 +231,8 @@ def share_of_epochs(points: Sequence[Point], epochs: int) -> float | None:
     return min(1.0, (epoch - base + (last - began) / of_one) / epochs) if of_one > 0 else None
 
 
-def _idle(clusters: Clusters) -> dict[str, int]:
+def _clusters(clusters: Clusters) -> dict[str, Cluster]:
     try:
-        return {each.name: each.idle_nodes for each in clusters.list()}
+        return {each.name: each for each in clusters.list()}
     except TrainyardError:
         return {}

@@ -22,9 +22,8 @@ from enum import StrEnum
 from functools import partial
 from operator import add, lt
 
-from shared.deadlines.pool import AGES, Pool, kind_of_age
+from shared.deadlines.pool import KINDS, Pool, kind_of_age, moves
 
-KINDS = len(AGES) + 1
 NEVER = 1e9  # dollars
 CELLS = 120  # of slack, about
 FINEST = 5  # cells of slack for a step
@@ -139,7 +138,7 @@ class Plan:
         self._a_step = max(1, min(FINEST, int(CELLS * terms.step / max(spare, terms.step))))
         self._cell = terms.step / self._a_step
         self._width = int(spare / self._cell + 1e-9) + 1
-        self._moves = [_moves(pool, state, terms.step) for state in range(2 * KINDS)]
+        self._moves = [moves(pool, state, terms.step) for state in range(2 * KINDS)]
         zero = [0.0] * self._width
         self._choices: list[list[dict[NodeChoice, bytes]]] = [[]]
         nothing = dict.fromkeys(HELD, zero)
@@ -272,19 +271,6 @@ class Plan:
     @staticmethod
     def _mixed(part: float, near: Row, less: Row) -> Row:
         return [(1 - part) * x + part * y for x, y in zip(near, less, strict=False)]
-
-
-def _moves(pool: Pool, state: int, step: float) -> tuple[tuple[float, int], ...]:
-    """The possible states of the pool after a step, with their chances: the other kind, the same age, or a higher
-    age.
-    """
-    available, kind = divmod(state, KINDS)
-    ends = pool.chance(bool(available), kind, step)
-    other = (1 - available) * KINDS
-    if kind == KINDS - 1:
-        return (ends, other), (1 - ends, state), (0.0, state)
-    ages = min(1.0, step / (AGES[kind] - (AGES[kind - 1] if kind else 0.0)))
-    return (ends, other), ((1 - ends) * (1 - ages), state), ((1 - ends) * ages, state + 1)
 
 
 def _held(now: WorkLeft) -> NodeChoice:

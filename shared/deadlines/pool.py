@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 PERIOD = 600.0  # seconds; chances are per period
 AGES = (600.0, 1800.0, 3600.0, 7200.0, 14400.0, 28800.0)  # seconds; the upper ends of all kinds of age but the last
+KINDS = len(AGES) + 1
 _MIDDLES = (1.0, 2.0, 4.5, 9.0, 18.0, 36.0, 72.0)  # periods
 ASSUMED = tuple(tuple(first / middle**0.7 for middle in _MIDDLES) for first in (0.45, 0.35))
 CONFIDENCE = 40.0  # periods
@@ -70,3 +71,16 @@ def learn(spells: Iterable[PoolPeriod]) -> Pool:
         for state in (False, True)
     )
     return Pool(comes, goes)
+
+
+def moves(pool: Pool, state: int, step: float) -> tuple[tuple[float, int], ...]:
+    """The possible states of the pool after a step, with their chances: the other kind, the same age, or a higher
+    age.
+    """
+    available, kind = divmod(state, KINDS)
+    ends = pool.chance(bool(available), kind, step)
+    other = (1 - available) * KINDS
+    if kind == KINDS - 1:
+        return (ends, other), (1 - ends, state), (0.0, state)
+    ages = min(1.0, step / (AGES[kind] - (AGES[kind - 1] if kind else 0.0)))
+    return (ends, other), ((1 - ends) * (1 - ages), state), ((1 - ends) * ages, state + 1)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
-from itertools import pairwise
 from statistics import median
 
 from shared.clusters.model import LOW_PRIORITY, Cluster
-from shared.deadlines.pool import Pool, PoolPeriod, learn
+from shared.deadlines.changes_of_nodes import PATIENCE
+from shared.deadlines.pool import Pool, learn
+from shared.deadlines.pools import Sighting, as_one, best_pool
+from shared.deadlines.sightings import seen_by_runs
 from shared.kernel.errors import Impossible
 from shared.kernel.suggest import there_are
 from shared.money.admission import newest_runs, price_of
 from shared.money.ports import MoneyPorts
-from shared.runs.decide import has_run
-from shared.runs.model import Run, RunState
-from shared.runs.node_use import WAITING
 
 LOW, DEDICATED = LOW_PRIORITY, "dedicated"
 CHANGE = 300.0  # seconds until new nodes work, without any observation
@@ -34,9 +32,9 @@ class Tier:
 class Tiers:
     """The choices of a run with a deadline.
 
-    `change`: seconds until new nodes work; `pool`: model of low-priority nodes.
+    `change`: seconds until new nodes work; `pool`: model of low-priority nodes, from all clusters.
 
-    `further` are additional low-priority clusters like `low`.
+    `further` are additional low-priority clusters like `low`. `pools` and `sightings` are what runs have seen of each.
     """
 
     low: Tier
@@ -44,6 +42,8 @@ class Tiers:
     dedicated: Tier
     change: float
     pool: Pool
+    pools: dict[str, Pool]
+    sightings: dict[str, Sighting]
 
 
 def tiers_of(ports: MoneyPorts, cluster: str, nodes: int, allowed: frozenset[str] | None) -> Tiers:
@@ -55,11 +55,19 @@ def tiers_of(ports: MoneyPorts, cluster: str, nodes: int, allowed: frozenset[str
     asked = clusters.get(cluster)
     if asked is None:
         raise Impossible(f"The workspace has no cluster {cluster!r}.", "unknown_cluster")
-    low = _in_tier(clusters, asked, LOW, nodes, allowed)
-    first, dedicated = _tier(ports, low[0]), _tier(ports, _in_tier(clusters, asked, DEDICATED, nodes, allowed)[0])
-    spells, waits = _seen(newest_runs(ports), first.cluster, ports.clock())
+    low = {each.name: each for each in _in_tier(clusters, asked, LOW, nodes, allowed)}
+    dedicated = _tier(ports, _in_tier(clusters, asked, DEDICATED, nodes, allowed)[0])
+    now = ports.clock()
+    seen = seen_by_runs(newest_runs(ports), now)
+    waits = [wait for name in low for wait in (seen[name].waits if name in seen else ())]
     change = max(LEAST_CHANGE, median(waits)) if waits else CHANGE
-    return Tiers(first, tuple(each.name for each in low[1:]), dedicated, change, learn(spells))
+    pools = {name: learn(seen[name].spells if name in seen else ()) for name in low}
+    sightings = {name: newest for name in low if name in seen and (newest := seen[name].newest)}
+    first = best_pool(pools, sightings, now.timestamp(), change, PATIENCE * change)
+    pools = {first: pools.pop(first), **pools}
+    further = tuple(name for name in pools if name != first)
+    pool = as_one(tuple(pools.values()), change)
+    return Tiers(_tier(ports, low[first]), further, dedicated, change, pool, pools, sightings)
 
 
 def _tier(ports: MoneyPorts, cluster: Cluster) -> Tier:
@@ -94,23 +102,3 @@ def _in_tier(
     )
     words = f"A run with a date uses {asked.name} and a {kind} cluster of the same machines, and {why}."
     raise Impossible(words, "one_tier")
-
-
-def _seen(runs: list[Run], cluster: str, now: datetime) -> tuple[list[PoolPeriod], list[float]]:
-    """The spells of the cluster's nodes in these runs, and the seconds until each run's first nodes."""
-    spells, waits = [], []
-    for run in runs:
-        if run.asked.cluster != cluster or not has_run(run):
-            continue
-        moments = [*((moment.state, moment.at) for moment in run.progress.history), (None, now)]
-        first = True
-        for (state, begin), (after, end) in pairwise(moments):
-            seconds = (end - begin).total_seconds()
-            if state is RunState.RUNNING:
-                spells.append(PoolPeriod(True, seconds, after is RunState.QUEUED))
-                first = False
-            elif state in WAITING and after is RunState.RUNNING and first:
-                waits.append(seconds)
-            elif state is RunState.QUEUED and not first:
-                spells.append(PoolPeriod(False, seconds, after is RunState.RUNNING))
-    return spells, waits

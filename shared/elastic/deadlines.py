@@ -9,13 +9,15 @@ from itertools import pairwise
 from msgspec.structs import replace as with_
 
 from shared.deadlines.changes_of_nodes import next_cluster, waits_for_nodes
-from shared.deadlines.holding import HeldNodes, NodeChanges, Steps
+from shared.deadlines.holding import HeldNodes, NodeChanges, NodeRequest, Steps
 from shared.deadlines.model import Date
 from shared.deadlines.plan import NodeChoice
 from shared.elastic.decide import with_next_job
 from shared.elastic.model import DEDICATED_FROM, KIND, Elastic, Member, Size, elastic_of, member_job
 from shared.runs.model import FINAL, Run, RunState
 from shared.runs.node_use import WAITING
+
+_ASKING = (*WAITING, RunState.RUNNING)
 
 
 class OfMembers:
@@ -30,7 +32,12 @@ class OfMembers:
         since = min((m.asked_at or m.at for m in missing), default=None) or max(m.at for m in low)
         standing_in = bool(dedicated) and date.pace.holds is not NodeChoice.ONE
         in_danger = running > 0 and bool(missing)
-        return HeldNodes(True, not missing, since, standing_in, running >= run.asked.nodes, in_danger)
+        requests = tuple(
+            NodeRequest(_place(date, m), m.at, m.state is RunState.RUNNING, m.failure is not None)
+            for m in low
+            if m.state in _ASKING
+        )
+        return HeldNodes(True, not missing, since, standing_in, running >= run.asked.nodes, in_danger, requests)
 
     def steer(self, run: Run, date: Date, hold: NodeChoice, _roomy: str, now: datetime) -> Steps:
         """Start and end members until the run holds `hold`.
@@ -85,9 +92,13 @@ def _dedicated(elastic: Elastic, date: Date, count: int, now: datetime) -> dict[
 
 def _next_place(date: Date, member: Member, now: datetime) -> str:
     """The next cluster of a low-priority member that has waited too long for a node; '' if the member stays."""
-    here = member.cluster or date.due.low_cluster
+    here = _place(date, member)
     there = next_cluster(date, here, member.at, now)
     return member.moves_to or (there if there != here else "")
+
+
+def _place(date: Date, member: Member) -> str:
+    return member.cluster or date.due.low_cluster
 
 
 def _by_tier(elastic: Elastic) -> tuple[list[Member], list[Member]]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cli.errors import CliError
-from cli.files.folder_environment import environment
+from cli.files.folder_environment import environment, environment_line
 
 
 def write(folder: Path, files: dict[str, str]) -> None:
@@ -61,6 +61,18 @@ table = {version = "^1", extras = ["x"]}
 maybe = {version = "1", optional = true}
 """
 
+SETUP = (
+    "from setuptools import setup\n\nsetup(\n    name='minGPT',\n    install_requires=['torch', 'transformers'],\n)\n"
+)
+CFG = "[metadata]\nname = p\n[options]\ninstall_requires =\n    torch>=2\n    # for the bar\n    tqdm\n"
+DYNAMIC = """
+[project]
+name = "p"
+dynamic = ["dependencies"]
+[tool.setuptools.dynamic]
+dependencies = {file = ["needs.txt"]}
+"""
+
 
 @pytest.mark.parametrize(
     ("files", "packages"),
@@ -80,7 +92,10 @@ maybe = {version = "1", optional = true}
             ],
         ),
         ({"requirements.txt": "torch", "pyproject.toml": PROJECT}, ["torch"]),
-        ({"pyproject.toml": "[tool.ruff]\nline-length = 120"}, []),
+        ({"setup.py": SETUP, "pyproject.toml": "[tool.ruff]\nline-length = 120"}, ["torch", "transformers"]),
+        ({"setup.py": "NEEDS = ['torch']\nsetup(install_requires=NEEDS)"}, ["torch"]),
+        ({"setup.cfg": CFG, "setup.py": "from setuptools import setup\nsetup()"}, ["torch>=2", "tqdm"]),
+        ({"pyproject.toml": DYNAMIC, "needs.txt": "torch\n"}, ["torch"]),
     ],
 )
 def test_a_folder_gets_what_its_file_asks_for(tmp_path: Path, files: dict[str, str], packages: list[str]) -> None:
@@ -88,6 +103,14 @@ def test_a_folder_gets_what_its_file_asks_for(tmp_path: Path, files: dict[str, s
     write(tmp_path, files)
     made, found = environment("", tmp_path, tmp_path)
     assert (pip_list(made), found) == (packages, next(iter(files)))
+
+
+def test_settings_of_tools_ask_for_nothing(tmp_path: Path) -> None:
+    """The user learns that the job has no packages before it starts."""
+    write(tmp_path, {"pyproject.toml": "[tool.ruff]\nline-length = 120", "setup.cfg": "[flake8]"})
+    made, found = environment("", tmp_path, tmp_path)
+    assert (pip_list(made), found) == ([], "")
+    assert "Name them with --env" in environment_line(found)[0]
 
 
 def test_a_conda_file_comes_first(tmp_path: Path) -> None:
@@ -104,6 +127,10 @@ def test_a_conda_file_comes_first(tmp_path: Path) -> None:
         ({"requirements.txt": "-r no.txt"}, "requirements.txt can't be read"),
         ({"requirements.txt": "-r requirements.txt"}, "name each other more than 5 times"),
         ({"pyproject.toml": "[project"}, "is not valid TOML"),
+        ({"pyproject.toml": '[project]\ndynamic = ["dependencies"]'}, "Name the packages with --env"),
+        ({"setup.py": "setup(install_requires=open('needs.txt').readlines())"}, "computes its install_requires"),
+        ({"setup.py": "setup("}, "not valid Python"),
+        ({"setup.cfg": "install_requires"}, "setup.cfg can't be read"),
     ],
 )
 def test_what_cannot_be_installed_is_refused(tmp_path: Path, files: dict[str, str], words: str) -> None:

@@ -17,8 +17,8 @@ from benchmarks._spot_policies import dedicated_only, uniform_progress, until_th
 from benchmarks.deadline_worst import Job, played, repeats
 from shared.deadlines.decide import choose, keeper_pays
 from shared.deadlines.outlook import Plans
-from shared.deadlines.plan import HOUR, KINDS, NodeChoice, Plan, Terms, WorkLeft, _moves
-from shared.deadlines.pool import ASSUMED, Pool, PoolPeriod, kind_of_age, learn
+from shared.deadlines.plan import HOUR, NodeChoice, Plan, Terms, WorkLeft
+from shared.deadlines.pool import ASSUMED, KINDS, Pool, PoolPeriod, kind_of_age, learn, moves
 
 STEP = 600.0
 Trace = Callable[[random.Random, int], list[bool]]
@@ -137,7 +137,7 @@ def test_the_plan_knows_what_it_will_pay(change: float) -> None:
         state, states = KINDS, [KINDS]
         while len(states) < seconds // STEP:
             chance, sum_ = dice.random(), 0.0
-            for likely, after in _moves(pool, state, STEP):
+            for likely, after in moves(pool, state, STEP):
                 sum_ += likely
                 if chance < sum_:
                     state = after

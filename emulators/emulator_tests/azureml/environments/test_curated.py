@@ -56,7 +56,13 @@ def test_minimal_environments_have_the_python_of_their_name() -> None:
     assert curated("AzureML-minimal-py311").notes == ()
 
 
-@pytest.mark.parametrize("name", ["mldesigner", "AzureML-responsibleai-0.20", "AzureML-tensorflow-1.15-py37-cpu"])
+def test_components_from_functions_have_their_package() -> None:
+    """The environments of mldesigner's decorator: the command of such a component is `mldesigner execute`."""
+    assert curated("mldesigner-minimal").requirements == ("mldesigner",)
+    assert {"mldesigner", "azure-ai-ml", "azureml-mlflow"} < {*curated("mldesigner").requirements}
+
+
+@pytest.mark.parametrize("name", ["AzureML-responsibleai-0.20", "AzureML-tensorflow-1.15-py37-cpu"])
 def test_other_names_are_refused(name: str) -> None:
     with pytest.raises(NotHere, match="this machine can make those of sklearn, lightgbm"):
         curated(name)

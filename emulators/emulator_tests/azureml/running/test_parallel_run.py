@@ -196,6 +196,16 @@ def test_a_table_is_split_by_columns(parallel: Parallel) -> None:
     assert sorted(parallel.rows.read_text().splitlines()) == ["north 0", "south 0"]
 
 
+def test_a_table_without_transformations_is_its_files(parallel: Parallel) -> None:
+    """Azure's examples describe a folder of pictures so. A mini-batch is then a list of files."""
+    for name, text in {"a.png": "12", "b.png": "123", "c.txt": "other"}.items():
+        (parallel.folder / name).write_text(text)
+    (parallel.folder / "MLTable").write_text("paths:\n  - pattern: ./*.png\n")
+    ended = parallel("--mini_batch_size", "1", kind="mltable")
+    assert ended.returncode == 0, ended.stderr
+    assert sorted(parallel.rows.read_text().split()) == ["2", "3"]
+
+
 def test_an_unknown_transformation_is_refused_by_name(parallel: Parallel) -> None:
     table(parallel, {"filter": "col('sold') > 3"})
     ended = parallel(kind="mltable")

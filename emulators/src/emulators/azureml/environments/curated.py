@@ -46,6 +46,9 @@ FRAMEWORKS = (
     Framework("acft", packages=("torch", "transformers", "datasets", "evaluate", "accelerate", *MLFLOW)),
     Framework("pytorch", "torch", "acpt-pytorch-2.8-cuda12.6"),
     Framework("tensorflow", "tensorflow", "tensorflow-2.16-cuda12"),
+    # mldesigner/_constants.py names the packages of both: CustomizedEnvMldesigner and CustomizedEnvMldesignerMinimal.
+    Framework("mldesigner-minimal", packages=("mldesigner",)),
+    Framework("mldesigner", packages=("mldesigner", "azure-ai-ml", *MLFLOW)),
     Framework("minimal"),
     Framework("local"),
 )
@@ -97,7 +100,7 @@ def _unlocked(name: str, plain: str, framework: Framework) -> Curated:
         old = python and _minor(python) < _minor(LOCKED_FOR[0])
         differences = (f"a later Python where the machine has no {python}",) if old else ()
         return Curated(Recipe((), python, or_python=later), "", differences)
-    names = ", ".join(framework.packages[: -len(MLFLOW)])
+    names = ", ".join(package for package in framework.packages if package not in MLFLOW)
     differences = (f"{names} of today, without what else the image has",)
     note = f"{name}: there is no lock of its packages here, so they are those of today."
     return Curated(Recipe(framework.packages, python, notes=(note,), or_python=later), "", differences)

@@ -24,7 +24,7 @@ NAMES = (
     "tensorflow-2.16-cuda12", "AzureML-tensorflow-2.4-ubuntu18.04-py37-cuda11-gpu",
     "AzureML-tensorflow-2.12-cuda11", "AzureML-tensorflow-1.15-ubuntu18.04-py37-cpu",
     "acft-hf-nlp-gpu", "minimal-py311-inference", "AzureML-minimal-ubuntu18.04-py37-cpu-inference",
-    "AzureML-responsibleai-0.20-ubuntu20.04-py38-cpu", "mldesigner",
+    "AzureML-responsibleai-0.20-ubuntu20.04-py38-cpu", "mldesigner", "mldesigner-minimal",
 )  # fmt: skip
 TEXT = """\
 # Curated environments

@@ -1,4 +1,5 @@
-"""Reads the table in a folder with a file MLTable into a pandas DataFrame, as the package mltable does.
+"""Reads the table in a folder with a file MLTable into a pandas DataFrame, as the package mltable does, or lists its
+files.
 
 This script runs in the job's own environment, which must have pandas and PyYAML, and imports nothing of the emulators.
 Unsupported features are refused by name. https://learn.microsoft.com/azure/machine-learning/reference-yaml-mltable
@@ -18,17 +19,8 @@ EXTRACT = ("extract_columns_from_partition_format", "extract_partition_format_in
 
 def read(folder: Path) -> Any:
     """Return the table. `attrs["bytes"]` is the size of its files. Raises ValueError for unsupported features."""
-    try:
-        pd, yaml = import_module("pandas"), import_module("yaml")
-    except ModuleNotFoundError as error:
-        raise ValueError(f"an input of type mltable needs {error.name} in the job's environment") from error
-
-    described = folder / "MLTable"
-    if not described.is_file():
-        raise ValueError("the input is of type mltable, and its folder has no file MLTable")
-    document = yaml.safe_load(described.read_text("utf-8"))
-    files = list(files_of(folder, document.get("paths") or []))
-    steps = [step for each in document.get("transformations") or [] for step in named(each)]
+    pd = _module("pandas")
+    files, steps = _described(folder)
     reading = [step for step in steps if step[0] in READERS]
     if len(reading) != 1 or not files:
         raise ValueError(f"the MLTable has {len(files)} files and {len(reading)} of {', '.join(READERS)}")
@@ -39,6 +31,31 @@ def read(folder: Path) -> Any:
             table = CHANGES[_known(name)](table, value)
     table.attrs["bytes"] = sum(file.stat().st_size for file in files)
     return table
+
+
+def listed(folder: Path) -> list[Path]:
+    """Return the files of an MLTable without transformations, whose mini-batches are files. Empty for a table of
+    rows. Raises ValueError for unsupported features."""
+    files, steps = _described(folder)
+    return [] if steps else files
+
+
+def _described(folder: Path) -> tuple[list[Path], list[tuple[str, Any]]]:
+    """Return the files and the transformations in the file MLTable."""
+    yaml = _module("yaml")
+    described = folder / "MLTable"
+    if not described.is_file():
+        raise ValueError("the input is of type mltable, and its folder has no file MLTable")
+    document = yaml.safe_load(described.read_text("utf-8"))
+    files = list(files_of(folder, document.get("paths") or []))
+    return files, [step for each in document.get("transformations") or [] for step in named(each)]
+
+
+def _module(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        raise ValueError(f"an input of type mltable needs {error.name} in the job's environment") from error
 
 
 def _frame(folder: Path, file: Path, reading: tuple[str, Any], steps: list[tuple[str, Any]]) -> Any:

@@ -96,14 +96,17 @@ class ScriptRunner:
 def planned(settings: argparse.Namespace) -> Iterator[Json]:
     """Yield the mini-batches of the input, each with its index, its number of items, and its files or rows."""
     keys = json.loads(settings.partition_keys) if settings.partition_keys else []
-    if settings.input_type == "mltable":
+    path, is_table = Path(settings.input_data), settings.input_type == "mltable"
+    if is_table:
+        files = tables().listed(path)
+    else:
+        files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
+    if is_table and not files:
         table = read_table(settings.input_data)
         yield from by_keys(table, keys) if keys else by_size(table, settings)
         return
     if keys:
-        raise Unfit("partition_keys need an input of type mltable")
-    path = Path(settings.input_data)
-    files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
+        raise Unfit("partition_keys need an input of type mltable, with rows")
     size = settings.mini_batch_size or FILES_PER_BATCH
     for index, first in enumerate(range(0, len(files), size)):
         part = [str(file) for file in files[first : first + size]]
@@ -191,9 +194,13 @@ def main(argv: list[str]) -> None:
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
+def tables() -> types.ModuleType:
+    return importlib.import_module("parallel_table")  # beside this file, where Python looks first
+
+
 @functools.lru_cache(maxsize=None)
 def read_table(folder: str) -> Any:
-    return importlib.import_module("parallel_table").read(Path(folder))  # beside this file, where Python looks first
+    return tables().read(Path(folder))
 
 
 if __name__ == "__main__":
