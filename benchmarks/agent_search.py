@@ -16,9 +16,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import groupby, starmap
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +48,8 @@ INTRODUCTION = """# A search by a scripted agent
 This is the conversation of a small program with the [tools for agents](agents.md). Somebody trains mnist with a
 learning rate of 0.005. The program looks for a better one, with a grant of $1 and ten minutes, on a local cloud.
 `python3 trainyard.py bench agent_search --write` ran the program and wrote this page; no language model took part.
-`>` is a call, and the answer follows; long answers are cut here.
+`>` is a call, and the answer follows; long answers are cut, and a repeated call has only its
+last answer.
 """
 
 
@@ -173,9 +176,16 @@ def searched(desk: Desk, quick: bool) -> tuple[dict[str, Any], Tools]:
 def page(found: dict[str, Any], tools: Tools) -> str:
     """Return the page with the findings and the conversation."""
     told = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in found.items())
-    rows = [f"> {tool} {json.dumps(arguments)}\n{shortened(tool, text)}" for tool, arguments, text in tools.spoken]
-    spoken = "\n\n".join(rows)
+    calls = ((f"> {tool} {json.dumps(arguments)}", shortened(tool, text)) for tool, arguments, text in tools.spoken)
+    spoken = "\n\n".join(starmap(last_answer, groupby(calls, key=itemgetter(0))))
     return f"{INTRODUCTION}\nThe result: {told}.\n\n```text\n{spoken}\n```\n"
+
+
+def last_answer(call: str, repeated: Iterable[tuple[str, str]]) -> str:
+    """Return a call, how often it was repeated at once, and its last answer."""
+    answers = [answer for _, answer in repeated]
+    times = f"   ({len(answers)} times; the last answer:)" if len(answers) > 1 else ""
+    return f"{call}{times}\n{answers[-1]}"
 
 
 def shortened(tool: str, text: str) -> str:

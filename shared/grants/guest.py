@@ -270,6 +270,8 @@ def _without_others(_guest: GrantGuest, _ports: Any, value: Any) -> Any:
     records = [value, value.get("run"), *(value.get("records") or ()), *(value.get("runs") or ())]
     for record in records:
         waiting = record.get("waiting") if isinstance(record, dict) else None
+        if waiting:
+            waiting["after"] = []
         if waiting and waiting["code"] == "other_run":
             waiting["why"] = "Other runs are ahead of it."
     return value

@@ -233,7 +233,7 @@ def test_a_dry_run_shows_the_job(desk: Desk, run: dict[str, Any]) -> None:
     refused = desk.type(*asked, "--data", "drops/mnist/d1", "--nodes", "9", expect=1).stderr
 
     assert plan["job"]["inputs"]["epochs"] == 3
-    assert [reason["code"] for reason in plan["reasons"]] == ["no_data"]
+    assert [reason["code"] for reason in plan["reasons"]] == ["no_data", "not_available"]  # the drops', the workspace's
     assert "trainyard: --nodes is 9; use a whole number from 1 to 4" in refused
     assert desk.runs() == before
 

@@ -109,13 +109,6 @@ def test_a_batch_of_a_container_stays_in_it(blobs: BlobServiceClient, blob: Blob
     assert blob.exists()
 
 
-@pytest.mark.parametrize("etag", ['"0x1', '0x1"', "a b"])
-def test_a_malformed_etag_is_the_clients_error(blob: BlobClient, raw: Raw, etag: str) -> None:
-    """A malformed etag is a client error, not a failed condition."""
-    reply = raw.ask("GET", f"{blob.container_name}/{blob.blob_name}", headers={"If-Match": etag})
-    assert reply.refusal == (400, "InvalidHeaderValue")
-
-
 def test_hashes_are_one_or_the_other(container: ContainerClient, raw: Raw) -> None:
     """MD5 together with CRC-64 is refused. A CRC-64 is returned in the answer."""
     both = {**BLOCK_BLOB, "Content-MD5": "xMpCOKC5I4INzFCab3WEmw==", "x-ms-content-crc64": "AAAAAAAAAAA="}

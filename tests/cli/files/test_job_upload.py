@@ -48,7 +48,7 @@ class Api:
     def __init__(self) -> None:
         self.announced: list[list[str]] = []
 
-    def post(self, *path: str, body: Any) -> dict[str, Any]:
+    def post(self, *path: str, body: Any, repeats: bool = False) -> dict[str, Any]:
         self.announced.append([file["name"] for file in body["files"]])
         return {"path": f"azureml://sent/{len(self.announced)}/", "files": []}
 
@@ -221,7 +221,7 @@ def test_two_uploads_of_the_same_files_at_once(tmp_path: Path) -> None:
     """The slower upload continues if the storage account has the file already; the API checks all files afterwards."""
 
     class Both(Api):
-        def post(self, *path: str, body: Any) -> dict[str, Any]:
+        def post(self, *path: str, body: Any, repeats: bool = False) -> dict[str, Any]:
             url = f"http://127.0.0.1:{storage.server_port}/x"
             missing = [] if getattr(storage, "sent", 0) else body["files"]
             return {"path": "azureml://x/", "files": [{"name": file["name"], "url": url} for file in missing]}
@@ -238,7 +238,7 @@ def test_the_first_refusal_ends_the_sending(tmp_path: Path) -> None:
     """Once the storage account refuses one of 200 files, only the uploads under way finish."""
 
     class Missing(Api):
-        def post(self, *path: str, body: Any) -> dict[str, Any]:
+        def post(self, *path: str, body: Any, repeats: bool = False) -> dict[str, Any]:
             url = f"http://127.0.0.1:{storage.server_port}/x"
             return {"path": "azureml://x/", "files": [{"name": file["name"], "url": url} for file in body["files"]]}
 
