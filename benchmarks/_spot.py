@@ -104,16 +104,11 @@ def play_regions(
             here = max(range(len(windows)), key=lambda pool: (there[pool], ages[pool]))
         chosen = policy(WorkLeft(left, work, holds, there[here], ages[here] * terms.step, starting, money - dollars))
         assert there[here] or chosen not in LOST, f"{chosen} was chosen in a step without nodes"
-        starting = seconds_to_start(terms, chosen, holds, starting)
-        lost = min(starting, terms.step) if chosen is not NodeChoice.BOTH else 0.0
-        used = 0.0 if chosen is NodeChoice.NONE else min(terms.step, work + lost)
-        dollars += price(terms, chosen, used, starting) / HOUR
-        work -= max(0.0, used - lost)
+        step = step_of(terms, chosen, holds, starting, work)
+        dollars, work = dollars + step.dollars, step.work
         if work <= 1e-6:
-            return Outcome(dollars, left - used)
-        starting = max(0.0, starting - terms.step)
-        holds = held_after(terms, chosen, starting)
-        left -= terms.step
+            return Outcome(dollars, left - step.used)
+        holds, starting, left = step.holds, step.starting, left - terms.step
     return Outcome(dollars, -work)
 
 
@@ -127,6 +122,28 @@ def seconds_to_start(terms: Terms, chosen: NodeChoice, holds: NodeChoice, starti
 def held_after(terms: Terms, chosen: NodeChoice, starting: float) -> NodeChoice:
     """Return what is held at the next step. Dedicated nodes end with the change, unless the next step may keep them."""
     return NodeChoice.LOW if chosen is NodeChoice.BOTH and not starting and not terms.holds_both else chosen
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a job. `work` is left after it, in seconds; `used` are the seconds for which nodes are paid, and
+    `starting` the seconds until the nodes that are held afterwards begin to work."""
+
+    work: float
+    dollars: float
+    used: float
+    holds: NodeChoice
+    starting: float
+
+
+def step_of(terms: Terms, chosen: NodeChoice, holds: NodeChoice, starting: float, work: float) -> Step:
+    """Play one step with the chosen nodes."""
+    starting = seconds_to_start(terms, chosen, holds, starting)
+    lost = min(starting, terms.step) if chosen is not NodeChoice.BOTH else 0.0
+    used = 0.0 if chosen is NodeChoice.NONE else min(terms.step, work + lost)
+    dollars = price(terms, chosen, used, starting) / HOUR
+    starting = max(0.0, starting - terms.step)
+    return Step(work - max(0.0, used - lost), dollars, used, held_after(terms, chosen, starting), starting)
 
 
 def price(terms: Terms, chosen: NodeChoice, used: float, starting: float) -> float:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from benchmarks._spot import LOST, Outcome, Window, bound, held_after, price, seconds_to_start
+from benchmarks._spot import LOST, Outcome, Window, bound, step_of
 from shared.deadlines.decide import choose, is_safe
 from shared.deadlines.plan import HOUR, NEVER, NodeChoice, Plan, Terms, WorkLeft
 from shared.deadlines.pool import Pool
@@ -98,16 +98,11 @@ class Player:
                 if not there[self.here]:
                     self.holds, starting, self.lost_at = LOST[self.holds], 0.0, now
             chosen = self.choose(WorkLeft(left, work, self.holds, True, 0.0, starting), there, now)
-            starting = seconds_to_start(terms, chosen, self.holds, starting)
-            lost = min(starting, terms.step) if chosen is not NodeChoice.BOTH else 0.0
-            used = 0.0 if chosen is NodeChoice.NONE else min(terms.step, work + lost)
-            dollars += price(terms, chosen, used, starting) / HOUR
-            work -= max(0.0, used - lost)
+            step = step_of(terms, chosen, self.holds, starting, work)
+            dollars, work = dollars + step.dollars, step.work
             if work <= 1e-6:
-                return Outcome(dollars, left - used)
-            starting = max(0.0, starting - terms.step)
-            self.holds = held_after(terms, chosen, starting)
-            left -= terms.step
+                return Outcome(dollars, left - step.used)
+            self.holds, starting, left = step.holds, step.starting, left - terms.step
         return Outcome(dollars, -work)
 
     def choose(self, state: WorkLeft, there: dict[str, bool], now: float) -> NodeChoice:
