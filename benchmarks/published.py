@@ -6,10 +6,12 @@ DIR is a checkout of any repository. Each YAML file in DIR that declares a job (
 `command` with an `environment`) is submitted unchanged, as the command line does: first with --dry-run, and with --run
 for real, until its end. Before that, the assets that the job names and the checkout declares are registered in the
 workspace, as the repository's own scripts do (`az ml component create --file train.yml`); with --bare they are not.
---web names a folder that stands for the web, for data that can't be reached (emulators/README.md). A refusal is attributed to the file (a mistake, or a file that is not beside it), to the
-workspace (an asset that is not registered), to this machine (the network, or anything except Python packages), or to
-Trainyard. A run that is created and can't start counts as `broken_promises`. --quick takes the first three files;
-without DIR, the corpus of the tests is used.
+--web names a folder that stands for the web, for data that can't be reached (emulators/README.md).
+
+A refusal is attributed to the file (a mistake, or a file that is not beside it), to the workspace (an asset that is
+not registered), to this machine (the network, or anything except Python packages), or to Trainyard. A run that is
+created and can't start counts as `broken_promises`. --quick takes the first three files; without DIR, the corpus of
+the tests is used.
 """
 
 from __future__ import annotations
