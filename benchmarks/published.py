@@ -59,7 +59,7 @@ WHOSE = (
     (
         "the file",
         r"not a valid job file|is missing|is empty|does not have among|asks for no package|is neither an ARM id|"
-        r"optional Input binding|"
+        r"optional Input binding|has no value or path|"
         r"Unknown field|Clone it|does not exist|No such file",
     ),
     ("this machine", r"this machine|from there only a single file|no network|can't be reached"),
