@@ -128,6 +128,17 @@ def test_an_environment_that_can_not_be_made_says_why(tmp_path: Path) -> None:
             give(tmp_path, "job", "msgspec==99.99", "--no-index")
 
 
+@pytest.mark.parametrize("brought", [("msgspec==99.99", "--no-index"), ("msgspec<0.1", "--no-index")])
+def test_what_comes_along_fails_no_environment(tmp_path: Path, brought: tuple[str, ...]) -> None:
+    """An environment lacks what comes along if no index has it, or if it does not fit the requirements; the log says
+    so."""
+    made, log = Environments(tmp_path / "made", Path(sys.executable)), tmp_path / "log.txt"
+    recipe = Recipe(("msgspec>=0.1",), brought=brought)
+    environment = asyncio.run(made.give(recipe, tmp_path / "job", log))
+    assert run(environment, "python", "-c", "import msgspec").returncode == 0
+    assert f"Without {brought[0]}" in log.read_text()
+
+
 def test_a_check_makes_nothing_and_says_what_no_index_has(tmp_path: Path) -> None:
     """A check reports impossible requirements in uv's words. Requirements that the installed packages meet pass."""
     made = Environments(tmp_path, Path(sys.executable))

@@ -40,6 +40,19 @@ def test_a_conda_file_is_what_pip_would_install() -> None:
     assert (made.python, made.variables) == ("3.10", {"GREETING": "hello"})
 
 
+def test_conda_brings_setuptools_along() -> None:
+    """As with conda, pip comes along with setuptools and wheel below Python 3.13, also in a Dockerfile. A file that
+    names a version of setuptools gets that version."""
+    plain = from_conda({"dependencies": ["python=3.10", "numpy"]}, "x")
+    assert [text.partition(";")[0] for text in plain.brought] == ["setuptools<82", "wheel"]
+    assert all(text.endswith("python_version < '3.13'") for text in plain.brought)
+    assert registered("x", {"image": BASE, "condaFile": "dependencies: [numpy]"}).brought == plain.brought
+    assert from_dockerfile(f"FROM {BASE}\nRUN conda install numpy", lambda path: "").brought == plain.brought
+    pinned = from_conda({"dependencies": ["numpy", "setuptools=65"]}, "x")
+    assert (pinned.requirements, pinned.brought) == (("numpy", "setuptools==65.*"), ())
+    assert plain.digest("3.10") != Recipe(plain.requirements, plain.python).digest("3.10")
+
+
 @pytest.mark.parametrize(
     ("image", "packages", "python"),
     [
