@@ -169,6 +169,18 @@ def test_a_version_of_python_that_is_not_here_is_refused(tmp_path: Path) -> None
     assert run(environment, "python", "-V").stdout.startswith(f"Python {here}.")
 
 
+def test_a_range_of_pythons_is_met_by_the_nodes_own_or_another(tmp_path: Path) -> None:
+    """The nodes' own Python is taken if it is in the range. Otherwise an installed version in the range is taken, or
+    the job is refused."""
+    here = f"3.{sys.version_info.minor}"
+    made = Environments(tmp_path / "made", Path(sys.executable))
+    own = asyncio.run(made.give(Recipe(or_python=("3.5", here)), tmp_path / "job"))
+    assert (run(own, "python", "-V").stdout.startswith(f"Python {here}."), own.notes) == (True, ())
+    with pytest.raises(DataError, match=r"asks for Python 3\.4 or 3\.5, which this machine does not have"):
+        asyncio.run(made.check(Recipe(or_python=("3.4", "3.5"))))
+    assert Recipe(or_python=("3.5",)).digest("x") != Recipe().digest("x")
+
+
 def test_how_an_environment_is_made_is_told(tmp_path: Path) -> None:
     """A separate log has the installed packages and the duration. Using an existing environment adds nothing to the
     log."""

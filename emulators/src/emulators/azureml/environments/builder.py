@@ -156,16 +156,16 @@ class Environments:
     def _version(self, recipe: Recipe) -> str:
         """Return the Python version for the recipe, or '' for the nodes' own. Raises DataError if this machine has
         none of the acceptable versions, because uv downloads none."""
-        if not recipe.python:
+        asked = tuple(filter(None, (recipe.python, *recipe.or_python)))
+        if not asked or (not recipe.python and self._installed.minor in asked):
             return ""
-        for version in (recipe.python, *recipe.or_python):
+        for version in asked:
             if version == self._installed.minor:
                 return ""
             if self._has(version):
                 return version
-        asked = " or ".join((recipe.python, *recipe.or_python))
         raise DataError(
-            f"The job's environment asks for Python {asked}, which this machine does not have; it has: "
+            f"The job's environment asks for Python {' or '.join(asked)}, which this machine does not have; it has: "
             f"{', '.join(self._versions())}. Install that version, or ask for one of these."
         )
 
