@@ -28,7 +28,7 @@ WAIT_SHARE = re.compile(r"\bdata_wait_share\W{1,3}(?P<share>[01](?:\.\d+)?)\b|\b
 DONE = re.compile(
     r"(?i)^\W*(?:done|finished|training (?:is )?(?:complete|done|finished)"
     r"|train(?:ing)? (?:has )?(?:completed|finished|ended)|the experiment completed successfully"
-    r"|completed successfully|all done|saved? (?:the )?(?:final )?model|model saved)\b"
+    r"|completed successfully|all done|saved? (?:the )?(?:final )?model|model saved|successfully installed)\b"
     r"|exit(?:ed)? (?:with )?(?:code|status)[: ]*0\b|Run completed|job (?:completed|succeeded)"
 )
 GUARD = re.compile(

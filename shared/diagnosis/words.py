@@ -76,12 +76,6 @@ def of_log_lines() -> tuple[tuple[Cause, Weight, re.Pattern[str]], ...]:
     return tuple((Cause(row["cause"]), Weight[row["weight"].upper()], _any_of(row)) for row in _file()["lines"])
 
 
-@cache
-def of_people() -> tuple[tuple[Cause, re.Pattern[str]], ...]:
-    """Return the causes that a person's words beside a log show, each with a pattern of these words."""
-    return tuple((Cause(row["cause"]), _any_of(row, re.IGNORECASE)) for row in _file()["people"])
-
-
 def _any_of(row: dict[str, Any], flags: int = 0) -> re.Pattern[str]:
     return re.compile("|".join(row["words"]), flags)
 
