@@ -29,6 +29,10 @@ TROUBLE = re.compile(
     r"|full|fills?|too|says|complains|blocked|contradict\w*|had to|times? out|timeout|False|raises?|although)\b)"
 )
 ASKS = re.compile(r"(?i)^(?:could|can|would|should|is|are|does|do|may)\b.*\?$")
+CHINESE = re.compile(r"[\u4e00-\u9fff]")
+PLAIN = re.compile(
+    r"(?i)\b(?:the|an?|is|are|was|it|to|this|after|of|in|with|when|but|for|that|on|and|at|my|i|does|do|until|every|very)\b"
+)
 FINE = re.compile(
     r"(?i)\b(?:works? (?:fine|well|now|normally)|is fine|(?:training|run|it)(?: itself)? (?:continues|works)|goes on"
     r"|(?:is (?:it|this)|completely) (?:normal|right|ok|expected)|ignore|harmless|no effect|not an error"
@@ -62,13 +66,25 @@ def _named(terms: dict[str, re.Pattern[str]], names: Sequence[str]) -> tuple[re.
     return tuple(terms[name] for name in names)
 
 
+def _is_said(line: LogLine) -> bool:
+    """Return whether a person wrote the line, or the line reads like a sentence and not like one of a log."""
+    if reports_step(line.text) or WARNING.search(line.text):
+        return False
+    return line.prose or CHINESE.search(line.text) is not None or PLAIN.search(line.text) is not None
+
+
+def _states(sentence: str) -> bool:
+    """Return whether the sentence tells what is, and not what may be, would be, or is asked."""
+    return not (HEDGED.search(sentence) or OTHER_CASE.search(sentence) or ASKS.match(sentence))
+
+
 def _told_in(text: str) -> Cause | None:
     return next((rule.cause for rule in _rules() if rule.fits(text)), None)
 
 
 def _of_trouble(text: str) -> Cause | None:
     """Return the cause whose words are in a sentence that tells of trouble."""
-    states = TROUBLE.search(text) is not None and not (ASKS.match(text) or HARMLESS.search(text))
+    states = TROUBLE.search(text) is not None and not HARMLESS.search(text)
     return cause_of_message(text) if states else None
 
 
@@ -79,9 +95,9 @@ def of_sentences(lines: Sequence[LogLine], covered: frozenset[int]) -> Iterator[
     """
     by_person = any(line.prose for line in lines) and not any(line.prose and FINE.search(line.text) for line in lines)
     for line in lines:
-        if line.number in covered or reports_step(line.text) or is_request(line) or WARNING.search(line.text):
+        if line.number in covered or is_request(line) or not _is_said(line):
             continue
-        said = [part for part in ENDS.split(line.text) if not HEDGED.search(part) and not OTHER_CASE.search(part)]
+        said = [part for part in ENDS.split(line.text) if _states(part)]
         if cause := next(filter(None, map(_told_in, said)), None):
             yield Sign(cause, Weight.WORDS, line, line.number, certain=False)
         if by_person and (cause := next(filter(None, map(_of_trouble, said)), None) or _told_in(" ".join(said))):

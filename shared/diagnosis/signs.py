@@ -47,6 +47,7 @@ FIRST_FAILED = re.compile(
     r"[ =:`'\"]{1,4}(?P<exit3>-?\d+)"
     r"|(?:错误|返回|退出)码 ?(?P<exit5>-?\d+)"
     r"|[Pp]rocess (?P<rank4>\d+) terminated with(?: signal (?P<signal>SIG\w+))?"
+    r"|Child process with PID \d+ terminated with code (?P<exit6>-?\d+)"
     r"|died with <Signals\.(?P<signal2>SIG\w+)"
     r"|The first process to do so was.{0,20}"
     r"|Horovod has been shut down.{0,60}exception on one of the ranks"
@@ -66,6 +67,7 @@ MESSAGE = re.compile(
 HARMLESS = re.compile(
     r"Corrupt JPEG data|libpng warning|newly initialized|not used when initializing|Exception ignored|No plugin found"
 )
+ANNOUNCES = re.compile(r"(?i)^(?!.*(?:error|fail|n't|\bnot\b|cannot)).*\.\.\.$")  # what a program is about to do
 ROOT_RANK = re.compile(r"rank +: (?P<rank>\d+) \(local_rank: \d+\)")
 WARNING = re.compile(
     r"[Ww]arning\b|\bWARN(?:ING)?\b|\bINFO\b|^W[ :]|: [WI] tensorflow|huggingface/tokenizers|DEPRECAT"
@@ -166,6 +168,8 @@ def _of_message(line: LogLine) -> tuple[Cause, Weight] | None:
     """Return the cause in a line that reports a failure without an exception's type: a title, or `Error: ...`."""
     if HARMLESS.search(line.text) or FIRST_FAILED.search(line.text):
         return None
+    if ANNOUNCES.search(line.text) and not line.title:
+        return None
     anywhere = line.title or MESSAGE.match(line.text) is not None
     cause = cause_of_message(line.text) if anywhere else cause_of_beginning(line.text)
     return (cause, Weight.PROSE) if cause else None
@@ -189,7 +193,7 @@ def of_launchers(lines: Sequence[LogLine]) -> Iterator[Sign]:
 
 
 def _code(found: re.Match[str]) -> int:
-    code = next((found[name] for name in ("exit1", "exit2", "exit3", "exit4", "exit5") if found[name]), None)
+    code = next((found[name] for name in ("exit1", "exit2", "exit3", "exit4", "exit5", "exit6") if found[name]), None)
     signal = found["signal"] or found["signal2"]
     return SIGNALS.get(signal, 1) if signal else int(code) if code else 1
 
