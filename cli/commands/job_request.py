@@ -46,7 +46,7 @@ class Work:
         if self.command:
             source, job, found = self._folder(parameters, has_data)
             if not self.env:
-                session.remark(*folder_environment.environment_line(found))
+                session.remark(*folder_environment.environment_line(found, source))
             return {"job": with_everything_sent(session.api, job, source, session.remark)}
         if self.env or self.save or self.distribution:
             raise typer.BadParameter("--env, --distribution, --processes and --save are for a folder with --command.")

@@ -17,7 +17,7 @@ _LOCAL = ("file:", "./", "../")
 
 def with_job_sent(api: Api, job: Job, base: Path, say: Say) -> Job:
     """Return a job of any kind with the job's local files uploaded. Raises CliError as both functions do."""
-    send = with_components_sent if "jobs" in job or "trial" in job else with_everything_sent
+    send = with_components_sent if {"jobs", "trial", "component"} & set(job) else with_everything_sent
     return send(api, job, base, say)
 
 

@@ -16,9 +16,9 @@ from typing import Any
 
 from ..errors import CliError, unreadable
 from .job_form import is_remote
+from .python_version import python_version
 
 IMAGE = "mcr.microsoft.com/azureml/openmpi4.1.0-ubuntu22.04"
-PYTHON = "3.11"
 CONDA = ("environment.yml", "environment.yaml", "conda.yml", "conda.yaml")
 # the first existing file counts; of the files of projects, the first that declares one
 FILES = (*CONDA, "requirements.txt", "pyproject.toml", "setup.cfg", "setup.py")
@@ -39,37 +39,40 @@ def environment(env: str, folder: Path, user_path: Path) -> tuple[Any, str]:
     """
     if not env:
         found = next((name for name in FILES if (folder / name).is_file() and _declares(folder / name)), "")
-        return (_described(folder / found, found), found) if found else (packages([]), "")
+        return (_described(folder / found, found, folder), found) if found else (packages([], folder), "")
     if is_remote(env) or env.lower().startswith("azureml"):
         return env, ""
     if env.endswith((".yml", ".yaml")):
         return {"image": IMAGE, "conda_file": env}, ""
     if env.endswith((".txt", ".toml")):
-        return _described(user_path / env, f"--env {env}"), ""
-    return packages([package.strip() for package in env.split(",") if package.strip()]), ""
+        return _described(user_path / env, f"--env {env}", folder), ""
+    return packages([package.strip() for package in env.split(",") if package.strip()], folder), ""
 
 
-def environment_line(found: str) -> tuple[str, str]:
+def environment_line(found: str, folder: Path) -> tuple[str, str]:
     """Return the line about the environment of a folder without --env, and its style. `found` is the file that
     describes the environment, '' if the folder has none."""
-    if found:
+    if found in CONDA:
         return f"environment: {found} in the folder", "dim"
+    version, name = python_version(folder)
+    if found:
+        return f"environment: {found} in the folder, Python {version}{f' ({name})' if name else ''}", "dim"
     return "environment: no packages, because no file in the folder names any. Name them with --env.", "yellow"
 
 
-def packages(names: list[str]) -> dict[str, Any]:
-    """Return an environment with these packages, as pip names them."""
-    dependencies: list[Any] = [f"python={PYTHON}", "pip"]
+def packages(names: list[str], folder: Path) -> dict[str, Any]:
+    """Return an environment with these packages, as pip names them, and the Python that the folder asks for."""
+    dependencies: list[Any] = [f"python={python_version(folder)[0]}", "pip"]
     return {"image": IMAGE, "conda_file": {"dependencies": [*dependencies, *([{"pip": names}] if names else [])]}}
 
 
-def _described(file: Path, what: str) -> dict[str, Any]:
+def _described(file: Path, what: str, folder: Path) -> dict[str, Any]:
     if file.suffix in (".yml", ".yaml"):
         return {"image": IMAGE, "conda_file": file.name}
     if file.suffix == ".txt":
-        return packages(list(_of_list(file, what, 0)))
+        return packages(list(_of_list(file, what, 0)), folder)
     readers = {".toml": _of_project, ".cfg": _of_setup_cfg, ".py": _of_setup_py}
-    return packages(list(readers[file.suffix](file, what)))
+    return packages(list(readers[file.suffix](file, what)), folder)
 
 
 def _declares(file: Path) -> bool:

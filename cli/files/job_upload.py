@@ -39,8 +39,9 @@ def with_everything_sent(api: Api, job: Job, base: Path, say: Say) -> Job:
     if isinstance(code, str) and code.startswith(("git+", "https://")):
         raise CliError(f"code: {code} is not on this machine. Clone it, and name the folder.")
     if isinstance(code, str) and not is_remote(code):
-        folder = local(base, code)
-        sent["code"] = sender.send(folder, "code")
+        source = local(base, code)
+        folder = source.parent if source.is_file() else source
+        sent["code"] = sender.send(source, "code").rpartition("/")[0] + "/"  # a single file is a folder with this file
         sent["properties"] = {**git.properties(folder), **_mapping(job.get("properties"))}
     inputs = {name: _input(name, value, base, sender) for name, value in _mapping(job.get("inputs")).items()}
     return {**sent, "inputs": inputs} if inputs else sent

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import PureWindowsPath
 
 from shared.diagnosis.causes import Cause
@@ -84,7 +85,7 @@ SAID: dict[Cause, tuple[str, tuple[str, ...]]] = {
         ("Compare the shape in the message with what the layer expects.",),
     ),
     Cause.CHECKPOINT_MISMATCH: (
-        "The checkpoint does not fit the model",
+        "The checkpoint can't be loaded",
         ("Continue from a checkpoint of the same model and version.",),
     ),
     Cause.PERMISSION: ("Access was denied", ("Give the identity that runs the job a role on the resource.",)),
@@ -115,9 +116,33 @@ SAID: dict[Cause, tuple[str, tuple[str, ...]]] = {
 }
 
 
-def advice(cause: Cause) -> tuple[str, ...]:
-    """Return what to do, one step each."""
-    return SAID[cause][1]
+# Quoted words that show which case of a cause it is, and what helps in that case instead of the cause's general advice.
+# The default of torch.load changed in PyTorch 2.6: https://pytorch.org/docs/stable/generated/torch.load.html
+CASES: tuple[tuple[Cause, re.Pattern[str], tuple[str, ...]], ...] = (
+    (
+        Cause.CHECKPOINT_MISMATCH,
+        re.compile("Weights only load failed"),
+        (
+            "Since version 2.6, torch.load loads only weights. Pass weights_only=False for a file that you trust.",
+            "If a package makes the call, use a newer version of the package, or torch<2.6.",
+        ),
+    ),
+    (
+        Cause.GPU_DRIVER_OR_ARCH,
+        re.compile("Found no NVIDIA driver|no GPUs found"),
+        ("Use a cluster whose nodes have GPUs.", "Without GPUs, use the backend gloo and the device cpu in the code."),
+    ),
+    (
+        Cause.NETWORK,
+        re.compile("(?i)name or service not known|(?:could not|unable to) resolve host|failure in name resolution"),
+        ("The node can't find the host: upload the files as a drop, and pass --data drops/ROUTE/NAME.",),
+    ),
+)
+
+
+def advice(cause: Cause, quoted: str = "") -> tuple[str, ...]:
+    """Return what to do, one step each. `quoted` are the lines of the log that show the cause."""
+    return next((steps for of, said, steps in CASES if of is cause and said.search(quoted)), SAID[cause][1])
 
 
 def summary(cause: Cause, rank: int | None = None, where: str | None = None) -> str:

@@ -138,7 +138,7 @@ def _diagnosis(first: Sign, signs: Sequence[Sign]) -> Diagnosis:
         quotes,
         where,
         first.rank,
-        advice(first.cause),
+        advice(first.cause, "\n".join(quote.text for quote in quotes)),
     )
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from benchmarks._published_assets import Assets, declared, named
 from benchmarks.published import Outcome, figures, is_job, job_files, one_sentence, whose_limit
 
 SCHEMA = "$schema: https://azuremlschemas.azureedge.net/latest/"
@@ -72,3 +74,52 @@ def test_the_figures_count_what_started() -> None:
     ]
     expected = {"files": 4, "could_start": 3, "completed": 1, "broken_promises": 1, "refused": {"the file": 1}}
     assert figures(outcomes) == expected
+
+
+def _checkout(folder: Path) -> Path:
+    """Write a job with a registered component and data, and the files that declare these and others of the same name.
+    Return the job's file."""
+    files = {
+        "job/job.yml": f"{SCHEMA}pipelineJob.schema.json\njobs: {{a: {{component: 'azureml:fit@latest', compute: "
+        "'azureml:fit'}, b: {component: ./own.yml}}\n",
+        "job/own.yml": f"{SCHEMA}commandComponent.schema.json\nname: own\nenvironment: azureml:tools:3\n",
+        "job/parts/fit.yml": f"{SCHEMA}commandComponent.schema.json\nname: fit\nenvironment: azureml:tools:3\n",
+        "else/fit.yml": f"{SCHEMA}commandComponent.schema.json\nname: fit\n",
+        "else/env.yml": f"{SCHEMA}environment.schema.json\nname: tools\nversion: 3\n",
+        "else/rows.yml": "$schema: https://azuremlsdk2.blob.core.windows.net/latest/asset.schema.json\nname: rows\n",
+        "else/bad.yml": "name: [",
+    }
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder / "job" / "job.yml"
+
+
+def test_the_files_of_a_checkout_say_which_assets_they_declare(tmp_path: Path) -> None:
+    """The kind comes from the schema. A job names assets itself and through its components' files; a cluster is no
+    asset."""
+    job = _checkout(tmp_path)
+    assert [(each.kind, each.name) for each in declared(tmp_path)] == [
+        ("environment", "tools"),
+        ("component", "fit"),
+        ("data", "rows"),
+        ("component", "own"),
+        ("component", "fit"),
+    ]
+    assert named(job) == {"fit", "tools"}
+
+
+def test_the_nearest_file_of_a_name_is_registered_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An environment comes before the component that names it. A failure is told, and not tried again."""
+    job, sent = _checkout(tmp_path), []
+
+    def create(client: object, asset: SimpleNamespace) -> None:
+        sent.append(asset.file.relative_to(tmp_path).as_posix())
+        if asset.kind == "component":
+            raise ValueError("it has\nno command")
+
+    monkeypatch.setattr("benchmarks._published_assets._create", create)
+    assets = Assets(None, list(declared(tmp_path)))
+    assert assets.register(job) == ["environment tools of env.yml", "component fit of fit.yml: it has no command"]
+    assets.register(job)
+    assert sent == ["else/env.yml", "job/parts/fit.yml"]

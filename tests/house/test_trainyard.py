@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,81 @@ def test_failed_work_is_done_again(tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(trainyard.InstallFailed):
             trainyard.once(stamp, (trainyard.TRAINERS,), fail)
+
+
+def test_two_processes_install_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that finds another one installing says so, waits, and does not repeat what the other has done."""
+    monkeypatch.setattr(trainyard, "VENV", tmp_path / "venv")
+    monkeypatch.setattr(trainyard, "LOCK_SECONDS", 0.001)
+    stamp, calls, said = tmp_path / "stamp", list[str](), threading.Event()
+
+    def say(line: str) -> None:
+        calls.append(line.strip())
+        said.set()
+
+    monkeypatch.setattr(trainyard, "say", say)
+    second = threading.Thread(target=trainyard.once, args=(stamp, (trainyard.TRAINERS,), lambda: calls.append("again")))
+
+    def first() -> None:
+        second.start()
+        assert said.wait(30)
+
+    trainyard.once(stamp, (trainyard.TRAINERS,), first)
+    second.join(30)
+    assert calls == ["Another process installs; waiting."]
+
+
+@pytest.mark.parametrize("words", [["demo", "--help"], ["test", "-h"], ["drop", "--follow", "--help"]])
+def test_help_installs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    """Without an environment, --help prints the command's line; with an older one, the command prints its help."""
+    command = words[0]
+    monkeypatch.setattr(trainyard, "VENV", tmp_path)
+    monkeypatch.setattr(trainyard, "hand_over", lambda argv, _: len(argv))
+    monkeypatch.setattr(trainyard, "install", lambda *_, **__: pytest.fail("it installs"))
+    assert trainyard.main(words) == 0
+    assert f"trainyard.py {command}: {({**trainyard.HERE, **trainyard.CLI})[command]}\n" in capsys.readouterr().out
+    trainyard.stamp_of(trainyard.DEVELOP).write_text("of other files")
+    assert trainyard.main(words) > len(words)
+
+
+def test_help_of_the_users_own_command_is_not_ours() -> None:
+    """Words behind `--` belong to a command of the user."""
+    assert not trainyard.asks_for_help(["submit", "--", "train.py", "--help"])
+    assert not trainyard.asks_for_help(["logs", "-h", "run"])
+
+
+@pytest.mark.parametrize(
+    ("linked", "changes", "complete"),
+    [
+        (True, " - azure-emulators==0.1.0 (from file:///a)\n + azure-emulators @ file:///b\n", True),
+        (False, " - azure-emulators==0.1.0 (from file:///a)\n + azure-emulators @ file:///b\n", False),
+        (True, " + azure-emulators @ file:///b\n + httpx==1.0\n", False),
+        (True, "Would make no changes\n", True),
+        (True, "error: no such option\n", False),
+    ],
+)
+def test_a_linked_environment_may_have_the_emulators_of_another_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, linked: bool, changes: str, complete: bool
+) -> None:
+    """Two checkouts with one environment don't reinstall the emulators in turns: each imports its own."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    monkeypatch.setattr(trainyard, "VENV", tmp_path / ("link" if linked else "real"))
+    status = int("error" in changes)
+    monkeypatch.setattr(subprocess, "run", lambda argv, **_: subprocess.CompletedProcess(argv, status, "", changes))
+    assert trainyard.complete(trainyard.USE) is complete
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_checkout_imports_its_own_emulators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, linked: bool) -> None:
+    """With the environment of another checkout, the emulators of this one come first."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    monkeypatch.setattr(trainyard, "VENV", tmp_path / ("link" if linked else "real"))
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    assert trainyard.environment_of("").get("PYTHONPATH") == (str(ROOT / "emulators" / "src") if linked else None)
 
 
 def wheel(folder: Path) -> Path:

@@ -25,11 +25,12 @@ def read_pipeline(document: Mapping[str, Any]) -> tuple[Json, tuple[Problem, ...
 
     These are its cluster, and the number of nodes of its largest step.
     """
+    document, problems = _of_component(document)
+    if problems:
+        return {}, problems
     jobs, settings = document.get(JOBS), document.get("settings")
     if not isinstance(jobs, Mapping) or not jobs:
         return {}, (Problem(JOBS, "must be a mapping from names to steps; a pipeline has at least one step."),)
-    if "component" in document:
-        return {}, (Problem("component", "is not allowed for a pipeline; write its steps under jobs."),)
     if not isinstance(settings, Mapping | None):
         return {}, (Problem("settings", f"must be a mapping, it is a {type(settings).__name__}."),)
     rest = dict(settings or {})
@@ -44,6 +45,46 @@ def read_pipeline(document: Mapping[str, Any]) -> tuple[Json, tuple[Problem, ...
         **({"compute": compute} if compute else {}),
     }
     return {**made, "settings": rest} if rest else {k: v for k, v in made.items() if k != "settings"}, ()
+
+
+def _of_component(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[Problem, ...]]:
+    """The pipeline that runs a pipeline component, as a pipeline with the component's steps: the component's
+    defaults for the inputs, and its types of the outputs.
+
+    https://github.com/Azure/azureml-examples/tree/main/cli/endpoints/batch/deploy-pipelines has four.
+    """
+    if (component := document.get("component")) is None:
+        return document, ()
+    if JOBS in document:
+        return document, (Problem("component", "is not allowed beside jobs; keep only one of them."),)
+    if not isinstance(component, Mapping) or not isinstance(component.get(JOBS), Mapping):
+        words = (
+            "must be the file of a pipeline component; name a registered one as a step: jobs: {run: {component: ...}}."
+        )
+        return document, (Problem("component", words),)
+    given = mapping(document.get("inputs"))
+    declared = mapping(component.get("inputs"))
+    defaults = {name: each["default"] for name, each in declared.items() if "default" in mapping(each)}
+    inputs = {**defaults, **given}
+    needed = [name for name, each in declared.items() if not _is_given(inputs.get(name)) and not _optional(each)]
+    if needed:
+        return document, (
+            Problem(f"inputs.{needed[0]}", "has no value or path, and the component needs it; write one."),
+        )
+    outputs = {
+        name: {**mapping(each), **mapping(mapping(document.get("outputs")).get(name))}
+        for name, each in mapping(component.get("outputs")).items()
+    }
+    rest = {key: value for key, value in document.items() if key != "component"}
+    return {**rest, JOBS: component[JOBS], "inputs": inputs, "outputs": outputs}, ()
+
+
+def _is_given(value: Any) -> bool:
+    return value is not None and (not isinstance(value, Mapping) or bool(value.get("path")))
+
+
+def _optional(declared: Any) -> bool:
+    return str(mapping(declared).get("optional", False)).lower() == "true"
 
 
 def kind_of(body: Mapping[str, Any]) -> str:

@@ -110,7 +110,7 @@ def test_settings_of_tools_ask_for_nothing(tmp_path: Path) -> None:
     write(tmp_path, {"pyproject.toml": "[tool.ruff]\nline-length = 120", "setup.cfg": "[flake8]"})
     made, found = environment("", tmp_path, tmp_path)
     assert (pip_list(made), found) == ([], "")
-    assert "Name them with --env" in environment_line(found)[0]
+    assert "Name them with --env" in environment_line(found, tmp_path)[0]
 
 
 def test_a_conda_file_comes_first(tmp_path: Path) -> None:
@@ -138,3 +138,39 @@ def test_what_cannot_be_installed_is_refused(tmp_path: Path, files: dict[str, st
     with pytest.raises(CliError) as caught:
         environment("", tmp_path, tmp_path)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("files", "python"),
+    [
+        ({"requirements.txt": "torch"}, "3.11"),
+        ({".python-version": "3.9.18\n", "requirements.txt": "torch"}, "3.9"),
+        ({".python-version": "cpython-3.12", "pyproject.toml": '[project]\nrequires-python = "<3.12"'}, "3.12"),
+        ({".python-version": "my-environment\n", "requirements.txt": "torch"}, "3.11"),
+        ({"requirements.txt": "torch", "pyproject.toml": '[project]\nrequires-python = ">=3.8,<3.11"'}, "3.10"),
+        ({"pyproject.toml": "[project]\ndependencies = []\nrequires-python = '>=3.12'  # new"}, "3.12"),
+        ({"pyproject.toml": '[project]\nrequires-python = "==3.9.*"'}, "3.9"),
+        ({"pyproject.toml": '[project]\nrequires-python = "~=3.8.1"'}, "3.8"),
+        ({"pyproject.toml": '[project]\nrequires-python = "~=3.8"'}, "3.11"),
+        ({"pyproject.toml": '[project]\nrequires-python = ">=3.8,!=3.11.*"'}, "3.12"),
+        ({"pyproject.toml": '[tool.poetry.dependencies]\npython = "~3.9 || ^3.12"\ntorch = "*"'}, "3.12"),
+        ({"pyproject.toml": '[project]\nrequires-python = ">=3, <4"'}, "3.11"),
+        ({"setup.cfg": f"{CFG}python_requires = >=3.6, <3.10\n"}, "3.9"),
+        ({"setup.py": "setup(\n    python_requires='<=3.10',\n    install_requires=[])"}, "3.10"),
+        ({"setup.py": "setup(\n    python_requires=NEEDED,\n    install_requires=[])"}, "3.11"),
+    ],
+)
+def test_a_folder_gets_the_python_it_asks_for(tmp_path: Path, files: dict[str, str], python: str) -> None:
+    """In a range, it is the version closest to 3.11. --env changes the packages only."""
+    write(tmp_path, files)
+    for env in ("", "torch"):
+        made, found = environment(env, tmp_path, tmp_path)
+        assert made["conda_file"]["dependencies"][0] == f"python={python}"
+    assert (f"Python {python}" in environment_line(found, tmp_path)[0]) is bool(found)
+
+
+def test_a_python_that_no_job_can_have_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, {".python-version": "2.7.18", "requirements.txt": "torch"})
+    with pytest.raises(CliError) as caught:
+        environment("", tmp_path, tmp_path)
+    assert ".python-version asks for Python ==2.7; a job can have Python 3.8 to 3.14." in str(caught.value)

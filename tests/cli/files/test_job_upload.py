@@ -13,7 +13,7 @@ import typer
 from cli import __main__ as cli
 from cli.errors import CliError
 from cli.files import folder_job
-from cli.files.component_upload import with_components_sent
+from cli.files.component_upload import with_components_sent, with_job_sent
 from cli.files.job_file import load
 from cli.files.job_upload import Sender, sent_data, with_everything_sent
 from cli.files.snapshot import snapshot
@@ -74,6 +74,8 @@ def test_a_job_gets_what_it_names_on_this_machine(tmp_path: Path) -> None:
     assert api.announced == [["a.py"], ["x.csv"], ["one.csv"], ["Dockerfile"]]
     old = with_everything_sent(api, {"code": {"local_path": "src"}}, tmp_path, lambda _: None)  # type: ignore[arg-type]
     assert old["code"] == "azureml://sent/5/"  # the spelling of files from 2021
+    one = with_everything_sent(api, {"code": "src/a.py"}, tmp_path, lambda _: None)  # type: ignore[arg-type]
+    assert one["code"] == "azureml://sent/6/"  # a folder with this file
     registered = {"code": "azureml:c:1", "environment": "azureml:e@latest"}
     assert with_everything_sent(api, registered, tmp_path, lambda _: None) == registered  # type: ignore[arg-type]
 
@@ -120,6 +122,8 @@ def test_a_pipeline_gets_its_components(tmp_path: Path) -> None:
     steps = sent["one"]["component"]["jobs"]
     assert steps == {"prepare": {"component": prepared}, "tune": {"trial": {**prepared, "code": "azureml://sent/2/"}}}
     assert api.announced == [["a.py"], ["a.py"]]
+    whole = with_job_sent(api, {"type": "pipeline", "component": "steps/within.yml"}, tmp_path, lambda _: None)  # type: ignore[arg-type]
+    assert whole["component"]["jobs"]["prepare"] == {"component": {**prepared, "code": "azureml://sent/3/"}}
     with pytest.raises(CliError, match=r"component: .*no.yml can't be read"):
         with_components_sent(api, {"jobs": {"a": {"component": "./no.yml"}}}, tmp_path, lambda _: None)  # type: ignore[arg-type]
     write(tmp_path, {"loop.yml": "{jobs: {a: {component: ./loop.yml}}}"})

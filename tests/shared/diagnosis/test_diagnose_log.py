@@ -7,6 +7,7 @@ from textwrap import dedent
 import pytest
 
 from shared.diagnosis import diagnose_log
+from shared.diagnosis.advice import advice
 from shared.diagnosis.causes import Cause, Certainty
 
 FRAMES = (
@@ -197,3 +198,19 @@ def test_a_line_counts_unless_steps_follow(line: str, cause: Cause) -> None:
     assert diagnose_log(f"{steps}{line}\n", 1).cause is cause
     if cause is not Cause.QUOTA_OR_CAPACITY:
         assert diagnose_log(f"{line}\n{steps}").cause is Cause.HEALTHY
+
+
+@pytest.mark.parametrize(
+    ("line", "cause", "step"),
+    [
+        ("_pickle.UnpicklingError: Weights only load failed.", Cause.CHECKPOINT_MISMATCH, "weights_only=False"),
+        ("ValueError: ProcessGroupNCCL is only supported with GPUs, no GPUs found!", Cause.GPU_DRIVER_OR_ARCH, "gloo"),
+        ("socket.gaierror: [Errno -2] Name or service not known", Cause.NETWORK, "--data drops/ROUTE/NAME"),
+    ],
+)
+def test_the_advice_fits_the_case_that_the_quoted_line_shows(line: str, cause: Cause, step: str) -> None:
+    """The general advice of the cause does not help in this case, and is left out."""
+    found = diagnose_log(raised(line))
+    assert found.cause is cause
+    assert step in " ".join(found.advice)
+    assert not set(advice(cause)) & set(found.advice)

@@ -237,6 +237,30 @@ EVIL: dict[str, Any] = {
 }
 
 
+def whole(**keys: Any) -> dict[str, Any]:
+    """Return a pipeline job that runs a pipeline component, in the form of azureml-examples' pipeline-job.yml."""
+    component = {
+        "type": "pipeline",
+        "inputs": {
+            "rows": {"type": "uri_folder"},
+            "rate": {"type": "number", "default": 0.5},
+            "extra": {"type": "uri_file", "optional": True},
+        },
+        "outputs": {"model": {"type": "mlflow_model"}},
+        "jobs": {"fit": {"command": "x", "environment": "azureml:e:1"}},
+    }
+    return {"type": "pipeline", "component": component, "outputs": {"model": {"mode": "upload"}}, **keys}
+
+
+def test_a_pipeline_may_run_a_pipeline_component() -> None:
+    """The job has the component's steps, the defaults of its inputs, and the types of its outputs."""
+    job = read_job(whole(inputs={"rows": {"type": "uri_folder", "path": "azureml:rows:1"}}))
+    assert [step.name for step in steps(job)] == ["fit"]
+    assert job.inputs["rate"] == 0.5
+    assert "extra" not in job.inputs
+    assert document(job)["outputs"] == {"model": {"type": "mlflow_model", "mode": "upload"}}
+
+
 @pytest.mark.parametrize(
     ("document", "words"),
     [
@@ -268,7 +292,9 @@ EVIL: dict[str, Any] = {
             "jobs.evaluate.inputs.model is '${{jobs.tune.outputs.model}}'; write ${{parent.jobs.tune.outputs.model}}.",
         ),
         (changed("evaluate", command="x ${{inputs.modle}}"), "jobs.evaluate.command uses ${{inputs.modle}}, which"),
-        (changed(component="./whole.yml"), "component is not allowed for a pipeline"),
+        (changed(component="./whole.yml"), "component is not allowed beside jobs"),
+        ({"type": "pipeline", "component": "azureml:all:1"}, "component must be the file of a pipeline"),
+        (whole(inputs={"rows": {"type": "uri_folder"}}), "inputs.rows has no value or path, and the"),
     ],
 )  # fmt: skip
 def test_a_bad_pipeline_says_which_step_and_what(document: dict[str, Any], words: str) -> None:

@@ -128,6 +128,17 @@ def test_an_environment_that_can_not_be_made_says_why(tmp_path: Path) -> None:
             give(tmp_path, "job", "msgspec==99.99", "--no-index")
 
 
+@pytest.mark.parametrize("brought", [("msgspec==99.99", "--no-index"), ("msgspec<0.1", "--no-index")])
+def test_what_comes_along_fails_no_environment(tmp_path: Path, brought: tuple[str, ...]) -> None:
+    """An environment lacks what comes along if no index has it, or if it does not fit the requirements; the log says
+    so."""
+    made, log = Environments(tmp_path / "made", Path(sys.executable)), tmp_path / "log.txt"
+    recipe = Recipe(("msgspec>=0.1",), brought=brought)
+    environment = asyncio.run(made.give(recipe, tmp_path / "job", log))
+    assert run(environment, "python", "-c", "import msgspec").returncode == 0
+    assert f"Without {brought[0]}" in log.read_text()
+
+
 def test_a_check_makes_nothing_and_says_what_no_index_has(tmp_path: Path) -> None:
     """A check reports impossible requirements in uv's words. Requirements that the installed packages meet pass."""
     made = Environments(tmp_path, Path(sys.executable))
@@ -156,6 +167,18 @@ def test_a_version_of_python_that_is_not_here_is_refused(tmp_path: Path) -> None
     environment = asyncio.run(made.give(Recipe(python="3.5", or_python=(here,)), tmp_path / "job"))
     assert environment.notes == (f"In Azure this environment has Python 3.5; here it is {here}.",)
     assert run(environment, "python", "-V").stdout.startswith(f"Python {here}.")
+
+
+def test_a_range_of_pythons_is_met_by_the_nodes_own_or_another(tmp_path: Path) -> None:
+    """The nodes' own Python is taken if it is in the range. Otherwise an installed version in the range is taken, or
+    the job is refused."""
+    here = f"3.{sys.version_info.minor}"
+    made = Environments(tmp_path / "made", Path(sys.executable))
+    own = asyncio.run(made.give(Recipe(or_python=("3.5", here)), tmp_path / "job"))
+    assert (run(own, "python", "-V").stdout.startswith(f"Python {here}."), own.notes) == (True, ())
+    with pytest.raises(DataError, match=r"asks for Python 3\.4 or 3\.5, which this machine does not have"):
+        asyncio.run(made.check(Recipe(or_python=("3.4", "3.5"))))
+    assert Recipe(or_python=("3.5",)).digest("x") != Recipe().digest("x")
 
 
 def test_how_an_environment_is_made_is_told(tmp_path: Path) -> None:

@@ -41,6 +41,41 @@ def test_a_conda_file_is_what_pip_would_install() -> None:
 
 
 @pytest.mark.parametrize(
+    ("entry", "pythons"),
+    [
+        ("python>=3.8,<3.11", ("3.10", "3.9", "3.8")),
+        ("conda-forge::python >3.12,<=3.14", ("3.14", "3.13", "3.12")),
+        ("python<3.7", ("3.6", "3.5")),
+        ("python", ()),
+        ("numpy>=1", ()),
+    ],
+)
+def test_a_range_of_pythons_is_kept(entry: str, pythons: tuple[str, ...]) -> None:
+    """The newest version comes first, as conda would choose it."""
+    made = from_conda({"dependencies": [entry]}, "x")
+    assert (made.python, made.or_python) == ("", pythons)
+
+
+@pytest.mark.parametrize(("entry", "why"), [("python>=4", "no version from Python"), ("python>=a", "can't be read")])
+def test_an_impossible_range_of_pythons_is_refused(entry: str, why: str) -> None:
+    with pytest.raises(NotHere, match=why):
+        from_conda({"dependencies": [entry]}, "x")
+
+
+def test_conda_brings_setuptools_along() -> None:
+    """As with conda, pip comes along with setuptools and wheel below Python 3.13, also in a Dockerfile. A file that
+    names a version of setuptools gets that version."""
+    plain = from_conda({"dependencies": ["python=3.10", "numpy"]}, "x")
+    assert [text.partition(";")[0] for text in plain.brought] == ["setuptools<82", "wheel"]
+    assert all(text.endswith("python_version < '3.13'") for text in plain.brought)
+    assert registered("x", {"image": BASE, "condaFile": "dependencies: [numpy]"}).brought == plain.brought
+    assert from_dockerfile(f"FROM {BASE}\nRUN conda install numpy", lambda path: "").brought == plain.brought
+    pinned = from_conda({"dependencies": ["numpy", "setuptools=65"]}, "x")
+    assert (pinned.requirements, pinned.brought) == (("numpy", "setuptools==65.*"), ())
+    assert plain.digest("3.10") != Recipe(plain.requirements, plain.python).digest("3.10")
+
+
+@pytest.mark.parametrize(
     ("image", "packages", "python"),
     [
         (BASE, (), ""),

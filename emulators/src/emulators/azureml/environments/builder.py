@@ -156,16 +156,16 @@ class Environments:
     def _version(self, recipe: Recipe) -> str:
         """Return the Python version for the recipe, or '' for the nodes' own. Raises DataError if this machine has
         none of the acceptable versions, because uv downloads none."""
-        if not recipe.python:
+        asked = tuple(filter(None, (recipe.python, *recipe.or_python)))
+        if not asked or (not recipe.python and self._installed.minor in asked):
             return ""
-        for version in (recipe.python, *recipe.or_python):
+        for version in asked:
             if version == self._installed.minor:
                 return ""
             if self._has(version):
                 return version
-        asked = " or ".join((recipe.python, *recipe.or_python))
         raise DataError(
-            f"The job's environment asks for Python {asked}, which this machine does not have; it has: "
+            f"The job's environment asks for Python {' or '.join(asked)}, which this machine does not have; it has: "
             f"{', '.join(self._versions())}. Install that version, or ask for one of these."
         )
 
@@ -213,21 +213,29 @@ class Environments:
         version = self._version(recipe)
         making.say(f"Python {version or self._installed.version}, {len(recipe.requirements)} requirements")
         self._uv("venv", "--quiet", "--python", version or str(self._python), str(base))
-        site, missing = _site(base), [*recipe.requirements]
+        missing = [*recipe.requirements, "pip", *recipe.brought]
         if not version:
-            packages, missing = self._installed.satisfying([*missing, "pip"])
-            self._installed.link(packages.values(), site)
-        else:
-            missing.append("pip")
+            packages, missing = self._installed.satisfying(missing)
+            self._installed.link(packages.values(), _site(base))
         if missing:
-            # Check all requirements, so that linked packages are kept only if they fit the rest.
-            wanted = base / "requirements.txt"
-            wanted.write_text("\n".join([*recipe.requirements, "pip"]) + "\n")
             making.say(f"Installing {', '.join(missing)[:1000]}")
-            with contextlib.suppress(*([DataError] if missing == ["pip"] else [])):  # few jobs need pip itself
-                said = self._uv("pip", "install", "--python", str(_python_of(base)), "-r", str(wanted))
-                making.say(said)
+            self._install(recipe, base, making, required=not set(missing).isdisjoint(recipe.requirements))
         (base / COMPLETE).write_text("{}")
+
+    def _install(self, recipe: Recipe, base: Path, making: Making, *, required: bool) -> None:
+        """Install the requirements, and what comes along if it fits them. Raises DataError for requirements that
+        can't be met, unless the links meet them all (not `required`): few jobs need pip or setuptools."""
+        wanted = base / "requirements.txt"
+        for brought in ([recipe.brought] if recipe.brought else []) + [()]:
+            # Check all requirements, so that linked packages are kept only if they fit the rest.
+            wanted.write_text("\n".join([*recipe.requirements, "pip", *brought]) + "\n")
+            try:
+                making.say(self._uv("pip", "install", "--python", str(_python_of(base)), "-r", str(wanted)))
+                return
+            except DataError as error:
+                if not brought and required:
+                    raise
+                making.say(f"Without {', '.join((*brought, 'pip'))}: {error}")
 
     def _uv(self, *arguments: str, seconds: float = INSTALL_SECONDS) -> str:
         """Run uv, and return the output."""

@@ -27,6 +27,7 @@ def from_dockerfile(text: str, read: Read) -> Recipe:
     """Return the recipe of a Dockerfile. Raises NotHere, with the instruction, for an unsupported instruction."""
     base: Recipe | None = None
     wanted: list[str] = []
+    brought: tuple[str, ...] = ()
     python, variables = "", dict[str, str]()
     for word, rest in _instructions(text):
         if word == "FROM":
@@ -37,12 +38,12 @@ def from_dockerfile(text: str, read: Read) -> Recipe:
             for step in _steps(rest):
                 made = _installs(step, read)
                 wanted += made.requirements
-                python = made.python or python
+                python, brought = made.python or python, made.brought or brought
         elif word not in SILENT:
             raise NotHere(f"Dockerfile: {word} {rest[:80]!r} has no meaning on this machine, which runs no containers.")
     if base is None:
         raise NotHere("Dockerfile: it has no FROM.")
-    return Recipe((*base.requirements, *wanted), python or base.python, variables)
+    return Recipe((*base.requirements, *wanted), python or base.python, variables, brought=brought)
 
 
 def _instructions(text: str) -> Iterator[tuple[str, str]]:

@@ -17,14 +17,19 @@ class NotHere(BadRequest):
 
 @dataclass(frozen=True)
 class Recipe:
-    """The content of an environment. `python` is a version, for example 3.10, or '' for the nodes' own. `or_python`
-    are acceptable versions if this machine lacks `python`. `notes` are written at the head of the job's log."""
+    """The content of an environment.
+
+    `python` is a version, for example 3.10, or '' for the nodes' own. `or_python` are acceptable versions if this
+    machine lacks `python`, and with '' the only acceptable ones. `notes` are written at the head of the job's log.
+    `brought` are packages that nobody asked for, but that come along: without them the environment is still made.
+    """
 
     requirements: tuple[str, ...] = ()
     python: str = ""
     variables: dict[str, str] = field(default_factory=dict, compare=False)
     notes: tuple[str, ...] = ()
     or_python: tuple[str, ...] = ()
+    brought: tuple[str, ...] = ()
 
     def names(self, packages: Iterable[str]) -> bool:
         """Return whether the requirements include any of these packages."""
@@ -33,5 +38,6 @@ class Recipe:
 
     def digest(self, salt: str) -> str:
         """Return a hash of the content, which is the environment's name. `salt` is the interpreter's own version."""
-        content = json.dumps([salt, self.python, sorted(self.requirements)])
+        pythons = () if self.python else self.or_python
+        content = json.dumps([salt, self.python, sorted(self.requirements), *filter(None, (self.brought, pythons))])
         return hashlib.sha256(content.encode()).hexdigest()[:24]

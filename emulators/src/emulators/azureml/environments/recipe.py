@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import yaml
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from emulators.azureml.environments.curated import curated
 from emulators.azureml.environments.model import NotHere, Recipe
@@ -37,13 +39,19 @@ PYPI = {"pytorch": "torch", "tensorflow-gpu": "tensorflow", "py-xgboost": "xgboo
         "huggingface_hub": "huggingface-hub", "pytorch-cpu": "torch", "pytorch-gpu": "torch"}  # fmt: skip
 # Packages whose PyPI wheels contain their needs, or which are the installers themselves.
 NEEDLESS = re.compile(
-    r"pip|setuptools|wheel|conda|mamba|cuda[\w-]*|cudatoolkit|cudnn|nccl|pytorch-cuda|pytorch-mutex|cpuonly|mkl[\w-]*|"
+    r"pip|wheel|conda|mamba|cuda[\w-]*|cudatoolkit|cudnn|nccl|pytorch-cuda|pytorch-mutex|cpuonly|mkl[\w-]*|"
     r"intel-openmp|blas|openblas|lib(gcc|stdcxx)[\w-]*|ca-certificates|openssl|certifi"
 )
 NO_PYTHON = re.compile(
     r"openjdk|nodejs|git|curl|wget|(gcc|gxx)(_linux-64)?|cmake|make|openmpi|mpich|gdal|ffmpeg|graphviz|libgl|libsndfile|"
     r"postgresql|spark|hadoop|perl|ruby|go|rust|bazel|openssh"
 )
+# conda adds pip to each Python, and below Python 3.13 pip depends on setuptools and wheel (conda-forge/pip-feedstock,
+# recipe.yaml). setuptools 82 removed pkg_resources; conda's channels have it, and cap it for each package that imports
+# pkg_resources (conda-forge-repodata-patches-feedstock 1204, AnacondaRecipes/repodata-hotfixes 310). PyPI has no such
+# caps, so the cap is here.
+BROUGHT_BY_CONDA = ("setuptools<82; python_version < '3.13'", "wheel; python_version < '3.13'")
+PYTHON_MINORS = range(5, 16)  # of Python 3
 _CONDA = re.compile(r"(?:[\w.-]+(?:/[\w-]+)?::)?([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?\s*(.*)")
 _LOCAL = re.compile(r"-r\b|--requirement\b|-c\b|--constraint\b|-e\b|--editable\b|\.|/|file:")
 
@@ -58,7 +66,8 @@ def registered(name: str, properties: dict[str, Any]) -> Recipe:
         recipe = from_conda(conda, what)
         unknown = bool(image) and not _is_known(image)
         note = f"What else image {image} has, such as system packages, is not on this machine."
-        return Recipe(recipe.requirements, recipe.python, notes=(*recipe.notes, *([note] if unknown else [])))
+        notes = (*recipe.notes, *([note] if unknown else []))
+        return replace(recipe, variables={}, notes=notes)
     if image:
         return from_image(image)
     raise NotHere(f"{what} has neither a conda file, an image nor a build context.")
@@ -100,8 +109,10 @@ def from_conda(conda: Any, what: str) -> Recipe:
         raise NotHere(f"{what}: its conda file has no list of dependencies.")
     variables = document.get("variables") or {}
     python = next(filter(None, map(_python, entries)), "")
+    allowed = () if python else next(filter(None, (_range(entry, what) for entry in entries)), ())
     texts = {str(key): str(value) for key, value in variables.items()} if isinstance(variables, dict) else {}
-    return Recipe(tuple(_requirements(entries, what)), python, texts)
+    made = Recipe(tuple(_requirements(entries, what)), python, texts, or_python=allowed)
+    return made if made.names(("setuptools",)) else replace(made, brought=BROUGHT_BY_CONDA)
 
 
 def pip_lines(lines: Iterable[Any], what: str) -> Iterator[str]:
@@ -142,6 +153,23 @@ def _python(entry: Any) -> str:
     of versions."""
     found = re.fullmatch(r"(?:[\w-]+::)?python\s*={1,2}\s*(3\.\d+)(?:\.[\d*]+)?(?:=.*)?", str(entry).strip())
     return found[1] if found else ""
+
+
+def _range(entry: Any, what: str) -> tuple[str, ...]:
+    """Return the Python versions, newest first, in the range that a dependency allows, for example `python>=3.8,<3.11`;
+    () for another dependency. Raises NotHere for an empty range."""
+    name, wanted = _split(entry, what) if isinstance(entry, str) else ("", "")
+    if name != "python" or not wanted:
+        return ()
+    try:
+        specifier = SpecifierSet(wanted)
+    except InvalidSpecifier:
+        raise NotHere(f"{what}: the versions of Python in {entry[:80]!r} can't be read.") from None
+    minors = [f"3.{minor}" for minor in reversed(PYTHON_MINORS)]
+    found = [each for each in minors if any(specifier.contains(f"{each}.{patch}") for patch in (0, 99))]
+    if not found:
+        raise NotHere(f"{what}: no version from Python {minors[-1]} to {minors[0]} is in {entry[:80]!r}.")
+    return tuple(found)
 
 
 def _split(entry: str, what: str) -> tuple[str, str]:
