@@ -48,8 +48,9 @@ class _Rule:
     says: tuple[re.Pattern[str], ...]
     unless: tuple[re.Pattern[str], ...]
 
-    def fits(self, sentence: str) -> bool:
-        return all(term.search(sentence) for term in self.says) and not any(t.search(sentence) for t in self.unless)
+    def fits(self, text: str) -> bool:
+        """Return whether the text contains each term of `says` and none of `unless`."""
+        return all(term.search(text) for term in self.says) and not any(t.search(text) for t in self.unless)
 
 
 @cache
@@ -73,12 +74,12 @@ def _is_said(line: LogLine) -> bool:
     return line.prose or CHINESE.search(line.text) is not None or PLAIN.search(line.text) is not None
 
 
-def _states(sentence: str) -> bool:
+def _states(text: str) -> bool:
     """Return whether the sentence tells what is, and not what may be, would be, or is asked."""
-    return not (HEDGED.search(sentence) or OTHER_CASE.search(sentence) or ASKS.match(sentence))
+    return not (HEDGED.search(text) or OTHER_CASE.search(text) or ASKS.match(text))
 
 
-def _told_in(text: str) -> Cause | None:
+def _cause_by_terms(text: str) -> Cause | None:
     return next((rule.cause for rule in _rules() if rule.fits(text)), None)
 
 
@@ -98,7 +99,7 @@ def of_sentences(lines: Sequence[LogLine], covered: frozenset[int]) -> Iterator[
         if line.number in covered or is_request(line) or not _is_said(line):
             continue
         said = [part for part in ENDS.split(line.text) if _states(part)]
-        if cause := next(filter(None, map(_told_in, said)), None):
+        if cause := next(filter(None, map(_cause_by_terms, said)), None):
             yield Sign(cause, Weight.WORDS, line, line.number, certain=False)
-        if by_person and (cause := next(filter(None, map(_of_trouble, said)), None) or _told_in(" ".join(said))):
+        if by_person and (cause := next(filter(None, map(_of_trouble, said)), None) or _cause_by_terms(" ".join(said))):
             yield Sign(cause, Weight.TOLD, line, line.number, certain=False)
