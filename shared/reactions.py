@@ -180,7 +180,6 @@ _OF_EVERY_RUN: dict[type[Fact], tuple[Callable[[AllPorts, Any], None], ...]] = {
     runs.CancelCarriedOut: (),
     runs.RunLosesNodes: (notify_of_evictions,),
     runs.RunReconciled: (),
-    runs.RunViewed: (),
     runs.RunEnded: (archive, keep_warm, check_cluster),
     runs.RunArchived: (announce_archived, challenge),
     runs.ArchiveGivenUp: (notify_of_lost_archive,),

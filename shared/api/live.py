@@ -33,7 +33,6 @@ SKETCHES = Topic[Series]("sketches of curves", most=1000)  # of some 10 kB each
 def get_live(ports: ClusterPorts, run: RunName, query: LiveQuery) -> Annotated[Json, Live]:
     """Return the run, and the points and log bytes after `query.after` and `query.offset`. Raises NotFound."""
     record = ports.runs.get(run).value
-    queries.state_view(ports, record)
     cursor = Cursor.of(query.after)
     series = metrics.since(ports, record, cursor)
     log = None
@@ -47,7 +46,11 @@ def get_live(ports: ClusterPorts, run: RunName, query: LiveQuery) -> Annotated[J
             "complete": chunk.complete,
             "ranks": chunk.ranks,
         }
-    return {"run": queries.shown_run(ports, record), "metrics": {"series": series, "next": str(cursor)}, "log": log}
+    return {
+        "run": queries.shown_run(ports, queries.as_viewed(ports, record)),
+        "metrics": {"series": series, "next": str(cursor)},
+        "log": log,
+    }
 
 
 def get_curves(ports: ClusterPorts, query: CurvesQuery) -> Annotated[Json, Curves]:

@@ -22,8 +22,8 @@ from shared.kernel.suggest import did_you_mean
 from shared.models.find import run_of
 from shared.models.ports import ModelPorts
 from shared.ports import AllPorts
+from shared.runs import features
 from shared.runs.decide import is_over
-from shared.runs.facts import RunViewed
 from shared.runs.features import instead_of
 from shared.runs.model import Run
 from shared.runs.ports import RunFields, RunFilter
@@ -61,17 +61,19 @@ def run(ports: ClusterPorts, name: str, viewed: bool = False) -> dict[str, Any]:
     """Return a run. `viewed`: a person or a program follows the run, so it is worth checking."""
     found = ports.runs.get(name).value
     if viewed:
-        state_view(ports, found)
+        found = as_viewed(ports, found)
     return shown_run(ports, with_parameters(found))
 
 
-def state_view(ports: ClusterPorts, run: Run) -> None:
-    """State that somebody views a run, unless the run has ended. No answer depends on this."""
-    if not is_over(run):
-        try:
-            ports.happened(RunViewed(run))
-        except TrainyardError as exc:
-            log.warning("the look at run %s is lost: %s", run.name, exc)
+def as_viewed(ports: ClusterPorts, run: Run) -> Run:
+    """Return the run with what the features find because somebody views it. No answer depends on this."""
+    if is_over(run):
+        return run
+    try:
+        return features.viewed(ports, run)
+    except TrainyardError as exc:
+        log.warning("run %s is viewed without a check: %s", run.name, exc)
+        return run
 
 
 def with_parameters(run: Run) -> Run:

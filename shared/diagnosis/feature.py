@@ -14,7 +14,8 @@ from shared.diagnosis.facts import RunIsSick
 from shared.diagnosis.failed_run import notice_facts, with_diagnosis
 from shared.diagnosis.health import RunHealth
 from shared.diagnosis.on_hang import restart_if_hung
-from shared.diagnosis.watch import begin_checks, pass_on_view
+from shared.diagnosis.viewed import viewed
+from shared.diagnosis.watch import begin_checks
 from shared.events.announce import queue_notice
 from shared.events.ports import EventPorts
 from shared.kernel.parts import FeaturePart, View
@@ -39,7 +40,10 @@ class RunHealthAnswer:
     """The problems of a running run at the last check."""
 
     ailments: Annotated[list[Ailment], Meta(description="Empty for a run that makes progress.")]
-    checked_at: Annotated[datetime | None, Meta(description="A time at most five minutes before the last check.")]
+    checked_at: Annotated[
+        datetime | None,
+        Meta(description="A time at most five minutes before the last check; in lists, of the last finding."),
+    ]
 
 
 HEALTH = Annotated[RunHealthAnswer | None, Meta(description="Null for a run that was never checked while it ran.")]
@@ -72,10 +76,10 @@ FEATURE = Feature(
     ),
     outline=outline_of,
     notice_facts=notice_facts,
+    viewed=viewed,
     reactions={
         runs.RunStarted: (begin_checks,),
         runs.RunReconciled: (begin_checks,),
-        runs.RunViewed: (pass_on_view,),
         runs.RunEnded: (restart_if_hung,),
         RunIsSick: (notify_of_sick_run,),
     },

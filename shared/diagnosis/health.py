@@ -11,6 +11,8 @@ EACH = timedelta(minutes=1)  # between two checks
 VIEWED_FOR = timedelta(minutes=10)  # how long one view of the run keeps the checks active
 NOTED_EACH = timedelta(minutes=5)  # how often the row records that checks are active, and that somebody views the run
 LOST_AFTER = NOTED_EACH + 3 * EACH  # without such a note, the chain of checks is lost
+CONFIRMED_EACH = timedelta(minutes=20)  # how often the row records that viewers' checks still find the same
+STALE_AFTER = 2 * CONFIRMED_EACH  # ailments that no check has confirmed for this time no longer count
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,10 @@ class RunHealth:
     def is_checked(self, now: datetime) -> bool:
         """Return whether a chain of checks is active."""
         return bool(self.chain) and self.checked_at is not None and now - self.checked_at <= LOST_AFTER
+
+    def is_stale(self, now: datetime) -> bool:
+        """Return whether no check has confirmed the ailments for STALE_AFTER."""
+        return bool(self.ailments) and (self.checked_at is None or now - self.checked_at > STALE_AFTER)
 
     def is_viewed(self, now: datetime) -> bool:
         """Return whether somebody viewed the run within VIEWED_FOR."""

@@ -68,13 +68,6 @@ class RunReconciled(Fact):
 
 
 @dataclass(frozen=True)
-class RunViewed(Fact):
-    """Somebody reads the record of this unfinished run."""
-
-    run: Run
-
-
-@dataclass(frozen=True)
 class RunEnded(Fact):
     """The row records that the run is completed, failed or canceled."""
 

@@ -144,6 +144,7 @@ class Feature:
     - `instead_of`: the runs to compare if a request names this run alone
     - `watch`: finds the problems of running runs, by their names; called every five minutes
     - `node_pulses`: the current use of a running run's nodes; may send a request for the measurements
+    - `viewed`: the unfinished run as a viewer of its record gets it; called for each answer
     - `ailments`: the feature's own causes why a running run makes no progress; pure
     - `before_sealing`: checks a complete drop before it is sealed
     - `check_files`: the result for a drop of this route with these files, {} without a result
@@ -172,6 +173,7 @@ class Feature:
     instead_of: Callable[[Any, str], list[str]] | None = None
     watch: Callable[[Any, Sequence[Run]], Mapping[str, RunFinding]] | None = None
     node_pulses: Callable[[Any, Run], Sequence[NodePulse]] | None = None
+    viewed: Callable[[Any, Run], Run] | None = None
     ailments: Callable[[Run, Pulse], Iterable[Ailment]] | None = None
     before_sealing: Callable[[Any, Closing], Opinion] | None = None
     check_files: Callable[[Any, Route, CheckedDrop], Json] | None = None
@@ -331,6 +333,13 @@ def node_pulses(ports: Any, run: Run) -> tuple[NodePulse, ...]:
     except TrainyardError as exc:
         log.warning("the nodes of run %s are not known for now: %s", run.name, exc)
         return ()
+
+
+def viewed(ports: Any, run: Run) -> Run:
+    """The unfinished run as a viewer of its record gets it."""
+    for feature in features():
+        run = feature.viewed(ports, run) if feature.viewed else run
+    return run
 
 
 def ailments(run: Run, pulse: Pulse) -> list[Ailment]:

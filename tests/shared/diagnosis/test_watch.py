@@ -12,7 +12,7 @@ import pytest
 
 from shared.api import records
 from shared.api.queries import run as look
-from shared.diagnosis.health import VIEWED_FOR, RunHealth
+from shared.diagnosis.health import STALE_AFTER, RunHealth
 from shared.notices.subscribe import SubscriptionSpec, subscribe
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest
@@ -53,6 +53,17 @@ class Watched:
 
         setattr(self.world.blobs, method, counted)
 
+    def counted(self, port: str, method: str) -> list[str]:
+        """Return the list that gets a word for each later call of this method."""
+        calls, real = list[str](), getattr(getattr(self.world, port), method)
+
+        def counted(*args: Any) -> Any:
+            calls.append(method)
+            return real(*args)
+
+        setattr(getattr(self.world, port), method, counted)
+        return calls
+
     @property
     def metrics(self) -> FakeNodeMetrics:
         found: FakeNodeMetrics = self.world.journals["node_metrics"]
@@ -72,7 +83,7 @@ class Watched:
         self.world.run_until_idle()
         return answer
 
-    def minutes(self, count: int, text: str = "", cores: float = 3.0) -> None:
+    def minutes(self, count: int, text: str = "", cores: float = 3.0, viewed: bool = False) -> None:
         """Advance by minutes; each minute the log grows by the text, and the nodes use this many processors."""
         for _ in range(count):
             self.world.clock.advance(MINUTE - LATER)
@@ -83,6 +94,8 @@ class Watched:
             self._measure(cores)
             self.world.clock.advance(LATER)
             self.world.run_until_idle()
+            if viewed:
+                self.view()
 
     def _measure(self, cores: float) -> None:
         at, series = self.world.clock(), []
@@ -102,45 +115,65 @@ def test_nobody_looks_so_nothing_is_asked(tmp_path: Path) -> None:
     assert (watched.requests, watched.metrics.requests, watched.run.feature(RunHealth)) == ([], [], None)
 
 
-def test_a_look_begins_checks_of_one_request_a_minute(tmp_path: Path) -> None:
-    """The rate is the same for any number of viewers and views. The checks end ten minutes after the last view."""
+def test_while_somebody_looks_a_healthy_run_costs_one_storage_request_a_minute(tmp_path: Path) -> None:
+    """The rate is the same for any number of views: no message is sent, no row is written, and the checks end with the
+    last view.
+    """
     watched = Watched(tmp_path)
+    sent, written = watched.counted("queues", "send"), watched.counted("runs", "update")
     for _ in range(15):
         watched.view()
         watched.view()
         watched.minutes(1, STEPS)
-    assert 14 <= len(watched.requests) <= 16
-    assert 14 <= len(watched.metrics.requests) <= 16
-    watched.minutes(int(VIEWED_FOR / timedelta(minutes=1)) + 2, STEPS)
+    assert 14 <= len(watched.requests) <= 15
+    assert 13 <= len(watched.metrics.requests) <= 15
+    assert (sent, written) == ([], [])
+    assert watched.view()["health"]["ailments"] == []
     asked = len(watched.requests)
     watched.minutes(10, STEPS)
     assert len(watched.requests) == asked
-    health = watched.run.feature(RunHealth)
-    assert health is not None
-    assert (health.chain, health.ailments) == ("", ())
+
+
+def test_the_first_look_at_a_run_that_hangs_shows_the_hang(tmp_path: Path) -> None:
+    """One `show` is enough: the first check reads the log that it lists."""
+    watched = Watched(tmp_path)
+    watched.minutes(4, STEPS)
+    watched.minutes(4, cores=0.0)
+    assert [each["cause"] for each in watched.view()["health"]["ailments"]] == ["deadlock"]
+
+
+def test_a_problem_that_nobody_confirms_is_forgotten(tmp_path: Path) -> None:
+    """The reconcile timer removes a problem that the last viewer left in the row; the next look finds it again."""
+    watched = Watched(tmp_path)
+    watched.minutes(4, STEPS)
+    watched.minutes(4, cores=0.0)
+    watched.view()
+    assert watched.found == ["deadlock"]
+    watched.minutes(int(STALE_AFTER / timedelta(minutes=1)) + 2, STEPS)
+    watched.world.reconcile()
+    watched.world.run_until_idle()
+    assert watched.found == []
 
 
 def test_a_hang_is_in_the_answer_within_two_minutes(tmp_path: Path) -> None:
     """The hang has evidence and advice, and disappears when the run continues."""
     watched = Watched(tmp_path)
-    watched.view()
-    watched.minutes(4, STEPS)
+    watched.minutes(4, STEPS, viewed=True)
     assert watched.found == []
-    watched.minutes(2, cores=0.0)
+    watched.minutes(2, cores=0.0, viewed=True)
     answer = watched.view()["health"]
     assert [each["cause"] for each in answer["ailments"]] == ["deadlock"]
     assert answer["ailments"][0]["evidence"][0].startswith("no line in the log of any rank since")
     assert not {"chain", "viewed_at", "acted_on"} & answer.keys()
-    watched.minutes(2, STEPS)
+    watched.minutes(2, STEPS, viewed=True)
     assert watched.found == []
 
 
 def test_the_steps_against_a_hang_are_commands(tmp_path: Path) -> None:
     """The first step ends the costs, the second starts the training again."""
     watched = Watched(tmp_path)
-    watched.view()
-    watched.minutes(4, STEPS)
-    watched.minutes(2, cores=0.0)
+    watched.minutes(4, STEPS, viewed=True)
+    watched.minutes(2, cores=0.0, viewed=True)
     first, second, *_ = watched.view()["health"]["ailments"][0]["advice"]
     assert first.endswith(f": python3 trainyard.py cancel {watched.name}")
     assert second.endswith(f": python3 trainyard.py continue {watched.name}")
@@ -150,8 +183,8 @@ def test_a_run_that_hangs_soon_after_its_start_is_found_like_any_other(tmp_path:
     """The first read of the log shows the pace of the steps since the log was listed."""
     watched = Watched(tmp_path)
     watched.view()
-    watched.minutes(2, STEPS)
-    watched.minutes(2, cores=0.0)
+    watched.minutes(2, STEPS, viewed=True)
+    watched.minutes(2, cores=0.0, viewed=True)
     assert watched.found == ["deadlock"]
 
 
