@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from emulators.azureml.bodies.job_body import outputs_of
-from emulators.azureml.bodies.pipeline_body import PipelineSpec
+from emulators.azureml.bodies.pipeline_body import FromStep, PipelineSpec
 from emulators.azureml.kernel.errors import ArmError, DataError
 from emulators.azureml.kernel.models import Job, Json, Status, timestamp
 from emulators.azureml.kernel.sources import location
@@ -33,11 +33,12 @@ class PipelineDriver:
         self._values: dict[tuple[str, str], str] = {}  # of outputs that are numbers, texts or booleans
 
     async def step(self) -> tuple[End | None, list[str]]:
-        lines = await self._ended()
+        lines = self._ended()
         decision = self._decision()
         for name in decision.cancel:
             self._means.cancel(self._children[name].name)
         for name in decision.start:
+            await self._read_values(name)
             lines.append(self._start(name))
         if any(self._children[name].status is Status.COMPLETED for name in decision.start):
             more = await self.step()  # reused steps allow others to start
@@ -54,7 +55,7 @@ class PipelineDriver:
             canceled=self._job.status is Status.CANCEL_REQUESTED,
         )
 
-    async def _ended(self) -> list[str]:
+    def _ended(self) -> list[str]:
         """Record the outputs of completed steps, and return the ended steps."""
         lines = []
         for name, child in self._children.items():
@@ -63,24 +64,28 @@ class PipelineDriver:
                 lines.append(f"Step {name} (job {child.name}): {child.status}{_reused(child)}")
                 if child.status is Status.COMPLETED:
                     self._register_outputs(name, child)
-                    await self._read_values(name, child)
         return lines
 
-    async def _read_values(self, name: str, child: Job) -> None:
-        """Read the outputs of a completed step that are values. Raises DataError for an unwritten or long one."""
-        outputs = self._steps.component(self._spec.steps[name]).outputs.values()
-        for output in (each.name for each in outputs if each.is_literal):
-            what = f"Step {name!r} (job {child.name}): its output {output!r}, a value"
-            place, blobs = (
-                self._means.site.places.place(location(places_of(child)[output]["uri"], what)),
-                self._means.site.blobs,
-            )
-            if not isinstance(place, Place) or not await blobs.holds(place, "uri_file"):
-                raise DataError(f"{what}, was not written.")
-            data = b"".join([piece async for piece in blobs.read(place)])
-            if len(data) > LONGEST_VALUE:
-                raise DataError(f"{what}, has {len(data)} bytes; at most {LONGEST_VALUE} are a value.")
-            self._values[name, output] = data.decode("utf-8", "replace").removesuffix("\n")
+    async def _read_values(self, step: str) -> None:
+        """Read the values that other steps wrote for this step. Raises DataError for an unwritten or long value."""
+        for given in self._spec.steps[step].inputs.values():
+            if isinstance(given, FromStep) and self._is_value(given):
+                self._values[given.step, given.output] = await self._read(given)
+
+    def _is_value(self, given: FromStep) -> bool:
+        declared = self._steps.component(self._spec.steps[given.step]).outputs.get(given.output)
+        return declared is not None and declared.is_literal
+
+    async def _read(self, given: FromStep) -> str:
+        child, site = self._children[given.step], self._means.site
+        what = f"Step {given.step!r} (job {child.name}): its output {given.output!r}, a value"
+        place = site.places.place(location(places_of(child)[given.output]["uri"], what))
+        if not isinstance(place, Place) or not await site.blobs.holds(place, "uri_file"):
+            raise DataError(f"{what}, was not written.")
+        data = b"".join([piece async for piece in site.blobs.read(place)])
+        if len(data) > LONGEST_VALUE:
+            raise DataError(f"{what}, has {len(data)} bytes; at most {LONGEST_VALUE} are a value.")
+        return data.decode("utf-8", "replace").removesuffix("\n")
 
     def _output_of(self, step: str, output: str) -> Json:
         """Return an input's body for an output of a completed step."""
