@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from emulators.azureml.bodies.job_body import outputs_of
-from emulators.azureml.bodies.pipeline_body import FromStep, PipelineSpec
+from emulators.azureml.bodies.pipeline_body import FromInput, FromStep, PipelineSpec
 from emulators.azureml.kernel.errors import ArmError, DataError
 from emulators.azureml.kernel.models import Job, Json, Status, timestamp
 from emulators.azureml.kernel.sources import location
@@ -30,11 +32,13 @@ class PipelineDriver:
         self._workspace, self._steps = means.workspace, means.workspace.families.steps
         self._children = {child.step: child for child in means.workspace.jobs.children(job.name)}
         self._told: set[str] = set()  # steps whose end is in the log
+        self._skipped: dict[str, tuple[str, ...]] = {}  # steps that a condition excludes, by the condition
         self._values: dict[tuple[str, str], str] = {}  # of outputs that are numbers, texts or booleans
 
     async def step(self) -> tuple[End | None, list[str]]:
-        lines = self._ended()
-        decision = self._decision()
+        begun = {name: child.status for name, child in self._children.items()}  # reading values takes time
+        lines = self._ended() + await self._decide_conditions(begun)
+        decision = self._decision(begun)
         for name in decision.cancel:
             self._means.cancel(self._children[name].name)
         for name in decision.start:
@@ -47,13 +51,33 @@ class PipelineDriver:
             return None, lines
         return self._end(decision, lines)
 
-    def _decision(self) -> GraphDecision:
+    def _decision(self, begun: Mapping[str, Status]) -> GraphDecision:
         return decide(
-            {name: step.needs for name, step in self._spec.steps.items()},
-            {name: child.status for name, child in self._children.items()},
+            {name: self._spec.needs(name) for name in self._spec.steps},
+            begun,
             continues=self._spec.continues,
             canceled=self._job.status is Status.CANCEL_REQUESTED,
+            skipped=[step for each in self._spec.conditions for step in self._skipped.get(each.name, ())],
         )
+
+    async def _decide_conditions(self, begun: Mapping[str, Status]) -> list[str]:
+        """Read the values of conditions that are now known, and return lines about them."""
+        lines = []
+        for condition in self._spec.conditions:
+            value = condition.value
+            waits = isinstance(value, FromStep) and begun.get(value.step) is not Status.COMPLETED
+            if condition.name in self._skipped or waits:
+                continue
+            said = await self._value(value)
+            self._skipped[condition.name] = condition.skipped(said.lower() == "true")
+            names = ", ".join(self._skipped[condition.name]) or "none"
+            lines.append(f"Condition {condition.name} is {said!r:.80}; not started: {names}")
+        return lines
+
+    async def _value(self, value: FromInput | FromStep | bool) -> str:
+        if isinstance(value, FromStep):
+            return await self._read(value)
+        return str(value if isinstance(value, bool) else (self._spec.inputs.get(value.name) or {}).get("value"))
 
     def _ended(self) -> list[str]:
         """Record the outputs of completed steps, and return the ended steps."""
