@@ -11,7 +11,7 @@ from shared.diagnosis.causes import Cause, Certainty, Diagnosis, QuotedLine
 from shared.diagnosis.lines import LogLine, lines_of
 from shared.diagnosis.progress import StepReports, of_metrics, progress_of
 from shared.diagnosis.raised import Raised
-from shared.diagnosis.sentences import of_sentences
+from shared.diagnosis.sentences import TROUBLE, of_sentences, said_fine
 from shared.diagnosis.signs import Sign, of_exceptions, of_launchers, of_lines
 from shared.diagnosis.steps import reports_step
 from shared.diagnosis.tracebacks import raised_in
@@ -148,7 +148,10 @@ def _quote(sign: Sign) -> QuotedLine:
 
 def _none(lines: Sequence[LogLine], raised: Sequence[Raised], reports: StepReports, exit_code: int | None) -> Diagnosis:
     broken = any(one.full and not one.ignored and not reports.after(one.line, one.last) for one in raised)
-    well = exit_code == 0 or (exit_code is None and not broken and bool(reports.steps or reports.done))
+    complains = any(line.prose and TROUBLE.search(line.text) for line in lines) and not said_fine(lines)
+    well = exit_code == 0 or (
+        exit_code is None and not broken and not complains and bool(reports.steps or reports.done)
+    )
     cause = Cause.HEALTHY if well else Cause.NOT_KNOWN
     to_read = [one.line for one in raised][:QUOTES] or [line for line in lines if not line.blank][-QUOTES:]
     quotes = (

@@ -32,13 +32,16 @@ PREFIXES = tuple(
         r"^(?:> ?)+",
         r"^\ufeff?\[?\d{4}[-/]\d\d[-/]\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?(?: \| | - |[ :|-])*",
         r"^[IWEF]\d{4} \d\d:\d\d:\d\d(?:\.\d+)? +\d+ [^\]]*\] ?",
+        r"^[IWEFD] \d\d-\d\d \d\d:\d\d:\d\d [\w.]+:\d+\] ?",
         r"^##\[error\]",
         r"^(?:\*\*|`{1,3})(?=[^\s*`])",
     )
 )
 LEVEL = re.compile(r"^(?:\[?(?:ERROR|CRITICAL|FATAL)\]?[ :|-]+)+(?=Traceback|[A-Za-z_.]*(?:Error|Exception)\b)")
-GUESSES = re.compile(r"(?i)\b(?:potential|possible) (?:root )?(?:causes|reasons)\b.*")  # Ray's
-MAY_HAVE_PREFIX = re.compile(r"^[\[(\d>#*`IWEFa-f\ufeffsr]|^[^\t]{1,80}\t")
+GUESSES = re.compile(
+    r"(?i)\b(?:potential|possible) (?:root )?(?:causes|reasons)\b.*|\bThis is either an? .*"
+)  # Ray's, NCCL's
+MAY_HAVE_PREFIX = re.compile(r"^[\[(\d>#*`IWEFDa-f\ufeffsr]|^[^\t]{1,80}\t")
 
 
 @dataclass(frozen=True, slots=True)

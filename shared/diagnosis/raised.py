@@ -92,6 +92,7 @@ class Raised:
         lost = self.short_type in ("BrokenPipeError", "ConnectionResetError", "EOFError")
         return (
             lost
+            and (bool(self.frames) or self.short_type != "EOFError")
             and all(MULTIPROCESSING.search(each.file) for each in self.frames)
             and not DISTRIBUTED.search(self.text)
         )

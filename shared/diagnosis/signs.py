@@ -92,7 +92,9 @@ def of_exceptions(raised: Sequence[Raised]) -> Iterator[Sign]:
     chains: dict[int, list[Raised]] = {}
     for one in raised:
         told = not one.full and (is_request(one.line) or _is_other_case(one.line))
-        if not (told or one.ignored or one.by_queue or one.by_launcher or FIRST_FAILED.search(one.text)):
+        if not (
+            told or one.ignored or one.by_queue or one.by_launcher or FIRST_FAILED.search(one.text.partition("\n")[0])
+        ):
             chains.setdefault(one.chain if one.full else -one.line.number, []).append(one)
     for chain in chains.values():
         if all(one.cut for one in chain):
