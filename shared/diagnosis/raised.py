@@ -88,7 +88,11 @@ class Raised:
 
     @property
     def by_queue(self) -> bool:
-        """Whether a queue or a pool of multiprocessing lost its other end, which follows when a process has ended."""
+        """Whether a queue or a pool of multiprocessing, or a queue of TensorFlow, lost its other end, which follows
+        when a process has ended.
+        """
+        if "queue operation was cancelled" in self.message:
+            return True
         lost = self.short_type in ("BrokenPipeError", "ConnectionResetError", "EOFError")
         return (
             lost
