@@ -41,7 +41,9 @@ def problems(ports: RunPorts, run: Run, observed: Observed, is_viewed: bool) -> 
 
     own = live_ailments(causes_of(ports.routes, ports.trainers, run), pulse.text)
     found = (*ailments(pulse), *own, *map(_of_the_list, of_features(run, pulse)))
-    return [replace(each, advice=while_running(run, each)) for each in found]
+    route = ports.routes.get(run.asked.route)
+    on_hang = route.on_hang if route else ""
+    return [replace(each, advice=while_running(run, each, on_hang)) for each in found]
 
 
 def _of_the_list(ailment: Ailment) -> Ailment:
