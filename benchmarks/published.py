@@ -42,8 +42,9 @@ from local.cloud import Cloud, Options
 from local.configs import WEB
 
 CORPUS = Path(__file__).resolve().parent.parent / "tests" / "e2e" / "corpus"
-CLUSTER, QUICK, AT_ONCE, WORDS = "cpu-cluster", 3, 2, 300
+CLUSTER, QUICK, AT_ONCE, WORDS = "cpu-cluster", 3, 2, 400
 PATIENCE, LOOK_SECONDS = 1800.0, 1.0  # a published job sleeps 600 s after its training
+DIAGNOSIS_SECONDS = 30.0  # until a failed run is archived, and has a diagnosis
 _ONE_AT_A_TIME = threading.Lock()  # files of one folder upload the same code, which can be created only once
 SCHEMAS = re.compile(
     r"/(commandJob|sweepJob|pipelineJob|parallelJob|sparkJob|autoMLJob\w*)\.schema\.json", re.IGNORECASE
@@ -59,11 +60,13 @@ WHOSE = (
     (
         "the file",
         r"not a valid job file|is missing|is empty|does not have among|asks for no package|is neither an ARM id|"
-        r"optional Input binding|has no value or path|"
+        r"optional Input binding|has no value or path|must be (text|a mapping)|"
         r"Unknown field|Clone it|does not exist|No such file",
     ),
-    ("this machine", r"this machine|from there only a single file|no network|can't be reached"),
+    ("this machine", r"this machine|from there only a single file|can be a file only|no network|can't be reached"),
 )
+# The part responsible for a failure, by the start of the diagnosed cause; for any other cause it is the job's code.
+OF_CAUSE = (("network", "this machine"), ("gpu", "this machine"), ("missing_module", "its environment"))
 # The words of a job that ended before its command began: the check before the run should have found the cause.
 NEVER_BEGAN = re.compile(r"there is nothing at |can't be (made|built|installed|reached)|No version \S+ of ")
 
@@ -175,23 +178,47 @@ def ended(api: Api, name: str, run: str) -> Outcome:
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         found: dict[str, Any] = api.get("runs", run)
-        if found["state"] in ("completed", "failed", "canceled"):
-            why = "" if found["state"] == "completed" else " ".join((found["reason"] or "").split())[:WORDS]
-            never = found["state"] == "failed" and (not found["job"] or NEVER_BEGAN.search(why))
-            return Outcome(name, found["state"], why, "Trainyard: it never began" if never else "", run)
+        if found["state"] == "completed":
+            return Outcome(name, "completed", run=run)
+        if found["state"] in ("failed", "canceled"):
+            return unsuccessful(name, run, _with_diagnosis(api, found))
         time.sleep(LOOK_SECONDS)
     api.post("runs", run, "cancel")
     return Outcome(name, "unfinished", f"It had not ended after {PATIENCE:.0f} s.", "this machine", run)
 
 
+def _with_diagnosis(api: Api, found: dict[str, Any]) -> dict[str, Any]:
+    """Return the failed run once it has a diagnosis, or after DIAGNOSIS_SECONDS."""
+    until = time.monotonic() + DIAGNOSIS_SECONDS
+    while not found.get("diagnosis") and time.monotonic() < until:
+        time.sleep(LOOK_SECONDS)
+        found = api.get("runs", found["run"])
+    return found
+
+
+def unsuccessful(name: str, run: str, found: dict[str, Any]) -> Outcome:
+    """Return the outcome of a run that failed or was canceled: the summary of the diagnosis, with the first line that
+    shows it. A job that never began is a broken promise of the dry run."""
+    reason = " ".join((found["reason"] or "").split())
+    if found["state"] == "failed" and (not found["job"] or NEVER_BEGAN.search(reason[:WORDS])):
+        return Outcome(name, "failed", reason[:WORDS], "Trainyard: it never began", run)
+    if not (diagnosis := found.get("diagnosis")):
+        return Outcome(name, found["state"], reason[:WORDS], run=run)
+    shown = diagnosis["evidence"][0]["text"] if diagnosis["evidence"] else ""
+    whose = next((whose for cause, whose in OF_CAUSE if diagnosis["cause"].startswith(cause)), "its code")
+    why = diagnosis["summary"].rstrip(".") + (f": {' '.join(shown.split())}" if shown else ".")
+    return Outcome(name, found["state"], why[:WORDS], whose, run)
+
+
 def figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Return the counts: files, files that could start, completed files, and refused files by responsible part."""
+    """Return the counts: files, files that could start, completed files, and the others by responsible part."""
     return {
         "files": len(outcomes),
         "could_start": sum(each.could_start for each in outcomes),
         "completed": sum(each.state == "completed" for each in outcomes),
         "broken_promises": sum(each.whose.startswith("Trainyard:") for each in outcomes),
-        "refused": dict(Counter(each.whose for each in outcomes if not each.could_start)),
+        "refused": dict(Counter(each.whose for each in outcomes if each.state == "refused")),
+        "failed": dict(Counter(each.whose for each in outcomes if each.state in ("failed", "canceled", "unfinished"))),
     }
 
 

@@ -11,7 +11,8 @@ from shared.diagnosis.causes import Cause, Certainty, Diagnosis, QuotedLine
 from shared.diagnosis.lines import LogLine, lines_of
 from shared.diagnosis.progress import StepReports, of_metrics, progress_of
 from shared.diagnosis.raised import Raised
-from shared.diagnosis.signs import Sign, of_exceptions, of_launchers, of_lines, of_words
+from shared.diagnosis.sentences import TROUBLE, of_sentences, said_fine
+from shared.diagnosis.signs import Sign, of_exceptions, of_launchers, of_lines
 from shared.diagnosis.steps import reports_step
 from shared.diagnosis.tracebacks import raised_in
 from shared.diagnosis.words import Weight
@@ -42,7 +43,7 @@ def diagnose_log(text: str, exit_code: int | None = None) -> Diagnosis:
         *of_lines(lines, covered),
         *of_launchers(lines),
         *of_metrics(lines),
-        *of_words(lines, covered),
+        *of_sentences(lines, covered),
     ]
     fatal = [sign for sign in signs if not _went_on(sign, reports)]
     first = _decisive(fatal)
@@ -106,7 +107,7 @@ def _went_on(sign: Sign, reports: StepReports) -> bool:
     """
     ends_job = sign.weight is Weight.PLATFORM and sign.cause in ENDS_THE_JOB
     of_metrics = sign.cause in OF_METRICS and reports_step(sign.line.text)
-    if ends_job or of_metrics or sign.line.prose or sign.weight is Weight.WORDS:
+    if ends_job or of_metrics or sign.line.prose:
         return False
     return reports.ended_well_after(sign.line, sign.last) or reports.after(sign.line, sign.last) >= GOES_ON
 
@@ -147,7 +148,10 @@ def _quote(sign: Sign) -> QuotedLine:
 
 def _none(lines: Sequence[LogLine], raised: Sequence[Raised], reports: StepReports, exit_code: int | None) -> Diagnosis:
     broken = any(one.full and not one.ignored and not reports.after(one.line, one.last) for one in raised)
-    well = exit_code == 0 or (exit_code is None and not broken and bool(reports.steps or reports.done))
+    complains = any(line.prose and TROUBLE.search(line.text) for line in lines) and not said_fine(lines)
+    well = exit_code == 0 or (
+        exit_code is None and not broken and not complains and bool(reports.steps or reports.done)
+    )
     cause = Cause.HEALTHY if well else Cause.NOT_KNOWN
     to_read = [one.line for one in raised][:QUOTES] or [line for line in lines if not line.blank][-QUOTES:]
     quotes = (

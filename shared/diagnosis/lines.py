@@ -19,7 +19,7 @@ ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)
 PREFIXES = tuple(
     re.compile(pattern)
     for pattern in (
-        r"^\[rank\s?(?P<rank>\d+)\]:? ?",
+        r"^\[rank:?\s?(?P<rank>\d+)\]:? ?",
         r"^\[rank=(?P<rank>\d+)\]:? ?",
         r"^\[?default(?P<rank>\d+)\]?: ?",
         r"^\[\d+,(?P<rank>\d+)\]<std(?:err|out)>: ?",
@@ -32,12 +32,16 @@ PREFIXES = tuple(
         r"^(?:> ?)+",
         r"^\ufeff?\[?\d{4}[-/]\d\d[-/]\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?(?: \| | - |[ :|-])*",
         r"^[IWEF]\d{4} \d\d:\d\d:\d\d(?:\.\d+)? +\d+ [^\]]*\] ?",
+        r"^[IWEFD] \d\d-\d\d \d\d:\d\d:\d\d [\w.]+:\d+\] ?",
         r"^##\[error\]",
         r"^(?:\*\*|`{1,3})(?=[^\s*`])",
     )
 )
 LEVEL = re.compile(r"^(?:\[?(?:ERROR|CRITICAL|FATAL)\]?[ :|-]+)+(?=Traceback|[A-Za-z_.]*(?:Error|Exception)\b)")
-MAY_HAVE_PREFIX = re.compile(r"^[\[(\d>#*`IWEFa-f\ufeffsr]|^[^\t]{1,80}\t")
+GUESSES = re.compile(
+    r"(?i)\b(?:potential|possible) (?:root )?(?:causes|reasons)\b.*|\bThis is either an? .*"
+)  # Ray's, NCCL's
+MAY_HAVE_PREFIX = re.compile(r"^[\[(\d>#*`IWEFDa-f\ufeffsr]|^[^\t]{1,80}\t")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +102,8 @@ def _line(number: int, row: str, longest: int, part: Part) -> LogLine:
         text = text[found.end() :]
         if found.group().strip("*`") == "":  # Markdown's emphasis
             text = text.rstrip("*`")
-    return LogLine(number, LEVEL.sub("", text, count=1), rank, part.number, part.prose, part.title)
+    text = GUESSES.sub("", LEVEL.sub("", text, count=1))
+    return LogLine(number, text, rank, part.number, part.prose, part.title)
 
 
 def _may(text: str) -> bool:

@@ -10,20 +10,24 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from shared.diagnosis.steps import SENTENCE
+from shared.diagnosis.steps import SENTENCE, reports_step
 
 FENCE = re.compile(r"^\s{0,3}(?:> ?)*(?:`{3,}|~{3,})\s*(?P<language>\w*)\s*$")
 TITLE = re.compile(r"^#{1,6} +(?:\W{0,3}[^\W\d_]|\[)")
+TAG = r"\[(?i:bug|question|help|feature|issue)\]"  # people put it before a title
 PERSON = re.compile(
-    r"\bI\b(?![/.:)]| tensorflow)|\b(?:[Mm]y|[Ww]e|[Oo]ur|us)\b"
+    rf"^{TAG}|\bI\b(?![/.:)]| tensorflow)|\b(?:[Mm]y|[Ww]e|[Oo]ur|us|me)\b"
     r"|(?i:\b(?:thanks|thank you|hello|hi|hey|anyone|anybody)\b)|\?\s*$"
 )
 SAYS = re.compile(
     r"(?i)^(?=.*\b(?:the|a|an|is|it|to|this|these|after|of|in|with|when|but|for|then|here|so)\b)[a-z'][a-z',;() -]+:$"
 )
 LOGGED = re.compile(
-    r"^\s|^[\[{(<>│╭#$%@|+*=~-]|^\d|^\S*(?:Error|Exception|Warning|INFO|WARN|Traceback)|^\S+: |^\S+[@/\\]\S+"
-    r"|^[IWEF]\d{4} |File \"|\bWe (?:couldn|could not|assume)"
+    rf"^\s|^(?!{TAG})[\[{{(<>│╭#$%@|+*=~-]|^\d|^\S*(?:Error|Exception|Warning|INFO|WARN|Traceback)|^\S+: "
+    r"|^\S+[@/\\]\S+|^[IWEFD] ?\d\d|File \"|\bWe (?:couldn|could not|assume)"
+)
+SENTENCES = re.compile(
+    r"(?i)^(?=(?:.*\b(?:the|a|an|is|it|to|this|after|of|in|with|when|but|for|that|on|and|are)\b){3})[a-z].{30,}[.?!]$"
 )
 TITLED, LONGEST_TITLE = 2, 160  # lines of a text with a title, and characters of a title
 SPEAKER = re.compile(r"^\S+ · (?:description|comment|review|review thread) · \d{4}-\d\d-\d\d|^\[turn \d+ by ")
@@ -66,14 +70,27 @@ def parts_of(rows: Sequence[str]) -> list[Part]:
 def _without_fences(rows: Sequence[str]) -> Iterator[Part]:
     """Return the parts of a text without Markdown's fences: a person's lines divide it into parts."""
     number, after_person, blank_before = 0, False, True
+    report = _is_report(rows)
     for index, row in enumerate(rows):
         title = bool(TITLE.match(row)) or (index == 0 and _is_title(rows))
-        person = title or (not LOGGED.match(row) and bool(PERSON.search(row) or (blank_before and SAYS.match(row))))
+        person = (
+            report
+            or title
+            or (not LOGGED.match(row) and bool(PERSON.search(row) or (blank_before and SAYS.match(row))))
+        )
         if after_person and row.strip() and not person:
             number += 1
         after_person = person or (after_person and not row.strip())
         blank_before = not row.strip()
         yield Part(number, person, title=title)
+
+
+def _is_report(rows: Sequence[str]) -> bool:
+    """Return whether a person's sentences are the whole text, without a line of a log."""
+    said = [row for row in rows if row.strip()]
+    return any(SENTENCES.search(row) for row in said) and not any(
+        LOGGED.match(row) or reports_step(row) for row in said
+    )
 
 
 def _is_title(rows: Sequence[str]) -> bool:

@@ -14,10 +14,14 @@ from shared.diagnosis.signs import Sign
 from shared.diagnosis.steps import NUMBER, reports_step
 from shared.diagnosis.words import Weight
 
+SECOND = r" (?!at|after|in|on|for|of|over|from|to|scale|is)[a-z]\w*"  # of the name of a loss, as in `loss sum`
 LOSS = re.compile(
-    rf"(?i)(?P<name>\b(?:[a-z]\w*[_ /-])?loss(?:_\w+)?)['\"]?\s*(?:[:=]|is|\s)\s*(?:tensor\()?(?P<value>{NUMBER})\b"
+    rf"(?i)(?P<name>\b(?:[a-z]\w*[_ /-])?loss(?:_\w+|{SECOND})?)['\"]?\s*(?:[:=]|is|\s)\s*(?:tensor\()?"
+    rf"(?P<value>{NUMBER})\b"
 )
 GRADIENT = re.compile(rf"(?i)\bgrad(?:ient)?[_ ]?norm['\"]?\s*[:=]?\s*(?P<value>{NUMBER})\b")
+ROW = re.compile(rf"(?i)^\W*\d+(?:/\d+)?\b(?:[\s|,]+{NUMBER}[GM%]?(?![\w.])){{3,}}")
+NOT_A_NUMBER = re.compile(r"(?i)[\s|,-]nan\b")
 DATA_TIME = re.compile(
     r"(?i)\bdata(?:_time|[ _]?load(?:ing)?(?:_time)?)?\s*[:=]?\s*(?P<value>\d+\.\d+)(?:\s*\((?P<mean>\d+\.\d+)\))?"
 )
@@ -28,7 +32,8 @@ WAIT_SHARE = re.compile(r"\bdata_wait_share\W{1,3}(?P<share>[01](?:\.\d+)?)\b|\b
 DONE = re.compile(
     r"(?i)^\W*(?:done|finished|training (?:is )?(?:complete|done|finished)"
     r"|train(?:ing)? (?:has )?(?:completed|finished|ended)|the experiment completed successfully"
-    r"|completed successfully|all done|saved? (?:the )?(?:final )?model|model saved)\b"
+    r"|completed successfully|all done|saved? (?:the )?(?:final )?model|model saved"
+    r"|(?:the )?\w+ is (?:now )?trained|successfully installed)\b"
     r"|exit(?:ed)? (?:with )?(?:code|status)[: ]*0\b|Run completed|job (?:completed|succeeded)"
 )
 GUARD = re.compile(
@@ -95,6 +100,7 @@ def of_metrics(lines: Sequence[LogLine], least: int = 1) -> Iterator[Sign]:
         if not ADVERSARIAL.match(name):
             yield from _leaps(values)
     yield from _gradients(lines)
+    yield from _rows(lines)
     yield from _overflows(lines)
     yield from _waits_for_data(lines)
 
@@ -116,6 +122,14 @@ def _gradients(lines: Sequence[LogLine]) -> Iterator[Sign]:
     bad = [line for line, value in norms if math.isnan(value)]
     if len(bad) >= GRADIENTS and math.isnan(norms[-1][1]) and len(bad) > len(norms) / 2:
         yield Sign(Cause.NAN_LOSS, Weight.SUMMARY, bad[0], bad[0].number, certain=False)
+
+
+def _rows(lines: Sequence[LogLine]) -> Iterator[Sign]:
+    """Find a table of steps whose last rows, unlike earlier ones, lack numbers."""
+    rows = [(line, NOT_A_NUMBER.search(line.text) is not None) for line in lines if ROW.match(line.text)]
+    bad = [line for line, is_bad in rows if is_bad]
+    if GRADIENTS <= len(bad) < len(rows) and all(is_bad for _, is_bad in rows[-GRADIENTS:]):
+        yield Sign(Cause.NAN_LOSS, Weight.CAUSE, bad[0], bad[0].number)
 
 
 def _not_numbers(values: list[tuple[LogLine, float]], lines: Sequence[LogLine], least: int) -> Iterator[Sign]:

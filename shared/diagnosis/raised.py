@@ -21,6 +21,9 @@ PLATFORMS = (
     "ExperimentExecutionException",
     "ActivityFailedException",
     "UnexpectedStatusException",
+    "ActorDiedError",
+    "RayActorError",
+    "WorkerCrashedError",
 )  # their message may quote the cause
 MULTIPROCESSING = re.compile(r"[/\\]multiprocessing[/\\]")
 DISTRIBUTED = re.compile(r"(?i)\bgloo|\bnccl|\brank|\bpeer|\d+\.\d+\.\d+\.\d+")
@@ -89,6 +92,7 @@ class Raised:
         lost = self.short_type in ("BrokenPipeError", "ConnectionResetError", "EOFError")
         return (
             lost
+            and (bool(self.frames) or self.short_type != "EOFError")
             and all(MULTIPROCESSING.search(each.file) for each in self.frames)
             and not DISTRIBUTED.search(self.text)
         )
@@ -121,6 +125,12 @@ class Raised:
     def text(self) -> str:
         """The type and the whole message."""
         return f"{self.type}: {self.message}"
+
+    @property
+    def library_frames(self) -> tuple[Frame, ...]:
+        """The frames below the last frame of the user's own code."""
+        own = [index for index, frame in enumerate(self.frames) if frame.own]
+        return self.frames[own[-1] + 1 :] if own else self.frames
 
     @property
     def where(self) -> str | None:

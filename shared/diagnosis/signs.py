@@ -18,7 +18,6 @@ from shared.diagnosis.words import (
     cause_of_place,
     in_shared_memory,
     of_log_lines,
-    of_people,
 )
 
 
@@ -48,6 +47,7 @@ FIRST_FAILED = re.compile(
     r"[ =:`'\"]{1,4}(?P<exit3>-?\d+)"
     r"|(?:错误|返回|退出)码 ?(?P<exit5>-?\d+)"
     r"|[Pp]rocess (?P<rank4>\d+) terminated with(?: signal (?P<signal>SIG\w+))?"
+    r"|Child process with PID \d+ terminated with code (?P<exit6>-?\d+)"
     r"|died with <Signals\.(?P<signal2>SIG\w+)"
     r"|The first process to do so was.{0,20}"
     r"|Horovod has been shut down.{0,60}exception on one of the ranks"
@@ -67,31 +67,15 @@ MESSAGE = re.compile(
 HARMLESS = re.compile(
     r"Corrupt JPEG data|libpng warning|newly initialized|not used when initializing|Exception ignored|No plugin found"
 )
+ANNOUNCES = re.compile(r"(?i)^(?!.*(?:error|fail|n't|\bnot\b|cannot)).*\.\.\.$")  # what a program is about to do
 ROOT_RANK = re.compile(r"rank +: (?P<rank>\d+) \(local_rank: \d+\)")
 WARNING = re.compile(
     r"[Ww]arning\b|\bWARN(?:ING)?\b|\bINFO\b|^W[ :]|: [WI] tensorflow|huggingface/tokenizers|DEPRECAT"
     r"|Ignore above|\bDEBUG\b"
 )
 DIGITS = re.compile(r"\d+")
-HEDGED = re.compile(
-    r"(?i)\b(?:(?:can|could|would) (?:\w+ )?(?:be|have|cause|lead|happen|hang|make|result|become|get|stay)|may|might"
-    r"|to avoid|avoids?|prevents?|potential(?:ly)?|if (?:not|this|it)|in case|otherwise|skip\w*|ignor(?:ing|ed)"
-    r"|if (?:an?|the|one) \w+ (?:is|was|gets?))\b"
-)
 OTHER_CASE = re.compile(
     r"(?i)\b(?:otherwise|to avoid|avoids?|prevents?|in case|with(?:out| no) (?:it|this|that)|if (?:not|this|it|i|we))\b"
-)
-ENDS = re.compile(r"(?<=[.!?;])\s+")
-TROUBLE = re.compile(
-    r"(?i)(?:n['’]t|\b(?:no|not|cannot|never|fails?|failed|failing|failure|errors?|missing|mismatch\w*|crash\w*|kill\w*"
-    r"|wrong|denied|forbidden|refused|reset|conflict\w*|empty|broken|damaged|corrupt\w*|truncated|invalid|unrecognized"
-    r"|full|fills?|too|says|complains|blocked|contradict\w*|had to|times? out|timeout|False|raises?|although)\b)"
-)
-ASKS = re.compile(r"(?i)^(?:could|can|would|should|is|are|does|do|may)\b.*\?$")
-FINE = re.compile(
-    r"(?i)\b(?:works? (?:fine|well|now|normally)|is fine|(?:training|run|it)(?: itself)? (?:continues|works)|goes on"
-    r"|(?:is (?:it|this)|completely) (?:normal|right|ok|expected)|ignore|harmless|no effect|not an error"
-    r"|(?:runs?|ran|trains?) (?:\w+ ){0,2}(?:to the end|through)|finished (?:well|successfully)|works again)\b"
 )
 RESOLVED = re.compile(r"(?i)\b(?:resolved|resuming normal|recovered|retry succeeded)\b")
 FATAL_WARNING = re.compile(
@@ -107,8 +91,10 @@ def of_exceptions(raised: Sequence[Raised]) -> Iterator[Sign]:
     """
     chains: dict[int, list[Raised]] = {}
     for one in raised:
-        told = not one.full and (_is_request(one.line) or _is_other_case(one.line))
-        if not (told or one.ignored or one.by_queue or one.by_launcher or FIRST_FAILED.search(one.text)):
+        told = not one.full and (is_request(one.line) or _is_other_case(one.line))
+        if not (
+            told or one.ignored or one.by_queue or one.by_launcher or FIRST_FAILED.search(one.text.partition("\n")[0])
+        ):
             chains.setdefault(one.chain if one.full else -one.line.number, []).append(one)
     for chain in chains.values():
         if all(one.cut for one in chain):
@@ -130,7 +116,7 @@ def of_exceptions(raised: Sequence[Raised]) -> Iterator[Sign]:
             yield _as_prose(Sign(cause, weight, one.line, chain[-1].last, raised=one))
 
 
-def _is_request(line: LogLine) -> bool:
+def is_request(line: LogLine) -> bool:
     """Return whether the line is the title of a change or a wish."""
     return line.prose and REQUEST.match(line.text) is not None
 
@@ -160,7 +146,7 @@ def of_lines(lines: Sequence[LogLine], covered: frozenset[int]) -> Iterator[Sign
     """
     seen: dict[str, tuple[Cause, Weight] | None] = {}
     for line in lines:
-        if line.blank or RESOLVED.search(line.text) or _is_request(line) or _is_other_case(line):
+        if line.blank or RESOLVED.search(line.text) or is_request(line) or _is_other_case(line):
             continue
         if reports_step(line.text):
             key = DIGITS.sub("0", line.text)
@@ -183,6 +169,8 @@ def _of_line(line: LogLine, covered: frozenset[int]) -> tuple[Cause, Weight] | N
 def _of_message(line: LogLine) -> tuple[Cause, Weight] | None:
     """Return the cause in a line that reports a failure without an exception's type: a title, or `Error: ...`."""
     if HARMLESS.search(line.text) or FIRST_FAILED.search(line.text):
+        return None
+    if ANNOUNCES.search(line.text) and not line.title:
         return None
     anywhere = line.title or MESSAGE.match(line.text) is not None
     cause = cause_of_message(line.text) if anywhere else cause_of_beginning(line.text)
@@ -207,7 +195,7 @@ def of_launchers(lines: Sequence[LogLine]) -> Iterator[Sign]:
 
 
 def _code(found: re.Match[str]) -> int:
-    code = next((found[name] for name in ("exit1", "exit2", "exit3", "exit4", "exit5") if found[name]), None)
+    code = next((found[name] for name in ("exit1", "exit2", "exit3", "exit4", "exit5", "exit6") if found[name]), None)
     signal = found["signal"] or found["signal2"]
     return SIGNALS.get(signal, 1) if signal else int(code) if code else 1
 
@@ -225,23 +213,3 @@ def _of_code(line: LogLine, code: int, alone: bool) -> Iterator[Sign]:
     elif code not in (0, -15, 143):
         cause = Cause.USER_EXCEPTION if alone else Cause.RANK_FIRST_FAILED
         yield Sign(cause, Weight.SUMMARY, line, line.number, certain=False)
-
-
-def _of_trouble(text: str) -> Cause | None:
-    """Return the cause whose words are in a sentence that tells of trouble."""
-    states = TROUBLE.search(text) is not None and not (ASKS.match(text) or HARMLESS.search(text))
-    return cause_of_message(text) if states else None
-
-
-def of_words(lines: Sequence[LogLine], covered: frozenset[int]) -> Iterator[Sign]:
-    """Yield signs in a person's text beside the log."""
-    by_person = any(line.prose for line in lines) and not any(line.prose and FINE.search(line.text) for line in lines)
-    for line in lines:
-        told = line.number not in covered and not reports_step(line.text) and not _is_request(line)
-        if told and WARNING.search(line.text) is None:
-            said = [part for part in ENDS.split(line.text) if not HEDGED.search(part) and not OTHER_CASE.search(part)]
-            for cause, pattern in of_people():
-                if any(pattern.search(part) for part in said):
-                    yield Sign(cause, Weight.WORDS, line, line.number, certain=False)
-            if by_person and (told_of := next(filter(None, map(_of_trouble, said)), None)):
-                yield Sign(told_of, Weight.TOLD, line, line.number, certain=False)

@@ -20,6 +20,7 @@ STEP = re.compile(
     rf"|^\W*(?:\w+: *)?{UNIT}[^a-z0-9]{{0,4}}\d+\W*$"
     rf"|^.{{0,60}}?\[ *\d+(?:/\d+)?\].*{METRIC}"
     rf"|^\W*{METRIC}\W*$"
+    r"|^\s*\d+/\d+ +[\d.]+[GM] "  # YOLO
     r"|^\s*\d+: [\d.]+, [\d.]+ avg"  # darknet
     r"|^\s*\d+:\s+learn: [\d.]+"  # CatBoost
     r"|^\|\s+(?:iterations|total_timesteps)\s+\| \d+"  # stable-baselines

@@ -24,6 +24,21 @@ LOADS_CHECKPOINT = re.compile(  # functions that put a checkpoint's tensors into
     r"(?m) (?:_?load_(?:from_)?(?:checkpoint|state_dict|pretrained_model|weights)|resume\w*|set_\w*state_dict"
     r"|_?restore\w*|load_hook)$"
 )
+RAISED_IN = (  # libraries whose exceptions have one cause, whatever their words are
+    (
+        Cause.NETWORK,
+        re.compile(
+            r"[/\\](?:urllib3?|http|requests|aiohttp|httpx|gdown|huggingface_hub)[/\\]|[/\\](?:socket|ssl|wget)\.py"
+            r"|torch[/\\]hub\.py|torchvision[/\\]datasets[/\\]utils\.py| \w*download\w*$"
+        ),
+    ),
+    (
+        Cause.ARGUMENT_ERROR,
+        re.compile(r"[/\\](?:argparse\.py|(?:omegaconf|hydra|absl[/\\]flags|yacs|click|fire)[/\\])"),
+    ),
+    (Cause.CHECKPOINT_MISMATCH, re.compile(r" load_state_dict$")),
+    (Cause.MISSING_MODULE, re.compile(r" <module>$")),  # a package fails while it is imported
+)
 PLACES = (
     (Cause.RENDEZVOUS_OR_RESET, re.compile(r"torch[/\\]distributed[/\\]rendezvous\.py|_create_c10d_store|TCPStore")),
     (Cause.CORRUPT_FILE, re.compile(r"[/\\](?:tarfile|zipfile|gzip|PIL[/\\]\w+)\.py")),
@@ -73,13 +88,8 @@ def _of_exceptions() -> tuple[tuple[Cause, re.Pattern[str]], ...]:
 @cache
 def of_log_lines() -> tuple[tuple[Cause, Weight, re.Pattern[str]], ...]:
     """Return the causes that a line of a log shows, with their weight and a pattern of their words."""
-    return tuple((Cause(row["cause"]), Weight[row["weight"].upper()], _any_of(row)) for row in _file()["lines"])
-
-
-@cache
-def of_people() -> tuple[tuple[Cause, re.Pattern[str]], ...]:
-    """Return the causes that a person's words beside a log show, each with a pattern of these words."""
-    return tuple((Cause(row["cause"]), _any_of(row, re.IGNORECASE)) for row in _file()["people"])
+    rows = [(Cause(row["cause"]), Weight[row["weight"].upper()], row) for row in _file()["lines"]]
+    return tuple((cause, its, _any_of(row, re.IGNORECASE * (its is Weight.PLATFORM))) for cause, its, row in rows)
 
 
 def _any_of(row: dict[str, Any], flags: int = 0) -> re.Pattern[str]:
@@ -94,7 +104,16 @@ def cause_of(raised: Raised) -> Cause:
         return Cause.NETWORK
     if cause is Cause.SHAPE_MISMATCH and LOADS_CHECKPOINT.search(places):
         return Cause.CHECKPOINT_MISMATCH
+    if cause is Cause.USER_EXCEPTION:
+        return _of_library(raised)
     return in_shared_memory(cause, f"{raised.text}\n{places}")
+
+
+def _of_library(raised: Raised) -> Cause:
+    """Return the cause of an exception without known words from the library that raised it."""
+    last = raised.library_frames[-1:]
+    place = "".join(f"{frame.file} {frame.name}" for frame in last)
+    return next((cause for cause, pattern in RAISED_IN if pattern.search(place)), Cause.USER_EXCEPTION)
 
 
 def cause_of_place(raised: Raised) -> Cause:

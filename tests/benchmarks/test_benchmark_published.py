@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from benchmarks._published_assets import Assets, declared, named
-from benchmarks.published import Outcome, figures, is_job, job_files, one_sentence, whose_limit
+from benchmarks.published import Outcome, figures, is_job, job_files, one_sentence, unsuccessful, whose_limit
 
 SCHEMA = "$schema: https://azuremlschemas.azureedge.net/latest/"
 
@@ -47,6 +48,7 @@ def test_every_folder_is_searched(tmp_path: Path) -> None:
         ("component azureml://registries/a/components/fit is not in the registry.", "the workspace"),
         ("Input 'rows': there is nothing at azureml://datastores/d/paths/a.csv; is it a folder?", "the workspace"),
         ("a.yml is not a valid job file: line 3", "the file"),
+        ("compute must be text, it is a dict.", "the file"),
         ("component: /a/b.yml can't be read: No such file or directory.", "the file"),
         ("'r-base' is R, which can't be installed on this machine.", "this machine"),
         ("type is 'automl'; Trainyard runs command jobs, sweeps and pipelines.", "Trainyard"),
@@ -72,8 +74,30 @@ def test_the_figures_count_what_started() -> None:
         Outcome("c", "refused", "no", "the file"),
         Outcome("d", "could start"),
     ]
-    expected = {"files": 4, "could_start": 3, "completed": 1, "broken_promises": 1, "refused": {"the file": 1}}
-    assert figures(outcomes) == expected
+    counts = {"files": 4, "could_start": 3, "completed": 1, "broken_promises": 1}
+    assert figures(outcomes) == {**counts, "refused": {"the file": 1}, "failed": {"Trainyard: it never began": 1}}
+
+
+@pytest.mark.parametrize(
+    ("found", "whose", "why"),
+    [
+        ({"job": "", "reason": "No such cluster."}, "Trainyard: it never began", "No such cluster."),
+        (
+            {"reason": "Input 'a': there is nothing at x"},
+            "Trainyard: it never began",
+            "Input 'a': there is nothing at x",
+        ),
+        ({"diagnosis": {"cause": "network"}}, "this machine", "It failed: urlopen error"),
+        ({"diagnosis": {"cause": "user_exception"}}, "its code", "It failed: urlopen error"),
+    ],
+)
+def test_a_failure_says_its_cause_and_whose_limit_it_is(found: dict[str, Any], whose: str, why: str) -> None:
+    """The diagnosis of a failed run is its sentence. A job that never began is a broken promise."""
+    run = {"state": "failed", "job": "j", "reason": "Execution failed.", **found}
+    if "diagnosis" in run:
+        run["diagnosis"] |= {"summary": "It failed.", "evidence": [{"text": "urlopen\n error"}]}
+    outcome = unsuccessful("f", "r", run)
+    assert (outcome.whose, outcome.why) == (whose, why)
 
 
 def _checkout(folder: Path) -> Path:

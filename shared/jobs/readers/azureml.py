@@ -102,7 +102,8 @@ def read_layer(document: Mapping[str, Any]) -> Layer:
     fields["inputs"] = {name: _input(value) for name, value in (flat.pop("inputs", None) or {}).items()}
     fields["outputs"] = {name: _output(value) for name, value in (flat.pop("outputs", None) or {}).items()}
     for path in ("environment_variables", "tags"):
-        fields[MAPPINGS[path]] = {str(name): str(value) for name, value in (flat.pop(path, None) or {}).items()}
+        given = (flat.pop(path, None) or {}).items()
+        fields[MAPPINGS[path]] = {str(name): "" if value is None else str(value) for name, value in given}
     fields["properties"] = flat.pop("properties", None) or {}
     fields["environment"] = read_environment(flat.pop(_ENVIRONMENT, None) or "")
     for path in ("$schema", "type", "sweep", *(NUMBERS | RESTRICTED)):
@@ -232,7 +233,7 @@ def _problems(document: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(key, f"must be a mapping, it is a {type(document[key]).__name__}.")
     for part in ("tags", "environment_variables"):
         for name, value in _mapping(document, part).items():
-            if not isinstance(value, str | int | float):
+            if not isinstance(value, str | int | float | None):
                 yield Problem(f"{part}.{name}", f"must be text, it is a {type(value).__name__}.")
     flat = _flat(document)
     for path in TEXTS:

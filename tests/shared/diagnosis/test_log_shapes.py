@@ -155,6 +155,10 @@ def test_the_log_counts_more_than_what_a_person_tells() -> None:
          Cause.HOST_OOM),
         ("torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with exit code 1",
          Cause.RANK_FIRST_FAILED),
+        ("[rank: 1] Child process with PID 9 terminated with code 1. Forcefully terminating all others",
+         Cause.RANK_FIRST_FAILED),
+        ("ray.exceptions.ActorDiedError: It died. There are some potential root causes. (1) The process is killed by "
+         "SIGKILL by OOM killer due to high memory usage.", Cause.NOT_KNOWN),
         ("my.package.Loader: 12 files", Cause.NOT_KNOWN),
         ("Traceback (most recent call last):", Cause.USER_EXCEPTION),
     ],
@@ -178,3 +182,63 @@ def test_words_of_people_without_any_log(text: str, cause: Cause) -> None:
     found = diagnose_log(text)
     assert found.cause is cause
     assert found.certainty.value != "certain"
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "raised", "cause"),
+    [
+        ("requests/models.py", "json", "KeyError: 'content-length'", Cause.NETWORK),
+        ("gdown/download.py", "download", "AttributeError: 'NoneType' object has no attribute 'groups'", Cause.NETWORK),
+        ("omegaconf/base.py", "_format_and_raise", "omegaconf.errors.ValidationError: Value 'x'", Cause.ARGUMENT_ERROR),
+        ("apex/__init__.py", "<module>", "AttributeError: partially initialized", Cause.MISSING_MODULE),
+        ("torch/nn/modules/module.py", "forward", "KeyError: 'content-length'", Cause.USER_EXCEPTION),
+    ],
+)
+def test_the_library_that_raised_an_exception_tells_its_cause(file: str, name: str, raised: str, cause: Cause) -> None:
+    """The words of such an exception have no known cause, but the library does only one thing."""
+    text = (
+        'Traceback (most recent call last):\n  File "train.py", line 9, in main\n    load()\n'
+        f'  File "/usr/lib/python3.11/site-packages/{file}", line 5, in {name}\n    work()\n{raised}\n'
+    )
+    assert diagnose_log(text, 1).cause is cause
+
+
+def test_a_table_whose_last_rows_lack_numbers_shows_a_loss_that_is_no_number() -> None:
+    """YOLO prints a row of numbers each epoch."""
+    rows = [
+        "0/149  13.6G  0.0491  0.0068  0.0141  19  640",
+        *[f"{n}/149  13.5G  nan  nan  nan  4  640" for n in (6, 7)],
+    ]
+    assert diagnose_log("\n".join(rows) + "\n").cause is Cause.NAN_LOSS
+
+
+def test_an_exception_of_a_thread_stays_ignored_in_its_chain() -> None:
+    """A thread that feeds the training is cancelled when the training has ended."""
+    frames = 'Traceback (most recent call last):\n  File "session.py", line 9, in call\n    return fn()\n'
+    raised = "tensorflow.python.framework.errors_impl.CancelledError: Enqueue operation was cancelled\n"
+    chain = "\nDuring handling of the above exception, another exception occurred:\n\n"
+    text = f"iteration: 200000 loss: 0.0016\nException in thread Thread-7:\n{frames}{raised}{chain}{frames}{raised}"
+    assert diagnose_log(text).cause is Cause.HEALTHY
+
+
+def test_a_launchers_line_after_an_exception_does_not_hide_the_exception() -> None:
+    """srun reports the exit code in the line after the traceback."""
+    text = (
+        'Traceback (most recent call last):\n  File "train.py", line 9, in main\n    run()\n'
+        "ValueError: loss is nan\nsrun: error: node1: task 0: Exited with exit code 1\n"
+    )
+    assert diagnose_log(text, 1).cause is Cause.NAN_LOSS
+
+
+def test_a_complaint_without_a_failure_is_not_known() -> None:
+    """A person says that the training ends, and the log shows no reason."""
+    text = "It does not work for me, and it ends without any message:\n\nval: 100%|####| 450/450 [00:00<?, ?it/s]\n"
+    assert diagnose_log(text).cause is Cause.NOT_KNOWN
+
+
+def test_a_loss_with_a_second_word_in_its_name_counts() -> None:
+    """A sum of losses explodes."""
+    text = "".join(
+        f"Iter[{n}00]/[9000] loss sum: {loss} lr=0.1\n" for n, loss in enumerate([2, 3, 2, 3, 10, 39, 146, 543])
+    )
+    assert diagnose_log(text).cause is Cause.DIVERGING

@@ -27,6 +27,11 @@ GOOD = {
         + "wandb: Network error resolved after 0:00:21, resuming normal operation.\n"
     ),
     "a metric is named error": "epoch 1 top1 error: 0.9 failed_samples 0\nepoch 2 top1 error: 0.7 failed_samples 0\n",
+    "darknet has no object of a size in a batch": (
+        "Region 106 Avg IOU: -nan, Class: -nan, Obj: -nan, No Obj: 0.461, .5R: -nan, .75R: -nan,  count: 0\n"
+        " 2: 1478.905273, 1480.089600 avg loss, 0.000000 rate, 5.112250 seconds, 128 images\n"
+    ),
+    "a program announces what it builds": "Building extension module utils...\n" + STEPS,
     "NaN in names": "Using --nan-policy=raise, detect_nan=True\nDropped 12 rows with NaN in column age\n" + STEPS,
     "one loss of the first epoch": "epoch 1 loss nan\n" + STEPS,
     "a running mean of gradients": "step 1 loss 2.1 grad_norm 0.4 (nan)\nstep 2 loss 1.9 grad_norm 0.3 (nan)\n",

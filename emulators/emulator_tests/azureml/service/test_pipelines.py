@@ -316,9 +316,47 @@ def test_a_restart_goes_on_where_it_was(own_cloud: Callable[..., Cloud]) -> None
     assert before["one"]["runId"] in cloud.log(before["two"]["runId"])
 
 
+VALUES = """
+type: pipeline
+compute: azureml:cpu-cluster
+jobs:
+  first:
+    type: command
+    component:
+      type: command
+      outputs: {count: {type: integer}}
+      environment: azureml:AzureML-local@latest
+      command: WRITES
+  second:
+    type: command
+    component:
+      type: command
+      inputs: {count: {type: integer}}
+      environment: azureml:AzureML-local@latest
+      command: echo got ${{inputs.count}} things
+    inputs: {count: "${{parent.jobs.first.outputs.count}}"}
+"""
+
+
+def test_a_value_that_a_step_writes_is_an_input_of_the_next(ml: Any, cloud: Cloud, submit: Submit) -> None:
+    """The text of the file at an output of type integer is the number that the next step gets."""
+    job = submit(VALUES.replace("WRITES", "echo 42 > ${{outputs.count}}"))
+    assert cloud.wait(job.name)["status"] == "Completed"
+    assert "got 42 things" in cloud.log(children(ml, job.name)["second"].name)
+
+
+def test_a_value_that_was_not_written_fails_the_pipeline(cloud: Cloud, submit: Submit) -> None:
+    job = submit(VALUES.replace("WRITES", "echo ${{outputs.count}}"))
+    assert cloud.wait(job.name)["status"] == "Failed"
+    assert re.search(
+        r"Step 'first' \(job .*\): its output 'count', a value, was not written", error_of(cloud, job.name)
+    )
+
+
 REFUSED = {
     "spark": ("a step of type 'spark' is not supported here", {"one": {"type": "spark"}}),
     "automl": ("a step of type 'automl' is not supported here", {"one": {"type": "automl"}}),
+    "control flow": ("supported: command, parallel, pipeline, sweep: decide in the code", {"one": {"type": "if_else"}}),
     "no component": ("Step 'one' names no component", {"one": {"type": "command"}}),
     "unknown component": (
         "No version 9 of 'nobody' among the workspace's components",

@@ -28,9 +28,20 @@ class ComponentInput:
 
 @dataclass(frozen=True)
 class ComponentOutput:
+    """An output. A value of one of LITERALS is the text of a file that the step writes."""
+
     name: str
-    kind: str
+    kind: str  # of data, or one of LITERALS
     mode: str | None
+
+    @property
+    def is_literal(self) -> bool:
+        return self.kind in LITERALS
+
+    @property
+    def stored_as(self) -> str:
+        """Return the kind of the data in storage."""
+        return "uri_file" if self.is_literal else self.kind
 
 
 @dataclass(frozen=True)

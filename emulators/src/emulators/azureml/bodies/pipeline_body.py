@@ -20,6 +20,9 @@ INSTEAD = {
     "automl": "make it a command step that trains",
     "data_transfer": "make it a command step that copies",
     "import": "give the data as an input of the pipeline",
+    "if_else": "decide in the code of a command step; Azure ML's control flow is a private preview",
+    "do_while": "make it one command step that loops; Azure ML's control flow is a private preview",
+    "parallel_for": "make it a step of type parallel; Azure ML's control flow is a private preview",
 }
 PARENT_INPUT = re.compile(r"\$\{\{\s*parent\.inputs\.([\w.-]+?)\s*\}\}")
 PARENT_OUTPUT = re.compile(r"\$\{\{\s*parent\.outputs\.([\w.-]+?)\s*\}\}")

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from emulators.azureml.bodies.job_body import outputs_of
 from emulators.azureml.bodies.pipeline_body import PipelineSpec
-from emulators.azureml.kernel.errors import ArmError
+from emulators.azureml.kernel.errors import ArmError, DataError
 from emulators.azureml.kernel.models import Job, Json, Status, timestamp
+from emulators.azureml.kernel.sources import location
 from emulators.azureml.scheduling.graph import GraphDecision, decide
 from emulators.azureml.scheduling.parents import End, Means
+from emulators.azureml.storage.blobs import Place
 from emulators.azureml.workspace.families import places_of, shared, step_name, written_output
 from emulators.azureml.workspace.jobs import PROPERTY, Label, Listing
 from emulators.azureml.workspace.steps import Pipeline, fingerprint
 
 FINGERPRINT = "azureml.stepFingerprint"
+LONGEST_VALUE = 1 << 16  # bytes of an output that is a value
 LOOKED_THROUGH = 20  # earlier runs of a step to search for a completed one
 
 
@@ -27,9 +30,10 @@ class PipelineDriver:
         self._workspace, self._steps = means.workspace, means.workspace.families.steps
         self._children = {child.step: child for child in means.workspace.jobs.children(job.name)}
         self._told: set[str] = set()  # steps whose end is in the log
+        self._values: dict[tuple[str, str], str] = {}  # of outputs that are numbers, texts or booleans
 
     async def step(self) -> tuple[End | None, list[str]]:
-        lines = self._ended()
+        lines = await self._ended()
         decision = self._decision()
         for name in decision.cancel:
             self._means.cancel(self._children[name].name)
@@ -50,7 +54,7 @@ class PipelineDriver:
             canceled=self._job.status is Status.CANCEL_REQUESTED,
         )
 
-    def _ended(self) -> list[str]:
+    async def _ended(self) -> list[str]:
         """Record the outputs of completed steps, and return the ended steps."""
         lines = []
         for name, child in self._children.items():
@@ -59,7 +63,29 @@ class PipelineDriver:
                 lines.append(f"Step {name} (job {child.name}): {child.status}{_reused(child)}")
                 if child.status is Status.COMPLETED:
                     self._register_outputs(name, child)
+                    await self._read_values(name, child)
         return lines
+
+    async def _read_values(self, name: str, child: Job) -> None:
+        """Read the outputs of a completed step that are values. Raises DataError for an unwritten or long one."""
+        outputs = self._steps.component(self._spec.steps[name]).outputs.values()
+        for output in (each.name for each in outputs if each.is_literal):
+            what = f"Step {name!r} (job {child.name}): its output {output!r}, a value"
+            place, blobs = (
+                self._means.site.places.place(location(places_of(child)[output]["uri"], what)),
+                self._means.site.blobs,
+            )
+            if not isinstance(place, Place) or not await blobs.holds(place, "uri_file"):
+                raise DataError(f"{what}, was not written.")
+            data = b"".join([piece async for piece in blobs.read(place)])
+            if len(data) > LONGEST_VALUE:
+                raise DataError(f"{what}, has {len(data)} bytes; at most {LONGEST_VALUE} are a value.")
+            self._values[name, output] = data.decode("utf-8", "replace").removesuffix("\n")
+
+    def _output_of(self, step: str, output: str) -> Json:
+        """Return an input's body for an output of a completed step."""
+        value = self._values.get((step, output))
+        return {**written_output(self._children[step], output), **({} if value is None else {"value": value})}
 
     def _register_outputs(self, name: str, child: Job) -> None:
         given = {output: taken for output, taken in self._spec.steps[name].outputs.items() if isinstance(taken, str)}
@@ -71,7 +97,7 @@ class PipelineDriver:
     def _start(self, name: str) -> str:
         step = self._spec.steps[name]
         pipeline = Pipeline(self._job.name, self._spec, shared(self._job.properties))
-        body = self._steps.body(pipeline, step, lambda other, output: written_output(self._children[other], output))
+        body = self._steps.body(pipeline, step, self._output_of)
         mark = fingerprint(step, self._steps.component(step), body)
         root = self._job.properties["properties"].get("azureml.rootpipelinerunid", self._job.name)
         body["properties"] = {

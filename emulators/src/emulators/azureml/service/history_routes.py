@@ -33,6 +33,7 @@ class HistoryRoutes:
             web.get(HISTORY + "/runs/{name}/serviceinstances/{node}", self.run_services),
             web.get(HISTORY + "/experiments/{experiment}/runs/{name}/details", self.run_details),
             web.patch(HISTORY + "/experiments/{experiment}/runs/{name}", self.patch_run),
+            web.patch(HISTORY + "/experimentids/{experiment}/runs/{name}", self.patch_run),  # mldesigner writes values
             web.post(HISTORY + "/rundata", self.run_data),
             web.post(DATA + "/dataversion/batchGetResolvedUris", self.resolve_uris),
         ]

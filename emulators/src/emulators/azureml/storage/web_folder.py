@@ -16,6 +16,17 @@ class WebFolder:
         name = host.lower()
         return "/" not in name and name.strip(".") != "" and (self.folder / name).is_dir()
 
+    def place(self, uri: str) -> Path | None:
+        """Return where a copy of the content at a URL would stand for it; None for an invalid URL."""
+        try:
+            parts = urlsplit(uri)
+        except ValueError:
+            return None
+        host = (parts.hostname or "").lower()
+        found = self.folder / host / unquote(parts.path).lstrip("/")
+        is_inside = "/" not in host and host.strip(".") != "" and found.resolve().is_relative_to(self.folder.resolve())
+        return found if is_inside else None
+
     def tree(self, uri: str) -> Path | None:
         """Return the folder for a URL, or None."""
         parts = urlsplit(uri)

@@ -28,7 +28,7 @@ async def reach(uri: str, what: str, web: WebFolder) -> None:
             if answer.status != 200:
                 raise DataError(f"{what}: {_shown(uri)} answers {answer.status}, not with a file.")
     except UNREACHABLE as error:
-        raise DataError(_unreachable(uri, what, error)) from error
+        raise DataError(_unreachable(uri, what, error, web)) from error
 
 
 async def reach_host(uri: str, web: WebFolder) -> None:
@@ -49,7 +49,8 @@ async def reach_folder(uri: str, what: str, web: WebFolder) -> Path:
     on the web can't be listed."""
     if found := web.tree(uri):
         return found
-    raise DataError(f"{what}: {_shown(uri)} lies elsewhere; from there only a single file (uri_file) can be fetched.")
+    words = "lies elsewhere; from there only a single file (uri_file) can be fetched."
+    raise DataError(f"{what}: {_shown(uri)} {words}{_stand_in(uri, web)}")
 
 
 async def copy_folder(uri: str, target: Path, what: str, web: WebFolder) -> None:
@@ -71,7 +72,7 @@ async def download(uri: str, target: Path, what: str, web: WebFolder) -> None:
                 async for piece in answer.content.iter_chunked(PIECE):
                     file.write(piece)
     except UNREACHABLE as error:
-        raise DataError(_unreachable(uri, what, error)) from error
+        raise DataError(_unreachable(uri, what, error, web)) from error
 
 
 def _local(uri: str, what: str, web: WebFolder) -> Path | None:
@@ -81,10 +82,15 @@ def _local(uri: str, what: str, web: WebFolder) -> Path | None:
         raise DataError(f"{what}: {_shown(uri)}: {error}.") from error
 
 
-def _unreachable(uri: str, what: str, error: Exception) -> str:
+def _unreachable(uri: str, what: str, error: Exception, web: WebFolder) -> str:
     tells_address = isinstance(error, aiohttp.InvalidURL | aiohttp.ClientResponseError)  # with its signature
     words = type(error).__name__ if tells_address else str(error) or type(error).__name__
-    return f"{what}: {_shown(uri)} can't be reached from this machine: {words}."
+    return f"{what}: {_shown(uri)} can't be reached from this machine: {words}.{_stand_in(uri, web)}"
+
+
+def _stand_in(uri: str, web: WebFolder) -> str:
+    place = web.place(uri)
+    return f" A copy at {place} would stand for it." if place else ""
 
 
 def _shown(uri: str) -> str:

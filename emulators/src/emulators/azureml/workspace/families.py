@@ -75,10 +75,11 @@ def planned_output(pipeline: str, step: str, output: str, declared: object) -> J
     kinds = declared if isinstance(declared, dict) else {}
     if output not in kinds:
         raise BadRequest(f"Step {step!r} has no output {output!r}; it has: {among(kinds)}.")
-    kind = kinds[output].kind
+    kind = kinds[output].stored_as
     folder = DEFAULT_FOLDER.replace("${{default_datastore}}", DEFAULT_DATASTORE)
     uri = folder.replace("${{name}}", step_name(pipeline, step)).replace("${{output_name}}", output)
-    return {"jobInputType": kind, "uri": uri.rstrip("/") if kind == "uri_file" else uri}
+    value = {"value": ""} if kinds[output].is_literal else {}
+    return {"jobInputType": kind, "uri": uri.rstrip("/") if kind == "uri_file" else uri, **value}
 
 
 def written_output(job: Job, output: str) -> Json:

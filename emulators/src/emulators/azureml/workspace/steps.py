@@ -150,10 +150,11 @@ def _outputs(spec: PipelineSpec, step: Step, component: Component) -> Iterator[t
         taken = step.outputs.get(name)
         given = spec.outputs.get(taken) or {} if isinstance(taken, str) else taken or {}
         mode = given.get("mode") or declared.mode
-        uri = given.get("uri") or (_default_place(spec, declared.kind) if name != ARTIFACTS else None)
+        kind = declared.stored_as
+        uri = given.get("uri") or (_default_place(spec, kind) if name != ARTIFACTS else None)
         names = {key: given[key] for key in ("assetName", "assetVersion") if given.get(key) and not _is_name(taken)}
         place = {"uri": uri} if uri else {}
-        yield name, {"jobOutputType": declared.kind, **place, **({"mode": _mode(mode)} if mode else {}), **names}
+        yield name, {"jobOutputType": kind, **place, **({"mode": _mode(mode)} if mode else {}), **names}
 
 
 def _is_name(taken: str | Json | None) -> bool:
