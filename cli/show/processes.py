@@ -8,7 +8,7 @@ MOST = 8  # processes in an advice
 PROC = Path("/proc")
 
 
-def look_into(run: str) -> list[str]:
+def stack_commands(run: str) -> list[str]:
     """Return the commands that print where each Python process of the run waits; empty if none is on this machine.
 
     The workspace gives each process the variable AZUREML_RUN_ID, which is the name of the run, or of a member's job. A

@@ -12,7 +12,7 @@ from ..api import phases, run_list
 from ..session import program
 from ..terminal_text import Text, one_line
 from . import costs, people, plot, usage
-from .processes import look_into
+from .processes import stack_commands
 from .steps import graph
 from .tables import begins, clock, facts_table, grid, metric, state_text, titled_table
 
@@ -118,7 +118,7 @@ def _sick(run: dict[str, Any]) -> dict[str, Text]:
         for line in (
             one_line(each["summary"]),
             *(f"  {one_line(evidence)}" for evidence in each["evidence"][:QUOTED_LINES]),
-            *_steps([*each["advice"], *(look_into(run["run"]) if each["cause"] == "deadlock" else ())]),
+            *_steps([*each["advice"], *(stack_commands(run["run"]) if each["cause"] == "deadlock" else ())]),
         )
     ]
     return {"sick": Text("\n".join(lines), "red")} if lines else {}

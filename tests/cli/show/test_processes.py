@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from cli.show.processes import look_into
+from cli.show.processes import stack_commands
 
 
 def test_the_python_processes_of_a_run_on_this_machine_are_named() -> None:
@@ -17,9 +17,9 @@ def test_the_python_processes_of_a_run_on_this_machine_are_named() -> None:
         subprocess.Popen(waits, env=job, stdin=subprocess.PIPE) as starter,
         subprocess.Popen(waits, env={**job, "RANK": "1"}, stdin=subprocess.PIPE) as worker,
     ):
-        assert look_into("run-0123456789abcdef") == [
+        assert stack_commands("run-0123456789abcdef") == [
             f"See where process {worker.pid} waits: uvx py-spy dump --pid {worker.pid}"
         ]
-        assert look_into("run-fedcba9876543210") == []
+        assert stack_commands("run-fedcba9876543210") == []
         for each in (starter, worker):
             each.communicate()

@@ -261,7 +261,7 @@ def test_the_advice_against_a_hang_fits_where_the_run_runs(tmp_path: Path) -> No
     hang = Ailment("deadlock", "The training hangs.", advice=advice(Cause.DEADLOCK))
     said = "\n".join(while_running(run, hang))
     assert ("faulthandler.dump_traceback_later(300)" in said, "py-spy" in said) == (True, False)
-    assert "set on_hang: retry for route mnist" in said
+    assert "on_hang: retry, on route mnist" in said
     assert "on_hang" not in "\n".join(while_running(run, hang, "tell"))
     job = replace(run.asked.request, restricted={"services": {"code": {"type": "vs_code"}}})
     with_service = replace(run, asked=replace(run.asked, request=job))
