@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import timedelta
 
+from shared.kernel.clock import Clock
 from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import TrainyardError
 from shared.kernel.versioned import Stored
@@ -44,20 +45,20 @@ def watch(ports: RunPorts, live: Collection[RunState]) -> dict[str, list[str]]:
             warnings[run.asked.cluster].append(f"Run {run.name}: {finding.words}")
             if finding.cancels and not ports.rules.dry_run:
                 cancel_run(ports, run.name, finding.words, code=finding.cancels)
-        _record(ports, run, found.get(run.name, NONE))
+        _record(ports.runs, ports.clock, run, found.get(run.name, NONE))
     return warnings
 
 
-def _record(ports: RunPorts, run: Run, finding: RunFinding) -> None:
+def _record(runs: Runs, clock: Clock, run: Run, finding: RunFinding) -> None:
     """Write a new warning into the run's row, or remove one that no longer holds. A changed figure is not written."""
     if run.warned.warning == finding.word:
         return
 
     def write(stored: Stored[Run]) -> None:
-        ports.runs.update(stored, replace(stored.value, warned=Warned(finding.word, finding.words)))
+        runs.update(stored, replace(stored.value, warned=Warned(finding.word, finding.words)))
 
     try:
-        compare_and_set(ports.clock, f"Run {run.name}", lambda: ports.runs.get(run.name), write)
+        compare_and_set(clock, f"Run {run.name}", lambda: runs.get(run.name), write)
     except TrainyardError as exc:
         log.warning("the warning of run %s is not recorded: %s", run.name, exc)
 
