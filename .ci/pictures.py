@@ -12,7 +12,7 @@ from PIL import Image
 
 ROOT = Path(__file__).resolve().parent.parent
 MADE, DOCS = ROOT / ".trainyard" / "page", ROOT / "docs"
-WANTED = {"runs-light-1280": "page-runs", "run-light-1280": "page-run", "compare-dark-1280": "page-compare"}
+WANTED = {"runs-light-1440": "page-runs", "run-light-1440": "page-run", "compare-dark-1440": "page-compare"}
 TALLEST = 1000  # pixels; the beginning of a view says enough
 
 

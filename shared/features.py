@@ -8,6 +8,7 @@ are built on that code. Trainyard works without a feature once its line and its 
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -25,10 +26,12 @@ FEATURES = (
 )
 
 
-def modules(name: str, within: str = "shared") -> list[ModuleType]:
+@cache
+def modules(name: str, within: str = "shared") -> tuple[ModuleType, ...]:
     """Return the modules of this name, in the order of FEATURES. A feature without such a module is skipped.
 
     `within` is the package that contains the features' folders, such as shared.adapters.
     """
     folders = (feature.replace("shared", within, 1) for feature in FEATURES)
-    return [import_module(f"{each}.{name}") for each in folders if find_spec(each) and find_spec(f"{each}.{name}")]
+    names = (f"{each}.{name}" for each in folders if find_spec(each) and find_spec(f"{each}.{name}"))
+    return tuple(map(import_module, names))

@@ -74,7 +74,8 @@ class Work:
         if not source.is_dir():
             raise typer.BadParameter(f"--command runs in a folder, and there is no folder at {self.what!r}.")
         environment, found = folder_environment.environment(self.env, source, user_path(Path()))
-        return source, folder_job.job_of(self.command, parameters, has_data, environment, self.distribution), found
+        job = folder_job.job_of(self.command, parameters, has_data, environment, self.distribution)
+        return source, folder_job.with_own_packages(job, source), found
 
 
 def _job_file(session: Session, file: Path) -> dict[str, Any]:

@@ -21,6 +21,12 @@ _HALF_NAME = re.compile(r"(?<![\w${])\{[A-Za-z]\w*(?=[^}]*$)")  # a brace that i
 # A run's tags, as the API takes them; a job's may have any name.
 TAG = re.compile(r"(?!trainyard\.)[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 TAG_RULE = "use up to 100 letters, digits, dots, dashes and underscores, and do not begin with 'trainyard.'"
+# The files of Python projects, and what tells them from the settings of tools.
+PROJECTS = {
+    "pyproject.toml": re.compile(r"^\[(project|build-system|tool\.poetry)\b", re.MULTILINE),
+    "setup.cfg": re.compile(r"^\[(metadata|options)\]", re.MULTILINE),
+    "setup.py": re.compile(r"\bsetup\("),
+}
 MOST_TAGS, LONGEST_TAG = 15, 256
 Job = dict[str, Any]
 
@@ -40,6 +46,22 @@ def job_of(command: str, parameters: Job, has_data: bool, environment: Any, spre
     job: Job = {"$schema": SCHEMA, "type": "command", "code": ".", "command": text, "environment": environment}
     parts = {"inputs": inputs, "outputs": outputs, "distribution": spread}
     return job | {name: part for name, part in parts.items() if part}
+
+
+def with_own_packages(job: Job, folder: Path) -> Job:
+    """Return the job with the packages of the folder on Python's path, if the folder is a Python project. The READMEs
+    of such folders begin with `pip install -e .`, and a job has the files only."""
+    if not any((folder / name).is_file() and sign.search(_text(folder / name)) for name, sign in PROJECTS.items()):
+        return job
+    has_src = (folder / "src").is_dir() and not (folder / "src" / "__init__.py").exists()
+    return {**job, "environment_variables": {"PYTHONPATH": ".:src" if has_src else "."}}
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def distribution(kind: str, processes: int | None, nodes: int) -> Job:

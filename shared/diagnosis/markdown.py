@@ -16,7 +16,7 @@ FENCE = re.compile(r"^\s{0,3}(?:> ?)*(?:`{3,}|~{3,})\s*(?P<language>\w*)\s*$")
 TITLE = re.compile(r"^#{1,6} +(?:\W{0,3}[^\W\d_]|\[)")
 TAG = r"\[(?i:bug|question|help|feature|issue)\]"  # people put it before a title
 PERSON = re.compile(
-    rf"^{TAG}|\bI\b(?![/.:)]| tensorflow)|\b(?:[Mm]y|[Ww]e|[Oo]ur|us)\b"
+    rf"^{TAG}|\bI\b(?![/.:)]| tensorflow)|\b(?:[Mm]y|[Ww]e|[Oo]ur|us|me)\b"
     r"|(?i:\b(?:thanks|thank you|hello|hi|hey|anyone|anybody)\b)|\?\s*$"
 )
 SAYS = re.compile(
@@ -24,7 +24,7 @@ SAYS = re.compile(
 )
 LOGGED = re.compile(
     rf"^\s|^(?!{TAG})[\[{{(<>│╭#$%@|+*=~-]|^\d|^\S*(?:Error|Exception|Warning|INFO|WARN|Traceback)|^\S+: "
-    r"|^\S+[@/\\]\S+|^[IWEF]\d{4} |File \"|\bWe (?:couldn|could not|assume)"
+    r"|^\S+[@/\\]\S+|^[IWEFD] ?\d\d|File \"|\bWe (?:couldn|could not|assume)"
 )
 SENTENCES = re.compile(
     r"(?i)^(?=(?:.*\b(?:the|a|an|is|it|to|this|after|of|in|with|when|but|for|that|on|and|are)\b){3})[a-z].{30,}[.?!]$"

@@ -14,8 +14,10 @@ from shared.diagnosis.signs import Sign
 from shared.diagnosis.steps import NUMBER, reports_step
 from shared.diagnosis.words import Weight
 
+SECOND = r" (?!at|after|in|on|for|of|over|from|to|scale|is)[a-z]\w*"  # of the name of a loss, as in `loss sum`
 LOSS = re.compile(
-    rf"(?i)(?P<name>\b(?:[a-z]\w*[_ /-])?loss(?:_\w+)?)['\"]?\s*(?:[:=]|is|\s)\s*(?:tensor\()?(?P<value>{NUMBER})\b"
+    rf"(?i)(?P<name>\b(?:[a-z]\w*[_ /-])?loss(?:_\w+|{SECOND})?)['\"]?\s*(?:[:=]|is|\s)\s*(?:tensor\()?"
+    rf"(?P<value>{NUMBER})\b"
 )
 GRADIENT = re.compile(rf"(?i)\bgrad(?:ient)?[_ ]?norm['\"]?\s*[:=]?\s*(?P<value>{NUMBER})\b")
 ROW = re.compile(rf"(?i)^\W*\d+(?:/\d+)?\b(?:[\s|,]+{NUMBER}[GM%]?(?![\w.])){{3,}}")
@@ -30,7 +32,8 @@ WAIT_SHARE = re.compile(r"\bdata_wait_share\W{1,3}(?P<share>[01](?:\.\d+)?)\b|\b
 DONE = re.compile(
     r"(?i)^\W*(?:done|finished|training (?:is )?(?:complete|done|finished)"
     r"|train(?:ing)? (?:has )?(?:completed|finished|ended)|the experiment completed successfully"
-    r"|completed successfully|all done|saved? (?:the )?(?:final )?model|model saved|successfully installed)\b"
+    r"|completed successfully|all done|saved? (?:the )?(?:final )?model|model saved"
+    r"|(?:the )?\w+ is (?:now )?trained|successfully installed)\b"
     r"|exit(?:ed)? (?:with )?(?:code|status)[: ]*0\b|Run completed|job (?:completed|succeeded)"
 )
 GUARD = re.compile(
@@ -61,6 +64,10 @@ class StepReports:
         steps = self.steps.get(line.part, [])
         of_rank = [step for step in steps if step.rank == line.rank] or steps
         return sum(1 for step in of_rank if step.number > last)
+
+    def anywhere_after(self, line: LogLine) -> bool:
+        """Return whether any part of the text reports a step after the line."""
+        return any(step.number > line.number for steps in self.steps.values() for step in steps)
 
     def ended_well_after(self, line: LogLine, last: int) -> bool:
         """Return whether the same part of the text reports a successful end after the line with the number `last`."""

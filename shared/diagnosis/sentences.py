@@ -69,7 +69,7 @@ def _named(terms: dict[str, re.Pattern[str]], names: Sequence[str]) -> tuple[re.
 
 def _is_said(line: LogLine) -> bool:
     """Return whether a person wrote the line, or the line reads like a sentence and not like one of a log."""
-    if reports_step(line.text) or WARNING.search(line.text):
+    if reports_step(line.text) or line.level or WARNING.search(line.text):
         return False
     return line.prose or CHINESE.search(line.text) is not None or PLAIN.search(line.text) is not None
 
@@ -89,12 +89,17 @@ def _of_trouble(text: str) -> Cause | None:
     return cause_of_message(text) if states else None
 
 
+def said_fine(lines: Sequence[LogLine]) -> bool:
+    """Return whether a person says that the training works."""
+    return any(line.prose and FINE.search(line.text) for line in lines)
+
+
 def of_sentences(lines: Sequence[LogLine], covered: frozenset[int]) -> Iterator[Sign]:
     """Yield signs in a person's text beside the log. `covered`: the numbers of the lines of exceptions.
 
     Terms of one sentence weigh more than terms of one paragraph.
     """
-    by_person = any(line.prose for line in lines) and not any(line.prose and FINE.search(line.text) for line in lines)
+    by_person = any(line.prose for line in lines) and not said_fine(lines)
     for line in lines:
         if line.number in covered or is_request(line) or not _is_said(line):
             continue

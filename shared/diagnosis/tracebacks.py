@@ -67,11 +67,11 @@ def raised_in(lines: Sequence[LogLine]) -> list[Raised]:
 
 
 def _with_traceback(lines: Sequence[LogLine]) -> Iterator[Raised]:
-    chain, chained, rank, ignored, index = 0, False, None, False, 0
+    chain, chained, rank, ignored, was_ignored, index = 0, False, None, False, False, 0
     while index < len(lines):
         line = lines[index]
         if CHAINED.search(line.text):
-            chained = True
+            chained, ignored = True, was_ignored
         elif named := WRAPPED_RANK.search(line.text):
             rank = int(named["rank"])
         elif IGNORED.search(line.text):
@@ -82,7 +82,7 @@ def _with_traceback(lines: Sequence[LogLine]) -> Iterator[Raised]:
             one, index = _read(lines, index + 1, opened)
             if one:
                 yield one
-            chained, rank, ignored = False, None, False
+            chained, rank, ignored, was_ignored = False, None, False, ignored
             continue
         elif _begins_without_head(lines, index):
             chain += 0 if chained else 1

@@ -88,7 +88,8 @@ def _of_exceptions() -> tuple[tuple[Cause, re.Pattern[str]], ...]:
 @cache
 def of_log_lines() -> tuple[tuple[Cause, Weight, re.Pattern[str]], ...]:
     """Return the causes that a line of a log shows, with their weight and a pattern of their words."""
-    return tuple((Cause(row["cause"]), Weight[row["weight"].upper()], _any_of(row)) for row in _file()["lines"])
+    rows = [(Cause(row["cause"]), Weight[row["weight"].upper()], row) for row in _file()["lines"]]
+    return tuple((cause, its, _any_of(row, re.IGNORECASE * (its is Weight.PLATFORM))) for cause, its, row in rows)
 
 
 def _any_of(row: dict[str, Any], flags: int = 0) -> re.Pattern[str]:

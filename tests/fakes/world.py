@@ -67,11 +67,14 @@ TEMPLATE: dict[str, Any] = {
 ELASTIC = {**TEMPLATE, "command": "python -m elastic.launch cifar_elastic/train.py --data ${{inputs.data}}"}
 ROUTE = Route("mnist", read_job(TEMPLATE), "mnist", "cpu-cluster", 2, 4, "digits", 3600, 60, 3, 600, JobFileRule())
 
+CODE_FILES = ("environment.yaml", "conda.yaml", "environment-gpu.yaml", "conda-gpu.yaml", "train.py")
+
 
 def trainers_folder(tmp: Path) -> Path:
-    """A small code snapshot."""
-    for name in ("environment.yaml", "conda.yaml", "environment-gpu.yaml", "conda-gpu.yaml", "train.py"):
-        (tmp / name).write_text(name)
+    """A small code snapshot, written once: a test may make hundreds of worlds with it."""
+    if not (tmp / CODE_FILES[-1]).exists():
+        for name in CODE_FILES:
+            (tmp / name).write_text(name)
     return tmp
 
 

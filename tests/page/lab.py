@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SHOTS = Path(__file__).resolve().parents[2] / ".trainyard" / "page"
+PICTURES = "TRAINYARD_PICTURES"  # "0": save none
 PATIENCE = 30_000  # milliseconds that the page has to update by itself
 TRAINING = 120_000
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -86,9 +88,10 @@ class Lab:
             self.faults.append(said.text)
 
     def shot(self, page: Page, name: str) -> None:
-        """Save a picture of the whole page as build output."""
-        SHOTS.mkdir(parents=True, exist_ok=True)
-        page.screenshot(path=SHOTS / f"{name}.png", full_page=True)
+        """Save a picture of the whole page as build output, unless the gate asks for none."""
+        if os.environ.get(PICTURES) != "0":
+            SHOTS.mkdir(parents=True, exist_ok=True)
+            page.screenshot(path=SHOTS / f"{name}.png", full_page=True)
 
     def archived(self, run: Run, files: dict[str, bytes]) -> Run:
         """A run that completed some time ago, with these files as its archive, as the archive's handler leaves it."""

@@ -158,7 +158,7 @@ def test_the_log_counts_more_than_what_a_person_tells() -> None:
         ("[rank: 1] Child process with PID 9 terminated with code 1. Forcefully terminating all others",
          Cause.RANK_FIRST_FAILED),
         ("ray.exceptions.ActorDiedError: It died. There are some potential root causes. (1) The process is killed by "
-         "SIGKILL by OOM killer due to high memory usage.", Cause.NOT_KNOWN),
+         "SIGKILL by OOM killer due to high memory usage.", Cause.RANK_FIRST_FAILED),
         ("my.package.Loader: 12 files", Cause.NOT_KNOWN),
         ("Traceback (most recent call last):", Cause.USER_EXCEPTION),
     ],
@@ -210,3 +210,45 @@ def test_a_table_whose_last_rows_lack_numbers_shows_a_loss_that_is_no_number() -
         *[f"{n}/149  13.5G  nan  nan  nan  4  640" for n in (6, 7)],
     ]
     assert diagnose_log("\n".join(rows) + "\n").cause is Cause.NAN_LOSS
+
+
+def test_an_exception_of_a_thread_stays_ignored_in_its_chain() -> None:
+    """A thread that feeds the training is cancelled when the training has ended."""
+    frames = 'Traceback (most recent call last):\n  File "session.py", line 9, in call\n    return fn()\n'
+    raised = "tensorflow.python.framework.errors_impl.CancelledError: Enqueue operation was cancelled\n"
+    chain = "\nDuring handling of the above exception, another exception occurred:\n\n"
+    text = f"iteration: 200000 loss: 0.0016\nException in thread Thread-7:\n{frames}{raised}{chain}{frames}{raised}"
+    assert diagnose_log(text).cause is Cause.HEALTHY
+
+
+def test_a_launchers_line_after_an_exception_does_not_hide_the_exception() -> None:
+    """srun reports the exit code in the line after the traceback."""
+    text = (
+        'Traceback (most recent call last):\n  File "train.py", line 9, in main\n    run()\n'
+        "ValueError: loss is nan\nsrun: error: node1: task 0: Exited with exit code 1\n"
+    )
+    assert diagnose_log(text, 1).cause is Cause.NAN_LOSS
+
+
+def test_a_complaint_without_a_failure_is_not_known() -> None:
+    """A person says that the training ends, and the log shows no reason."""
+    text = "It does not work for me, and it ends without any message:\n\nval: 100%|####| 450/450 [00:00<?, ?it/s]\n"
+    assert diagnose_log(text).cause is Cause.NOT_KNOWN
+
+
+def test_a_loss_with_a_second_word_in_its_name_counts() -> None:
+    """A sum of losses explodes."""
+    text = "".join(
+        f"Iter[{n}00]/[9000] loss sum: {loss} lr=0.1\n" for n, loss in enumerate([2, 3, 2, 3, 10, 39, 146, 543])
+    )
+    assert diagnose_log(text).cause is Cause.DIVERGING
+
+
+def test_a_hang_that_a_person_tells_of_did_not_end_the_process() -> None:
+    """A launcher's exception ended it, and its cause is not shown."""
+    text = (
+        "I start two processes and nothing else is shown.\n\nTraceback (most recent call last):\n"
+        '  File "/usr/lib/python3.7/site-packages/torch/distributed/launch.py", line 259, in main\n    cmd=cmd)\n'
+        "subprocess.CalledProcessError: Command '['python', 'main.py']' returned non-zero exit status 1.\n"
+    )
+    assert diagnose_log(text, 1).cause is Cause.NOT_KNOWN

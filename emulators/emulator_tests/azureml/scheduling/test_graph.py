@@ -39,3 +39,10 @@ def test_a_canceled_pipeline_starts_nothing() -> None:
     canceled = decide(NEEDS, {"a": RUNS}, continues=True, canceled=True)
     assert canceled == GraphDecision(cancel=("a",), never=("b", "c", "d"))
     assert decide(NEEDS, {"a": OFF}, continues=True, canceled=True).ended
+
+
+def test_a_skipped_step_and_its_dependents_do_not_start() -> None:
+    """The pipeline completes without them."""
+    assert decide(NEEDS, {}, continues=False, skipped=("a",)) == GraphDecision(start=("d",), never=("a", "b", "c"))
+    ended = decide(NEEDS, {"d": DONE}, continues=False, skipped=("a",))
+    assert (ended.ended, ended.failed) == (True, ())

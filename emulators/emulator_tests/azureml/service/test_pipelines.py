@@ -345,6 +345,35 @@ def test_a_value_that_a_step_writes_is_an_input_of_the_next(ml: Any, cloud: Clou
     assert "got 42 things" in cloud.log(children(ml, job.name)["second"].name)
 
 
+@pytest.mark.parametrize(("value", "ran"), [("True", "yes"), ("false", "no")])
+def test_a_condition_chooses_the_steps_that_run(cloud: Cloud, value: str, ran: str) -> None:
+    """The steps of the other block, and the steps that need them, never start, and the pipeline completes."""
+
+    def component(name: str, command: str, **parts: Any) -> str:
+        spec = {"type": "command", "command": command, "environment": "azureml:AzureML-local@latest", **parts}
+        cloud.arm("PUT", f"components/{name}/versions/1", {"properties": {"componentSpec": spec}})
+        return f"{cloud.workspace}/components/{name}/versions/1"
+
+    says = f"printf {value} > ${{{{outputs.is_good}}}}"
+    jobs = {
+        "judge": {"componentId": component(f"judge-{ran}", says, outputs={"is_good": {"type": "boolean"}})},
+        "yes": {"componentId": component("one", "echo yes")},
+        "no": {"componentId": component("two", "echo no")},
+        "choose": {
+            "type": "if_else",
+            "condition": "${{parent.jobs.judge.outputs.is_good}}",
+            "true_block": "${{parent.jobs.yes}}",
+            "false_block": ["${{parent.jobs.no}}"],
+        },
+    }
+    settings = {"default_compute": f"{cloud.workspace}/computes/cpu-cluster"}
+    body = {"properties": {"jobType": "Pipeline", "jobs": jobs, "settings": settings}}
+    cloud.arm("PUT", f"jobs/choice-{ran}", body)
+    assert cloud.wait(f"choice-{ran}")["status"] == "Completed"
+    found = cloud.call("GET", f"/history/v1.0{cloud.workspace}/runs/choice-{ran}/children").json()["value"]
+    assert {run["displayName"] for run in found} == {"judge", ran}
+
+
 def test_a_value_that_was_not_written_fails_the_pipeline(cloud: Cloud, submit: Submit) -> None:
     job = submit(VALUES.replace("WRITES", "echo ${{outputs.count}}"))
     assert cloud.wait(job.name)["status"] == "Failed"
@@ -356,7 +385,12 @@ def test_a_value_that_was_not_written_fails_the_pipeline(cloud: Cloud, submit: S
 REFUSED = {
     "spark": ("a step of type 'spark' is not supported here", {"one": {"type": "spark"}}),
     "automl": ("a step of type 'automl' is not supported here", {"one": {"type": "automl"}}),
-    "control flow": ("supported: command, parallel, pipeline, sweep: decide in the code", {"one": {"type": "if_else"}}),
+    "loop": ("a step of type 'do_while' is not supported here", {"one": {"type": "do_while"}}),
+    "no condition": ("its condition is None", {"one": {"type": "if_else"}}),
+    "no such block": (
+        "Step 'one' names two; the pipeline has: none",
+        {"one": {"type": "if_else", "condition": True, "true_block": "${{parent.jobs.two}}"}},
+    ),
     "no component": ("Step 'one' names no component", {"one": {"type": "command"}}),
     "unknown component": (
         "No version 9 of 'nobody' among the workspace's components",

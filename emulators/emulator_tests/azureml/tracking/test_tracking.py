@@ -22,7 +22,8 @@ from sklearn.linear_model import Ridge
 mlflow.sklearn.autolog(log_models=False)
 with mlflow.start_run() as run:
     model = Ridge(alpha=0.5).fit([[0.0], [1.0], [2.0]], [0.0, 2.0, 4.0])
-    mlflow.sklearn.save_model(model, "model", serialization_format="cloudpickle")  # log_model: 404, as in Azure
+    # log_model: 404, as in Azure. MLflow would start a second Python to find out the model's requirements.
+    mlflow.sklearn.save_model(model, "model", serialization_format="cloudpickle", pip_requirements=["scikit-learn"])
     mlflow.log_artifacts("model", "model")
     mlflow.register_model(f"runs:/{run.info.run_id}/model", "doubles")
     mlflow.log_param("lr", 0.1)

@@ -14,18 +14,19 @@ from emulators.azureml.kernel.errors import BadRequest, among
 from emulators.azureml.kernel.models import Json
 from emulators.azureml.kernel.sources import AssetRef
 
+IF_ELSE = "if_else"
 KINDS = ("command", "parallel", "pipeline", "sweep")
 INSTEAD = {
     "spark": "make it a command step whose environment has pyspark",
     "automl": "make it a command step that trains",
     "data_transfer": "make it a command step that copies",
     "import": "give the data as an input of the pipeline",
-    "if_else": "decide in the code of a command step; Azure ML's control flow is a private preview",
     "do_while": "make it one command step that loops; Azure ML's control flow is a private preview",
     "parallel_for": "make it a step of type parallel; Azure ML's control flow is a private preview",
 }
 PARENT_INPUT = re.compile(r"\$\{\{\s*parent\.inputs\.([\w.-]+?)\s*\}\}")
 PARENT_OUTPUT = re.compile(r"\$\{\{\s*parent\.outputs\.([\w.-]+?)\s*\}\}")
+STEP = re.compile(r"\$\{\{\s*parent\.jobs\.([\w-]+)\s*\}\}")
 STEP_OUTPUT = re.compile(r"\$\{\{\s*parent\.jobs\.([\w-]+)\.outputs\.([\w.-]+?)\s*\}\}")
 BINDING = re.compile(r"\$\{\{\s*parent\.")
 
@@ -65,16 +66,40 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Condition:
+    """A node of type if_else: some steps run only if its value is true, others only if it is false. Azure ML has it as
+    a private preview (azure-ai-ml, entities/_builders/condition_node.py)."""
+
+    name: str
+    value: FromInput | FromStep | bool
+    blocks: Mapping[bool, tuple[str, ...]]  # names of steps
+
+    def skipped(self, value: bool) -> tuple[str, ...]:
+        """Return the steps that do not run with this value."""
+        return self.blocks[not value]
+
+
+@dataclass(frozen=True)
 class PipelineSpec:
     """A pipeline. `inputs` and `outputs` are the given REST bodies."""
 
     steps: Mapping[str, Step]
+    conditions: tuple[Condition, ...]
     inputs: Json
     outputs: Json
     compute: str | None
     datastore: str | None
     continues: bool  # with the steps that do not depend on a failed step
     reuses: bool  # outputs of earlier steps with the same component and inputs
+
+    def needs(self, step: str) -> set[str]:
+        """Return the names of the steps that end before this step starts."""
+        asked = {each.value.step for each in self.conditions_of(step) if isinstance(each.value, FromStep)}
+        return self.steps[step].needs | asked
+
+    def conditions_of(self, step: str) -> Iterator[Condition]:
+        """Yield the conditions that decide whether this step runs."""
+        return (each for each in self.conditions if any(step in block for block in each.blocks.values()))
 
 
 def parse(name: str, properties: Json) -> PipelineSpec:
@@ -86,8 +111,10 @@ def parse(name: str, properties: Json) -> PipelineSpec:
     settings, jobs = mapping(properties, "settings"), mapping(properties, "jobs")
     if not jobs:
         raise BadRequest("The pipeline has no steps: its jobs are empty.")
+    conditions = [name for name in jobs if mapping(jobs, name).get("type") == IF_ELSE]
     spec = PipelineSpec(
-        steps={step: _step(step, mapping(jobs, step)) for step in jobs},
+        steps={step: _step(step, mapping(jobs, step)) for step in jobs if step not in conditions},
+        conditions=tuple(_condition(name, mapping(jobs, name)) for name in conditions),
         inputs=mapping(properties, "inputs"),
         outputs=mapping(properties, "outputs"),
         compute=properties.get("computeId") or settings.get("default_compute"),
@@ -133,6 +160,23 @@ def _step(name: str, body: Json) -> Step:
     )
 
 
+def _condition(name: str, body: Json) -> Condition:
+    what, said = f"Step {name!r}", body.get("condition")
+    value = said if isinstance(said, bool) else _given(f"{what}, the condition", said)
+    if not isinstance(value, bool | FromInput | FromStep):
+        raise BadRequest(f"{what}: its condition is {said!r:.80}; write true, false, or a binding to a value.")
+    return Condition(
+        name, value, {True: _block(what, body.get("true_block")), False: _block(what, body.get("false_block"))}
+    )
+
+
+def _block(what: str, said: Any) -> tuple[str, ...]:
+    names = [STEP.fullmatch(str(each)) for each in (said if isinstance(said, list) else [said] if said else [])]
+    if not all(names):
+        raise BadRequest(f"{what}: a block is {said!r:.80}; name steps as ${{{{parent.jobs.STEP}}}}.")
+    return tuple(found[1] for found in names if found)
+
+
 def _given(what: str, value: Any) -> FromInput | FromStep | Json:
     body = value if isinstance(value, dict) else {"value": value, "job_input_type": "literal"}
     text = str(next((body[key] for key in ("value", "uri", "path") if body.get(key) is not None), ""))
@@ -170,11 +214,15 @@ def _camel(key: str) -> str:
 
 
 def _check_order(spec: PipelineSpec) -> None:
+    for condition in spec.conditions:
+        asked = [condition.value.step] if isinstance(condition.value, FromStep) else []
+        if unknown := {*asked, *condition.blocks[True], *condition.blocks[False]} - set(spec.steps):
+            raise BadRequest(f"Step {condition.name!r} names {among(unknown)}; the pipeline has: {among(spec.steps)}.")
     for step in spec.steps.values():
         for what, bad in _unknown(spec, step):
             raise BadRequest(f"Step {step.name!r}: {bad}; the pipeline has: {among(what)}.")
     try:
-        TopologicalSorter({step.name: step.needs for step in spec.steps.values()}).prepare()
+        TopologicalSorter({step: spec.needs(step) for step in spec.steps}).prepare()
     except CycleError as error:
         raise BadRequest(f"The steps wait for each other in a circle: {' -> '.join(error.args[1])}.") from None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from emulators.azureml.kernel.models import TERMINAL, Status
@@ -21,16 +21,22 @@ class GraphDecision:
 
 
 def decide(
-    needs: Mapping[str, set[str]], begun: Mapping[str, Status], *, continues: bool, canceled: bool = False
+    needs: Mapping[str, set[str]],
+    begun: Mapping[str, Status],
+    *,
+    continues: bool,
+    canceled: bool = False,
+    skipped: Collection[str] = (),
 ) -> GraphDecision:
-    """Decide for a pipeline with these statuses of the `begun` steps. A repeated decision is harmless.
+    """Decide for a pipeline with these statuses of the `begun` steps. A repeated decision is harmless. `skipped` are
+    steps that a condition excludes; neither these nor dependent steps start, and the pipeline completes without them.
 
     A failed step ends the pipeline: no other step starts, and running steps are canceled. With `continues` only the
     steps that depend on the failed step, directly or indirectly, don't start.
     """
     failed = tuple(step for step in needs if begun.get(step) in (Status.FAILED, Status.CANCELED))
     running = tuple(step for step, status in begun.items() if status not in TERMINAL)
-    lost = _lost(needs, failed)
+    lost = _lost(needs, (*failed, *skipped))
     if canceled or (failed and not continues):
         never = tuple(step for step in needs if step not in begun)
         return GraphDecision(cancel=running, failed=failed, never=never, ended=not running)
@@ -43,7 +49,7 @@ def decide(
     return GraphDecision(start=start, failed=failed, never=never, ended=not running and not start)
 
 
-def _lost(needs: Mapping[str, set[str]], failed: tuple[str, ...]) -> set[str]:
+def _lost(needs: Mapping[str, set[str]], failed: Iterable[str]) -> set[str]:
     """Return the failed steps and every dependent step."""
     lost = set(failed)
     while more := {step for step, wanted in needs.items() if wanted & lost} - lost:

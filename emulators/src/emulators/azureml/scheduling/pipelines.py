@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from emulators.azureml.bodies.job_body import outputs_of
-from emulators.azureml.bodies.pipeline_body import PipelineSpec
+from emulators.azureml.bodies.pipeline_body import FromInput, FromStep, PipelineSpec
 from emulators.azureml.kernel.errors import ArmError, DataError
 from emulators.azureml.kernel.models import Job, Json, Status, timestamp
 from emulators.azureml.kernel.sources import location
@@ -30,14 +32,17 @@ class PipelineDriver:
         self._workspace, self._steps = means.workspace, means.workspace.families.steps
         self._children = {child.step: child for child in means.workspace.jobs.children(job.name)}
         self._told: set[str] = set()  # steps whose end is in the log
+        self._skipped: dict[str, tuple[str, ...]] = {}  # steps that a condition excludes, by the condition
         self._values: dict[tuple[str, str], str] = {}  # of outputs that are numbers, texts or booleans
 
     async def step(self) -> tuple[End | None, list[str]]:
-        lines = await self._ended()
-        decision = self._decision()
+        begun = {name: child.status for name, child in self._children.items()}  # reading values takes time
+        lines = self._ended() + await self._decide_conditions(begun)
+        decision = self._decision(begun)
         for name in decision.cancel:
             self._means.cancel(self._children[name].name)
         for name in decision.start:
+            await self._read_values(name)
             lines.append(self._start(name))
         if any(self._children[name].status is Status.COMPLETED for name in decision.start):
             more = await self.step()  # reused steps allow others to start
@@ -46,15 +51,35 @@ class PipelineDriver:
             return None, lines
         return self._end(decision, lines)
 
-    def _decision(self) -> GraphDecision:
+    def _decision(self, begun: Mapping[str, Status]) -> GraphDecision:
         return decide(
-            {name: step.needs for name, step in self._spec.steps.items()},
-            {name: child.status for name, child in self._children.items()},
+            {name: self._spec.needs(name) for name in self._spec.steps},
+            begun,
             continues=self._spec.continues,
             canceled=self._job.status is Status.CANCEL_REQUESTED,
+            skipped=[step for each in self._spec.conditions for step in self._skipped.get(each.name, ())],
         )
 
-    async def _ended(self) -> list[str]:
+    async def _decide_conditions(self, begun: Mapping[str, Status]) -> list[str]:
+        """Read the values of conditions that are now known, and return lines about them."""
+        lines = []
+        for condition in self._spec.conditions:
+            value = condition.value
+            waits = isinstance(value, FromStep) and begun.get(value.step) is not Status.COMPLETED
+            if condition.name in self._skipped or waits:
+                continue
+            said = await self._value(value)
+            self._skipped[condition.name] = condition.skipped(said.lower() == "true")
+            names = ", ".join(self._skipped[condition.name]) or "none"
+            lines.append(f"Condition {condition.name} is {said!r:.80}; not started: {names}")
+        return lines
+
+    async def _value(self, value: FromInput | FromStep | bool) -> str:
+        if isinstance(value, FromStep):
+            return await self._read(value)
+        return str(value if isinstance(value, bool) else (self._spec.inputs.get(value.name) or {}).get("value"))
+
+    def _ended(self) -> list[str]:
         """Record the outputs of completed steps, and return the ended steps."""
         lines = []
         for name, child in self._children.items():
@@ -63,24 +88,28 @@ class PipelineDriver:
                 lines.append(f"Step {name} (job {child.name}): {child.status}{_reused(child)}")
                 if child.status is Status.COMPLETED:
                     self._register_outputs(name, child)
-                    await self._read_values(name, child)
         return lines
 
-    async def _read_values(self, name: str, child: Job) -> None:
-        """Read the outputs of a completed step that are values. Raises DataError for an unwritten or long one."""
-        outputs = self._steps.component(self._spec.steps[name]).outputs.values()
-        for output in (each.name for each in outputs if each.is_literal):
-            what = f"Step {name!r} (job {child.name}): its output {output!r}, a value"
-            place, blobs = (
-                self._means.site.places.place(location(places_of(child)[output]["uri"], what)),
-                self._means.site.blobs,
-            )
-            if not isinstance(place, Place) or not await blobs.holds(place, "uri_file"):
-                raise DataError(f"{what}, was not written.")
-            data = b"".join([piece async for piece in blobs.read(place)])
-            if len(data) > LONGEST_VALUE:
-                raise DataError(f"{what}, has {len(data)} bytes; at most {LONGEST_VALUE} are a value.")
-            self._values[name, output] = data.decode("utf-8", "replace").removesuffix("\n")
+    async def _read_values(self, step: str) -> None:
+        """Read the values that other steps wrote for this step. Raises DataError for an unwritten or long value."""
+        for given in self._spec.steps[step].inputs.values():
+            if isinstance(given, FromStep) and self._is_value(given):
+                self._values[given.step, given.output] = await self._read(given)
+
+    def _is_value(self, given: FromStep) -> bool:
+        declared = self._steps.component(self._spec.steps[given.step]).outputs.get(given.output)
+        return declared is not None and declared.is_literal
+
+    async def _read(self, given: FromStep) -> str:
+        child, site = self._children[given.step], self._means.site
+        what = f"Step {given.step!r} (job {child.name}): its output {given.output!r}, a value"
+        place = site.places.place(location(places_of(child)[given.output]["uri"], what))
+        if not isinstance(place, Place) or not await site.blobs.holds(place, "uri_file"):
+            raise DataError(f"{what}, was not written.")
+        data = b"".join([piece async for piece in site.blobs.read(place)])
+        if len(data) > LONGEST_VALUE:
+            raise DataError(f"{what}, has {len(data)} bytes; at most {LONGEST_VALUE} are a value.")
+        return data.decode("utf-8", "replace").removesuffix("\n")
 
     def _output_of(self, step: str, output: str) -> Json:
         """Return an input's body for an output of a completed step."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from emulators.azureml.bodies import any_job, sampled
 from emulators.azureml.bodies.job_body import DEFAULT_FOLDER, JobSpec, outputs_of
-from emulators.azureml.bodies.pipeline_body import PipelineSpec
+from emulators.azureml.bodies.pipeline_body import FromStep, PipelineSpec
 from emulators.azureml.bodies.sweep_body import SweepSpec
 from emulators.azureml.kernel.config import DEFAULT_DATASTORE, NAMESPACE
 from emulators.azureml.kernel.errors import BadRequest, among
@@ -49,6 +49,9 @@ class Families:
         def output_of(step: str, output: str) -> Json:
             return planned_output(name, step, output, self.steps.component(spec.steps[step]).outputs)
 
+        for each in spec.conditions:
+            if isinstance(each.value, FromStep) and "value" not in output_of(each.value.step, each.value.output):
+                raise BadRequest(f"Step {each.name!r}: its condition is data; bind it to an output of type boolean.")
         for step in spec.steps.values():
             body, what = self.steps.body(pipeline, step, output_of), f"Step {step.name!r}: "
             with naming(what):
