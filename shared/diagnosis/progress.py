@@ -16,8 +16,8 @@ from shared.diagnosis.words import Weight
 
 SECOND = r" (?!at|after|in|on|for|of|over|from|to|scale|is)[a-z]\w*"  # of the name of a loss, as in `loss sum`
 LOSS = re.compile(
-    rf"(?i)(?P<name>\b(?:[a-z]\w*[_ /-])?loss(?:_\w+|{SECOND})?)['\"]?\s*(?:[:=]|is|\s)\s*(?:tensor\()?"
-    rf"(?P<value>{NUMBER})\b"
+    rf"(?i)(?P<name>\b(?:[a-z]\w*[_ /-])?(?:loss|ppl|perplexity|xent|nll|cross[_ ]entropy)(?:_\w+|{SECOND})?)['\"]?"
+    rf"\s*(?:[:=]|is|\s)\s*(?:tensor\()?(?P<value>{NUMBER})\b"
 )
 GRADIENT = re.compile(rf"(?i)\bgrad(?:ient)?[_ ]?norm['\"]?\s*[:=]?\s*(?P<value>{NUMBER})\b")
 ROW = re.compile(rf"(?i)^\W*\d+(?:/\d+)?\b(?:[\s|,]+{NUMBER}[GM%]?(?![\w.])){{3,}}")

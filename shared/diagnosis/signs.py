@@ -66,7 +66,7 @@ MESSAGE = re.compile(
     r"|^[A-Z][\w ]{3,40} (?:failed|error)\b"
 )
 HARMLESS = re.compile(
-    r"Corrupt JPEG data|libpng warning|newly initialized|not used when initializing|Exception ignored|No plugin found"
+    r"Corrupt JPEG data|libpng warning|newly initialized|not used when initializing|Exception ignored|No plugin found|No module named '(?:triton|tensorrt)'"
 )
 ANNOUNCES = re.compile(r"(?i)^(?!.*(?:error|fail|n't|\bnot\b|cannot)).*\.\.\.$")  # what a program is about to do
 INFORMS = ("I", "D")  # levels of lines that are no errors
