@@ -41,7 +41,7 @@ GUARD = re.compile(
 )  # the training goes on without this batch
 CRASHED = re.compile(r"(?i)\b(?:training|run|job) (?:has )?(?:crashed|aborted|failed)|\brestarting training")
 NO_STEP = re.compile(r"\b0it \[|\b0/0\b|[Mm]ean of empty slice")
-OVERFLOW = re.compile(r"(?i)overflow.{0,80}loss scale to:? (?P<scale>\d+(?:\.\d+)?(?:e[-+]?\d+)?)")
+OVERFLOW = re.compile(r"(?i)overflow.{0,80}loss scale(?: to)?:? (?P<scale>\d+(?:\.\d+)?(?:e[-+]?\d+)?)")
 ADVERSARIAL = re.compile(
     r"(?:d|g|gen|disc|adv|gan|kl|gp)\w{0,12}[_ /-]?loss|loss_(?:d|g|gen|disc|adv|kl)\b"
 )  # they rise and fall
@@ -171,6 +171,6 @@ def wait_shares(lines: Sequence[LogLine]) -> list[tuple[LogLine, float]]:
 
 def _waits_for_data(lines: Sequence[LogLine]) -> Iterator[Sign]:
     shares = wait_shares(lines)
-    if shares and median(share for _, share in shares) > MOSTLY:
+    if shares and median(share for _, share in shares[len(shares) // 2 :]) > MOSTLY:
         worst = max(shares, key=lambda pair: pair[1])[0]
         yield Sign(Cause.INPUT_BOUND, Weight.SUMMARY, worst, worst.number, certain=len(shares) > 2)
