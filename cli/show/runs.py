@@ -12,6 +12,7 @@ from ..api import phases, run_list
 from ..session import program
 from ..terminal_text import Text, one_line
 from . import costs, people, plot, usage
+from .processes import stack_commands
 from .steps import graph
 from .tables import begins, clock, facts_table, grid, metric, state_text, titled_table
 
@@ -117,7 +118,7 @@ def _sick(run: dict[str, Any]) -> dict[str, Text]:
         for line in (
             one_line(each["summary"]),
             *(f"  {one_line(evidence)}" for evidence in each["evidence"][:QUOTED_LINES]),
-            *_steps(each["advice"]),
+            *_steps([*each["advice"], *(stack_commands(run["run"]) if each["cause"] == "deadlock" else ())]),
         )
     ]
     return {"sick": Text("\n".join(lines), "red")} if lines else {}

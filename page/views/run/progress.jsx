@@ -1,6 +1,6 @@
 // Where a run is: why it waits, its phases, and the members of an elastic one over time.
 import { begins, between, duration, inZone, money, shortClock, visible } from "../../format.js";
-import { Drawing, State, When } from "../../parts.jsx";
+import { Advice, Drawing, State, When } from "../../parts.jsx";
 import { own } from "../../own.js";
 import { ended } from "../../record.js";
 import { W } from "../../words.js";
@@ -18,7 +18,12 @@ export function Why({ run }) {
   return (
     <div class={`notice ${run.state === "failed" ? "bad" : ""}`}>
       <b>{waits ? W.run.waits : W.run.reason}</b>
-      {run.diagnosis && <p>{visible([run.diagnosis.summary, ...run.diagnosis.advice].join(" "))}</p>}
+      {run.diagnosis && (
+        <>
+          <p>{visible(run.diagnosis.summary)}</p>
+          <Advice steps={run.diagnosis.advice} />
+        </>
+      )}
       <div class="reason" tabindex={0} role="region" aria-label={W.run.reason}>
         {inZone(why)}
       </div>
@@ -50,7 +55,8 @@ export function Sick({ run }) {
       <b>{W.run.sick}</b>
       {found.map((each) => (
         <div key={each.cause + each.name}>
-          <p>{visible([each.summary, ...each.advice].join(" "))}</p>
+          <p>{visible(each.summary)}</p>
+          <Advice steps={each.advice} />
           <details>
             <summary>{W.run.evidence}</summary>
             {each.evidence.map((line) => (
