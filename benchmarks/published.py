@@ -42,9 +42,10 @@ from local.cloud import Cloud, Options
 from local.configs import WEB
 
 CORPUS = Path(__file__).resolve().parent.parent / "tests" / "e2e" / "corpus"
+WAITS = "cluster_busy"  # the code of a reason that passes: the nodes are used by the other file's job
 CLUSTER, QUICK, AT_ONCE, WORDS = "cpu-cluster", 3, 2, 400
 PATIENCE, LOOK_SECONDS = 1800.0, 1.0  # a published job sleeps 600 s after its training
-DIAGNOSIS_SECONDS = 30.0  # until a failed run is archived, and has a diagnosis
+DIAGNOSIS_SECONDS = 120.0  # until a failed run is archived, and has a diagnosis
 _ONE_AT_A_TIME = threading.Lock()  # files of one folder upload the same code, which can be created only once
 SCHEMAS = re.compile(
     r"/(commandJob|sweepJob|pipelineJob|parallelJob|sparkJob|autoMLJob\w*)\.schema\.json", re.IGNORECASE
@@ -67,6 +68,7 @@ WHOSE = (
 )
 # The part responsible for a failure, by the start of the diagnosed cause; for any other cause it is the job's code.
 OF_CAUSE = (("network", "this machine"), ("gpu", "this machine"), ("missing_module", "its environment"))
+NOTHING_SHOWN = ("healthy", "not_known")  # diagnoses of a log without a cause: the run's own reason is its sentence
 # The words of a job that ended before its command began: the check before the run should have found the cause.
 NEVER_BEGAN = re.compile(r"there is nothing at |can't be (made|built|installed|reached)|No version \S+ of ")
 
@@ -148,8 +150,8 @@ def _submitted(attempt: Attempt, file: Path, name: str) -> Outcome:
             sent = with_job_sent(api, load(file), file.parent, lambda _: None)
         body = {"job": sent, "cluster": CLUSTER}
         plan = api.post("runs", body=body, dry_run=True)
-        if plan["reasons"]:
-            return _refused(name, one_sentence(reason["message"] for reason in plan["reasons"]))
+        if reasons := [reason["message"] for reason in plan["reasons"] if reason["code"] != WAITS]:
+            return _refused(name, one_sentence(reasons))
         if not attempt.really:
             return Outcome(name, "could start")
         sent_once = {"Idempotency-Key": uuid.uuid4().hex}  # a busy API is asked again
@@ -202,7 +204,8 @@ def unsuccessful(name: str, run: str, found: dict[str, Any]) -> Outcome:
     reason = " ".join((found["reason"] or "").split())
     if found["state"] == "failed" and (not found["job"] or NEVER_BEGAN.search(reason[:WORDS])):
         return Outcome(name, "failed", reason[:WORDS], "Trainyard: it never began", run)
-    if not (diagnosis := found.get("diagnosis")):
+    diagnosis = found.get("diagnosis")
+    if not diagnosis or diagnosis["cause"] in NOTHING_SHOWN:
         return Outcome(name, found["state"], reason[:WORDS], run=run)
     shown = diagnosis["evidence"][0]["text"] if diagnosis["evidence"] else ""
     whose = next((whose for cause, whose in OF_CAUSE if diagnosis["cause"].startswith(cause)), "its code")

@@ -65,6 +65,10 @@ class StepReports:
         of_rank = [step for step in steps if step.rank == line.rank] or steps
         return sum(1 for step in of_rank if step.number > last)
 
+    def anywhere_after(self, line: LogLine) -> bool:
+        """Return whether any part of the text reports a step after the line."""
+        return any(step.number > line.number for steps in self.steps.values() for step in steps)
+
     def ended_well_after(self, line: LogLine, last: int) -> bool:
         """Return whether the same part of the text reports a successful end after the line with the number `last`."""
         return self.done.get(line.part, 0) > last

@@ -9,7 +9,17 @@ from typing import Any
 import pytest
 
 from benchmarks._published_assets import Assets, declared, named
-from benchmarks.published import Outcome, figures, is_job, job_files, one_sentence, unsuccessful, whose_limit
+from benchmarks.published import (
+    Attempt,
+    Outcome,
+    figures,
+    is_job,
+    job_files,
+    one_sentence,
+    tried,
+    unsuccessful,
+    whose_limit,
+)
 
 SCHEMA = "$schema: https://azuremlschemas.azureedge.net/latest/"
 
@@ -66,6 +76,26 @@ def test_several_reasons_are_one_sentence() -> None:
     assert one_sentence(reasons) == "no rows (steps a, b); no net (steps c); No cluster."
 
 
+class Busy:
+    """An API whose cluster is in use: a dry run says that the job would wait."""
+
+    def post(self, *_: str, body: Any, dry_run: bool = False) -> dict[str, Any]:
+        waits = {"code": "cluster_busy", "message": "cpu-cluster has 0 free nodes of 4; the job would wait."}
+        other = [{"code": "no", "message": "No rows."}] if body["job"].get("inputs") else []
+        return {"reasons": [waits, *other]}
+
+
+def test_a_job_that_would_wait_could_start(tmp_path: Path) -> None:
+    """Nodes that the job of another file uses are no refusal."""
+    for name, inputs in (("a.yml", ""), ("b.yml", "inputs: {n: 1}")):
+        (tmp_path / name).write_text(f"command: x\nenvironment: azureml:e:1\n{inputs}")
+    attempt = Attempt(Busy(), tmp_path, None, False)  # type: ignore[arg-type]
+    assert [tried(attempt, tmp_path / name).row for name in ("a.yml", "b.yml")] == [
+        "could start a.yml",
+        "refused     b.yml [Trainyard] No rows.",
+    ]
+
+
 def test_the_figures_count_what_started() -> None:
     """A run that ended without a job is a broken promise; each refusal counts once, under the owner of its limit."""
     outcomes = [
@@ -89,6 +119,7 @@ def test_the_figures_count_what_started() -> None:
         ),
         ({"diagnosis": {"cause": "network"}}, "this machine", "It failed: urlopen error"),
         ({"diagnosis": {"cause": "user_exception"}}, "its code", "It failed: urlopen error"),
+        ({"diagnosis": {"cause": "not_known"}}, "", "Execution failed."),
     ],
 )
 def test_a_failure_says_its_cause_and_whose_limit_it_is(found: dict[str, Any], whose: str, why: str) -> None:
