@@ -61,7 +61,7 @@ def usage_of(ports: RunPorts, run: Run) -> NodeUsage:
     if is_complete or now - measurable.end > KEPT:
         return archived(ports.blobs, run)
     try:
-        measured = together(_looked_up(ports, run, measurable).values())
+        measured = together(_cached(ports, run, measurable).values())
     except TrainyardError:
         if its is None:
             raise
@@ -72,10 +72,10 @@ def usage_of(ports: RunPorts, run: Run) -> NodeUsage:
 def usage_by_job(ports: RunPorts, run: Run) -> dict[str, NodeUsage]:
     """Return the use of the nodes of a running run, by job, with at most as many requests as `usage_of`."""
     measurable = measurable_part(ports.jobs, ports.clock, run)
-    return _looked_up(ports, run, measurable) if measurable else {}
+    return _cached(ports, run, measurable) if measurable else {}
 
 
-def _looked_up(ports: RunPorts, run: Run, measurable: Measurable) -> dict[str, NodeUsage]:
+def _cached(ports: RunPorts, run: Run, measurable: Measurable) -> dict[str, NodeUsage]:
     return ports.memory.answer(LOOKED_UP, ports.clock(), lambda: _ask(ports, measurable), run.name)
 
 
