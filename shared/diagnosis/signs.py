@@ -67,6 +67,7 @@ MESSAGE = re.compile(
 )
 HARMLESS = re.compile(
     r"Corrupt JPEG data|libpng warning|newly initialized|not used when initializing|Exception ignored|No plugin found"
+    r"|No module named '(?:triton|tensorrt)'"
 )
 ANNOUNCES = re.compile(r"(?i)^(?!.*(?:error|fail|n't|\bnot\b|cannot)).*\.\.\.$")  # what a program is about to do
 INFORMS = ("I", "D")  # levels of lines that are no errors
@@ -162,6 +163,8 @@ def of_lines(lines: Sequence[LogLine], covered: frozenset[int]) -> Iterator[Sign
 
 
 def _of_line(line: LogLine, covered: frozenset[int]) -> tuple[Cause, Weight] | None:
+    if HARMLESS.search(line.text):
+        return None
     informs = line.level in INFORMS or WARNING.search(line.text) is not None
     plain = not informs or FATAL_WARNING.search(line.text) is not None
     inside = line.number in covered
@@ -173,7 +176,7 @@ def _of_line(line: LogLine, covered: frozenset[int]) -> tuple[Cause, Weight] | N
 
 def _of_message(line: LogLine) -> tuple[Cause, Weight] | None:
     """Return the cause in a line that reports a failure without an exception's type: a title, or `Error: ...`."""
-    if HARMLESS.search(line.text) or FIRST_FAILED.search(line.text):
+    if FIRST_FAILED.search(line.text):
         return None
     if ANNOUNCES.search(line.text) and not line.title:
         return None

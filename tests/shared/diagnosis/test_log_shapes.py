@@ -252,3 +252,28 @@ def test_a_hang_that_a_person_tells_of_did_not_end_the_process() -> None:
         "subprocess.CalledProcessError: Command '['python', 'main.py']' returned non-zero exit status 1.\n"
     )
     assert diagnose_log(text, 1).cause is Cause.NOT_KNOWN
+
+
+METRICS = {
+    "the wait for data grows": (
+        "".join(
+            f"Epoch [1][{n}00/999] loss: 2.1, time: {n}.1, data_time: {max(0.02, n - 3.0):.2f}\n" for n in range(1, 11)
+        ),
+        Cause.INPUT_BOUND,
+    ),
+    "perplexity is no number at the end": (
+        "".join(f"Step {n}00/5000; acc: 48.1; ppl: {'nan' if n > 5 else 8.5}; lr: 0.1\n" for n in range(1, 9)),
+        Cause.NAN_LOSS,
+    ),
+    "each step overflows": (
+        "".join(f"OVERFLOW! Skipping step. Attempted loss scale: {2.0**n}\n" for n in range(32, 0, -1)),
+        Cause.NAN_LOSS,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_the_metrics_of_steps_show_a_cause(name: str) -> None:
+    """No line says that something is wrong."""
+    text, cause = METRICS[name]
+    assert diagnose_log(text).cause is cause
