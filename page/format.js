@@ -184,3 +184,12 @@ export function visible(text) {
  * @param {string} text
  */
 export const shell = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${String(text).replaceAll("'", `'\\''`)}'`);
+
+/**
+ * A step of an advice, and the command at its end, if there is one: `Continue it: python3 trainyard.py continue a`.
+ * @param {string} step
+ */
+export function adviceOf(step) {
+  const at = step.indexOf(": python3 trainyard.py ");
+  return at < 0 ? { words: step, command: "" } : { words: `${step.slice(0, at)}:`, command: step.slice(at + 2) };
+}

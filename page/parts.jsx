@@ -1,6 +1,6 @@
 // Small parts that several views share.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { ago, clock, shortClock, visible } from "./format.js";
+import { adviceOf, ago, clock, shortClock, visible } from "./format.js";
 import { own } from "./own.js";
 import { areAbsolute } from "./times.js";
 import { W } from "./words.js";
@@ -61,6 +61,21 @@ export const Command = ({ text }) => (
     <code>{visible(text)}</code>
     <Copy text={text} />
   </div>
+);
+
+/** @param {{ steps: string[] }} props `steps`: what to do, each in words or as `words: command` */
+export const Advice = ({ steps }) => (
+  <ul class="advice">
+    {steps.map((step) => {
+      const { words, command } = adviceOf(step);
+      return (
+        <li key={step}>
+          {visible(words)}
+          {command && <Command text={command} />}
+        </li>
+      );
+    })}
+  </ul>
 );
 
 /**

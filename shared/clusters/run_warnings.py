@@ -5,20 +5,25 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from datetime import timedelta
 
+from shared.kernel.clock import Clock
+from shared.kernel.compare_and_set import compare_and_set
 from shared.kernel.errors import TrainyardError
+from shared.kernel.versioned import Stored
 from shared.runs.codes import CancelCode
 from shared.runs.decide import preemptions
 from shared.runs.features import RunFinding, findings
 from shared.runs.intake.retry_and_continue import move_run
-from shared.runs.model import Run, RunState
+from shared.runs.model import Run, RunState, Warned
 from shared.runs.ports import RunPorts, Runs
 from shared.runs.progress.cancel import cancel_run
 from shared.runs.progress.workloads import workload
 from shared.runs.views.run_list import in_state
 
 log = logging.getLogger(__name__)
+NONE = RunFinding("")
 
 
 def watch(ports: RunPorts, live: Collection[RunState]) -> dict[str, list[str]]:
@@ -40,7 +45,22 @@ def watch(ports: RunPorts, live: Collection[RunState]) -> dict[str, list[str]]:
             warnings[run.asked.cluster].append(f"Run {run.name}: {finding.words}")
             if finding.cancels and not ports.rules.dry_run:
                 cancel_run(ports, run.name, finding.words, code=finding.cancels)
+        _record(ports.runs, ports.clock, run, found.get(run.name, NONE))
     return warnings
+
+
+def _record(runs: Runs, clock: Clock, run: Run, finding: RunFinding) -> None:
+    """Write a new warning into the run's row, or remove one that no longer holds. A changed figure is not written."""
+    if run.warned.warning == finding.word:
+        return
+
+    def write(stored: Stored[Run]) -> None:
+        runs.update(stored, replace(stored.value, warned=Warned(finding.word, finding.words)))
+
+    try:
+        compare_and_set(clock, f"Run {run.name}", lambda: runs.get(run.name), write)
+    except TrainyardError as exc:
+        log.warning("the warning of run %s is not recorded: %s", run.name, exc)
 
 
 def move(ports: RunPorts, live: Collection[RunState]) -> dict[str, list[str]]:

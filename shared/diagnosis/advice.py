@@ -31,9 +31,15 @@ SAID: dict[Cause, tuple[str, tuple[str, ...]]] = {
     Cause.DIVERGING: ("The training diverges", ("Use a lower learning rate or a warm-up.", "Normalize the inputs.")),
     Cause.DEADLOCK: (
         "The training hangs",
-        ("Look where each process waits: py-spy dump --pid PID.", "Check that all ranks call the same collectives."),
+        (
+            "Let the log show where each process waits: call faulthandler.dump_traceback_later(300) in each step.",
+            "Check that all ranks call the same collectives.",
+        ),
     ),
-    Cause.STRAGGLER: ("One node is slower than the others", ("Replace the node, or look at what else uses it.",)),
+    Cause.STRAGGLER: (
+        "One node is slower than the others",
+        ("Start it again on other nodes, from its last checkpoint.",),
+    ),
     Cause.INPUT_BOUND: (
         "The training waits for data",
         ("Use more data loader workers.", "Copy the data to the node's disk first, or use a cheaper GPU."),
@@ -131,6 +137,11 @@ CASES: tuple[tuple[Cause, re.Pattern[str], tuple[str, ...]], ...] = (
         Cause.GPU_DRIVER_OR_ARCH,
         re.compile("Found no NVIDIA driver|no GPUs found"),
         ("Use a cluster whose nodes have GPUs.", "Without GPUs, use the backend gloo and the device cpu in the code."),
+    ),
+    (
+        Cause.USER_EXCEPTION,
+        re.compile("wandb.*API key"),
+        ("Weights & Biases has no key on the node: begin the command with WANDB_MODE=offline.",),
     ),
     (
         Cause.NETWORK,

@@ -6,7 +6,8 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import islice
 
-from shared.diagnosis.failed_run import trainers_causes
+from shared.diagnosis.causes import Cause
+from shared.diagnosis.failed_run import causes_of
 from shared.diagnosis.next_steps import while_running
 from shared.diagnosis.observed import Observed
 from shared.diagnosis.own_causes import live_ailments
@@ -38,9 +39,18 @@ def problems(ports: RunPorts, run: Run, observed: Observed, is_viewed: bool) -> 
     pulse = replace(pulse, nodes=_nodes(ports, run, pulse) if asks else ())
     from shared.diagnosis.live import ailments  # its patterns are compiled on first use
 
-    own = live_ailments(trainers_causes(ports.routes, ports.trainers, run), pulse.text)
-    found = (*ailments(pulse), *own, *of_features(run, pulse))
-    return [replace(each, advice=while_running(run, each)) for each in found]
+    own = live_ailments(causes_of(ports.routes, ports.trainers, run), pulse.text)
+    found = (*ailments(pulse), *own, *map(_of_the_list, of_features(run, pulse)))
+    route = ports.routes.get(run.asked.route)
+    on_hang = route.on_hang if route else ""
+    return [replace(each, advice=while_running(run, each, on_hang)) for each in found]
+
+
+def _of_the_list(ailment: Ailment) -> Ailment:
+    """Return a feature's ailment with a cause of the closed list; another word becomes the ailment's own name."""
+    if ailment.cause in [*Cause]:
+        return ailment
+    return replace(ailment, cause=Cause.NOT_KNOWN.value, name=ailment.name or ailment.cause)
 
 
 def observe(jobs: Jobs, blobs: Blobs, run: Run, before: Observed) -> Observed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -13,7 +13,7 @@ from shared.diagnosis.advice import advice, summary
 from shared.diagnosis.causes import Cause, Certainty, Diagnosis, QuotedLine
 from shared.diagnosis.change import advised_change, advised_job_change, reached_time_limit
 from shared.diagnosis.next_steps import after_failure
-from shared.diagnosis.own_causes import OwnCause, own_causes, refined, trainer_of
+from shared.diagnosis.own_causes import OwnCause, causes_of_kind, own_causes, refined, trainer_of
 from shared.jobs.model import UNKNOWN_FAILURE
 from shared.jobs.ports import Jobs
 from shared.jobs.route import Routes
@@ -22,6 +22,7 @@ from shared.kernel.storage import Blobs
 from shared.money.admission import clusters
 from shared.runs.facts import RunBeingArchived
 from shared.runs.model import Run, RunState
+from shared.runs.progress.workloads import workload
 from shared.runs.results.rank_log import rank_log
 
 LOG_BYTES = 1 << 20  # of the end of each rank's log
@@ -53,7 +54,7 @@ def with_diagnosis(ports: ClusterPorts, fact: RunBeingArchived) -> Run:
     texts = {each.rank: each.text for each in logs}
     found = diagnose_ranks(texts, failure.summary, failure.exit_code or None)
     found = with_signal(found, failure.exit_code, ports.jobs.rank_of(PurePosixPath(failure.log).name))
-    found = refined(found, trainers_causes(ports.routes, ports.trainers, run), texts)
+    found = refined(found, causes_of(ports.routes, ports.trainers, run), texts)
     if any(each.is_cut for each in logs):  # the numbers of lines are not known
         found = replace(found, evidence=tuple(replace(quote, number=0) for quote in found.evidence))
     return with_changes(ports, run, found)
@@ -99,13 +100,18 @@ def _of_time_limit(run: Run) -> Diagnosis:
     return Diagnosis(cause, Certainty.CERTAIN, summary(cause), (quote,), advice=advice(cause))
 
 
-def trainers_causes(routes: Routes, trainers: Path, run: Run) -> Sequence[OwnCause]:
-    """Return the causes that the run's trainer adds; none if the trainer's file can't be read."""
+def causes_of(routes: Routes, trainers: Path, run: Run) -> Sequence[OwnCause]:
+    """Return the causes that the run's trainer and its kind of run add. A file that can't be read adds none."""
     route = routes.get(run.asked.route)
+    trainer = route.trainer if route else trainer_of(trainers, run.asked.request)
+    return (*_readable(lambda: own_causes(trainers, trainer)), *_readable(lambda: causes_of_kind(workload(run))))
+
+
+def _readable(read: Callable[[], Sequence[OwnCause]]) -> Sequence[OwnCause]:
     try:
-        return own_causes(trainers, route.trainer if route else trainer_of(trainers, run.asked.request))
+        return read()
     except BadSetting as error:
-        log.warning("the trainer's own causes are left out: %s", error)
+        log.warning("causes are left out: %s", error)
         return ()
 
 

@@ -21,6 +21,7 @@ QUOTES, LONGEST_QUOTE = 5, 300
 GOES_ON = 2  # with this many reports of steps after a line, the line did not end the training
 LOST_OTHERS = (Cause.RENDEZVOUS_OR_RESET, Cause.NCCL_TIMEOUT)
 STATED_BY_PLATFORMS = (Cause.PREEMPTION, Cause.TIME_LIMIT, Cause.QUOTA_OR_CAPACITY, Cause.ENV_BUILD, Cause.PERMISSION)
+GOES_ON_SLOWLY = (Cause.DEADLOCK, Cause.STRAGGLER, Cause.INPUT_BOUND)
 OF_METRICS = (Cause.NAN_LOSS, Cause.DIVERGING, Cause.INPUT_BOUND)  # their lines are the reports of steps themselves
 ENDS_THE_JOB = (Cause.PREEMPTION, Cause.TIME_LIMIT, Cause.HOST_OOM)
 CLOSED = re.compile(r"(?i)(?:closed|reset) by peer|broken pipe|socket closed")
@@ -45,7 +46,8 @@ def diagnose_log(text: str, exit_code: int | None = None) -> Diagnosis:
         *of_metrics(lines),
         *of_sentences(lines, covered),
     ]
-    fatal = [sign for sign in signs if not _went_on(sign, reports)]
+    ended = any(one.full and not one.ignored and one.short_type != "KeyboardInterrupt" for one in raised)
+    fatal = [sign for sign in signs if not (_went_on(sign, reports) or (ended and _never_ends(sign)))]
     first = _decisive(fatal)
     if exit_code == 0 and first and first.weight < Weight.CAUSE:
         first = None
@@ -107,9 +109,17 @@ def _went_on(sign: Sign, reports: StepReports) -> bool:
     """
     ends_job = sign.weight is Weight.PLATFORM and sign.cause in ENDS_THE_JOB
     of_metrics = sign.cause in OF_METRICS and reports_step(sign.line.text)
-    if ends_job or of_metrics or sign.line.prose:
+    of_report = sign.cause is Cause.STRAGGLER and sign.weight is Weight.SUMMARY
+    if ends_job or of_metrics or of_report or sign.line.prose:
         return False
+    if sign.weight <= Weight.WORDS and reports.anywhere_after(sign.line):
+        return True
     return reports.ended_well_after(sign.line, sign.last) or reports.after(sign.line, sign.last) >= GOES_ON
+
+
+def _never_ends(sign: Sign) -> bool:
+    """Return whether a person tells of a training that goes on too slowly or hangs, which no exception ends."""
+    return sign.weight <= Weight.WORDS and sign.cause in GOES_ON_SLOWLY
 
 
 def _decisive(signs: Sequence[Sign]) -> Sign | None:

@@ -31,8 +31,10 @@ PREFIXES = tuple(
         r"^[0-9a-f]{8} \|\| ",
         r"^(?:> ?)+",
         r"^\ufeff?\[?\d{4}[-/]\d\d[-/]\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?(?: \| | - |[ :|-])*",
-        r"^[IWEF]\d{4} \d\d:\d\d:\d\d(?:\.\d+)? +\d+ [^\]]*\] ?",
-        r"^[IWEFD] \d\d-\d\d \d\d:\d\d:\d\d [\w.]+:\d+\] ?",
+        r"^(?P<level>[IWEF])\d{4} \d\d:\d\d:\d\d(?:\.\d+)? +\d+ [^\]]*\] ?",
+        r"^(?P<level>[IWEFD]) \d\d-\d\d \d\d:\d\d:\d\d [\w.]+:\d+\] ?",
+        r"^(?P<level>[IWEF]) (?=tensorflow/)",
+        r"^[\w.-]{1,60}[_-]\d+ +\| ",
         r"^##\[error\]",
         r"^(?:\*\*|`{1,3})(?=[^\s*`])",
     )
@@ -41,7 +43,7 @@ LEVEL = re.compile(r"^(?:\[?(?:ERROR|CRITICAL|FATAL)\]?[ :|-]+)+(?=Traceback|[A-
 GUESSES = re.compile(
     r"(?i)\b(?:potential|possible) (?:root )?(?:causes|reasons)\b.*|\bThis is either an? .*"
 )  # Ray's, NCCL's
-MAY_HAVE_PREFIX = re.compile(r"^[\[(\d>#*`IWEFDa-f\ufeffsr]|^[^\t]{1,80}\t")
+MAY_HAVE_PREFIX = re.compile(r"^[\[(\d>#*`IWEFDa-f\ufeffsr]|^[^\t]{1,80}\t|^[\w.-]{1,60} +\| ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class LogLine:
     - `part`: the number of the part of the text; a plain log is one part, an issue has one for each block of code
     - `prose`: the line is not of a log, but of a person beside it
     - `title`: the line is a title
+    - `level`: the level that Google's loggers write: I, W, E or F
     """
 
     number: int
@@ -62,6 +65,7 @@ class LogLine:
     part: int = 0
     prose: bool = False
     title: bool = False
+    level: str = ""
 
     @property
     def blank(self) -> bool:
@@ -93,17 +97,18 @@ def _numbered(text: str) -> Iterator[tuple[int, str]]:
 
 def _line(number: int, row: str, longest: int, part: Part) -> LogLine:
     last = row.rstrip("\r").rpartition("\r")[2]  # a progress bar overwrites its line; its last state counts
-    text, rank = ESCAPES.sub("", last)[:longest].rstrip(), None
+    text, rank, level = ESCAPES.sub("", last)[:longest].rstrip(), None, ""
     for _ in range(4):
         found = next((found for prefix in PREFIXES if (found := prefix.match(text))), None) if _may(text) else None
         if found is None or not found.end():
             break
         rank = int(found["rank"]) if "rank" in found.re.groupindex and rank is None else rank
+        level = found["level"] if "level" in found.re.groupindex else level
         text = text[found.end() :]
         if found.group().strip("*`") == "":  # Markdown's emphasis
             text = text.rstrip("*`")
     text = GUESSES.sub("", LEVEL.sub("", text, count=1))
-    return LogLine(number, text, rank, part.number, part.prose, part.title)
+    return LogLine(number, text, rank, part.number, part.prose, part.title, level)
 
 
 def _may(text: str) -> bool:

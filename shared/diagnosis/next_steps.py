@@ -31,19 +31,45 @@ def after_failure(run: Run, found: Diagnosis) -> tuple[str, ...]:
     return tuple(_named(run, step) for step in steps)
 
 
-def while_running(run: Run, ailment: Ailment) -> tuple[str, ...]:
-    """Return how to end a run that is lost, what the ailment advises, and the command that shows more."""
+def while_running(run: Run, ailment: Ailment, on_hang: str = "") -> tuple[str, ...]:
+    """Return how to end a run that is lost, what the ailment advises, and the command that shows more.
+
+    `on_hang` is what the run's route does with a run that hangs, '' for nothing.
+    """
     cause, said = Cause(ailment.cause), tuple(_named(run, step) for step in ailment.advice)
     nodes = f"See how its nodes are used: {PROGRAM} metrics {run.name} --nodes"
     if cause is Cause.DEADLOCK:
         again = f"Then start it again from its last checkpoint: {PROGRAM} continue {run.name}"
-        return (_end(run), again, *said, nodes)
+        return (_end(run), again, *_access(run), *said, *_next_time(run, on_hang), nodes)
+    if cause is Cause.STRAGGLER:
+        return (*(said if ailment.name else _other_nodes(run)), nodes)
     changed = advised_change(cause, run.asked.parameters) if cause in OF_PARAMETERS else {}
     if cause in OF_PARAMETERS and changed:
         options = " ".join(f"-p {name}={value}" for name, value in changed.items())
         again = f"Then start it again with {_words(changed)}: {PROGRAM} retry {run.name} {options}"
         return (_end(run), again, *said)
     return (*said, _end(run) if cause in (Cause.NAN_LOSS, Cause.DIVERGING) else nodes)
+
+
+def _access(run: Run) -> tuple[str, ...]:
+    """Return how to look into the run's processes. In Azure, only a job with services lets people in."""
+    if run.asked.request.restricted.get("services") is None:
+        return ()
+    return ("Open a service of its job in Azure ML studio, and look where each process waits: py-spy dump --pid PID",)
+
+
+def _next_time(run: Run, on_hang: str) -> tuple[str, ...]:
+    if on_hang or not run.asked.route:
+        return ()
+    return (
+        f"Let Trainyard start such runs again by itself: on_hang: retry, on route {run.asked.route} in routes.yaml.",
+    )
+
+
+def _other_nodes(run: Run) -> tuple[str, ...]:
+    """Return how to leave a slow node."""
+    end = f"End it, to leave the slow node: {PROGRAM} cancel {run.name}"
+    return (end, f"Then start it again from its last checkpoint: {PROGRAM} continue {run.name}")
 
 
 def _named(run: Run, step: str) -> str:

@@ -1,4 +1,4 @@
-"""Causes that a trainer adds in its own folder, in causes.yaml (decision 107):
+"""Causes that a trainer, or a kind of run, adds in its own folder, in causes.yaml (decision 107):
 
 - name: no_boxes
   cause: data_not_found       # of the closed list in causes.py
@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from inspect import getfile
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +24,18 @@ from shared.diagnosis.progress import progress_of
 from shared.jobs.readers.trainer import has_command, trainer_template
 from shared.jobs.spec import JobSpec
 from shared.kernel.errors import BadSetting
+from shared.runs.progress.workload import Workload
 from shared.runs.pulse import Ailment
 
 FILE = "causes.yaml"
 KEYS = {"name", "cause", "words", "summary", "advice", "live"}
-YIELD = (Cause.USER_EXCEPTION, Cause.RANK_FIRST_FAILED, Cause.NOT_KNOWN, Cause.HEALTHY)  # to a trainer's own cause
+YIELD = (Cause.USER_EXCEPTION, Cause.RANK_FIRST_FAILED, Cause.NOT_KNOWN, Cause.HEALTHY)  # to an own cause
 GOES_ON = 2  # with this many reports of steps after a line, the line did not end the training
 
 
 @dataclass(frozen=True)
 class OwnCause:
-    """A cause of one trainer, which refines `cause`. `live`: a running run may have it, too."""
+    """A cause of one trainer or one kind of run, which refines `cause`. `live`: a running run may have it, too."""
 
     name: str
     cause: Cause
@@ -46,6 +48,11 @@ class OwnCause:
 def own_causes(trainers: Path, trainer: str) -> tuple[OwnCause, ...]:
     """Return the causes in the trainer's folder. Raises BadSetting, which names the file and the mistake."""
     return _read(trainers / trainer / FILE) if trainer else ()
+
+
+def causes_of_kind(kind: Workload) -> tuple[OwnCause, ...]:
+    """Return the causes in the folder of the kind's module. Raises BadSetting like own_causes."""
+    return _read(Path(getfile(type(kind))).parent / FILE)
 
 
 def trainer_of(trainers: Path, job: JobSpec) -> str:
@@ -63,7 +70,10 @@ def _read(file: Path) -> tuple[OwnCause, ...]:
         return ()
     import yaml
 
-    rows = yaml.safe_load(file.read_text("utf-8"))
+    try:
+        rows = yaml.safe_load(file.read_text("utf-8"))
+    except (yaml.YAMLError, ValueError) as exc:
+        raise BadSetting(f"{file} is not YAML: {exc}") from exc
     if not isinstance(rows, list):
         raise BadSetting(f"{file}: expected a list of causes.")
     return tuple(_cause(f"{file}: cause {number}", row) for number, row in enumerate(rows, 1))
@@ -74,6 +84,9 @@ def _cause(where: str, row: Any) -> OwnCause:
         raise BadSetting(f"{where} must have name, cause, words and summary, and at most advice and live beside them.")
     if row["cause"] not in [*Cause]:
         raise BadSetting(f"{where}: cause is {row['cause']!r}; choose from {', '.join(Cause)}.")
+    for key in ("words", "advice"):
+        if not isinstance(row.get(key, []), list):
+            raise BadSetting(f"{where}: {key} is {row[key]!r:.80}; expected a list.")
     try:
         words = re.compile("|".join(row["words"]))
     except (re.error, TypeError) as exc:
@@ -83,8 +96,9 @@ def _cause(where: str, row: Any) -> OwnCause:
 
 
 def refined(found: Diagnosis, causes: Sequence[OwnCause], logs: dict[int, str]) -> Diagnosis:
-    """Return the diagnosis with the trainer's own cause, if a log shows this cause and the general rules know no
-    better one.
+    """Return the diagnosis with an own cause of the trainer or the kind of run.
+
+    A log must show this cause, and the general rules must know no better one.
     """
     for rank, text in logs.items():
         for own, line in _shown(causes, text):
@@ -97,7 +111,7 @@ def refined(found: Diagnosis, causes: Sequence[OwnCause], logs: dict[int, str]) 
 
 
 def live_ailments(causes: Sequence[OwnCause], text: str) -> Iterator[Ailment]:
-    """Return the trainer's own causes that a running run's log shows."""
+    """Return the own causes that a running run's log shows."""
     for own, line in _shown([each for each in causes if each.live], text):
         yield Ailment(own.cause.value, own.summary, (line.text.strip()[:300],), own.advice, own.name)
 

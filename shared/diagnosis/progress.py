@@ -16,8 +16,8 @@ from shared.diagnosis.words import Weight
 
 SECOND = r" (?!at|after|in|on|for|of|over|from|to|scale|is)[a-z]\w*"  # of the name of a loss, as in `loss sum`
 LOSS = re.compile(
-    rf"(?i)(?P<name>\b(?:[a-z]\w*[_ /-])?loss(?:_\w+|{SECOND})?)['\"]?\s*(?:[:=]|is|\s)\s*(?:tensor\()?"
-    rf"(?P<value>{NUMBER})\b"
+    rf"(?i)(?P<name>\b(?:[a-z]\w*[_ /-])?(?:loss|ppl|perplexity|xent|nll|cross[_ ]entropy)(?:_\w+|{SECOND})?)['\"]?"
+    rf"\s*(?:[:=]|is|\s)\s*(?:tensor\()?(?P<value>{NUMBER})\b"
 )
 GRADIENT = re.compile(rf"(?i)\bgrad(?:ient)?[_ ]?norm['\"]?\s*[:=]?\s*(?P<value>{NUMBER})\b")
 ROW = re.compile(rf"(?i)^\W*\d+(?:/\d+)?\b(?:[\s|,]+{NUMBER}[GM%]?(?![\w.])){{3,}}")
@@ -41,7 +41,7 @@ GUARD = re.compile(
 )  # the training goes on without this batch
 CRASHED = re.compile(r"(?i)\b(?:training|run|job) (?:has )?(?:crashed|aborted|failed)|\brestarting training")
 NO_STEP = re.compile(r"\b0it \[|\b0/0\b|[Mm]ean of empty slice")
-OVERFLOW = re.compile(r"(?i)overflow.{0,80}loss scale to:? (?P<scale>\d+(?:\.\d+)?(?:e[-+]?\d+)?)")
+OVERFLOW = re.compile(r"(?i)overflow.{0,80}loss scale(?: to)?:? (?P<scale>\d+(?:\.\d+)?(?:e[-+]?\d+)?)")
 ADVERSARIAL = re.compile(
     r"(?:d|g|gen|disc|adv|gan|kl|gp)\w{0,12}[_ /-]?loss|loss_(?:d|g|gen|disc|adv|kl)\b"
 )  # they rise and fall
@@ -64,6 +64,10 @@ class StepReports:
         steps = self.steps.get(line.part, [])
         of_rank = [step for step in steps if step.rank == line.rank] or steps
         return sum(1 for step in of_rank if step.number > last)
+
+    def anywhere_after(self, line: LogLine) -> bool:
+        """Return whether any part of the text reports a step after the line."""
+        return any(step.number > line.number for steps in self.steps.values() for step in steps)
 
     def ended_well_after(self, line: LogLine, last: int) -> bool:
         """Return whether the same part of the text reports a successful end after the line with the number `last`."""
@@ -167,6 +171,6 @@ def wait_shares(lines: Sequence[LogLine]) -> list[tuple[LogLine, float]]:
 
 def _waits_for_data(lines: Sequence[LogLine]) -> Iterator[Sign]:
     shares = wait_shares(lines)
-    if shares and median(share for _, share in shares) > MOSTLY:
+    if shares and median(share for _, share in shares[len(shares) // 2 :]) > MOSTLY:
         worst = max(shares, key=lambda pair: pair[1])[0]
         yield Sign(Cause.INPUT_BOUND, Weight.SUMMARY, worst, worst.number, certain=len(shares) > 2)

@@ -15,15 +15,14 @@ LAUNCHED_BY = re.compile(
     r"torchrun$|torch[/\\]distributed[/\\](?:run|launch|elastic)|accelerate[/\\]commands|multiprocessing[/\\]spawn"
 )
 SPAWNED_BY = re.compile(r"torch[/\\]multiprocessing[/\\]spawn")
+DIED = ("ActorDiedError", "RayActorError", "WorkerCrashedError")
 PLATFORMS = (
     "ExecuteUserScriptError",
     "AlgorithmError",
     "ExperimentExecutionException",
     "ActivityFailedException",
     "UnexpectedStatusException",
-    "ActorDiedError",
-    "RayActorError",
-    "WorkerCrashedError",
+    *DIED,
 )  # their message may quote the cause
 MULTIPROCESSING = re.compile(r"[/\\]multiprocessing[/\\]")
 DISTRIBUTED = re.compile(r"(?i)\bgloo|\bnccl|\brank|\bpeer|\d+\.\d+\.\d+\.\d+")
@@ -114,6 +113,11 @@ class Raised:
     def by_platform(self) -> bool:
         """Whether a platform raised the exception because a job failed."""
         return self.short_type in PLATFORMS
+
+    @property
+    def of_dead_process(self) -> bool:
+        """Whether Ray raised the exception because another process died."""
+        return self.short_type in DIED
 
     @property
     def cut(self) -> bool:

@@ -69,7 +69,7 @@ def _named(terms: dict[str, re.Pattern[str]], names: Sequence[str]) -> tuple[re.
 
 def _is_said(line: LogLine) -> bool:
     """Return whether a person wrote the line, or the line reads like a sentence and not like one of a log."""
-    if reports_step(line.text) or WARNING.search(line.text):
+    if reports_step(line.text) or line.level or WARNING.search(line.text):
         return False
     return line.prose or CHINESE.search(line.text) is not None or PLAIN.search(line.text) is not None
 

@@ -63,13 +63,15 @@ REQUEST = re.compile(
 MESSAGE = re.compile(
     r".*\[(?:Errno|WinError) (?!32\])\d+\]"  # 32, a broken pipe, follows when another process has ended
     r"|^(?:/\S+/)?(?:(?:ba)?sh|awk|cat|cp|curl|docker|gzip|mkdir|mpirun|mv|sbatch|sed|srun|tar|unzip|wget): "
-    r"|^ +what\(\): |^\S+\.(?:sh|py): |^#{1,6} |^(?:ERROR|Error|error|FATAL|fatal|!!!)\b|^!!! "
-    r"|^[A-Z][\w ]{3,40} (?:failed|error)\b"
+    r"|^ +what\(\): |^\S+\.(?:sh|py): |^#{1,6} |^(?:\[[^\]]*\] ?)?\[?(?:ERROR|Error|error|FATAL|Fatal|fatal|!!!)\b"
+    r"|^!!! |^[A-Z][\w ]{3,40} (?:failed|error)\b"
 )
 HARMLESS = re.compile(
     r"Corrupt JPEG data|libpng warning|newly initialized|not used when initializing|Exception ignored|No plugin found"
+    r"|No module named '(?:triton|tensorrt)'"
 )
 ANNOUNCES = re.compile(r"(?i)^(?!.*(?:error|fail|n't|\bnot\b|cannot)).*\.\.\.$")  # what a program is about to do
+INFORMS = ("I", "D")  # levels of lines that are no errors
 ROOT_RANK = re.compile(r"rank +: (?P<rank>\d+) \(local_rank: \d+\)")
 WARNING = re.compile(
     r"[Ww]arning\b|\bWARN(?:ING)?\b|\bINFO\b|^W[ :]|: [WI] tensorflow|huggingface/tokenizers|DEPRECAT"
@@ -82,7 +84,7 @@ OTHER_CASE = re.compile(
 RESOLVED = re.compile(r"(?i)\b(?:resolved|resuming normal|recovered|retry succeeded)\b")
 FATAL_WARNING = re.compile(
     r"Error reported to Coordinator|CUDA initialization|too old|not compatible with the current PyTorch"
-    r"|NCCL WARN|Cannot dlopen some GPU|[Ll]oss is nan|Minimum loss scale|NaN|nan"
+    r"|NCCL WARN|still waiting for|Cannot dlopen some GPU|[Ll]oss is nan|Minimum loss scale|NaN|nan"
 )
 
 
@@ -107,6 +109,8 @@ def of_exceptions(raised: Sequence[Raised]) -> Iterator[Sign]:
             continue
         known = [(one, cause) for one in chain if (cause := cause_of(one)) is not Cause.USER_EXCEPTION]
         if not known and (not chain[0].named_as_error or chain[0].by_platform):
+            if chain[0].of_dead_process:
+                yield Sign(Cause.RANK_FIRST_FAILED, Weight.SUMMARY, chain[0].line, chain[-1].last, certain=False)
             continue
         one, cause = known[0] if known else (chain[0], Cause.USER_EXCEPTION)
         if one.short_type == "KeyboardInterrupt":
@@ -160,7 +164,10 @@ def of_lines(lines: Sequence[LogLine], covered: frozenset[int]) -> Iterator[Sign
 
 
 def _of_line(line: LogLine, covered: frozenset[int]) -> tuple[Cause, Weight] | None:
-    plain = WARNING.search(line.text) is None or FATAL_WARNING.search(line.text) is not None
+    if HARMLESS.search(line.text):
+        return None
+    informs = line.level in INFORMS or WARNING.search(line.text) is not None
+    plain = not informs or FATAL_WARNING.search(line.text) is not None
     inside = line.number in covered
     for cause, weight, pattern in of_log_lines():
         if (weight >= Weight.ASSERTION or (plain and not inside)) and pattern.search(line.text):
@@ -170,11 +177,11 @@ def _of_line(line: LogLine, covered: frozenset[int]) -> tuple[Cause, Weight] | N
 
 def _of_message(line: LogLine) -> tuple[Cause, Weight] | None:
     """Return the cause in a line that reports a failure without an exception's type: a title, or `Error: ...`."""
-    if HARMLESS.search(line.text) or FIRST_FAILED.search(line.text):
+    if FIRST_FAILED.search(line.text):
         return None
     if ANNOUNCES.search(line.text) and not line.title:
         return None
-    anywhere = line.title or MESSAGE.match(line.text) is not None
+    anywhere = line.title or line.level == "F" or MESSAGE.match(line.text) is not None
     cause = cause_of_message(line.text) if anywhere else cause_of_beginning(line.text)
     return (cause, Weight.PROSE) if cause else None
 

@@ -14,6 +14,7 @@ METRIC = rf"\b(?:\w+[_/-])?{NAMED}\b\W{{0,6}}{NUMBER}\b"
 STEP = re.compile(
     r"(?i)\d{1,3}%\|"  # tqdm
     r"|\d(?:it/s|s/it|step/s|s/step)\b|\d[mun]?s/(?:step|batch|epoch)\b"
+    r"|\bsec/(?:tick|kimg|step|iter|it|batch|epoch)\b"
     r"|\b\d+/\d+ \[[=>.]"  # Keras
     rf"|{UNIT}[^a-z0-9]{{0,6}}\d+\b.*?{METRIC}|{METRIC}.*?{UNIT}[^a-z0-9]{{0,6}}\d+\b"
     rf"|^.{{0,60}}?{UNIT}[^a-z0-9]{{0,4}}\d+ ?(?:/|of) ?\d+"

@@ -78,10 +78,14 @@ class RunOutline:
 
 @dataclass(frozen=True)
 class RunFinding:
-    """A problem of a running run, in words. If `cancels` is set, the run is canceled for this reason."""
+    """A problem of a running run, in a sentence and in one or two words.
+
+    If `cancels` is set, the run is canceled for this reason.
+    """
 
     words: str
     cancels: CancelCode | None = None
+    word: str = ""
 
 
 @dataclass(frozen=True)

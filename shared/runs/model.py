@@ -270,6 +270,14 @@ class Cancel:
 
 
 @dataclass(frozen=True)
+class Warned:
+    """The last warning of the watch over running runs, such as idle GPUs. The watch writes this part."""
+
+    warning: str = labeled("Warning", "", listed=True)  # one or two words; '' without a warning
+    warned_because: str = labeled("Warned because", "")
+
+
+@dataclass(frozen=True)
 class Removed:
     """Deleted results of the run.
 
@@ -300,6 +308,7 @@ class Run:
     people: People = part(People)
     cancel: Cancel = part(Cancel, column="cancel")
     removed: Removed = part(Removed, column="removed")
+    warned: Warned = part(Warned)
     features: Mapping[type, Any] = of_features()
 
     @property

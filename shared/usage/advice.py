@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from shared.jobs.vm_size import SIZES, VmSize, known
 from shared.usage.model import Metric, NodeUsage, UsageSummary
+from shared.usage.words import at_least
 
 TEN_MINUTES = 10  # samples of each node
 SPARE = 1.25  # times the highest measured use of memory, processors and GPU memory
@@ -110,8 +111,16 @@ def _cores(name: str) -> int | None:
 
 
 def _why(found: UsageSummary, size: VmSize) -> str:
-    memory = f"{(found.memory or 0) / 1000:.0f} of {size.memory * 1.024 * MEBIBYTES:.0f} GB"
+    memory = f"{at_least((found.memory or 0) / 1000, 1)} of {size.memory * 1.024 * MEBIBYTES:.0f} GB"
     if not size.gpus:
-        return f"It used {memory} and {found.cores:.1f} processors"
-    which = "its GPU" if size.gpus == 1 else f"its {size.gpus} GPUs"
-    return f"It used {memory} and {found.gpu:.0f} % of {which}"
+        return f"It used {memory} and {at_least(found.cores or 0, 0.1)} processors"
+    return f"It used {memory} and {_share(found.gpu or 0, size.gpus)}"
+
+
+def _share(percent: float, gpus: int) -> str:
+    """Return the used share of the GPUs, of which each was used by so many percent on average."""
+    if gpus == 1:
+        return f"{at_least(percent, 1)} % of its GPU"
+    if percent * gpus <= 100:
+        return f"{at_least(percent * gpus, 1)} % of one GPU of {gpus}"
+    return f"{percent:.0f} % of its {gpus} GPUs"

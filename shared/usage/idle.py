@@ -40,7 +40,7 @@ def watch(ports: RunPorts, runs: Sequence[Run]) -> dict[str, RunFinding]:
     for name, of_run in jobs.items():
         usage = together(used[job] for job in of_run if job in used)
         if words := idle(usage, now, rules.idle_gpus_after, rules.idle_gpu_percent):
-            found[name] = RunFinding(words, CancelCode.IDLE_GPUS if rules.cancel_idle_gpus else None)
+            found[name] = RunFinding(words, CancelCode.IDLE_GPUS if rules.cancel_idle_gpus else None, "idle GPUs")
     return found
 
 

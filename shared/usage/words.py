@@ -61,6 +61,13 @@ def energy(joules: float) -> str:
     return f"{hours / 1000:.2f} kWh" if hours >= 1000 else f"{hours:.3g} Wh"
 
 
+def at_least(value: float, least: float) -> str:
+    """Return the value in words, in steps of `least` (1 or 0.1): `less than 1` for a small value, but 0 for nothing."""
+    if 0 < value < least:
+        return f"less than {least:g}"
+    return f"{value:.0f}" if least >= 1 else f"{value:.1f}"
+
+
 def _of(used: float, in_all: float | None) -> str:
     whole = f" of {_gigabytes(in_all)}" if in_all else ""
     return f"{_gigabytes(used)}{whole} GB"
@@ -68,4 +75,4 @@ def _of(used: float, in_all: float | None) -> str:
 
 def _gigabytes(megabytes: float) -> str:
     value = megabytes / GIGABYTE
-    return f"{value:.0f}" if value >= 10 else f"{value:.1f}"
+    return at_least(value, 1 if value >= 10 else 0.1)

@@ -63,6 +63,7 @@ OTHER_MAPPINGS = {
     "agents/reading.py": {"properties"},  # of a JSON Schema
     "agents/shown_run.py": {"code"},  # of why a run waits
     "grants/guest.py": {"code"},  # of why a run waits
+    "diagnosis/next_steps.py": {"services"},  # of what a job has that reaches beyond it
     "models/bom.py": {"limits"},  # of a model, as people state them
     "models/card.py": {"command"},  # of our own provenance
     "adapters/tables/drop_table.py": {"code"},  # of a row

@@ -1,6 +1,6 @@
 // Where a run is: why it waits, its phases, and the members of an elastic one over time.
 import { begins, between, duration, inZone, money, shortClock, visible } from "../../format.js";
-import { Drawing, State, When } from "../../parts.jsx";
+import { Advice, Drawing, State, When } from "../../parts.jsx";
 import { own } from "../../own.js";
 import { ended } from "../../record.js";
 import { W } from "../../words.js";
@@ -18,7 +18,12 @@ export function Why({ run }) {
   return (
     <div class={`notice ${run.state === "failed" ? "bad" : ""}`}>
       <b>{waits ? W.run.waits : W.run.reason}</b>
-      {run.diagnosis && <p>{visible([run.diagnosis.summary, ...run.diagnosis.advice].join(" "))}</p>}
+      {run.diagnosis && (
+        <>
+          <p>{visible(run.diagnosis.summary)}</p>
+          <Advice steps={run.diagnosis.advice} />
+        </>
+      )}
       <div class="reason" tabindex={0} role="region" aria-label={W.run.reason}>
         {inZone(why)}
       </div>
@@ -38,19 +43,23 @@ export function Why({ run }) {
   );
 }
 
+/** @param {RunAnswer} run */
+const ailments = (run) => (run.state === "running" ? (run.health?.ailments ?? []) : []);
+
 /**
  * What is wrong with a running run: the causes, their evidence, and what to do.
  * @param {{ run: RunAnswer }} props
  */
 export function Sick({ run }) {
-  const found = run.state === "running" ? (run.health?.ailments ?? []) : [];
+  const found = ailments(run);
   if (!found.length) return null;
   return (
     <div class="notice bad" role="status">
       <b>{W.run.sick}</b>
       {found.map((each) => (
         <div key={each.cause + each.name}>
-          <p>{visible([each.summary, ...each.advice].join(" "))}</p>
+          <p>{visible(each.summary)}</p>
+          <Advice steps={each.advice} />
           <details>
             <summary>{W.run.evidence}</summary>
             {each.evidence.map((line) => (
@@ -146,6 +155,8 @@ const LABELS = 88,
  */
 export function Members({ run }) {
   const { members, sizes } = run.elastic;
+  const late = (/** @type {number} */ number) =>
+    ailments(run).find((each) => each.name === `member ${number}`)?.summary;
   const changes = sizes.map((size) => `${shortClock(size.at)} ${W.run.nodesNow(size.nodes)}`);
   const summary = `${W.run.timeline}: ${changes.join(", ")}`;
   return (
@@ -159,6 +170,7 @@ export function Members({ run }) {
               {member.cost ? ` · ${money(member.cost)}` : ""}
               {member.why ? ` · ${visible(member.why.split("\n")[0])}` : ""}
             </span>
+            {late(member.member) && <strong> {visible(late(member.member) ?? "")}</strong>}
           </li>
         ))}
       </ul>

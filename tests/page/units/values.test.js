@@ -1,7 +1,7 @@
 // Values as people read them, and maps by hostile names.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { begins, count, inZone, number, tick, visible } from "../../../page/format.js";
+import { adviceOf, begins, count, inZone, number, tick, visible } from "../../../page/format.js";
 import { Lines } from "../../../page/lines.js";
 import { mapOf, own } from "../../../page/own.js";
 import { jobName } from "../../../page/record.js";
@@ -76,6 +76,15 @@ test("an accuracy's axis has percentages, like its values", () => {
   assert.equal(tick("test_accuracy", 0.7), "70%");
   assert.equal(tick("test_accuracy", 0.9125), "91.25%");
   assert.equal(tick("loss", 0.7), "0.7");
+});
+
+test("a step of an advice has its command apart, to be copied", () => {
+  const step = "Continue it from its last checkpoint: python3 trainyard.py continue run-1";
+  assert.deepEqual(adviceOf(step), {
+    words: "Continue it from its last checkpoint:",
+    command: "python3 trainyard.py continue run-1",
+  });
+  assert.deepEqual(adviceOf("Use a smaller batch."), { words: "Use a smaller batch.", command: "" });
 });
 
 test("a waiting run says when it begins, or behind which runs of unknown length", () => {

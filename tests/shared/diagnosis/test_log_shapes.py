@@ -158,7 +158,7 @@ def test_the_log_counts_more_than_what_a_person_tells() -> None:
         ("[rank: 1] Child process with PID 9 terminated with code 1. Forcefully terminating all others",
          Cause.RANK_FIRST_FAILED),
         ("ray.exceptions.ActorDiedError: It died. There are some potential root causes. (1) The process is killed by "
-         "SIGKILL by OOM killer due to high memory usage.", Cause.NOT_KNOWN),
+         "SIGKILL by OOM killer due to high memory usage.", Cause.RANK_FIRST_FAILED),
         ("my.package.Loader: 12 files", Cause.NOT_KNOWN),
         ("Traceback (most recent call last):", Cause.USER_EXCEPTION),
     ],
@@ -242,3 +242,38 @@ def test_a_loss_with_a_second_word_in_its_name_counts() -> None:
         f"Iter[{n}00]/[9000] loss sum: {loss} lr=0.1\n" for n, loss in enumerate([2, 3, 2, 3, 10, 39, 146, 543])
     )
     assert diagnose_log(text).cause is Cause.DIVERGING
+
+
+def test_a_hang_that_a_person_tells_of_did_not_end_the_process() -> None:
+    """A launcher's exception ended it, and its cause is not shown."""
+    text = (
+        "I start two processes and nothing else is shown.\n\nTraceback (most recent call last):\n"
+        '  File "/usr/lib/python3.7/site-packages/torch/distributed/launch.py", line 259, in main\n    cmd=cmd)\n'
+        "subprocess.CalledProcessError: Command '['python', 'main.py']' returned non-zero exit status 1.\n"
+    )
+    assert diagnose_log(text, 1).cause is Cause.NOT_KNOWN
+
+
+METRICS = {
+    "the wait for data grows": (
+        "".join(
+            f"Epoch [1][{n}00/999] loss: 2.1, time: {n}.1, data_time: {max(0.02, n - 3.0):.2f}\n" for n in range(1, 11)
+        ),
+        Cause.INPUT_BOUND,
+    ),
+    "perplexity is no number at the end": (
+        "".join(f"Step {n}00/5000; acc: 48.1; ppl: {'nan' if n > 5 else 8.5}; lr: 0.1\n" for n in range(1, 9)),
+        Cause.NAN_LOSS,
+    ),
+    "each step overflows": (
+        "".join(f"OVERFLOW! Skipping step. Attempted loss scale: {2.0**n}\n" for n in range(32, 0, -1)),
+        Cause.NAN_LOSS,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_the_metrics_of_steps_show_a_cause(name: str) -> None:
+    """No line says that something is wrong."""
+    text, cause = METRICS[name]
+    assert diagnose_log(text).cause is cause

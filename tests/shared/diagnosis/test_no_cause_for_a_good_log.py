@@ -32,6 +32,18 @@ GOOD = {
         " 2: 1478.905273, 1480.089600 avg loss, 0.000000 rate, 5.112250 seconds, 128 images\n"
     ),
     "a program announces what it builds": "Building extension module utils...\n" + STEPS,
+    "a line of a program reads like a sentence": (
+        "vLLM loading the model with actual GPU utilization = 9.4%\nWe will change the batch size of 1 to 6\n" + STEPS
+    ),
+    "TensorFlow informs": (
+        "2026-11-28 21:15:02.1: I tensorflow/cuda_gpu_executor.cc:966] could not open file to read NUMA node: /sys/x\n"
+    ),
+    "a kernel can't be built, and a slower one is used": (
+        "UserWarning: Failed to build CUDA kernels. Falling back to slow reference implementation. Details:\n\n"
+        "No module named 'upfirdn2d_plugin'\ntick 1 kimg 4.0 time 9m 18s sec/tick 402.2\n"
+        "tick 2 kimg 8.0 time 16m 01s sec/tick 401.1\n"
+    ),
+    "a report of the environment": STEPS + "CUDA available: True\nCUDA_HOME: /usr/local/cuda-11.1\n",
     "NaN in names": "Using --nan-policy=raise, detect_nan=True\nDropped 12 rows with NaN in column age\n" + STEPS,
     "one loss of the first epoch": "epoch 1 loss nan\n" + STEPS,
     "a running mean of gradients": "step 1 loss 2.1 grad_norm 0.4 (nan)\nstep 2 loss 1.9 grad_norm 0.3 (nan)\n",

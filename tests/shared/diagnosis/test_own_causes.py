@@ -1,7 +1,9 @@
-"""A trainer adds causes in the causes.yaml of its folder."""
+"""A trainer, or a kind of run, adds causes in the causes.yaml of its folder."""
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,11 +11,12 @@ import pytest
 
 from shared.diagnosis.causes import Cause
 from shared.diagnosis.judge import diagnose_ranks
-from shared.diagnosis.own_causes import live_ailments, own_causes, refined, trainer_of
+from shared.diagnosis.own_causes import causes_of_kind, live_ailments, own_causes, refined, trainer_of
 from shared.jobs.command import Command
 from shared.jobs.readers.trainer import trainer_template
 from shared.jobs.spec import JobSpec
 from shared.kernel.errors import BadSetting
+from shared.runs.progress.single_job import SingleJob
 
 CAUSES = """
 - name: no_boxes
@@ -69,8 +72,32 @@ def test_an_own_cause_of_a_running_run(trainers: Path) -> None:
     assert own_causes(trainers, "other") == own_causes(trainers, "") == ()
 
 
+def test_a_kind_of_run_has_the_causes_in_the_folder_of_its_module(tmp_path: Path) -> None:
+    """The file has the same form as a trainer's, beside the module with the class of the kind."""
+    (tmp_path / "workload.py").write_text(
+        "from shared.runs.progress.single_job import SingleJob\n\nclass Own(SingleJob):\n    kind = 'own'\n"
+    )
+    (tmp_path / "causes.yaml").write_text(CAUSES)
+    spec = importlib.util.spec_from_file_location("own_workload", tmp_path / "workload.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules["own_workload"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert [each.name for each in causes_of_kind(module.Own())] == ["no_boxes"]
+    assert causes_of_kind(SingleJob()) == ()
+
+
 @pytest.mark.parametrize(
-    "text", ["a: 1", "- name: x", CAUSES.replace("data_not_found", "bad_luck"), CAUSES.replace("no box in", "(")]
+    "text",
+    [
+        "a: 1",
+        "- name: x",
+        "- {",
+        CAUSES.replace("data_not_found", "bad_luck"),
+        CAUSES.replace("no box in", "("),
+        CAUSES.replace("['no box in \\d+ pictures']", "no box"),
+        CAUSES.replace("['Check the annotations.']", "Check them."),
+    ],
 )
 def test_a_wrong_file_says_what_is_wrong(trainers: Path, text: str) -> None:
     """The error contains the file's name."""

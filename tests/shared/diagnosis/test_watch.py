@@ -12,11 +12,15 @@ import pytest
 
 from shared.api import records
 from shared.api.queries import run as look
+from shared.diagnosis.advice import advice
+from shared.diagnosis.causes import Cause
 from shared.diagnosis.health import STALE_AFTER, RunHealth
+from shared.diagnosis.next_steps import while_running
 from shared.notices.subscribe import SubscriptionSpec, subscribe
 from shared.runs.intake import create
 from shared.runs.intake.request import RunRequest
 from shared.runs.model import Run, RunState
+from shared.runs.pulse import Ailment
 from shared.usage.model import Measurement, Metric, NodeSeries, NodeUsage
 from tests.fakes.usage import FakeNodeMetrics
 from tests.fakes.world import ROUTE, World, trainers_folder
@@ -241,3 +245,24 @@ def test_the_answer_of_a_run_that_nobody_checked_says_so(tmp_path: Path) -> None
     """`health` is null."""
     watched = Watched(tmp_path)
     assert records.run(watched.run)["health"] is None
+
+
+def test_each_step_against_a_slow_node_is_a_command(tmp_path: Path) -> None:
+    """The commands leave the node and continue the run."""
+    watched = Watched(tmp_path)
+    steps = while_running(watched.run, Ailment("straggler", "Node n is slower than the others."))
+    commands = [step.partition(": python3 trainyard.py ")[2] for step in steps]
+    assert commands == [f"cancel {watched.name}", f"continue {watched.name}", f"metrics {watched.name} --nodes"]
+
+
+def test_the_advice_against_a_hang_fits_where_the_run_runs(tmp_path: Path) -> None:
+    """Nobody can log in to a node in Azure, unless the job has a service; a route without `on_hang` could have it."""
+    run = Watched(tmp_path).run
+    hang = Ailment("deadlock", "The training hangs.", advice=advice(Cause.DEADLOCK))
+    said = "\n".join(while_running(run, hang))
+    assert ("faulthandler.dump_traceback_later(300)" in said, "py-spy" in said) == (True, False)
+    assert "on_hang: retry, on route mnist" in said
+    assert "on_hang" not in "\n".join(while_running(run, hang, "tell"))
+    job = replace(run.asked.request, restricted={"services": {"code": {"type": "vs_code"}}})
+    with_service = replace(run, asked=replace(run.asked, request=job))
+    assert "py-spy dump" in "\n".join(while_running(with_service, hang))

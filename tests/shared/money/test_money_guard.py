@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from shared.api import queries
+from shared.api.requests import RunListQuery
 from shared.clusters import scaling
 from shared.kernel.errors import Conflict
 from shared.kernel.settings import Rules
@@ -61,6 +62,22 @@ def test_idle_gpus_are_told_of_and_the_run_goes_on_where_nobody_chose_otherwise(
     assert told == f"Run {run.name}: Its GPUs have been idle for 15 min: at most 2 % of their time in use."
     assert shown(world, run)["state"] == "running"
     assert world.jobs.jobs[run.name].raw == "Running"
+
+
+def test_the_warning_of_idle_gpus_is_shown_with_the_run_until_they_work_again(world: World) -> None:
+    """`show`, lists and the page have the warning; it is written once, and removed when the GPUs are used."""
+    run = started(world, timeout_seconds=3600)
+    watched(world, run, busy=2.0)
+    labels = shown(world, run)["labeled"]
+    assert labels["Warning"] == "idle GPUs"
+    assert labels["Warned because"] == "Its GPUs have been idle for 15 min: at most 2 % of their time in use."
+    (listed,) = queries.runs(world.system, RunListQuery(details=True))["runs"]
+    assert listed["listed"]["Warning"] == "idle GPUs"
+    etag = world.runs.get(run.name).etag
+    scaling.scale_clusters(world.system)
+    assert world.runs.get(run.name).etag == etag
+    watched(world, run, busy=80.0)
+    assert "Warning" not in shown(world, run)["labeled"]
 
 
 def test_a_run_with_idle_gpus_ends_and_its_project_gets_back_what_was_kept(world: World) -> None:

@@ -49,8 +49,23 @@ def test_a_machine_that_is_hardly_used_has_a_smaller_one() -> None:
     found = advised("Standard_NC64as_T4_v3", used(memory=3000, cores=1.2, gpu=3, gpu_memory=2000))
     assert found is not None
     assert str(found) == (
-        "It used 3 of 472 GB and 3 % of its 4 GPUs: Standard_NC4as_T4_v3 would do, for $0.53 an hour instead of $4.35."
+        "It used 3 of 472 GB and 12 % of one GPU of 4: "
+        "Standard_NC4as_T4_v3 would do, for $0.53 an hour instead of $4.35."
     )
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"memory": 40, "cores": 0.03, "gpu": 0.2, "gpu_memory": 20}, "less than 1 of 472 GB and less than 1 % of one"),
+        ({"memory": 40, "cores": 0.03, "gpu": 0, "gpu_memory": 20}, "less than 1 of 472 GB and 0 % of one"),
+        ({"memory": 1600, "cores": 1.2, "gpu": 5, "gpu_memory": 2000}, "2 of 472 GB and 20 % of one GPU of 4"),
+    ],
+)
+def test_a_small_use_is_not_called_nothing(values: dict[str, float], words: str) -> None:
+    """A use that would round to 0 is `less than 1`."""
+    found = advised("Standard_NC64as_T4_v3", used(30, **values))
+    assert words in str(found)
 
 
 def test_a_slower_gpu_must_be_fast_enough() -> None:
