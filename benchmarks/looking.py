@@ -10,6 +10,7 @@ emulator and the requests that the emulated Azure Monitor answered are counted o
 - `somebody looks`: the same run, whose record is read every ten seconds
 - `an ended run`: a run that is over, whose record is read as often; so these are the reads of the viewer
 - `GPUs, nobody looks`: one running run with fake GPUs, older than the guard's five minutes
+- `a subscription`: the same, while a subscription asks for notices of the kind `sick`
 
 Not counted: requests of the workspace that writes the job's log, the timers' looks at empty queues, which they take in
 turns (`bench idle` counts them), and the host's own locks. Targets: nothing beyond the baseline while nobody looks; one
@@ -54,6 +55,7 @@ IN_TURNS = re.compile(r"GET /\w+/(?!azureml|drops|output)[\w-]+ \d+$")  # proper
 MONITOR = "Microsoft.Insights/metrics"
 POLLING = "AzureFunctionsJobHost__extensions__queues__maxPollingInterval"
 PATIENCE = 120.0
+NOWHERE = "http://127.0.0.1:9/hook"
 
 
 class LookedAt(ScaleCloud):
@@ -96,7 +98,7 @@ class Counted:
     def beyond(self, other: Counted) -> dict[str, float]:
         """Return the requests a minute, by shape, that `other` does not have."""
         shapes = sorted({*self.storage, *other.storage})
-        found = {each: (self.storage[each] - other.storage[each]) / self.minutes for each in shapes}
+        found = {each: self.storage[each] / self.minutes - other.storage[each] / other.minutes for each in shapes}
         return {each: round(count, 2) for each, count in found.items() if abs(count) >= 0.05}
 
 
@@ -125,6 +127,9 @@ def measure(home: Path, minutes: float) -> dict[str, Counted]:
         _running(cloud, GPU_CLUSTER)
         time.sleep(60 * OLD if minutes >= 1 else 0)
         found["GPUs, nobody looks"] = _counted(cloud, GUARDED if minutes >= 1 else minutes)
+        answered(lambda: post(cloud.api, "notices", {"on": ["sick"], "to": NOWHERE}, f"sick-{time.time()}"))
+        cloud.call_timers()  # they begin the checks
+        found["a subscription"] = _counted(cloud, minutes)
     return found
 
 
@@ -170,6 +175,9 @@ def summary(found: dict[str, Counted]) -> dict[str, Any]:
         "storage_nobody_looks": round(alone.a_minute() - found["no run"].a_minute(), 1),
         "storage_somebody_looks": round(looks.a_minute() - alone.a_minute() - viewer, 1),
         "storage_of_the_viewer": round(viewer, 1),
+        "storage_of_a_subscription": round(
+            found["a subscription"].a_minute() - found["GPUs, nobody looks"].a_minute(), 1
+        ),
         "monitor_nobody_looks": alone.monitor,
         "monitor_somebody_looks": round(looks.monitor / looks.minutes, 1),
         "monitor_guard_in_five_minutes": round(5 * (guard := found["GPUs, nobody looks"]).monitor / guard.minutes, 1),

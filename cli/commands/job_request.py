@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from ..files import folder_environment, folder_job, job_file
+from ..files import folder_environment, folder_imports, folder_job, job_file
 from ..files.component_upload import with_job_sent
 from ..files.job_upload import with_everything_sent
 from ..session import Session, user_path
@@ -47,6 +47,8 @@ class Work:
             source, job, found = self._folder(parameters, has_data)
             if not self.env:
                 session.remark(*folder_environment.environment_line(found, source))
+            if line := self._import_line(source, job["environment"], found):
+                session.remark(line, "yellow")
             return {"job": with_everything_sent(session.api, job, source, session.remark)}
         if self.env or self.save or self.distribution:
             raise typer.BadParameter("--env, --distribution, --processes and --save are for a folder with --command.")
@@ -55,6 +57,16 @@ class Work:
         if self.what and (self.what in (".", "..") or "/" in self.what):
             raise typer.BadParameter(f'Say what to run in {self.what}: --command "python train.py --data {{data}}".')
         return {"template": self.template} if self.template else {"trainer": self.what}
+
+    def _import_line(self, source: Path, environment: Any, found: str) -> str:
+        """Return what the command's script imports and the environment lacks. Conda files and registered environments
+        are not compared."""
+        if self.env.lower().startswith("azureml") or f"{self.env}{found}".endswith((".yml", ".yaml")):
+            return ""
+        asked = folder_environment.requirements(environment)
+        return folder_imports.import_line(
+            self.command, source, asked, found or (f"--env {self.env}" if self.env else "")
+        )
 
     def write_job_file(self, session: Session, parameters: dict[str, Any], body: dict[str, Any]) -> None:
         """With --save, write the job file with which `submit FILE` makes the same run as this request."""

@@ -34,8 +34,9 @@ def environment(env: str, folder: Path, user_path: Path) -> tuple[Any, str]:
     """Return the environment of a folder's job, and the name of the file in the folder that describes it, '' if --env
     does.
 
-    `env` is --env: `pandas,scikit-learn`, a requirements.txt, a pyproject.toml, a conda file of the folder, or the name
-    of a registered environment. Other files are relative to `user_path`. Raises CliError for a file that can't be read.
+    `env` is --env: packages and files of packages (`requirements.txt,torch`), a conda file of the folder, or the name
+    of a registered environment. A file of packages is relative to the folder, or otherwise to `user_path`. Raises
+    CliError for a file that can't be read.
     """
     if not env:
         found = next((name for name in FILES if (folder / name).is_file() and _declares(folder / name)), "")
@@ -44,9 +45,23 @@ def environment(env: str, folder: Path, user_path: Path) -> tuple[Any, str]:
         return env, ""
     if env.endswith((".yml", ".yaml")):
         return {"image": IMAGE, "conda_file": env}, ""
-    if env.endswith((".txt", ".toml")):
-        return _described(user_path / env, f"--env {env}", folder), ""
-    return packages([package.strip() for package in env.split(",") if package.strip()], folder), ""
+    parts = [part.strip() for part in env.split(",") if part.strip()]
+    return packages([name for part in parts for name in _named(part, folder, user_path)], folder), ""
+
+
+def _named(part: str, folder: Path, user_path: Path) -> list[str]:
+    """Return the packages of a part of --env, which is a package or a file of packages."""
+    if not part.endswith((".txt", ".toml", ".cfg", ".py")):
+        return [part]
+    file = next((place / part for place in (folder, user_path) if (place / part).is_file()), user_path / part)
+    return requirements(_described(file, f"--env {part}", folder))
+
+
+def requirements(made: Any) -> list[str]:
+    """Return the packages for pip of an environment that this module made; [] for any other."""
+    conda = made.get("conda_file") if isinstance(made, dict) else None
+    last = conda["dependencies"][-1] if isinstance(conda, dict) else None
+    return list(last["pip"]) if isinstance(last, dict) else []
 
 
 def environment_line(found: str, folder: Path) -> tuple[str, str]:

@@ -55,7 +55,7 @@ def one(run: dict[str, Any], used: dict[str, Any] | None = None) -> RenderableTy
         _history(run),
     ]
     if run.get("elastic"):
-        parts += [Text(), members(run["elastic"])]
+        parts += [Text(), members(run["elastic"], {each["name"]: each["summary"] for each in ailments(run)})]
     if run.get("steps"):
         parts += [Text(), graph(run["steps"])]
     if run.get("trial_runs"):
@@ -363,19 +363,22 @@ def _audit(run: dict[str, Any]) -> list[RenderableType]:
     return [Text(), Text("What people did", "bold"), table]
 
 
-def members(elastic: dict[str, Any]) -> RenderableType:
-    """Return the members of an elastic run, the used and allowed resubmissions, and the number of nodes over time."""
+def members(elastic: dict[str, Any], lagging: dict[str, str]) -> RenderableType:
+    """Return the members of an elastic run, the used and allowed resubmissions, and the number of nodes over time.
+
+    `lagging` says by `member N` what is wrong with running members.
+    """
     used, deadline = f"{elastic['resubmitted']} of {elastic['resubmissions']}", clock(elastic["deadline"])
     table = grid()
     for member in elastic["members"]:
-        job = f"m{member['member']}-{member['attempt']}"
+        job, late = f"m{member['member']}-{member['attempt']}", lagging.get(f"member {member['member']}", "")
         table.add_row(
             Text(f"  {clock(member['at'])}", "dim"),
             Text(job),
             state_text(member),
             Text(phases.duration(member["seconds"]) if member.get("seconds") else "", "dim"),
             Text(costs.dollars(member["cost"]) if member.get("cost") is not None else "", "dim"),
-            Text(member["why"], "dim"),
+            Text(one_line(late), "red") if late else Text(member["why"], "dim"),
         )
     heading = Text.assemble(("Members", "bold"), (f"  {used} resubmissions used, deadline {deadline}", "dim"))
     steps = [f"{clock(size['at'])} {size['nodes']}" for size in elastic["sizes"]]

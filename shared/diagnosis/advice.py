@@ -139,6 +139,11 @@ CASES: tuple[tuple[Cause, re.Pattern[str], tuple[str, ...]], ...] = (
         ("Use a cluster whose nodes have GPUs.", "Without GPUs, use the backend gloo and the device cpu in the code."),
     ),
     (
+        Cause.USER_EXCEPTION,
+        re.compile("wandb.*API key"),
+        ("Weights & Biases has no key on the node: begin the command with WANDB_MODE=offline.",),
+    ),
+    (
         Cause.NETWORK,
         re.compile("(?i)name or service not known|(?:could not|unable to) resolve host|failure in name resolution"),
         ("The node can't find the host: upload the files as a drop, and pass --data drops/ROUTE/NAME.",),

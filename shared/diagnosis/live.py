@@ -8,7 +8,7 @@ and late otherwise. Pure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from statistics import fmean, median, quantiles
 
 from shared.diagnosis.advice import advice
@@ -16,7 +16,7 @@ from shared.diagnosis.causes import Cause
 from shared.diagnosis.lines import LogLine, lines_of
 from shared.diagnosis.progress import of_metrics, wait_shares
 from shared.diagnosis.steps import reports_step
-from shared.runs.pulse import Ailment, NodePulse, Pulse
+from shared.runs.pulse import STEPPED, Ailment, NodePulse, Pulse
 
 IDLE_CORES, IDLE_GPU, IDLE_MOVED = 0.1, 5.0, 1.0  # processors, percent, megabytes a second
 SAMPLE_BEFORE = timedelta(seconds=30)  # an idle sample may begin this long before the last line
@@ -27,7 +27,6 @@ PAUSES = 3  # times the longest pause from which the run recovered
 SLOWED, SLOW_CHECKS, PACES = 0.5, 2, 5  # of the earlier pace; number of slower checks, and of all checks needed
 APART_GPU, ALIKE_GPU, APART_CORES = 40.0, 15.0, 0.08  # points of percent, processors
 LASTING, MANY = 10, 3  # samples, nodes
-STEPPED = timedelta(seconds=100)  # slightly more than the time between two checks
 STARVED, REPORTS = 0.5, 5  # share of the time spent waiting for data; number of such reports
 WORKING_GPU, ALL_CORES = 30.0, 0.9  # percent, share of the processors
 FULL_MEMORY, FULL_DISK, ROOMY_DISK = 0.95, 0.05, 20_000.0  # shares; free megabytes that suffice at any share
@@ -89,30 +88,17 @@ def _straggler(pulse: Pulse) -> Iterator[Ailment]:
 
     Two checks must show the straggler, because rank 0 alone may evaluate for most of a minute.
     """
-    if (odd := _odd_one(pulse.nodes)) is None or not _steps_now(pulse):
+    if (odd := _odd_one(pulse.nodes)) is None or not pulse.makes_steps:
         return
     before, now = pulse.paces[:-SLOW_CHECKS], pulse.paces[-SLOW_CHECKS:]
     slower = len(pulse.paces) >= PACES and all(0 < pace < SLOWED * quantiles(before, n=4)[2] for pace in now)
-    slower = slower and _is_steady(pulse, pulse.now - STEPPED)  # a pause before a step looks like a slow step
-    lags = _always_lags(odd, pulse.nodes) and _is_steady(pulse, odd.at - (LASTING - 1) * timedelta(minutes=1))
+    slower = slower and pulse.is_steady(pulse.now - STEPPED)  # a pause before a step looks like a slow step
+    lags = _always_lags(odd, pulse.nodes) and pulse.is_steady(odd.at - (LASTING - 1) * timedelta(minutes=1))
     if not slower and not lags:
         return
     evidence = [f"steps a minute: {', '.join(f'{pace:.1f}' for pace in pulse.paces[-PACES:])}"] if slower else []
     words = f"Node {odd.node} is slower than the others"
     yield _ailment(Cause.STRAGGLER, f"{words}, which wait for it.", [*evidence, *map(_use, pulse.nodes)])
-
-
-def _steps_now(pulse: Pulse) -> bool:
-    """Return whether the training makes steps. While the first node evaluates or saves, the others wait for it,
-    too.
-    """
-    gap = timedelta(minutes=1.5 / pulse.paces[-1]) if pulse.paces else timedelta(0)
-    return pulse.stepped_at is None or pulse.now - pulse.stepped_at <= STEPPED + gap
-
-
-def _is_steady(pulse: Pulse, since: datetime) -> bool:
-    """Return whether the training has made steps without a long pause since this time."""
-    return pulse.steady_since is None or pulse.steady_since <= since
 
 
 def _odd_one(nodes: Sequence[NodePulse]) -> NodePulse | None:

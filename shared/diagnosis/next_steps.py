@@ -42,7 +42,7 @@ def while_running(run: Run, ailment: Ailment, on_hang: str = "") -> tuple[str, .
         again = f"Then start it again from its last checkpoint: {PROGRAM} continue {run.name}"
         return (_end(run), again, *_access(run), *said, *_next_time(run, on_hang), nodes)
     if cause is Cause.STRAGGLER:
-        return (*_other_nodes(run), nodes)
+        return (*(said if ailment.name else _other_nodes(run)), nodes)
     changed = advised_change(cause, run.asked.parameters) if cause in OF_PARAMETERS else {}
     if cause in OF_PARAMETERS and changed:
         options = " ".join(f"-p {name}={value}" for name, value in changed.items())

@@ -1,8 +1,8 @@
 """Elastic runs: the run consists of single-node jobs, its members, and continues while members come and go.
 
 decide.py is the policy for the members and workload.py carries out the policy. deadlines.py says how the members of a
-run with a deadline change their nodes, and limits.py checks the job of a new run. reactions.py closes the rendezvous of
-a run that did not complete.
+run with a deadline change their nodes, and limits.py checks the job of a new run. lagging.py finds members that do
+nothing. reactions.py closes the rendezvous of a run that did not complete.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from shared.elastic import answers
+from shared.elastic.lagging import lagging
 from shared.elastic.model import KIND, Elastic
 from shared.elastic.reactions import close_rendezvous
 from shared.elastic.workload import ElasticJobs
@@ -36,4 +37,5 @@ FEATURE = Feature(
     workloads=(ElasticJobs(),),
     reactions={runs.RunEnded: (close_rendezvous,), runs.RunArchived: (close_rendezvous,)},
     mend=with_kind,
+    ailments=lagging,
 )

@@ -10,14 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+STEPPED = timedelta(seconds=100)  # slightly more than the time between two checks
+
 
 @dataclass(frozen=True)
 class NodePulse:
     """The newest measurements of one node. None: not measured.
 
-    `at` is the start of the newest sample's minute. `cores` are processors in use and `gpu` is percent, both for the
-    last minutes, oldest first. `moved` is megabytes a second through disks and network; memory and disk are in
-    megabytes.
+    `job` is the job that used the node last. `at` is the start of the newest sample's minute. `cores` are processors in
+    use and `gpu` is percent, both for the last minutes, oldest first. `moved` is megabytes a second through disks and
+    network; memory and disk are in megabytes.
     """
 
     node: str
@@ -30,6 +32,7 @@ class NodePulse:
     memory_in_all: float | None = None
     disk_free: float | None = None
     disk_in_all: float | None = None
+    job: str = ""
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,18 @@ class Pulse:
     def silence(self) -> timedelta:
         """The time since any rank's log grew."""
         return self.now - self.last_line_at
+
+    @property
+    def makes_steps(self) -> bool:
+        """Whether the training makes steps now, if its log reports steps. While the first node evaluates or saves,
+        the others wait for it.
+        """
+        gap = timedelta(minutes=1.5 / self.paces[-1]) if self.paces else timedelta(0)
+        return self.stepped_at is None or self.now - self.stepped_at <= STEPPED + gap
+
+    def is_steady(self, since: datetime) -> bool:
+        """Return whether the training has made steps without a long pause since this time."""
+        return self.steady_since is None or self.steady_since <= since
 
 
 @dataclass(frozen=True)

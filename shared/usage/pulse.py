@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from shared.runs.model import Run
 from shared.runs.ports import RunPorts
 from shared.runs.pulse import NodePulse
-from shared.usage.model import FLOWS, Measurement, Metric, NodeUsage
-from shared.usage.reading import GRAIN, usage_of
+from shared.usage.model import FLOWS, Measurement, Metric, NodeUsage, together
+from shared.usage.reading import GRAIN, usage_by_job
 
 RECENT = 10  # samples
 MOVED = (Metric.DISK_READ, Metric.DISK_WRITTEN, Metric.NETWORK_IN, Metric.NETWORK_OUT)
@@ -16,11 +16,20 @@ MOVED = (Metric.DISK_READ, Metric.DISK_WRITTEN, Metric.NETWORK_IN, Metric.NETWOR
 
 def node_pulses(ports: RunPorts, run: Run) -> list[NodePulse]:
     """Return the newest measurements of each node: a request for nodes, and one for GPUs, once a minute at most."""
-    return list(pulses(usage_of(ports, run)))
+    by_job = usage_by_job(ports, run)
+    return list(pulses(together(by_job.values()), _last_jobs(by_job)))
 
 
-def pulses(usage: NodeUsage) -> Iterator[NodePulse]:
-    """Return the newest measurements of each node that was measured."""
+def _last_jobs(by_job: Mapping[str, NodeUsage]) -> dict[str, str]:
+    """Return the job that used each node last, by the nodes' names."""
+    newest = {
+        (each.points[-1].at, job): each.node for job, usage in by_job.items() for each in usage.series if each.points
+    }
+    return {node: job for (_, job), node in sorted(newest.items())}
+
+
+def pulses(usage: NodeUsage, jobs: Mapping[str, str]) -> Iterator[NodePulse]:
+    """Return the newest measurements of each node that was measured. `jobs` are the nodes' last jobs."""
     for node in usage.nodes():
         found = {metric: _of_node(usage, node, metric) for metric in Metric}
         times = [points[-1].at for points in found.values() if points]
@@ -36,6 +45,7 @@ def pulses(usage: NodeUsage) -> Iterator[NodePulse]:
             memory_in_all=_last(found[Metric.MEMORY_IN_ALL]),
             disk_free=_last(found[Metric.DISK_FREE]),
             disk_in_all=_sum(_last(found[Metric.DISK_FREE]), _last(found[Metric.DISK_USED])),
+            job=jobs.get(node, ""),
         )
 
 

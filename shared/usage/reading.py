@@ -34,7 +34,7 @@ GRAIN = timedelta(minutes=1)  # of Azure Monitor's samples
 LEAST = timedelta(minutes=1)  # a run on nodes for a shorter time is not asked about when it is archived
 KEPT = timedelta(days=93)  # by Azure Monitor
 # Viewers share one request. A check every minute is never exactly on time, and should get a new answer.
-LOOKED_UP = Topic[NodeUsage]("usage of a run", GRAIN - timedelta(seconds=5), most=100)
+LOOKED_UP = Topic[dict[str, NodeUsage]]("usage of a run", GRAIN - timedelta(seconds=5), most=100)
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,22 @@ def usage_of(ports: RunPorts, run: Run) -> NodeUsage:
     if is_complete or now - measurable.end > KEPT:
         return archived(ports.blobs, run)
     try:
-        measured = ports.memory.answer(LOOKED_UP, now, lambda: _ask(ports, measurable), run.name)
+        measured = together(_cached(ports, run, measurable).values())
     except TrainyardError:
         if its is None:
             raise
         measured = NodeUsage()
     return measured or archived(ports.blobs, run)
+
+
+def usage_by_job(ports: RunPorts, run: Run) -> dict[str, NodeUsage]:
+    """Return the use of the nodes of a running run, by job, with at most as many requests as `usage_of`."""
+    measurable = measurable_part(ports.jobs, ports.clock, run)
+    return _cached(ports, run, measurable) if measurable else {}
+
+
+def _cached(ports: RunPorts, run: Run, measurable: Measurable) -> dict[str, NodeUsage]:
+    return ports.memory.answer(LOOKED_UP, ports.clock(), lambda: _ask(ports, measurable), run.name)
 
 
 def archived(blobs: Blobs, run: Run) -> NodeUsage:
@@ -91,7 +101,7 @@ def with_usage(ports: RunPorts, fact: RunBeingArchived) -> Run:
         measurable = measurable_part(ports.jobs, ports.clock, run)
         if measurable is None or measurable.end - measurable.begin < LEAST:
             return run
-        usage = _ask(ports, measurable)
+        usage = together(_ask(ports, measurable).values())
         found = summary(usage)
         if found is None:
             return run
@@ -116,11 +126,13 @@ def measurable_part(jobs: Jobs, clock: Clock, run: Run) -> Measurable | None:
     return Measurable(names, min(span.begin for span in spans), max(span.end for span in spans), gpus)
 
 
-def _ask(ports: RunPorts, measurable: Measurable) -> NodeUsage:
+def _ask(ports: RunPorts, measurable: Measurable) -> dict[str, NodeUsage]:
     metrics, span = ports.store(NODE_METRICS), (measurable.begin - GRAIN, measurable.end + GRAIN)
-    found: list[NodeUsage] = []
+    found: dict[str, NodeUsage] = {}
     for first in range(0, len(measurable.jobs), MOST_JOBS):
         jobs = measurable.jobs[first : first + MOST_JOBS]
-        found += metrics.nodes(jobs, *span).values()
-        found += metrics.gpus(jobs, *span).values() if measurable.gpus else ()
-    return together(found)
+        of_nodes = metrics.nodes(jobs, *span)
+        of_gpus = metrics.gpus(jobs, *span) if measurable.gpus else {}
+        for job in {**of_nodes, **of_gpus}:
+            found[job] = together(usage[job] for usage in (of_nodes, of_gpus) if job in usage)
+    return found

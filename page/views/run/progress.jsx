@@ -43,12 +43,15 @@ export function Why({ run }) {
   );
 }
 
+/** @param {RunAnswer} run */
+const ailments = (run) => (run.state === "running" ? (run.health?.ailments ?? []) : []);
+
 /**
  * What is wrong with a running run: the causes, their evidence, and what to do.
  * @param {{ run: RunAnswer }} props
  */
 export function Sick({ run }) {
-  const found = run.state === "running" ? (run.health?.ailments ?? []) : [];
+  const found = ailments(run);
   if (!found.length) return null;
   return (
     <div class="notice bad" role="status">
@@ -152,6 +155,8 @@ const LABELS = 88,
  */
 export function Members({ run }) {
   const { members, sizes } = run.elastic;
+  const late = (/** @type {number} */ number) =>
+    ailments(run).find((each) => each.name === `member ${number}`)?.summary;
   const changes = sizes.map((size) => `${shortClock(size.at)} ${W.run.nodesNow(size.nodes)}`);
   const summary = `${W.run.timeline}: ${changes.join(", ")}`;
   return (
@@ -165,6 +170,7 @@ export function Members({ run }) {
               {member.cost ? ` · ${money(member.cost)}` : ""}
               {member.why ? ` · ${visible(member.why.split("\n")[0])}` : ""}
             </span>
+            {late(member.member) && <strong> {visible(late(member.member) ?? "")}</strong>}
           </li>
         ))}
       </ul>

@@ -174,3 +174,12 @@ def test_a_python_that_no_job_can_have_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CliError) as caught:
         environment("", tmp_path, tmp_path)
     assert ".python-version asks for Python ==2.7; a job can have Python 3.8 to 3.14." in str(caught.value)
+
+
+def test_env_may_add_packages_to_a_file_of_the_folder(tmp_path: Path) -> None:
+    """A file of the folder counts before one of the current folder."""
+    write(
+        tmp_path, {"requirements.txt": "scipy", "code/requirements.txt": "torch\n-r more.txt", "code/more.txt": "tqdm"}
+    )
+    made, found = environment("requirements.txt, numpy", tmp_path / "code", tmp_path)
+    assert (pip_list(made), found) == (["torch", "tqdm", "numpy"], "")

@@ -205,6 +205,7 @@ def test_a_line_counts_unless_steps_follow(line: str, cause: Cause) -> None:
     [
         ("_pickle.UnpicklingError: Weights only load failed.", Cause.CHECKPOINT_MISMATCH, "weights_only=False"),
         ("ValueError: ProcessGroupNCCL is only supported with GPUs, no GPUs found!", Cause.GPU_DRIVER_OR_ARCH, "gloo"),
+        ("wandb.errors.errors.UsageError: No API key configured. Use `wandb login`", Cause.USER_EXCEPTION, "offline"),
         ("socket.gaierror: [Errno -2] Name or service not known", Cause.NETWORK, "--data drops/ROUTE/NAME"),
     ],
 )

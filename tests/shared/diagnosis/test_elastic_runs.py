@@ -32,6 +32,7 @@ class Members:
         self.writes, self.running = self.job(0), [self.job(0), self.job(1), self.job(2)]
         for job in self.running:
             self.world.job_goes(job, "Running")
+        self.stopped: list[str] = []
         self.settle()
 
     def job(self, member: int, attempt: int = 1) -> str:
@@ -56,7 +57,7 @@ class Members:
             self.world.clock.advance(50)
             for job in self.running:
                 self._write(job, text if job == self.writes else "")
-                self._measure(job, cores)
+                self._measure(job, 0.0 if job in self.stopped else cores)
             self.settle(10)
             found += self.found
         return found
@@ -113,3 +114,35 @@ def test_losses_are_read_from_the_member_that_writes_them(members: Members) -> N
     members.evict(0)
     members.minutes(6, STEPS, 3.0)
     assert "nan_loss" in members.minutes(4, NAN, 3.0)
+
+
+def test_a_member_that_is_stopped_is_named_with_the_time(members: Members) -> None:
+    """Azure ML reports the job of a stopped member as running. While the others train, the member is named, with the
+    command that replaces it; a member that works again is not.
+    """
+    members.minutes(6, STEPS, 3.0)
+    since = members.world.clock() + timedelta(seconds=50 - 10)
+    members.stopped = [members.job(2)]
+    assert members.minutes(3, STEPS, 3.0)[-1:] == ["straggler"]
+    (found,) = look(members.world.system, members.name, viewed=True)["health"]["ailments"]
+    assert (found["name"], found["summary"]) == (
+        "member 2",
+        f"Member 2 does not answer: it has done nothing since {since:%H:%M} UTC, and others work.",
+    )
+    assert found["advice"][0] == f"Replace it: python3 trainyard.py evict {members.name} --node 2"
+    members.stopped = []
+    members.minutes(3, STEPS, 3.0)
+    assert members.found == []
+
+
+def test_members_that_wait_while_one_evaluates_do_not_lag(members: Members) -> None:
+    """The others do nothing for minutes; the log has lines, but no steps of the training."""
+    members.minutes(6, STEPS, 3.0)
+    members.stopped = [members.job(1), members.job(2)]
+    assert "straggler" not in members.minutes(6, "valid step 3/90 accuracy 0.9\n" * 9, 3.0)
+
+
+def test_members_that_are_all_idle_do_not_lag(members: Members) -> None:
+    """While the team meets again, or hangs, no member works."""
+    members.minutes(6, STEPS, 3.0)
+    assert "straggler" not in members.minutes(5, "", 0.01)

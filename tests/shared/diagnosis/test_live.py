@@ -18,10 +18,10 @@ NOW = BEGAN + timedelta(hours=1)
 STEPS = "".join(f"epoch 1 step {step}/900 loss 0.5{step}\n" for step in range(30))
 
 
-def node(name: str = "n0", cores: float = 3.0, gpu: float | None = None, **more: float) -> NodePulse:
+def node(name: str = "n0", cores: float = 3.0, gpu: float | None = None, **more: Any) -> NodePulse:
     """Return a node with the same load in each of the last ten minutes."""
     used = (gpu,) * 10 if gpu is not None else ()
-    given = {"cores_in_all": 8.0, "moved": 0.0, "memory": 4_000.0, "memory_in_all": 16_000.0} | more
+    given = {"cores_in_all": 8.0, "moved": 0.0, "memory": 4_000.0, "memory_in_all": 16_000.0, **more}
     return NodePulse(name, NOW - timedelta(minutes=1), (cores,) * 10, gpu=used, **given)
 
 

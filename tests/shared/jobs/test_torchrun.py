@@ -26,6 +26,7 @@ def problems(command: str, **more: object) -> list[str]:
         "/opt/bin/torchrun train.py",
         "python -m torch.distributed.run train.py",
         "python -m torch.distributed.launch train.py",
+        "accelerate launch --num_machines 2 train.py",
     ],
 )
 def test_torchrun_needs_to_know_the_other_nodes(command: str) -> None:
@@ -42,6 +43,8 @@ def test_torchrun_needs_to_know_the_other_nodes(command: str) -> None:
         ("torchrun train.py", {"resources": {"instance_count": 1}}),
         ("torchrun --rdzv-endpoint $AZ_BATCH_MASTER_NODE train.py", {}),
         ("torchrun --master_addr $HEAD train.py", {}),
+        ("accelerate launch --main_process_ip $HEAD train.py", {}),
+        ("accelerate config && python train.py", {}),
         ("torchrun train.py", {"environment_variables": {"PET_RDZV_ENDPOINT": "head:1"}}),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from emulators.azureml.environments import curated_page
-from emulators.azureml.environments.curated import FRAMEWORKS, LOCKS, curated, matched, versions
+from emulators.azureml.environments.curated import FRAMEWORKS, LOCKS, Framework, curated, matched, versions
 from emulators.azureml.environments.model import NotHere
 
 
@@ -19,23 +19,38 @@ def test_a_locked_name_is_the_same(lock: str) -> None:
     assert (int(major), int(minor)) < (3, 14), "see MLFLOW"
 
 
-@pytest.mark.parametrize("framework", [each for each in FRAMEWORKS if each.lock])
-def test_a_lock_has_its_framework(framework: object) -> None:
-    found = next(each for each in FRAMEWORKS if each is framework)
-    assert versions(found.lock)[found.package]
+@pytest.mark.parametrize("framework", [each for each in FRAMEWORKS if each.locks])
+def test_a_lock_has_its_framework(framework: Framework) -> None:
+    assert all(versions(lock)[framework.package] for lock in framework.locks)
+
+
+@pytest.mark.parametrize(
+    ("name", "lock"),
+    [
+        ("AzureML-sklearn-0.24-ubuntu18.04-py37-cpu", "sklearn-1.1"),
+        ("sklearn-1.0", "sklearn-1.1"),
+        ("sklearn-1.1", "sklearn-1.1"),
+        ("sklearn-1.2", "sklearn-1.5"),
+        ("sklearn-1.7", "sklearn-1.5"),
+        ("AzureML-sklearn", "sklearn-1.5"),
+    ],
+)
+def test_the_next_later_lock_is_used(name: str, lock: str) -> None:
+    """Code that was written for an older version runs longest with the oldest later one."""
+    assert matched(name).lock == lock
 
 
 def test_a_number_that_is_not_locked_is_told() -> None:
     """For a version without a lock the nearest lock is used, and the head of the job's log describes the
     difference."""
     made = matched("AzureML-sklearn-1.0-ubuntu20.04-py38-cpu")
-    assert made.recipe.requirements == LOCKS["sklearn-1.5"]
+    assert made.recipe.requirements == LOCKS["sklearn-1.1"]
     assert made.differences == (
-        "scikit-learn 1.5.2 instead of 1.0",
+        "scikit-learn 1.1.3 instead of 1.0",
         "Python 3.10 or 3.11 instead of 3.8",
         "other versions of the other packages",
     )
-    assert "scikit-learn 1.5.2 instead of 1.0" in made.recipe.notes[0]
+    assert "scikit-learn 1.1.3 instead of 1.0" in made.recipe.notes[0]
 
 
 def test_the_number_of_pytorch_is_the_version_of_torch() -> None:

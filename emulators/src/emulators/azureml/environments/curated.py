@@ -24,28 +24,41 @@ LOCKED_FOR = ("3.10", "3.11")
 LATER_PYTHONS = tuple(f"3.{minor}" for minor in range(8, 16))
 # Azure ML's own environments have both. azureml-mlflow 1.62 allows MLflow up to 3.15.0, and an image has the newest
 # version at its build. From 3.14 on, mlflow.sklearn writes skops, which no published definition installs, and
-# mlflow.pytorch requires an example of the input. The published jobs rely on the earlier defaults.
+# mlflow.pytorch requires an example of the input. The published jobs rely on the earlier defaults. Images of earlier
+# years have an MLflow before 2.17, whose autolog and log_model ask for nothing that Azure ML lacks (logged models).
 MLFLOW = ("mlflow-skinny<3.14", "azureml-mlflow")
 
 
 @dataclass(frozen=True)
 class Framework:
     """A framework, recognized by a word in environments' names. The numbers in a name are versions of `package`.
-    `lock` has the packages; without a lock, the current `packages` are installed."""
+    `locks` have the packages, the oldest first; without a lock, the current `packages` are installed."""
 
     word: str
     package: str = ""
-    lock: str = ""
+    locks: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
+
+    def asked(self, name: str) -> str:
+        """Return the version in a name, or ''."""
+        found = re.search(rf"{self.word}-(\d+(?:\.\d+)?)", name)
+        return found[1] if found else ""
+
+    def lock(self, name: str) -> str:
+        """Return the oldest lock that is not older than the version in the name, otherwise the newest lock."""
+        if not (asked := self.asked(name)):
+            return self.locks[-1]
+        fitting = (lock for lock in self.locks if _numbers(versions(lock)[self.package]) >= _numbers(asked))
+        return next(fitting, self.locks[-1])
 
 
 FRAMEWORKS = (
-    Framework("sklearn", "scikit-learn", "sklearn-1.5"),
-    Framework("lightgbm", "lightgbm", "lightgbm-3.3"),
-    Framework("xgboost", "xgboost", "lightgbm-3.3"),
+    Framework("sklearn", "scikit-learn", ("sklearn-1.1", "sklearn-1.5")),
+    Framework("lightgbm", "lightgbm", ("lightgbm-3.3",)),
+    Framework("xgboost", "xgboost", ("lightgbm-3.3",)),
     Framework("acft", packages=("torch", "transformers", "datasets", "evaluate", "accelerate", *MLFLOW)),
-    Framework("pytorch", "torch", "acpt-pytorch-2.8-cuda12.6"),
-    Framework("tensorflow", "tensorflow", "tensorflow-2.16-cuda12"),
+    Framework("pytorch", "torch", ("acpt-pytorch-2.8-cuda12.6",)),
+    Framework("tensorflow", "tensorflow", ("tensorflow-2.16-cuda12",)),
     # mldesigner/_constants.py names the packages of both: CustomizedEnvMldesigner and CustomizedEnvMldesignerMinimal.
     Framework("mldesigner-minimal", packages=("mldesigner",)),
     Framework("mldesigner", packages=("mldesigner", "azure-ai-ml", *MLFLOW)),
@@ -85,12 +98,11 @@ def matched(name: str) -> Curated:
         known = ", ".join(each.word for each in FRAMEWORKS)
         words = f"Environment {name!r}: of Azure ML's own environments this machine can make those of {known}"
         return Curated(refused=f"{words}{', but TensorFlow from 2.0 on' if framework else ''}.")
-    if not framework.lock:
+    if not framework.locks:
         return _unlocked(name, plain, framework)
-    differences = tuple(_differences(plain, framework))
-    note = f"{name} has no lock of its own here. It is made of the lock of {framework.lock}: {'; '.join(differences)}."
-    made = Recipe(LOCKS[framework.lock], LOCKED_FOR[0], notes=(note,), or_python=LOCKED_FOR[1:])
-    return Curated(made, framework.lock, differences)
+    lock, differences = framework.lock(plain), tuple(_differences(plain, framework))
+    note = f"{name} has no lock of its own here. It is made of the lock of {lock}: {'; '.join(differences)}."
+    return Curated(Recipe(LOCKS[lock], LOCKED_FOR[0], notes=(note,), or_python=LOCKED_FOR[1:]), lock, differences)
 
 
 def _unlocked(name: str, plain: str, framework: Framework) -> Curated:
@@ -108,10 +120,9 @@ def _unlocked(name: str, plain: str, framework: Framework) -> Curated:
 
 def _differences(plain: str, framework: Framework) -> Iterator[str]:
     """Yield the differences between the framework's lock and the numbers in the name."""
-    asked = re.search(rf"{framework.word}-(\d+(?:\.\d+)?)", plain)
-    version = versions(framework.lock)[framework.package]
-    if asked and not f"{version}.".startswith(f"{asked[1]}."):
-        yield f"{framework.package} {version} instead of {asked[1]}"
+    asked, version = framework.asked(plain), versions(framework.lock(plain))[framework.package]
+    if asked and not f"{version}.".startswith(f"{asked}."):
+        yield f"{framework.package} {version} instead of {asked}"
     if (python := _python(plain)) and python not in LOCKED_FOR:
         yield f"Python {' or '.join(LOCKED_FOR)} instead of {python}"
     yield "other versions of the other packages"
@@ -127,6 +138,10 @@ def _python(plain: str) -> str:
     """Return the Python version in a name, such as 3.8 in py38 and py3.8, or ''."""
     found = re.search(r"py(3)\.?(\d{1,2})\b", plain)
     return f"{found[1]}.{found[2]}" if found else ""
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in version.split(".")[:2])
 
 
 def _minor(version: str) -> int:

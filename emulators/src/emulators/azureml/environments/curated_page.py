@@ -5,6 +5,7 @@ python -m emulators.azureml.environments.curated_page
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,10 +48,13 @@ otherwise refused.
 |---|---|---|
 {rows}
 
-All of them have MLflow {mlflow}. An image in Azure has the version that was the newest when the image was built, up to
+They have MLflow {mlflow}. An image in Azure has the version that was the newest when the image was built, up to
 3.15.0 (azureml-mlflow 1.62 allows no later one). From 3.14 on, `mlflow.sklearn` writes skops files by default, and the
 published definitions don't install skops; `mlflow.pytorch` needs an `input_example`. So a job that uses these defaults
 runs here, and may fail in Azure: pass `serialization_format="cloudpickle"` (`"pickle"` for PyTorch).
+
+From 2.17 on, MLflow's autolog and `log_model` ask for logged models, which Azure ML does not have (404): autolog then
+writes a warning, and does not log the metrics. The images of earlier years have an earlier MLflow.
 """
 
 
@@ -60,8 +64,16 @@ def page() -> str:
         pythons=" and ".join(LOCKED_FOR),
         words=f"{', '.join(frameworks[:-1])} or {frameworks[-1]}",
         rows="\n".join(_row(name) for name in NAMES),
-        mlflow=" and ".join(sorted({versions(lock)["mlflow-skinny"] for lock in LOCKS})),
+        mlflow=_mlflow(),
     )
+
+
+def _mlflow() -> str:
+    """Return the version of most locks, with the locks that have another one."""
+    found = {lock: versions(lock)["mlflow-skinny"] for lock in LOCKS}
+    usual = Counter(found.values()).most_common(1)[0][0]
+    others = [f"{version} in {lock}" for lock, version in found.items() if version != usual]
+    return usual + (f" ({', '.join(others)})" if others else "")
 
 
 def _row(name: str) -> str:
