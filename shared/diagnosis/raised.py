@@ -27,6 +27,7 @@ PLATFORMS = (
 LOST = ("ConnectionResetError", "ConnectionRefusedError", "EOFError", "BrokenPipeError", "FileNotFoundError")
 WORKERS = (re.compile(r"utils[/\\]data[/\\]dataloader\.py"), re.compile(r"multiprocessing[/\\]resource_sharer\.py"))
 MULTIPROCESSING = re.compile(r"[/\\]multiprocessing[/\\]")
+QUEUE_ENDED = re.compile(r"(?:En|De)queue operation was cancelled")
 DISTRIBUTED = re.compile(r"(?i)\bgloo|\bnccl|\brank|\bpeer|\d+\.\d+\.\d+\.\d+")
 LAUNCHERS = (
     "ChildFailedError",
@@ -92,7 +93,7 @@ class Raised:
         """Whether a queue or a pool of multiprocessing, or a queue of TensorFlow, lost its other end, which follows
         when a process has ended.
         """
-        if "queue operation was cancelled" in self.message:
+        if QUEUE_ENDED.search(self.message):
             return True
         lost = self.short_type in ("BrokenPipeError", "ConnectionResetError", "EOFError")
         return (
