@@ -93,7 +93,7 @@ class Raised:
         """Whether a queue or a pool of multiprocessing, or a queue of TensorFlow, lost its other end, which follows
         when a process has ended.
         """
-        if QUEUE_ENDED.search(self.message):
+        if QUEUE_ENDED.search(self.text):
             return True
         lost = self.short_type in ("BrokenPipeError", "ConnectionResetError", "EOFError")
         return (
