@@ -55,12 +55,13 @@ def declared(folder: Path) -> Iterator[Declared]:
             yield Declared(kind, name, file)
 
 
-def named(file: Path) -> set[str]:
-    """Return the names of the assets in a job's or component's file, and in the local files that it names as
-    components."""
+def named(file: Path) -> tuple[set[str], set[Path]]:
+    """Return the names of the assets in a job's or component's file and in the local files that it names as
+    components, and all these files."""
     found: set[str] = set()
-    _walk(_read(file), file.parent, found, {file})
-    return found
+    files = {file}
+    _walk(_read(file), file.parent, found, files)
+    return found, {each for each in files if each.is_file()}
 
 
 def _walk(value: Any, base: Path, found: set[str], seen: set[Path]) -> None:
@@ -105,7 +106,7 @@ class Assets:
             return list(dict.fromkeys(self._register(job, set())))
 
     def _register(self, file: Path, above: set[Path]) -> Iterator[str]:
-        names = named(file)
+        names, _ = named(file)
         for kind in ("environment", "data", "model", "component"):
             for name in sorted(names):
                 if found := self._nearest(kind, name, file):

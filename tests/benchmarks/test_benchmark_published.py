@@ -9,17 +9,9 @@ from typing import Any
 import pytest
 
 from benchmarks._published_assets import Assets, declared, named
-from benchmarks.published import (
-    Attempt,
-    Outcome,
-    figures,
-    is_job,
-    job_files,
-    one_sentence,
-    tried,
-    unsuccessful,
-    whose_limit,
-)
+from benchmarks._published_outcome import Outcome, figures, one_sentence, unsuccessful, whose_limit
+from benchmarks._published_web import CONTAINER, HOST, copies_in, web_folder
+from benchmarks.published import Attempt, is_job, job_files, tried
 
 SCHEMA = "$schema: https://azuremlschemas.azureedge.net/latest/"
 
@@ -104,7 +96,7 @@ def test_the_figures_count_what_started() -> None:
         Outcome("c", "refused", "no", "the file"),
         Outcome("d", "could start"),
     ]
-    counts = {"files": 4, "could_start": 3, "completed": 1, "broken_promises": 1}
+    counts = {"files": 4, "could_start": 3, "completed": 1, "with_copies": 0, "broken_promises": 1}
     assert figures(outcomes) == {**counts, "refused": {"the file": 1}, "failed": {"Trainyard: it never began": 1}}
 
 
@@ -161,7 +153,7 @@ def test_the_files_of_a_checkout_say_which_assets_they_declare(tmp_path: Path) -
         ("component", "own"),
         ("component", "fit"),
     ]
-    assert named(job) == {"fit", "tools"}
+    assert named(job) == ({"fit", "tools"}, {job, tmp_path / "job" / "own.yml"})
 
 
 def test_the_nearest_file_of_a_name_is_registered_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,3 +170,26 @@ def test_the_nearest_file_of_a_name_is_registered_once(tmp_path: Path, monkeypat
     assert assets.register(job) == ["environment tools of env.yml", "component fit of fit.yml: it has no command"]
     assets.register(job)
     assert sent == ["else/env.yml", "job/parts/fit.yml"]
+
+
+def test_copies_are_the_tables_that_the_examples_read(tmp_path: Path) -> None:
+    """Iris has 150 rows and the diabetes table 442, under the columns that the examples' scripts drop and read."""
+    place = web_folder(tmp_path) / HOST / CONTAINER
+    iris, diabetes = ((place / name).read_text().splitlines() for name in ("iris.csv", "diabetes.csv"))
+    assert (len(iris), iris[0].split(",")[-1], iris[1]) == (151, "species", "5.1,3.5,1.4,0.2,setosa")
+    assert (len(diabetes), diabetes[0].split(",")[-1]) == (443, "target")
+
+
+@pytest.mark.parametrize(
+    ("address", "copies"),
+    [
+        (f"https://{HOST}/datasets/iris.csv", ("iris.csv",)),
+        (f"wasbs://datasets@{HOST}/diabetes.csv", ("diabetes.csv",)),
+        (f"https://{HOST}/datasets/", ("iris.csv",)),
+        (f"wasbs://datasets@{HOST}/nyctaxi/", ()),
+        ("https://example.com/datasets/iris.csv", ()),
+    ],
+)
+def test_a_row_says_which_copies_a_file_reads(tmp_path: Path, address: str, copies: tuple[str, ...]) -> None:
+    (tmp_path / "job.yml").write_text(f"inputs: {{a: {{path: '{address}'}}}}")
+    assert copies_in([tmp_path / "job.yml"]) == copies

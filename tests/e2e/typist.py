@@ -17,10 +17,12 @@ import threading
 import traceback
 from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
 ROOT = Path(__file__).resolve().parents[2]
+LATER = ("pydantic", "httpcore", "azure.identity", "azure.storage.blob")  # what commands import when they need it
 
 
 def run(argv: Sequence[str], env: Mapping[str, str], seconds: float = 100) -> subprocess.CompletedProcess[str]:
@@ -69,6 +71,8 @@ def _serve() -> None:
     from cli import commands
 
     commands.load()
+    for name in LATER:
+        import_module(name)
     gc.freeze()  # the pages of imported modules stay shared with the forks
     for line in sys.stdin:
         ask = json.loads(line)

@@ -113,6 +113,11 @@ VIEWS = {  # each view, and what it shows once it has its data
     "docs": ".prose li",
 }
 
+RULES: dict[str, dict[str, object]] = {  # axe's; the dark theme changes nothing but colors
+    "light": {},
+    "dark": {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}},
+}
+
 
 @pytest.fixture(scope="module")
 def lived_in(shared_lab: Lab, trained: str) -> None:
@@ -195,7 +200,7 @@ def test_no_view_breaks_a_rule_of_accessibility(lab: Lab, trained: str, lived_in
                 assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{view} is too wide"
             broken_rules += [
                 (view, theme, rule["id"], [n["html"][:200] for n in rule["nodes"]][:3])
-                for rule in Axe().run(page).response["violations"]
+                for rule in Axe().run(page, options=RULES[theme]).response["violations"]
             ]
         expect_contents(page, view)
     assert broken_rules == []
@@ -252,8 +257,8 @@ def test_a_message_that_was_set_aside_goes_back_by_its_button(lab: Lab, trained:
 
 def test_two_tabs_agree(lab: Lab, trained: str) -> None:
     """A tab shows another tab's changes by itself; a canceled run can be retried."""
-    body = {"trainer": "mnist", "data": "drops/mnist/from-the-page", "parameters": {"epochs": 500}}
-    name = lab.api("POST", "runs", body)["run"]
+    job = {"command": "sleep 600", "environment": "azureml:trainyard@latest", "compute": "azureml:cpu-cluster"}
+    name = lab.api("POST", "runs", {"job": job, "experiment": "sleeps"})["run"]
     context = lab.context()
     one, two = lab.page(f"run/{name}", context), lab.page("runs", context)
     expect(two.locator(f"[data-row={name}] .state")).to_have_text("running", timeout=TRAINING)

@@ -34,6 +34,7 @@ Json = Dict[str, Any]
 UNLIMITED = -1
 APPENDED = "parallel_run_step.txt"  # Azure ML's name of the file of rows if `append_row_to` is a folder
 LAST_WAIT_SECONDS = 60.0  # for a worker's `shutdown()`
+LAST_LINES_SECONDS = 5.0  # for its log, unless a process that it started holds the log open
 
 
 class JobFailed(Exception):
@@ -103,8 +104,9 @@ class Worker:
             encoding="utf-8",
             errors="replace",
         )
-        for read in (self._read_answers, self._copy_log):
-            threading.Thread(target=read, daemon=True).start()
+        self._copier = threading.Thread(target=self._copy_log, daemon=True)
+        for thread in (self._copier, threading.Thread(target=self._read_answers, daemon=True)):
+            thread.start()
 
     def ask(self, message: Json, seconds: float) -> Json:
         """Return the worker's answer. The answer has `error` if the worker failed, was too slow, or ended."""
@@ -128,6 +130,7 @@ class Worker:
         if self._process.poll() is None:
             self.ask({"end": True}, LAST_WAIT_SECONDS)
         self.kill()
+        self._copier.join(LAST_LINES_SECONDS)
 
     def _read_answers(self) -> None:
         assert self._process.stdout is not None
