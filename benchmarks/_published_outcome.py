@@ -19,7 +19,7 @@ WHOSE = (
     (
         "the file",
         r"not a valid job file|is missing|is empty|does not have among|asks for no package|is neither an ARM id|"
-        r"optional Input binding|has no value or path|must be (text|a mapping)|"
+        r"optional Input binding|has no value or path|is not a path in a datastore|must be (text|a mapping)|"
         r"Unknown field|Clone it|does not exist|No such file",
     ),
     (

@@ -140,6 +140,8 @@ def _environment(described: Any, base: Path, sender: Sender) -> Job:
     if isinstance(conda := described.get("conda_file"), str):
         made["conda_file"] = read_yaml(local(base, conda), "environment.conda_file")
     build = _mapping(described.get("build"))
+    if build.keys() & {"local_path", "path"} == {"local_path"}:
+        build["path"] = build.pop("local_path")  # the form of job files from 2021
     if isinstance(path := build.get("path"), str) and not is_remote(path):
         made["build"] = {**build, "path": sender.send(local(base, path), "build context")}
     return {"environment": made}

@@ -12,12 +12,13 @@ from shared.diagnosis.lines import LogLine, lines_of
 from shared.diagnosis.progress import StepReports, of_metrics, progress_of
 from shared.diagnosis.raised import Raised
 from shared.diagnosis.sentences import TROUBLE, of_sentences, said_fine
-from shared.diagnosis.signs import Sign, of_exceptions, of_launchers, of_lines
+from shared.diagnosis.signs import HARMLESS, Sign, of_exceptions, of_launchers, of_lines
 from shared.diagnosis.steps import reports_step
 from shared.diagnosis.tracebacks import raised_in
-from shared.diagnosis.words import Weight
+from shared.diagnosis.words import Weight, cause_of_message
 
 QUOTES, LONGEST_QUOTE = 5, 300
+LAST_LINES = 3  # of a process that failed, which may tell why
 GOES_ON = 2  # with this many reports of steps after a line, the line did not end the training
 LOST_OTHERS = (Cause.RENDEZVOUS_OR_RESET, Cause.NCCL_TIMEOUT)
 STATED_BY_PLATFORMS = (Cause.PREEMPTION, Cause.TIME_LIMIT, Cause.QUOTA_OR_CAPACITY, Cause.ENV_BUILD, Cause.PERMISSION)
@@ -52,7 +53,7 @@ def diagnose_log(text: str, exit_code: int | None = None) -> Diagnosis:
     if exit_code == 0 and first and first.weight < Weight.CAUSE:
         first = None
     if exit_code and (first is None or first.weight <= Weight.SUMMARY):
-        first = _of_exit_code(exit_code, lines) or first
+        first = _of_exit_code(exit_code, lines) or first or _of_last_lines(lines)
     return _diagnosis(first, fatal) if first else _none(lines, raised, reports, exit_code)
 
 
@@ -134,6 +135,14 @@ def _of_exit_code(code: int, lines: Sequence[LogLine]) -> Sign | None:
         return Sign(Cause.SHM_BUS_ERROR, Weight.SUMMARY, last, last.number, certain=False)
     if code == ARGUMENTS and any(line.text.startswith("usage:") for line in lines):
         return Sign(Cause.ARGUMENT_ERROR, Weight.SUMMARY, last, last.number)
+    return None
+
+
+def _of_last_lines(lines: Sequence[LogLine]) -> Sign | None:
+    """Return the sign in the last lines of a process that failed: nothing else in its log looks like an error."""
+    for line in [line for line in reversed(lines) if not line.blank][:LAST_LINES]:
+        if (cause := cause_of_message(line.text)) and not HARMLESS.search(line.text):
+            return Sign(cause, Weight.SUMMARY, line, line.number, certain=False)
     return None
 
 

@@ -24,6 +24,8 @@ PLATFORMS = (
     "UnexpectedStatusException",
     *DIED,
 )  # their message may quote the cause
+LOST = ("ConnectionResetError", "ConnectionRefusedError", "EOFError", "BrokenPipeError", "FileNotFoundError")
+WORKERS = (re.compile(r"utils[/\\]data[/\\]dataloader\.py"), re.compile(r"multiprocessing[/\\]resource_sharer\.py"))
 MULTIPROCESSING = re.compile(r"[/\\]multiprocessing[/\\]")
 DISTRIBUTED = re.compile(r"(?i)\bgloo|\bnccl|\brank|\bpeer|\d+\.\d+\.\d+\.\d+")
 LAUNCHERS = (
@@ -95,6 +97,12 @@ class Raised:
             and all(MULTIPROCESSING.search(each.file) for each in self.frames)
             and not DISTRIBUTED.search(self.text)
         )
+
+    @property
+    def of_dead_worker(self) -> bool:
+        """Whether a data loader lost its connection to a worker, which follows when the worker was killed."""
+        lost = self.cut or self.short_type in LOST
+        return lost and all(any(place.search(each.file) for each in self.frames) for place in WORKERS)
 
     @property
     def by_launcher(self) -> bool:

@@ -83,7 +83,7 @@ OTHER_CASE = re.compile(
 RESOLVED = re.compile(r"(?i)\b(?:resolved|resuming normal|recovered|retry succeeded)\b")
 FATAL_WARNING = re.compile(
     r"Error reported to Coordinator|CUDA initialization|too old|not compatible with the current PyTorch"
-    r"|NCCL WARN|still waiting for|Cannot dlopen some GPU|[Ll]oss is nan|Minimum loss scale|NaN|nan"
+    r"|client socket has|NCCL WARN|still waiting for|Cannot dlopen some GPU|[Ll]oss is nan|Minimum loss scale|NaN|nan"
 )
 
 

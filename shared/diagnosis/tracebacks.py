@@ -26,7 +26,7 @@ LOOSE = re.compile(  # an exception's line without a traceback, as people paste 
     r"|<class '(?P<class>[\w.]+(?:Error|Exception))'>, ?(?P<told>.+)$"
     r"|^(?P<dotted>(?:[a-z_]\w*\.)+(?:_?[A-Z]\w*|error|timeout)|(?:[A-Z][a-z]+){2,}): (?P<said>.+)$"
     r"|^#{1,6} (?:.*\W)?(?P<titled>[A-Z]\w*(?:Error|Exception))$"
-    r"|^(?P<bare>(?:[A-Za-z_]\w*\.)+[A-Z]\w*(?:Error|Exception)|(?:Memory|Assertion|EOF)Error)$"
+    r"|^(?P<bare>(?:[A-Za-z_]\w*\.)+[A-Z]\w*(?:Error|Exception)|[A-Z]\w*Error)$"
 )
 NOT_SAID = re.compile(r"^\s*(?:raise|except|assert|return|if|elif|import|from|with|throw)\b|^[+-] ")
 CHAINED = re.compile(

@@ -101,6 +101,8 @@ def _any_of(row: dict[str, Any], flags: int = 0) -> re.Pattern[str]:
 
 def cause_of(raised: Raised) -> Cause:
     """Return the cause that an exception's type and words show; USER_EXCEPTION if they show no other cause."""
+    if raised.of_dead_worker:
+        return Cause.DATALOADER_WORKER
     places = "\n".join(f"{frame.file} {frame.name}" for frame in raised.frames)
     cause = next((cause for cause, pattern in _of_exceptions() if pattern.search(raised.text)), Cause.USER_EXCEPTION)
     if cause is Cause.RENDEZVOUS_OR_RESET and "http" in raised.text.lower():
@@ -121,6 +123,8 @@ def _of_library(raised: Raised) -> Cause:
 
 def cause_of_place(raised: Raised) -> Cause:
     """Return the likely cause of an exception whose own line is missing, from the place where it was raised."""
+    if raised.of_dead_worker:
+        return Cause.DATALOADER_WORKER
     last = raised.frames[-1] if raised.frames else None
     place = f"{last.file} {last.name}" if last else ""
     return next((cause for cause, pattern in PLACES if pattern.search(place)), Cause.USER_EXCEPTION)

@@ -164,8 +164,8 @@ def test_what_a_pipeline_names_and_is_not_there_is_told(side: Side, unique: Call
     named = {"one": {"component": "azureml:none:3"}, "two": {"component": "azureml:none@latest"}}
     whys = side.jobs.lacks(replace(pipeline, rest={**pipeline.rest, "jobs": {**pipeline.rest["jobs"], **named}}))
     assert whys == [
-        "Step 'one': component azureml:none:3 is not in the workspace.",
-        "Step 'two': component azureml:none@latest is not in the workspace.",
+        "Step 'one': component azureml:none:3 is not in the workspace; register it first.",
+        "Step 'two': component azureml:none@latest is not in the workspace; register it first.",
     ]
     (why,) = side.jobs.lacks(replace(pipeline, inputs={"rows": DataInput(Asset("rows@latest"))}))
     assert "rows" in why

@@ -33,6 +33,12 @@ def test_very_many_unknown_keys_are_refused_before_each_is_explained() -> None:
     assert [p.path for p in read_batchai(document, Beside()).report.problems] == ["properties"]
 
 
+def test_an_unknown_key_of_an_input_is_the_only_finding() -> None:
+    """That an input with a wrong key is no number and no text either is not said."""
+    job = {**job_of("odd", "true"), "inputs": {"a": {"file": "https://example.com/a.csv"}}}
+    assert [problem.path for problem in sdk_job.problems(job)] == ["inputs.a.file"]
+
+
 LOCAL_FILES: list[tuple[str, dict[str, Any]]] = [
     ("code", {"code": "."}),
     ("code", {"code": "/etc"}),

@@ -131,7 +131,7 @@ class FakeJobs:
 
     def _absent(self, step: WrittenStep) -> list[str]:
         there = not step.component or str(step.component) in self.components
-        return [] if there else [f"component {place_text(step.component)} is not in the workspace."]
+        return [] if there else [f"component {place_text(step.component)} is not in the workspace; register it first."]
 
     def status(self, name: str) -> JobStatus | None:
         self._answer()

@@ -109,7 +109,7 @@ def _is_made(value: object, made: Sequence[Location]) -> bool:
 def _step_lacks(step: WrittenStep, workspace: Checks) -> Iterator[str]:
     """Yield the reasons why a step can't run: a missing registered component, or the needs of the step's job."""
     if step.component and not pipelines.has_component(workspace.find, step.component):
-        yield f"component {place_text(step.component)} is not in the workspace."
+        yield f"component {place_text(step.component)} is not in the workspace; register it first."
     elif "//registries/" in (component := place_text(step.component)):
         missing = f"component {component} is not in the registry."
         there = pipelines.is_in_registry(workspace.find_in_registry, component)

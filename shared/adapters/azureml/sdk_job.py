@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -158,9 +158,18 @@ def _explained(exc: Exception) -> list[Problem]:
             for path, message in _findings(messages, ""):
                 if message not in merged.setdefault(path, []):
                     merged[path].append(message)
-            return [Problem(path, "; or: ".join(texts)[:_MESSAGE_LIMIT]) for path, texts in merged.items()]
+            shown = {path: texts for path, texts in merged.items() if not _is_other_type(path, texts, merged)}
+            return [Problem(path, "; or: ".join(texts)[:_MESSAGE_LIMIT]) for path, texts in shown.items()]
     first = list(causes(exc))[-1]
     return [Problem("", f"Azure ML's schema can't read this job: {type(first).__name__}: {first}"[:_MESSAGE_LIMIT])]
+
+
+def _is_other_type(path: str, texts: list[str], merged: Mapping[str, list[str]]) -> bool:
+    """Return whether the findings only say that a mapping is no number or text, while others say what is wrong in
+    the mapping."""
+    return any(other.startswith(f"{path}.") for other in merged) and all(
+        text.startswith("Not a valid") for text in texts
+    )
 
 
 def _findings(node: Any, path: str) -> Iterator[tuple[str, str]]:

@@ -93,7 +93,8 @@ def first_record(ports: RunPorts, asked: ParsedRequest) -> Run:
     built, now = build(asked.order), ports.clock()
     problems = built.problems or tuple(_out_of_reach(ports.jobs, asked.order, built.job))
     if built.job is None or problems:
-        raise Impossible("; ".join(in_words(asked, problem) for problem in problems), problems[0].code)
+        *first, last = (in_words(asked, problem) for problem in problems)
+        raise Impossible("; ".join([*(words.rstrip(".") for words in first), last]), problems[0].code)
     drop = asked.order.data.drop if asked.order.data else None
     fingerprint, generation = content_of(ports.datasets, drop) if drop else ("", 0)
     job, shorter = within_lifetime(ports.capacity, built.job)

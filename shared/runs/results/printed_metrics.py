@@ -1,7 +1,9 @@
 """Numbers printed by a job, as rows of curves. Pure.
 
-Without a pattern, every `name=value` counts. A pattern gives the text before each number, and the metric's name in
-braces: `Epoch {epoch} val loss: {val_loss}`. In each line, every number that follows its text counts, in this order.
+Without a pattern, every `name=value` counts, except variables of the environment (`CUDA_LAUNCH_BLOCKING=1`, in a hint)
+and the settings that Lightning quotes in its hints (`Trainer(log_every_n_steps=50)`). A pattern gives the text before
+each number, and the metric's name in braces: `Epoch {epoch} val loss: {val_loss}`. In each line, every number that
+follows its text counts, in this order.
 Regular expressions are not supported, because a user's expression could run forever.
 """
 
@@ -16,7 +18,9 @@ from shared.kernel.errors import Impossible
 TAG = "metrics_pattern"  # the run's tag that holds the pattern
 LONGEST_LINE = 10_000  # longer lines are skipped
 _NUMBER = r"([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)"
-_PAIR = re.compile(rf"(?<![\w.])([A-Za-z_][\w./-]{{0,99}})={_NUMBER}(?=[\s,;%)\]|]|$)")
+_PAIR = re.compile(
+    rf"(?<![\w.])(?<!\bTrainer\()(?![A-Z][A-Z0-9]*_[A-Z0-9_]*=)([A-Za-z_][\w./-]{{0,99}})={_NUMBER}(?=[\s,;%)\]|]|$)"
+)
 _BRACES = re.compile(r"([^{}]*)\{([A-Za-z_][\w./-]{0,99})\}")
 Reader = Callable[[str], dict[str, Any]]
 

@@ -74,8 +74,10 @@ def test_a_job_gets_what_it_names_on_this_machine(tmp_path: Path) -> None:
     assert api.announced == [["a.py"], ["x.csv"], ["one.csv"], ["Dockerfile"]]
     old = with_everything_sent(api, {"code": {"local_path": "src"}}, tmp_path, lambda _: None)  # type: ignore[arg-type]
     assert old["code"] == "azureml://sent/5/"  # the spelling of files from 2021
+    built = with_everything_sent(api, {"environment": {"build": {"local_path": "docker"}}}, tmp_path, lambda _: None)  # type: ignore[arg-type]
+    assert built["environment"] == {"build": {"path": "azureml://sent/6/"}}
     one = with_everything_sent(api, {"code": "src/a.py"}, tmp_path, lambda _: None)  # type: ignore[arg-type]
-    assert one["code"] == "azureml://sent/6/"  # a folder with this file
+    assert one["code"] == "azureml://sent/7/"  # a folder with this file
     registered = {"code": "azureml:c:1", "environment": "azureml:e@latest"}
     assert with_everything_sent(api, registered, tmp_path, lambda _: None) == registered  # type: ignore[arg-type]
 

@@ -154,3 +154,24 @@ def test_a_rank_that_ended_without_a_word_is_the_first_that_failed() -> None:
     assert (found.cause, found.rank, found.evidence[0].rank) == (Cause.RANK_FIRST_FAILED, 1, 0)
     late = ECHO.replace("Connection closed by peer", "Timed out waiting 6000ms for recv from")
     assert diagnose_ranks({0: late, 1: silent}, "", 1).cause is Cause.RENDEZVOUS_OR_RESET
+
+
+def test_a_killed_worker_of_a_data_loader_outweighs_the_connection_that_the_other_rank_lost() -> None:
+    """The parent takes a batch from its dead worker, so the exception is a lost connection, too."""
+    library = '  File "/usr/lib/python3.11/'
+    frames = (
+        'Traceback (most recent call last):\n  File "train.py", line 150, in _train\n    for batch in loader:\n'
+        f'{library}site-packages/torch/utils/data/dataloader.py", line 1291, in _try_get_data\n    data = get()\n'
+        f'{library}multiprocessing/resource_sharer.py", line 57, in detach\n    with connection(self._id) as conn:\n'
+    )
+    raised = "ConnectionResetError: [Errno 104] Connection reset by peer\n"
+    for text in (frames + raised, frames):
+        found = diagnose_ranks({0: ECHO, 1: text}, "", 1)
+        assert (found.cause, found.rank) == (Cause.DATALOADER_WORKER, 1)
+
+
+def test_the_last_lines_of_a_process_that_failed_may_tell_why() -> None:
+    """No rule knows the form of the line, but its words."""
+    text = "epoch 1 loss 0.5\ntrainer: disk is out of storage, quitting\n"
+    assert diagnose_ranks({0: text}, "", 1).cause is Cause.DISK_FULL
+    assert diagnose_ranks({0: text}, "", 0).cause is not Cause.DISK_FULL

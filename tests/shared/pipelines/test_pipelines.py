@@ -338,5 +338,5 @@ def test_a_registrys_component_is_looked_up_before_a_run_exists() -> None:
     pipeline = read_job({"type": "pipeline", "jobs": {"get": step, "use": {"component": "azureml:own:1"}}})
     assert form_of(pipeline).lacks(pipeline, WithoutComponents()) == [
         f"Step 'get': No version of {step['component']}",
-        "Step 'use': component azureml:own:1 is not in the workspace.",
+        "Step 'use': component azureml:own:1 is not in the workspace; register it first.",
     ]

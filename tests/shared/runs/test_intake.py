@@ -204,7 +204,7 @@ def test_a_pipeline_that_can_not_be_is_refused_before_there_is_a_run(world: Worl
     step = {"command": "x", "environment": "azureml:e:1", "compute": "azureml:gone"}
     good: dict[str, Any] = {"type": "pipeline", "jobs": {"one": step, "two": {"component": "azureml:c:1"}}}
     for job, words in (
-        (good, "Step 'two': component azureml:c:1 is not in the workspace."),
+        (good, "Step 'two': component azureml:c:1 is not in the workspace; register it first."),
         ({**good, "jobs": {"one": {**step, "type": "spark"}}}, "jobs.one.type"),
     ):
         with pytest.raises(Impossible, match=words):

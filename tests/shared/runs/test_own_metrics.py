@@ -188,6 +188,19 @@ def test_a_pattern_without_names_is_refused(world: World, run: Run, pattern: str
         create.create_run(world.system, RunRequest(template="mnist", data=DATA, tags={"metrics_pattern": pattern}))
 
 
+@pytest.mark.parametrize(
+    ("line", "row"),
+    [
+        ("consider passing CUDA_LAUNCH_BLOCKING=1", {}),
+        ("smaller than the logging interval Trainer(log_every_n_steps=50).", {}),
+        ("LR=0.1 Loss_A=2 F1=0.5", {"LR": 0.1, "Loss_A": 2.0, "F1": 0.5}),
+    ],
+)
+def test_hints_are_no_metrics(line: str, row: dict[str, float]) -> None:
+    """A variable of the environment or a setting in a sentence is not a metric of the training."""
+    assert printed_metrics.reader()(line) == row
+
+
 @pytest.mark.parametrize("line", ["1" * 200_000, "a=" * 100_000, "loss=" + "1" * 200_000, "loss " * 50_000])
 def test_no_line_takes_long(line: str) -> None:
     """Long lines that almost match are parsed in linear time; a backtracking regular expression would take hours."""

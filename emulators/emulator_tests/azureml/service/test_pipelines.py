@@ -393,7 +393,7 @@ REFUSED = {
     ),
     "no component": ("Step 'one' names no component", {"one": {"type": "command"}}),
     "unknown component": (
-        "No version 9 of 'nobody' among the workspace's components",
+        "No version 9 of 'nobody' among the workspace's components; register it first, for example with",
         {"one": {"componentId": "azureml:nobody:9"}},
     ),
     "no steps": ("its jobs are empty", {}),

@@ -19,6 +19,10 @@ LATEST = "latest"  # the only label that Azure ML itself maintains
 NEWEST = frozenset({LATEST, "azureml_default"})  # the SDK's label for a component without a version
 
 
+# The word for one asset of each kind that `az ml WORD create` registers.
+CREATED = {"components": "component", "data": "data", "environments": "environment", "models": "model"}
+
+
 class Assets:
     """The versions and the names of assets, in memory and in the store."""
 
@@ -36,8 +40,14 @@ class Assets:
         if found is None and version in NEWEST:
             found = next(iter(self.versions(kind, name)), None)
         if found is None:
-            raise NotFound(f"No version {version} of {name!r} among the workspace's {kind}.")
+            raise NotFound(f"No version {version} of {name!r} among the workspace's {kind}{self._cure(kind, name)}.")
         return found
+
+    def _cure(self, kind: str, name: str) -> str:
+        """Return the rest of a sentence about a missing version: the versions that exist, or how to register one."""
+        if there := [asset.version for asset in self.versions(kind, name)][:5]:
+            return f"; there are: {', '.join(there)}"
+        return f"; register it first, for example with az ml {CREATED[kind]} create" if kind in CREATED else ""
 
     def has(self, kind: str, name: str, version: str) -> bool:
         try:
