@@ -141,8 +141,8 @@ def _with_diagnosis(api: Api, found: dict[str, Any]) -> dict[str, Any]:
 
 
 def measure(folder: Path, files: Sequence[Path], really: bool, bare: bool, web: Path | None) -> list[Outcome]:
-    """Return the outcome of each file on a new cloud with the default routes and limits."""
-    outcomes = []
+    """Return the outcome of each file on a new cloud with the default routes and limits. Each row is printed when
+    its file has ended."""
     copies = web is None and not bare and not is_reachable()
     with tempfile.TemporaryDirectory() as home, tempfile.TemporaryDirectory() as made:
         if copies:
@@ -155,10 +155,13 @@ def measure(folder: Path, files: Sequence[Path], really: bool, bare: bool, web: 
             ThreadPoolExecutor(AT_ONCE) as pool,
         ):
             attempt = Attempt(api, folder, None if bare else assets, really, copies)
-            for outcome in pool.map(lambda file: tried(attempt, file), files):
-                print(outcome.row, flush=True)
-                outcomes.append(outcome)
-    return outcomes
+            return list(pool.map(lambda file: _shown(tried(attempt, file)), files))
+
+
+def _shown(outcome: Outcome) -> Outcome:
+    sys.stdout.write(f"{outcome.row}\n")  # at once, because files end side by side
+    sys.stdout.flush()
+    return outcome
 
 
 def main(argv: list[str]) -> int:

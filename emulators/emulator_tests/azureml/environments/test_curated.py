@@ -33,6 +33,8 @@ def test_a_lock_has_its_framework(framework: Framework) -> None:
         ("sklearn-1.2", "sklearn-1.5"),
         ("sklearn-1.7", "sklearn-1.5"),
         ("AzureML-sklearn", "sklearn-1.5"),
+        ("AzureML-lightgbm-3.2-ubuntu18.04-py37-cpu", "lightgbm-2021"),
+        ("lightgbm-3.3", "lightgbm-3.3"),
     ],
 )
 def test_the_next_later_lock_is_used(name: str, lock: str) -> None:

@@ -54,7 +54,7 @@ class Framework:
 
 FRAMEWORKS = (
     Framework("sklearn", "scikit-learn", ("sklearn-1.1", "sklearn-1.5")),
-    Framework("lightgbm", "lightgbm", ("lightgbm-3.3",)),
+    Framework("lightgbm", "lightgbm", ("lightgbm-2021", "lightgbm-3.3")),
     Framework("xgboost", "xgboost", ("lightgbm-3.3",)),
     Framework("acft", packages=("torch", "transformers", "datasets", "evaluate", "accelerate", *MLFLOW)),
     Framework("pytorch", "torch", ("acpt-pytorch-2.8-cuda12.6",)),

@@ -5,7 +5,6 @@ python -m emulators.azureml.environments.curated_page
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,11 +68,12 @@ def page() -> str:
 
 
 def _mlflow() -> str:
-    """Return the version of most locks, with the locks that have another one."""
-    found = {lock: versions(lock)["mlflow-skinny"] for lock in LOCKS}
-    usual = Counter(found.values()).most_common(1)[0][0]
-    others = [f"{version} in {lock}" for lock, version in found.items() if version != usual]
-    return usual + (f" ({', '.join(others)})" if others else "")
+    """Return the version of most locks, and then each other version with its locks."""
+    locks: dict[str, list[str]] = {}
+    for lock in LOCKS:
+        locks.setdefault(versions(lock)["mlflow-skinny"], []).append(lock)
+    usual, *others = sorted(locks, key=lambda version: -len(locks[version]))
+    return "; ".join([usual, *(f"{version} in {' and '.join(locks[version])}" for version in others)])
 
 
 def _row(name: str) -> str:
