@@ -46,36 +46,22 @@ def coco(folder: Path) -> list[Damage]:
     content = json.loads((folder / TRAIN).read_text())
     at = next(i for i, a in enumerate(content["annotations"]) if not a["iscrowd"])
     wide = next(i for i, image in enumerate(content["images"]) if image["width"] != image["height"])
-    name = content["images"][wide]["file_name"]
+    return [*_of_boxes(at), *_of_pictures(wide, content["images"][wide]["file_name"]), *_of_the_document()]
+
+
+def _of_boxes(at: int) -> list[Damage]:
+    """Damage of the boxes, or of the box at this place in the document."""
     here = (f"annotations[{at}]",)
 
     def box(*values: Any) -> Callable[[Path], object]:
         return edit(lambda c: c["annotations"][at].update(bbox=list(values)))
 
-    def turn(document: Any) -> None:
-        image = document["images"][wide]
-        image["width"], image["height"] = image["height"], image["width"]
-
     return [
         Damage("corners instead of sizes", edit(to_corners), ("leave their image",)),
-        Damage(
-            "categories from 0",
-            every("annotations", lambda a: a.update(category_id=a["category_id"] - 1)),
-            ("category",),
-        ),
-        Damage("annotations null", edit(lambda c: c.update(annotations=None)), ("annotations",)),
-        Damage("other annotations beside", lambda d: (d / "annotations/captions_train2017.json").write_text("{}"), ()),
         Damage("NaN box", box(float("nan"), 1, 9, 9), here),
         Damage("infinite box", box(1, 1, float("inf"), 9), here),
         Damage("numbers as text", box("1", "2", "9", "9"), here),
         Damage("category id as text", edit(lambda c: c["annotations"][at].update(category_id="1")), here),
-        Damage("duplicate image id", edit(lambda c: c["images"][1].update(id=c["images"][0]["id"])), ("images[1]",)),
-        Damage(
-            "one file twice",
-            edit(lambda c: c["images"][1].update(file_name=c["images"][0]["file_name"])),
-            ("images[1]", "images[0]"),
-        ),
-        Damage("width and height swapped", edit(turn), (name,)),
         Damage("boxes as shares", edit(to_shares), ("1 pixel", "shares", "pixel")),
         Damage(
             "boxes as corners",
@@ -87,21 +73,51 @@ def coco(folder: Path) -> list[Damage]:
             ),
             ("leave their image",),
         ),
-        Damage("no annotations", edit(lambda c: c.update(annotations=[])), ("objects to train on",)),
+        Damage("no areas, no crowds", every("annotations", lambda a: [a.pop("area", 0), a.pop("iscrowd", 0)]), ()),
+    ]
+
+
+def _of_pictures(wide: int, name: str) -> list[Damage]:
+    """Damage of the rows of pictures. The picture at the place `wide` has this name, and is no square."""
+
+    def turn(document: Any) -> None:
+        image = document["images"][wide]
+        image["width"], image["height"] = image["height"], image["width"]
+
+    return [
+        Damage("duplicate image id", edit(lambda c: c["images"][1].update(id=c["images"][0]["id"])), ("images[1]",)),
+        Damage(
+            "one file twice",
+            edit(lambda c: c["images"][1].update(file_name=c["images"][0]["file_name"])),
+            ("images[1]", "images[0]"),
+        ),
+        Damage("width and height swapped", edit(turn), (name,)),
         Damage(
             "Windows paths",
             every("images", lambda i: i.update(file_name="train2017\\" + i["file_name"])),
             ("train2017\\",),
         ),
         Damage("absolute paths", every("images", lambda i: i.update(file_name="/data/" + i["file_name"])), ("/data",)),
+        Damage("EXIF rotation", lambda d: turned_in_place(d / "train2017" / name), (name,)),
+        Damage("dot before the names", every("images", lambda i: i.update(file_name="./" + i["file_name"])), ()),
+        Damage("sizes as 640.0", every("images", lambda i: i.update(width=float(i["width"]))), ()),
+    ]
+
+
+def _of_the_document() -> list[Damage]:
+    return [
+        Damage(
+            "categories from 0",
+            every("annotations", lambda a: a.update(category_id=a["category_id"] - 1)),
+            ("category",),
+        ),
+        Damage("annotations null", edit(lambda c: c.update(annotations=None)), ("annotations",)),
+        Damage("other annotations beside", lambda d: (d / "annotations/captions_train2017.json").write_text("{}"), ()),
+        Damage("no annotations", edit(lambda c: c.update(annotations=[])), ("objects to train on",)),
         Damage("UTF-16", lambda d: (d / TRAIN).write_text((d / TRAIN).read_text(), "utf-16"), (TRAIN.split("/")[1],)),
         Damage("JSON lines", lambda d: (d / TRAIN).write_text("{}\n{}\n"), (TRAIN.split("/")[1],)),
         Damage("category without a name", edit(lambda c: c["categories"][0].pop("name")), ("categories[0]",)),
         Damage("empty name of a category", edit(lambda c: c["categories"][0].update(name=" ")), ("name",)),
-        Damage("EXIF rotation", lambda d: turned_in_place(d / "train2017" / name), (name,)),
-        Damage("no areas, no crowds", every("annotations", lambda a: [a.pop("area", 0), a.pop("iscrowd", 0)]), ()),
-        Damage("dot before the names", every("images", lambda i: i.update(file_name="./" + i["file_name"])), ()),
-        Damage("sizes as 640.0", every("images", lambda i: i.update(width=float(i["width"]))), ()),
     ]
 
 

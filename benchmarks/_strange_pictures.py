@@ -85,25 +85,37 @@ def animated(path: Path) -> None:
 
 
 def images(_folder: Path) -> list[Damage]:
-    one = leaf()
+    return [*_jpegs(leaf()), *_other_formats(leaf()), *_folders_and_links(leaf())]
+
+
+def _jpegs(one: Path) -> list[Damage]:
     return [
         Damage("progressive JPEG without its last scan", lambda d: progressive(d / one), (one.name,)),
         Damage("noise in the middle of a JPEG", lambda d: overwritten(d / one), (one.name,)),
-        Damage(
-            "pointers of Git LFS",
-            lambda d: [p.write_bytes(POINTER) for p in (d / one).parent.iterdir()],
-            ("Git LFS",),
-        ),
         Damage("JPEG with a comment", lambda d: saved(d / one, comment=b"x" * 9000), ()),
         Damage("JPEG with restart markers", lambda d: saved(d / one, restart_marker_blocks=2), ()),
         Damage("bytes after a JPEG", lambda d: append(d / one, bytes(500) + b"camera"), ()),
         Damage(
             "JPEG, then zeros", lambda d: (d / one).write_bytes((d / one).read_bytes()[:900] + bytes(9000)), (one.name,)
         ),
+        Damage("EXIF rotation, which the trainer undoes", lambda d: turned(d / one), ()),
+        Damage(
+            "pointer of Git LFS",
+            lambda d: (d / one).write_text("version https://git-lfs.github.com/spec/v1\n"),
+            (one.name,),
+        ),
+        Damage(
+            "bytes after the end", lambda d: (d / one).write_bytes((d / one).read_bytes() + b"from a phone" * 99), ()
+        ),
+        Damage("thumbnail in EXIF", lambda d: saved(d / one, exif=b"Exif\0\0" + b"\xff\xd8thumb\xff\xd9" * 50), ()),
+    ]
+
+
+def _other_formats(one: Path) -> list[Damage]:
+    return [
         Damage("16-bit PNG", lambda d: (d / leaf("deep.png")).write_bytes(png(rows(40, 16), depth=16)), ("deep.png",)),
         Damage("animated PNG", lambda d: animated(d / leaf("film.png")), ("film.png",)),
         Damage("animated WebP", lambda d: animated(d / leaf("film.webp")), ("film.webp",)),
-        Damage("EXIF rotation, which the trainer undoes", lambda d: turned(d / one), ()),
         Damage(
             "PNG with too few rows",
             lambda d: (d / leaf("rows.png")).write_bytes(png(rows(40)[: 121 * 20])),
@@ -122,10 +134,21 @@ def images(_folder: Path) -> list[Damage]:
             ("filters.png",),
         ),
         Damage("HEIC as .jpg", lambda d: (d / one).write_bytes(b"\0\0\0\x18ftypheic" + noise(900)), (one.name,)),
+        Damage("webp", lambda d: saved(d / leaf("x.webp")), ()),
         Damage(
-            "pointer of Git LFS",
-            lambda d: (d / one).write_text("version https://git-lfs.github.com/spec/v1\n"),
-            (one.name,),
+            "grey and palette",
+            other_modes,
+            (),
+        ),
+    ]
+
+
+def _folders_and_links(one: Path) -> list[Damage]:
+    return [
+        Damage(
+            "pointers of Git LFS",
+            lambda d: [p.write_bytes(POINTER) for p in (d / one).parent.iterdir()],
+            ("Git LFS",),
         ),
         Damage("unfinished download", lambda d: (d / one).rename(d / leaf("leaf0.jpg.part")), ("leaf0.jpg.part",)),
         Damage("class with a space", lambda d: spaced(d), ("Ahorn ",)),
@@ -142,21 +165,11 @@ def images(_folder: Path) -> list[Damage]:
         ),
         Damage("folders in folders", lambda d: nested_class(d), ()),
         Damage("upper-case extension", lambda d: (d / one).rename(d / leaf("LEAF0.JPG")), ()),
-        Damage("webp", lambda d: saved(d / leaf("x.webp")), ()),
         Damage(
             "link to a picture",
             lambda d: (d / leaf("link.jpg")).symlink_to(d / leaf("leaf1.jpg", "train", "Birke")),
             ("link.jpg",),
         ),
-        Damage(
-            "grey and palette",
-            other_modes,
-            (),
-        ),
-        Damage(
-            "bytes after the end", lambda d: (d / one).write_bytes((d / one).read_bytes() + b"from a phone" * 99), ()
-        ),
-        Damage("thumbnail in EXIF", lambda d: saved(d / one, exif=b"Exif\0\0" + b"\xff\xd8thumb\xff\xd9" * 50), ()),
     ]
 
 
