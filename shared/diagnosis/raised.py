@@ -25,7 +25,7 @@ PLATFORMS = (
     *DIED,
 )  # their message may quote the cause
 LOST = ("ConnectionResetError", "ConnectionRefusedError", "EOFError", "BrokenPipeError", "FileNotFoundError")
-WORKERS = (re.compile(r"utils[/\\]data[/\\]dataloader\.py"), re.compile(r"multiprocessing[/\\]resource_sharer\.py"))
+ASKS_WORKER = ("_try_get_data", "_try_get_batch")  # of torch's data loader
 MULTIPROCESSING = re.compile(r"[/\\]multiprocessing[/\\]")
 QUEUE_ENDED = re.compile(r"(?:En|De)queue operation was cancelled")
 DISTRIBUTED = re.compile(r"(?i)\bgloo|\bnccl|\brank|\bpeer|\d+\.\d+\.\d+\.\d+")
@@ -107,7 +107,7 @@ class Raised:
     def of_dead_worker(self) -> bool:
         """Whether a data loader lost its connection to a worker, which follows when the worker was killed."""
         lost = self.cut or self.short_type in LOST
-        return lost and all(any(place.search(each.file) for each in self.frames) for place in WORKERS)
+        return lost and any(each.name in ASKS_WORKER for each in self.frames)
 
     @property
     def by_launcher(self) -> bool:

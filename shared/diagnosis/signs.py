@@ -105,6 +105,7 @@ def of_exceptions(raised: Sequence[Raised]) -> Iterator[Sign]:
             last = chain[-1]
             cause = cause_of_place(last)
             weight = Weight.CUT if cause is Cause.USER_EXCEPTION else Weight.SUMMARY
+            weight = Weight.CAUSE if last.of_dead_worker else weight
             yield Sign(cause, weight, last.line, last.last, certain=False, raised=last)
             continue
         known = [(one, cause) for one in chain if (cause := cause_of(one)) is not Cause.USER_EXCEPTION]

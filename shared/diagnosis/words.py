@@ -75,6 +75,9 @@ class Weight(IntEnum):
     PLATFORM = 60
 
 
+COMMAND = "<string>"  # the file of a frame in the code of `python -c`
+
+
 @cache
 def _file() -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = yaml.safe_load(FILE.read_text("utf-8"))
@@ -114,7 +117,7 @@ def cause_of(raised: Raised) -> Cause:
 
 def _of_library(raised: Raised) -> Cause:
     """Return the cause of an exception without known words from the library that raised it."""
-    last = raised.library_frames[-1:]
+    last = [frame for frame in raised.library_frames[-1:] if frame.file != COMMAND]
     place = "".join(f"{frame.file} {frame.name}" for frame in last)
     return next((cause for cause, pattern in RAISED_IN if pattern.search(place)), Cause.USER_EXCEPTION)
 
