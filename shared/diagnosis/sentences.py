@@ -25,7 +25,7 @@ HEDGED = re.compile(
     r"|to avoid|avoids?|prevents?|potential(?:ly)?|if (?:not|this|it)|in case|otherwise|skip\w*|ignor(?:ing|ed)"
     r"|if (?:an?|the|one|my) \w+ (?:is|was|gets?|becomes?)|want to"
     r"|(?:what|how|wonder(?:ing)?) (?:would|if|whether|can|to)"
-    r"|no longer|(?:not|never|n['’]t) (?:\w+ ){0,3}any ?more|(?:we|i) (?:have )?fixed|is solved|all is well"
+    r"|(?:we|i) (?:have )?fixed|is solved|all is well"
     r"|(?:earlier|previous|older|last|other|colleague['’]s) (?:run|job|version|attempt|time|week)|used to)\b"
     r"|\b(?:no|not|never|n['’]t)(?: a| any| been)? (?:pre-?empt\w*|evicted|hangs?|dead-?locks?|explod\w+"
     r"|diverg(?:e[sd]?|ing)|out of)\b"
