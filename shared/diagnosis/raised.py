@@ -27,6 +27,7 @@ PLATFORMS = (
 LOST = ("ConnectionResetError", "ConnectionRefusedError", "EOFError", "BrokenPipeError", "FileNotFoundError")
 ASKS_WORKER = ("_try_get_data", "_try_get_batch")  # of torch's data loader
 MULTIPROCESSING = re.compile(r"[/\\]multiprocessing[/\\]")
+QUEUE_ENDED = re.compile(r"(?:En|De)queue operation was cancelled")
 DISTRIBUTED = re.compile(r"(?i)\bgloo|\bnccl|\brank|\bpeer|\d+\.\d+\.\d+\.\d+")
 LAUNCHERS = (
     "ChildFailedError",
@@ -89,7 +90,11 @@ class Raised:
 
     @property
     def by_queue(self) -> bool:
-        """Whether a queue or a pool of multiprocessing lost its other end, which follows when a process has ended."""
+        """Whether a queue or a pool of multiprocessing, or a queue of TensorFlow, lost its other end, which follows
+        when a process has ended.
+        """
+        if QUEUE_ENDED.search(self.text):
+            return True
         lost = self.short_type in ("BrokenPipeError", "ConnectionResetError", "EOFError")
         return (
             lost
