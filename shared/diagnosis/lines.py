@@ -25,7 +25,7 @@ PREFIXES = tuple(
         r"^\[\d+,(?P<rank>\d+)\]<std(?:err|out)>: ?",
         r"^(?P<rank>\d{1,4}): (?=\S| {2}|$)(?![\d.]+, [\d.]+ avg)",
         r"^rank: *(?P<rank>\d+) \| ",
-        r"^\(\w[\w.]* (?:rank=\d+, )?pid=\d+(?:, ip=[\d.]+)?\) ?",
+        r"^\((?:\w[\w.]* )?(?:rank=\d+, )?pid=\d+(?:, ip=[\d.]+)?\) ?",
         r"^(?:stderr|stdout)(?:: | F | P )",
         r"^[^\t]{1,80}\t[^\t]{1,80}\t(?=\ufeff?\d{4}-\d\d-\d\dT)",
         r"^[0-9a-f]{8} \|\| ",

@@ -20,7 +20,7 @@ LOSS = re.compile(
     rf"\s*(?:[:=]|is|\s)\s*(?:tensor\()?(?P<value>{NUMBER})\b"
 )
 GRADIENT = re.compile(rf"(?i)\bgrad(?:ient)?[_ ]?norm['\"]?\s*[:=]?\s*(?P<value>{NUMBER})\b")
-ROW = re.compile(rf"(?i)^\W*\d+(?:/\d+)?\b(?:[\s|,]+{NUMBER}[GM%]?(?![\w.])){{3,}}")
+ROW = re.compile(rf"(?i)^\W*\d+(?:/\d+)?\b(?:[\s|,]+{NUMBER}[GM%]?(?![\w.])){{3,}}|^.*?(?:\|\s*{NUMBER}\s*){{3,}}\|")
 NOT_A_NUMBER = re.compile(r"(?i)[\s|,-]nan\b")
 DATA_TIME = re.compile(
     r"(?i)\bdata(?:_time|[ _]?load(?:ing)?(?:_time)?)?\s*[:=]?\s*(?P<value>\d+\.\d+)(?:\s*\((?P<mean>\d+\.\d+)\))?"

@@ -23,6 +23,7 @@ PLATFORMS = (
     "ActivityFailedException",
     "UnexpectedStatusException",
     *DIED,
+    "RayTaskError",
 )  # their message may quote the cause
 LOST = ("ConnectionResetError", "ConnectionRefusedError", "EOFError", "BrokenPipeError", "FileNotFoundError")
 ASKS_WORKER = ("_try_get_data", "_try_get_batch")  # of torch's data loader
@@ -126,7 +127,7 @@ class Raised:
     @property
     def of_dead_process(self) -> bool:
         """Whether Ray raised the exception because another process died."""
-        return self.short_type in DIED
+        return self.short_type in DIED or (self.short_type == "RayTaskError" and self.message.startswith(DIED))
 
     @property
     def cut(self) -> bool:

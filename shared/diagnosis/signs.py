@@ -73,6 +73,7 @@ HARMLESS = re.compile(
 ANNOUNCES = re.compile(r"(?i)^(?!.*(?:error|fail|n't|\bnot\b|cannot)).*\.\.\.$")  # what a program is about to do
 INFORMS = ("I", "D")  # levels of lines that are no errors
 ROOT_RANK = re.compile(r"rank +: (?P<rank>\d+) \(local_rank: \d+\)")
+OF_COMMAND = re.compile(r"--local[_-]rank\W{1,4}(?P<rank>\d+)")  # in the command that DeepSpeed's launcher prints
 WARNING = re.compile(
     r"[Ww]arning\b|\bWARN(?:ING)?\b|\bINFO\b|^W[ :]|: [WI] tensorflow|huggingface/tokenizers|DEPRECAT"
     r"|Ignore above|\bDEBUG\b"
@@ -199,7 +200,8 @@ def of_launchers(lines: Sequence[LogLine]) -> Iterator[Sign]:
         if found := FIRST_FAILED.search(line.text):
             if line.prose and _code(found) not in KILLS:
                 continue
-            rank = found["rank"] or found["rank4"]
+            started = OF_COMMAND.search(line.text)
+            rank = found["rank"] or found["rank4"] or (started["rank"] if started else None)
             at = replace(line, rank=int(rank) if rank else root)
             alone = bool(found["exit3"] or found["exit4"] or found["exit5"]) and at.rank is None
             yield from _of_code(at, _code(found), alone)

@@ -21,6 +21,13 @@ SPAWNED = (
     'Traceback (most recent call last):\n  File "/code/train.py", line 4, in work\n    x = y[3]\n'
     "OSError: [Errno 28] No space left on device\n"
 )
+WATCHDOG = "[Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4)\n[PG 0 Rank 1] "
+KEYWORD = 'Traceback (most recent call last):\n  File "/code/train.py", line 4, in main\n    Config(**args)\n'
+NO_GPU = (
+    'Traceback (most recent call last):\n  File "/x/site-packages/parser.py", line 9, in _sanitize\n    raise E\n'
+    "lightning.MisconfigurationException: \n      You requested GPUs: [0]\n      But your machine only has: []\n"
+)
+PIPES = "[ INFO : 10:00:09 ] - |     TRAIN|        14|       {}00|   {}|0.00072|\n"
 HEAD = "InvalidArgumentError                      Traceback (most recent call last)\n<ipython-input-3> in <module>\n"
 
 
@@ -29,6 +36,13 @@ HEAD = "InvalidArgumentError                      Traceback (most recent call la
     [
         (f"{DEEPSPEED}return code = -9\n", Cause.HOST_OOM),
         (f"{DEEPSPEED}return code = -7\n", Cause.SHM_BUS_ERROR),
+        (f"{DEEPSPEED}return code = 1\n".replace("'-u'", "'--local_rank=4'"), Cause.RANK_FIRST_FAILED),
+        ("RayTaskError(ActorDiedError): ray::TaskRunner.run() (pid=7)\n", Cause.RANK_FIRST_FAILED),
+        (f"{WATCHDOG}Heartbeat monitor timed out! Process will be terminated after dumping.\n", Cause.NCCL_TIMEOUT),
+        (f"{KEYWORD}TypeError: __new__() got an unexpected keyword argument 'eval_batch_size'\n", Cause.USER_EXCEPTION),
+        ("".join(f"(pid=7) {line}\n" for line in NO_GPU.splitlines()), Cause.GPU_DRIVER_OR_ARCH),
+        (f"{PIPES.format(4, -6.2)}{PIPES.format(5, 'nan')}{PIPES.format(6, 'nan')}", Cause.NAN_LOSS),
+        ("The GPU utilization stays at 0% for a long time, because it loads data very slowly.\n", Cause.INPUT_BOUND),
         (f"The log ends here:\n{FRAME}", Cause.RENDEZVOUS_OR_RESET),
         (f"{LOADS}RuntimeError: The size of tensor a (5) must match tensor b (4)", Cause.CHECKPOINT_MISMATCH),
         (SPAWNED, Cause.DISK_FULL),
