@@ -25,8 +25,9 @@ PLATFORMS = (
     *DIED,
 )  # their message may quote the cause
 LOST = ("ConnectionResetError", "ConnectionRefusedError", "EOFError", "BrokenPipeError", "FileNotFoundError")
-WORKERS = (re.compile(r"utils[/\\]data[/\\]dataloader\.py"), re.compile(r"multiprocessing[/\\]resource_sharer\.py"))
+ASKS_WORKER = ("_try_get_data", "_try_get_batch")  # of torch's data loader
 MULTIPROCESSING = re.compile(r"[/\\]multiprocessing[/\\]")
+QUEUE_ENDED = re.compile(r"(?:En|De)queue operation was cancelled")
 DISTRIBUTED = re.compile(r"(?i)\bgloo|\bnccl|\brank|\bpeer|\d+\.\d+\.\d+\.\d+")
 LAUNCHERS = (
     "ChildFailedError",
@@ -89,7 +90,11 @@ class Raised:
 
     @property
     def by_queue(self) -> bool:
-        """Whether a queue or a pool of multiprocessing lost its other end, which follows when a process has ended."""
+        """Whether a queue or a pool of multiprocessing, or a queue of TensorFlow, lost its other end, which follows
+        when a process has ended.
+        """
+        if QUEUE_ENDED.search(self.text):
+            return True
         lost = self.short_type in ("BrokenPipeError", "ConnectionResetError", "EOFError")
         return (
             lost
@@ -102,7 +107,7 @@ class Raised:
     def of_dead_worker(self) -> bool:
         """Whether a data loader lost its connection to a worker, which follows when the worker was killed."""
         lost = self.cut or self.short_type in LOST
-        return lost and all(any(place.search(each.file) for each in self.frames) for place in WORKERS)
+        return lost and any(each.name in ASKS_WORKER for each in self.frames)
 
     @property
     def by_launcher(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -12,11 +13,12 @@ import yaml
 
 from shared.diagnosis.causes import Cause
 from shared.diagnosis.lines import LogLine
-from shared.diagnosis.signs import HARMLESS, OTHER_CASE, WARNING, Sign, is_request
+from shared.diagnosis.signs import DIGITS, HARMLESS, OTHER_CASE, WARNING, Sign, is_request
 from shared.diagnosis.steps import reports_step
 from shared.diagnosis.words import Weight, cause_of_message
 
 FILE = Path(__file__).with_name("sentences.yaml")
+REPEATED = 3  # a line that a text contains more often is a program's
 ENDS = re.compile(r"(?<=[.!?;])\s+|(?<=[。；！？])")
 HEDGED = re.compile(
     r"(?i)\b(?:(?:can|could|would) (?:\w+ )?(?:be|have|cause|lead|happen|hang|make|result|become|get|stay)|may|might"
@@ -100,8 +102,10 @@ def of_sentences(lines: Sequence[LogLine], covered: frozenset[int]) -> Iterator[
     Terms of one sentence weigh more than terms of one paragraph.
     """
     by_person = any(line.prose for line in lines) and not said_fine(lines)
+    shapes = Counter(DIGITS.sub("0", line.text) for line in lines if not line.prose)
     for line in lines:
-        if line.number in covered or is_request(line) or not _is_said(line):
+        repeated = shapes[DIGITS.sub("0", line.text)] > REPEATED
+        if line.number in covered or repeated or is_request(line) or not _is_said(line):
             continue
         said = [part for part in ENDS.split(line.text) if _states(part)]
         if cause := next(filter(None, map(_cause_by_terms, said)), None):

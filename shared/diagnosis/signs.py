@@ -43,7 +43,7 @@ CONSEQUENCES = (Cause.NCCL_TIMEOUT, Cause.RENDEZVOUS_OR_RESET, Cause.USER_EXCEPT
 FIRST_FAILED = re.compile(
     r"failed \(exitcode: (?P<exit1>-?\d+)\) local_rank: (?P<rank>\d+)|exitcode +: (?P<exit2>-?\d+)"
     r"|failed with status code `?(?P<exit4>\d+)"
-    r"|\b(?:exit(?:s|ed)?\b.{0,12}?|return(?:s|ed)? (?:an? )?(?:non-?zero )?(?:exit )?)\bcode\b"
+    r"|(?<!unexpectedly with )\b(?:exit(?:s|ed)?\b.{0,12}?|return(?:s|ed)? (?:an? )?(?:non-?zero )?(?:exit )?)\bcode\b"
     r"[ =:`'\"]{1,4}(?P<exit3>-?\d+)"
     r"|(?:错误|返回|退出)码 ?(?P<exit5>-?\d+)"
     r"|[Pp]rocess (?P<rank4>\d+) terminated with(?: signal (?P<signal>SIG\w+))?"
@@ -62,8 +62,9 @@ REQUEST = re.compile(
 )  # the title of a change or a wish, not of a failure
 MESSAGE = re.compile(
     r".*\[(?:Errno|WinError) (?!32\])\d+\]"  # 32, a broken pipe, follows when another process has ended
-    r"|^#{1,6} |^(?:\[[^\]]*\] ?)?\[?(?:ERROR|Error|error|FATAL|Fatal|fatal|!!!)\b|^!!! "
-    r"|^[A-Z][\w ]{3,40} (?:failed|error)\b"
+    r"|^(?:/\S+/)?(?:(?:ba)?sh|awk|cat|cp|curl|docker|gzip|mkdir|mpirun|mv|sbatch|sed|srun|tar|unzip|wget): "
+    r"|^ +what\(\): |^\S+\.(?:sh|py): |^#{1,6} |^(?:\[[^\]]*\] ?)?\[?(?:ERROR|Error|error|FATAL|Fatal|fatal|!!!)\b"
+    r"|^!!! |^[A-Z][\w ]{3,40} (?:failed|error)\b"
 )
 HARMLESS = re.compile(
     r"Corrupt JPEG data|libpng warning|newly initialized|not used when initializing|Exception ignored|No plugin found"
@@ -104,6 +105,7 @@ def of_exceptions(raised: Sequence[Raised]) -> Iterator[Sign]:
             last = chain[-1]
             cause = cause_of_place(last)
             weight = Weight.CUT if cause is Cause.USER_EXCEPTION else Weight.SUMMARY
+            weight = Weight.CAUSE if last.of_dead_worker else weight
             yield Sign(cause, weight, last.line, last.last, certain=False, raised=last)
             continue
         known = [(one, cause) for one in chain if (cause := cause_of(one)) is not Cause.USER_EXCEPTION]

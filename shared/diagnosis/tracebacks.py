@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from shared.diagnosis.lines import LogLine
 from shared.diagnosis.raised import Frame, Raised
@@ -37,6 +37,7 @@ WRAPPED = re.compile(r"[a-z][a-z]+[ .]")  # the rest of a sentence that a person
 WRAPPED_RANK = re.compile(r"^-- Process (?P<rank>\d+) terminated with the following error:")
 IGNORED = re.compile(r"^\s*Exception ignored in|^\s*Exception in thread|^Error in atexit|^--- Logging error ---")
 AT_EXIT = re.compile(r"^(?:__del__|_run_finalizers|_exitfunc|_exit_function|_run_exitfuncs|_shutdown_workers)$")
+UNRAISED = re.compile(r"^\s*Exception ignored in")  # a destructor's exception, which may have no traceback
 MESSAGE_LINES = 60
 
 
@@ -57,10 +58,10 @@ def raised_in(lines: Sequence[LogLine]) -> list[Raised]:
     """
     found = list(_with_traceback(lines))
     covered = {number for one in found for number in range(one.first, one.last + 1)}
-    after = [*lines[1:], None]
+    before, after = [None, *lines[:-1]], [*lines[1:], None]
     alone = [
-        one
-        for line, then in zip(lines, after, strict=False)
+        replace(one, ignored=last is not None and UNRAISED.search(last.text) is not None)
+        for last, line, then in zip(before, lines, after, strict=True)
         if line.number not in covered and (one := _alone(line, then))
     ]
     return sorted([*found, *alone], key=lambda one: one.line.number)

@@ -16,10 +16,11 @@ from shared.diagnosis.raised import Raised
 FILE = Path(__file__).with_name("words.yaml")
 SHARED_MEMORY = re.compile(
     r"posix_fallocate|shm\.h\b|shmutils|"
-    r"SemLock|sem_open|semaphore|/dev/shm|nccl-shm|torch_shm|Memory file system"
+    r"SemLock|sem_open|semaphore|/dev/shm|/psm_\w|nccl-shm|torch_shm|Memory file system"
     r"|joblib will operate in serial mode"
     r"|multiprocessing[/\.](?:synchronize|heap|queues|context|sharedctypes)|ctx\.Lock|SimpleQueue"
 )
+OF_REQUESTS = re.compile(r"(?i)http|\b(?:azure|botocore|urllib3?|requests|google)\.")
 LOADS_CHECKPOINT = re.compile(  # functions that put a checkpoint's tensors into a model or an optimizer
     r"(?m) (?:_?load_(?:from_)?(?:checkpoint|state_dict|pretrained_model|weights)|resume\w*|set_\w*state_dict"
     r"|_?restore\w*|load_hook)$"
@@ -74,6 +75,9 @@ class Weight(IntEnum):
     PLATFORM = 60
 
 
+COMMAND = "<string>"  # the file of a frame in the code of `python -c`
+
+
 @cache
 def _file() -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = yaml.safe_load(FILE.read_text("utf-8"))
@@ -102,7 +106,7 @@ def cause_of(raised: Raised) -> Cause:
         return Cause.DATALOADER_WORKER
     places = "\n".join(f"{frame.file} {frame.name}" for frame in raised.frames)
     cause = next((cause for cause, pattern in _of_exceptions() if pattern.search(raised.text)), Cause.USER_EXCEPTION)
-    if cause is Cause.RENDEZVOUS_OR_RESET and "http" in raised.text.lower():
+    if cause is Cause.RENDEZVOUS_OR_RESET and OF_REQUESTS.search(raised.text):
         return Cause.NETWORK
     if cause is Cause.SHAPE_MISMATCH and LOADS_CHECKPOINT.search(places):
         return Cause.CHECKPOINT_MISMATCH
@@ -113,7 +117,7 @@ def cause_of(raised: Raised) -> Cause:
 
 def _of_library(raised: Raised) -> Cause:
     """Return the cause of an exception without known words from the library that raised it."""
-    last = raised.library_frames[-1:]
+    last = [frame for frame in raised.library_frames[-1:] if frame.file != COMMAND]
     place = "".join(f"{frame.file} {frame.name}" for frame in last)
     return next((cause for cause, pattern in RAISED_IN if pattern.search(place)), Cause.USER_EXCEPTION)
 

@@ -5,7 +5,7 @@ Azure ML reports such a member as running: its process is stopped, hangs, or wai
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import timedelta
 from statistics import fmean
 
@@ -17,7 +17,8 @@ STRAGGLER = "straggler"  # of the causes of shared/diagnosis
 SAMPLE = timedelta(minutes=1)
 SAMPLES = 2  # in a row that must show it
 IDLE_CORES, IDLE_GPU = 0.1, 5.0  # processors, percent
-WORKING_CORES, WORKING_GPU = 0.2, 20.0
+WORKING_CORES, WORKING_GPU = 0.08, 20.0
+FEWER = 8.0  # times fewer processors than the working members use
 SETTLED = timedelta(minutes=3)  # a new member joins at the next round
 
 
@@ -29,12 +30,13 @@ def lagging(run: Run, pulse: Pulse) -> Iterator[Ailment]:
         return
     nodes = {node.job: node for node in pulse.nodes}
     at = {each.index: nodes[job] for each in elastic.members if (job := _job(run, each)) in nodes}
-    if not any(_works(node) for node in at.values()):
+    if not (working := [node for node in at.values() if _works(node)]):
         return
+    used = fmean(node.cores[-1] for node in working)
     for member in elastic.members:
         settled = member.state is RunState.RUNNING and pulse.now - member.at >= SETTLED
-        if settled and (node := at.get(member.index)) is not None and (idle := _idle_samples(node)) >= SAMPLES:
-            yield _ailment(member, node, idle, [each for each in at.values() if each is not node])
+        if settled and (node := at.get(member.index)) is not None and (idle := _idle_samples(node, used)) >= SAMPLES:
+            yield _ailment(member, node, idle, used)
 
 
 def _job(run: Run, member: Member) -> str:
@@ -44,28 +46,31 @@ def _job(run: Run, member: Member) -> str:
 def _works(node: NodePulse) -> bool:
     """Return whether the node worked in the last samples."""
     by_gpu = len(node.gpu) >= SAMPLES and min(node.gpu[-SAMPLES:]) >= WORKING_GPU
-    return by_gpu or (len(node.cores) >= SAMPLES and min(node.cores[-SAMPLES:]) >= WORKING_CORES)
+    by_cores = len(node.cores) >= SAMPLES and min(node.cores[-SAMPLES:]) >= WORKING_CORES
+    return bool(node.cores) and (by_gpu or by_cores)
 
 
-def _idle_samples(node: NodePulse) -> int:
-    """Return how many samples up to the newest show an idle node; a GPU without samples counts as idle."""
+def _idle_samples(node: NodePulse, used: float) -> int:
+    """Return how many samples up to the newest show an idle node; a GPU without samples counts as idle.
+
+    `used` are the processors that a working member uses.
+    """
     idle = 0
     for number in range(1, len(node.cores) + 1):
         gpu = node.gpu[-number] if len(node.gpu) >= number else 0.0
-        if node.cores[-number] >= IDLE_CORES or gpu >= IDLE_GPU:
+        if node.cores[-number] >= min(IDLE_CORES, used / FEWER) or gpu >= IDLE_GPU:
             break
         idle += 1
     return idle
 
 
-def _ailment(member: Member, node: NodePulse, idle: int, others: Sequence[NodePulse]) -> Ailment:
+def _ailment(member: Member, node: NodePulse, idle: int, used: float) -> Ailment:
     since = node.at - (idle - 1) * SAMPLE
     more = "at least " if idle == len(node.cores) else ""
-    used = fmean(each.cores[-1] for each in others if each.cores)
     return Ailment(
         STRAGGLER,
         f"Member {member.index} does not answer: it has done nothing since {more}{since:%H:%M} UTC, and others work.",
-        (f"node {node.node} uses {node.cores[-1]:.2f} processors, the other members {used:.1f} on average",),
+        (f"node {node.node} uses {node.cores[-1]:.2f} processors, the working members {used:.2f} on average",),
         (f"Replace it: python3 trainyard.py evict RUN --node {member.index}",),
         f"member {member.index}",
     )

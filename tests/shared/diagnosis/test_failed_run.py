@@ -165,7 +165,8 @@ def test_a_killed_worker_of_a_data_loader_outweighs_the_connection_that_the_othe
         f'{library}multiprocessing/resource_sharer.py", line 57, in detach\n    with connection(self._id) as conn:\n'
     )
     raised = "ConnectionResetError: [Errno 104] Connection reset by peer\n"
-    for text in (frames + raised, frames):
+    crashed = "object type name: ConnectionResetError\nobject repr     : ConnectionResetError(104, 'reset by peer')\n"
+    for text in (frames + raised, frames, f"{crashed}lost sys.stderr\n{frames}"):
         found = diagnose_ranks({0: ECHO, 1: text}, "", 1)
         assert (found.cause, found.rank) == (Cause.DATALOADER_WORKER, 1)
 

@@ -79,6 +79,17 @@ GOOD = {
         "node1:10:20 [0] NCCL INFO NET/Plugin : No plugin found (libnccl-net.so)\n"
         "node1:10:20 [0] misc/ibvwrap.cc:63 NCCL WARN Failed to open libibverbs.so[.1]\n" + STEPS
     ),
+    "TensorFlow ends its queues": (
+        STEPS + "INFO:tensorflow:Error reported to Coordinator: <class 'tensorflow.python.framework.errors_impl."
+        "CancelledError'>, Enqueue operation was cancelled\n"
+    ),
+    "a destructor's exception has no traceback": (
+        STEPS + "Exception ignored in: <function Dict.remove at 0x7f>\nTypeError: 'NoneType' object is not callable\n"
+    ),
+    "Python ends while a thread writes": (
+        STEPS + "Fatal Python error: could not acquire lock for <_io.BufferedWriter name='<stdout>'> at exit\n"
+    ),
+    "a job's limits are printed": "activeDeadlineSeconds: 3600, maximum execution time: 3600 s, quota: 24\n" + STEPS,
     "a node was found later": (
         "WARNING -- The actor cannot be scheduled right now. You can ignore this if this cluster scales.\n" + STEPS
     ),

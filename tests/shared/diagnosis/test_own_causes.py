@@ -28,6 +28,7 @@ CAUSES = """
 """
 LINE = "warning: no box in 12 pictures\n"
 OWN = 'Traceback (most recent call last):\n  File "train.py", line 3, in main\n    run()\nOverflow: 3\n'
+COMMAND = 'Traceback (most recent call last):\n  File "<string>", line 1, in <module>\nRuntimeError: it failed\n'
 GPU = "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
 
 
@@ -44,6 +45,7 @@ def test_an_own_cause_says_more_than_an_exception(trainers: Path) -> None:
     for text, cause, summary in (
         (LINE + OWN, Cause.DATA_NOT_FOUND, "No picture has a box."),
         (LINE + GPU, Cause.CUDA_OOM, "The GPU ran out of memory on rank 1."),
+        (LINE + COMMAND, Cause.DATA_NOT_FOUND, "No picture has a box."),
         (OWN, Cause.USER_EXCEPTION, "The training's own code raised an exception on rank 1, at train.py:3 in main."),
     ):
         found = refined(diagnose_ranks({0: "", 1: text}), causes, {0: "", 1: text})
