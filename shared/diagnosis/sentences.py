@@ -23,7 +23,12 @@ ENDS = re.compile(r"(?<=[.!?;])\s+|(?<=[。；！？])")
 HEDGED = re.compile(
     r"(?i)\b(?:(?:can|could|would) (?:\w+ )?(?:be|have|cause|lead|happen|hang|make|result|become|get|stay)|may|might"
     r"|to avoid|avoids?|prevents?|potential(?:ly)?|if (?:not|this|it)|in case|otherwise|skip\w*|ignor(?:ing|ed)"
-    r"|if (?:an?|the|one) \w+ (?:is|was|gets?))\b"
+    r"|if (?:an?|the|one|my) \w+ (?:is|was|gets?|becomes?)|want to"
+    r"|(?:what|how|wonder(?:ing)?) (?:would|if|whether|can|to)"
+    r"|(?:we|i) (?:have )?fixed|is solved|all is well"
+    r"|(?:earlier|previous|older|last|other|colleague['’]s) (?:run|job|version|attempt|time|week)|used to)\b"
+    r"|\b(?:no|not|never|n['’]t)(?: a| any| been)? (?:pre-?empt\w*|evicted|hangs?|dead-?locks?|explod\w+"
+    r"|diverg(?:e[sd]?|ing)|out of)\b"
 )
 TROUBLE = re.compile(
     r"(?i)(?:n['’]t|\b(?:no|not|cannot|never|fails?|failed|failing|failure|errors?|missing|mismatch\w*|crash\w*|kill\w*"

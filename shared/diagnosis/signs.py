@@ -79,7 +79,8 @@ WARNING = re.compile(
 )
 DIGITS = re.compile(r"\d+")
 OTHER_CASE = re.compile(
-    r"(?i)\b(?:otherwise|to avoid|avoids?|prevents?|in case|with(?:out| no) (?:it|this|that)|if (?:not|this|it|i|we))\b"
+    r"(?i)\b(?:otherwise|what (?:would|if)|used to|to avoid|avoids?|prevents?|in case"
+    r"|with(?:out| no) (?:it|this|that)|if (?:not|this|it|i|we))\b"
 )
 RESOLVED = re.compile(r"(?i)\b(?:resolved|resuming normal|recovered|retry succeeded)\b")
 FATAL_WARNING = re.compile(
