@@ -66,10 +66,10 @@ def _idle_samples(node: NodePulse, used: float) -> int:
 
 def _ailment(member: Member, node: NodePulse, idle: int, used: float) -> Ailment:
     since = node.at - (idle - 1) * SAMPLE
-    more = "at least " if idle == len(node.cores) else ""
+    earlier = " or earlier" if idle == len(node.cores) else ""
     return Ailment(
         STRAGGLER,
-        f"Member {member.index} does not answer: it has done nothing since {more}{since:%H:%M} UTC, and others work.",
+        f"Member {member.index} does not answer: nothing done since {since:%H:%M} UTC{earlier}, while others work.",
         (f"node {node.node} uses {node.cores[-1]:.2f} processors, the working members {used:.2f} on average",),
         (f"Replace it: python3 trainyard.py evict RUN --node {member.index}",),
         f"member {member.index}",
