@@ -16,6 +16,7 @@ LAUNCHED_BY = re.compile(
 )
 SPAWNED_BY = re.compile(r"torch[/\\]multiprocessing[/\\]spawn")
 DIED = ("ActorDiedError", "RayActorError", "WorkerCrashedError")
+QUOTES_DEATH = re.compile(rf"RayTaskError: (?:{'|'.join(DIED)})\)")
 PLATFORMS = (
     "ExecuteUserScriptError",
     "AlgorithmError",
@@ -127,7 +128,7 @@ class Raised:
     @property
     def of_dead_process(self) -> bool:
         """Whether Ray raised the exception because another process died."""
-        return self.short_type in DIED or (self.short_type == "RayTaskError" and self.message.startswith(DIED))
+        return self.short_type in DIED or QUOTES_DEATH.search(self.text) is not None
 
     @property
     def cut(self) -> bool:
