@@ -72,6 +72,7 @@ def test_help_installs_nothing(
     """Without an environment, --help prints the command's line; with an older one, the command prints its help."""
     command = words[0]
     monkeypatch.setattr(trainyard, "VENV", tmp_path)
+    monkeypatch.setattr(trainyard, "PYTHON", Path(sys.executable))
     monkeypatch.setattr(trainyard, "hand_over", lambda argv, _: len(argv))
     monkeypatch.setattr(trainyard, "install", lambda *_, **__: pytest.fail("it installs"))
     assert trainyard.main(words) == 0
