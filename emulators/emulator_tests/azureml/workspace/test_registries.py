@@ -122,7 +122,7 @@ def test_a_component_is_looked_up_before_a_job_is_sent(cloud: Cloud, team: Any) 
         "team/components/say/versions/1": "",
         "team/components/say/labels/latest": "",
         "team/components/say": "",
-        "team/components/say/versions/7": "No version 7 of 'say' among components of registry 'team'.",
+        "team/components/say/versions/7": "No version 7 of 'say' among components of registry 'team'; there are: 1.",
         "azureml/components/download_model": "No version latest of 'download_model' among components of registry",
         "nobody/components/say/versions/1": "There is no registry 'nobody' on this machine",
     }

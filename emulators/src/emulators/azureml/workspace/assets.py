@@ -24,10 +24,11 @@ CREATED = {"components": "component", "data": "data", "environments": "environme
 
 
 class Assets:
-    """The versions and the names of assets, in memory and in the store."""
+    """The versions and the names of assets of the workspace, or of a registry, in memory and in the store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, registry: str = "") -> None:
         self._store = store
+        self._registry = registry
         self._made = 0  # orders versions created within one tick of the clock
         self._versions: defaultdict[tuple[str, str], dict[str, Asset]] = defaultdict(dict)
         self._shelves = {(s.kind, s.name): s for s in (Shelf(**body) for body in store.all("shelves"))}
@@ -40,14 +41,17 @@ class Assets:
         if found is None and version in NEWEST:
             found = next(iter(self.versions(kind, name)), None)
         if found is None:
-            raise NotFound(f"No version {version} of {name!r} among the workspace's {kind}{self._cure(kind, name)}.")
+            place = f"{kind} of registry {self._registry!r}" if self._registry else f"the workspace's {kind}"
+            raise NotFound(f"No version {version} of {name!r} among {place}{self._cure(kind, name)}.")
         return found
 
     def _cure(self, kind: str, name: str) -> str:
         """Return the rest of a sentence about a missing version: the versions that exist, or how to register one."""
         if there := [asset.version for asset in self.versions(kind, name)][:5]:
             return f"; there are: {', '.join(there)}"
-        return f"; register it first, for example with az ml {CREATED[kind]} create" if kind in CREATED else ""
+        if self._registry or kind not in CREATED:
+            return ""
+        return f"; register it first, for example with az ml {CREATED[kind]} create"
 
     def has(self, kind: str, name: str, version: str) -> bool:
         try:

@@ -58,7 +58,7 @@ class Registries:
         """Replace all registries except Microsoft's. Assets that can't be added become problems."""
         made = {}
         for name in {MICROSOFT, *content, *problems}:
-            registry = Registry(name, _empty(), dict(problems.get(name, {})))
+            registry = Registry(name, _empty(name), dict(problems.get(name, {})))
             listed = map(_curated, LISTED) if name == MICROSOFT else ()
             for wanted in (*listed, *content.get(name, ())):
                 _put(registry, wanted)
@@ -86,12 +86,11 @@ class Registries:
             if registry.name == MICROSOFT and wanted.kind == "environments":
                 return of_microsoft(wanted)
             unread = "; ".join(f"{file}: {why}" for file, why in registry.problems.items())
-            words = f"{error.message.removesuffix('.')} of registry {registry.name!r}".replace(" the workspace's", "")
-            raise NotFound(f"{words}.{f' Not read: {unread}' if unread else ''}") from error
+            raise NotFound(f"{error.message}{f' Not read: {unread}' if unread else ''}") from error
 
 
-def _empty() -> Assets:
-    return Assets(Store(Path(":memory:")))  # nothing is stored, because the files have everything
+def _empty(registry: str) -> Assets:
+    return Assets(Store(Path(":memory:")), registry)  # nothing is stored, because the files have everything
 
 
 def _put(registry: Registry, wanted: Written) -> None:
@@ -116,5 +115,5 @@ def of_microsoft(wanted: AssetRef) -> Asset:
     except NotHere as error:
         raise NotFound(error.message) from error
     made = _curated(wanted.name, FIRST if wanted.version in NEWEST else wanted.version)
-    assets = _empty()
+    assets = _empty(MICROSOFT)
     return assets.put(made.kind, made.name, made.version, made.properties)[0]
