@@ -148,7 +148,7 @@ WORKER = "test_package_worker"
 def main(argv: list[str] | None = None) -> int:
     options = parse(argv)
     options.proven = proven_since(options)
-    # Nobody looks at the pictures of the gate: 80 of whole pages, a fifth of what the tests of the page cost.
+    # Nobody looks at the pictures of the gate, some 80 of whole pages.
     os.environ.setdefault("TRAINYARD_PICTURES", "1" if options.all else "0")
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "tests.xml")
