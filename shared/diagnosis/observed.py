@@ -22,7 +22,6 @@ KEPT_PACES = 30
 EVALUATES = re.compile(r"(?i)^\W*(?:val(?:id(?:ation)?)?|eval(?:uat\w+)?|test(?:ing)?)\b")  # rank 0 alone may do it
 EACH_SECONDS = 60.0  # between two checks
 PAUSE, GAPS = 120.0, 3  # seconds, and multiples of the time between two steps, that count as a pause
-AS_BEFORE = 0.75  # of the pace before, so that there was no pause
 LISTED_EACH = 10  # checks; a listing finds the logs of further ranks
 
 
@@ -113,7 +112,7 @@ class Observed:
             paces=self._paces(since, now),
             read_to=now if text else self.read_to,
             listed_size=0 if text else self.listed_size,
-        )._stepped(now, _steps(text), self.paces)
+        )._stepped(now if _steps(text) else 0.0, self.paces)
         if not new.data:
             return replace(found, quiet_since=self.quiet_since or now)
         return found._waited(now)
@@ -122,17 +121,14 @@ class Observed:
         pace = 60 * _steps(text) / (now - self.read_to) if self.read_to and now > self.read_to else 0.0
         return (*self.paces, pace)[-KEPT_PACES:] if pace else self.paces
 
-    def _stepped(self, now: float, steps: int, paces: tuple[float, ...]) -> Observed:
-        """Return the memory after a write at the time `now` that ended these steps. `paces` are the earlier paces.
-
-        Viewers may leave more than a minute between two checks. A pause then shows in the steps of the whole time.
+    def _stepped(self, now: float, paces: tuple[float, ...]) -> Observed:
+        """Return the memory after a write with a step at the time `now`; 0 for a write without steps. `paces` are
+        the earlier paces.
         """
-        if not steps:
+        if not now:
             return self
         longest = max(PAUSE, GAPS * 60 / paces[-1]) if paces else PAUSE
-        passed = now - self.stepped
-        went_on = passed <= longest or (bool(paces) and steps * 60 / passed >= AS_BEFORE * paces[-1])
-        return replace(self, stepped=now, steady=self.steady if went_on else now)
+        return replace(self, stepped=now, steady=self.steady if now - self.stepped <= longest else now)
 
     def _waited(self, grew: float) -> Observed:
         """Return the memory after a write at this time. A silence that ends with a write was healthy."""

@@ -49,12 +49,11 @@ class Members:
         health = self.world.runs.get(self.name).value.feature(RunHealth)
         return [each.cause for each in health.ailments] if health else []
 
-    def minutes(self, count: int, text: str, cores: float, views: bool = True) -> list[str]:
+    def minutes(self, count: int, text: str, cores: float) -> list[str]:
         """Return the findings of these minutes; the log grows by the text, and each node uses this many processors."""
         found = []
         for _ in range(count):
-            if views:
-                look(self.world.system, self.name, viewed=True)
+            look(self.world.system, self.name, viewed=True)
             self.world.clock.advance(50)
             for job in self.running:
                 self._write(job, text if job == self.writes else "")
@@ -134,16 +133,6 @@ def test_a_member_that_is_stopped_is_named_with_the_time(members: Members) -> No
     members.stopped = []
     members.minutes(3, STEPS, 3.0)
     assert members.found == []
-
-
-def test_a_stopped_member_is_named_although_viewers_look_rarely(members: Members) -> None:
-    """Two views, three minutes apart, show it: more time between two checks is no pause of the steps."""
-    members.minutes(6, STEPS, 3.0)
-    members.stopped = [members.job(2)]
-    for _ in range(2):
-        members.minutes(3, STEPS, 3.0, views=False)
-        look(members.world.system, members.name, viewed=True)
-    assert members.found == ["straggler"]
 
 
 def test_members_that_wait_while_one_evaluates_do_not_lag(members: Members) -> None:
