@@ -94,9 +94,9 @@ def _checked(ports: RunPorts, run: Run, before: LastCheck, now: datetime) -> Las
     from shared.diagnosis.examine import observe, problems  # not at a cold start
     from shared.diagnosis.observed import Observed
 
-    first = before.observed is None
     observed = observe(ports.jobs, ports.blobs, run, before.observed or Observed())
-    if first and observed.log:
+    first = before.observed is None and observed.listed_size > 0  # an empty log would count as a silent one
+    if first:
         observed = observe(ports.jobs, ports.blobs, run, observed)
     known = before.health or run.feature(RunHealth) or RunHealth()
     health = known.checked(problems(ports, run, observed, is_viewed=True), now)

@@ -146,6 +146,16 @@ def test_the_first_look_at_a_run_that_hangs_shows_the_hang(tmp_path: Path) -> No
     assert [each["cause"] for each in watched.view()["health"]["ailments"]] == ["deadlock"]
 
 
+def test_a_look_before_the_first_line_does_not_delay_the_finding_of_a_hang(tmp_path: Path) -> None:
+    """The time until the first line is no pause from which the run recovered."""
+    watched = Watched(tmp_path)
+    watched.world.blobs.put("azureml", f"ExperimentRun/dcid.{watched.name}/user_logs/std_log_process_0.txt", b"")
+    watched.view()
+    watched.minutes(3, STEPS, viewed=True)
+    watched.minutes(2, cores=0.0, viewed=True)
+    assert watched.found == ["deadlock"]
+
+
 def test_a_problem_that_nobody_confirms_is_forgotten(tmp_path: Path) -> None:
     """The reconcile timer removes a problem that the last viewer left in the row; the next look finds it again."""
     watched = Watched(tmp_path)
