@@ -17,7 +17,8 @@ import yaml
 from local import package
 from tests.infra.declared import ROOT
 
-MOST_FILES, MOST_BYTES = 770, 3_660_000  # the docs, which the page shows, are 34 files and 264,000 bytes
+MOST_FILES, MOST_BYTES = 770, 3_690_000  # the docs, which the page shows, are 37 files and 344,000 bytes
+FOR_A_CLONE = ("development.md", "dependencies.md")
 INDEX = """
 import json, pathlib, sys
 from function_app import app
@@ -47,7 +48,7 @@ def test_the_package_holds_the_app_and_nothing_else(unpacked: Path) -> None:
     tops = {name.partition("/")[0] for name in names if "/" in name}
     assert tops <= {"functions", "shared", "trainers", "page", "docs"}
     assert {name for name in names if name.startswith("docs/")} == {
-        f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md")
+        f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md") if p.name not in FOR_A_CLONE
     }
     others = [name for name in names if not name.startswith("docs/")]  # the page shows the docs
     assert not [name for name in others if re.search(r"(^|/)(\.|__pycache__|test)|local\.settings|\.md$|\.pyc$", name)]
