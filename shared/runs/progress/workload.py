@@ -1,8 +1,8 @@
 """The interface of all kinds of runs: the lifecycle of jobs, the use of nodes, and the places of logs and outputs.
 
 A kind is one class that inherits from `Workload` and is registered in workloads.py. A kind implements the abstract
-methods and overrides a default only where it differs. An ability of only some kinds, such as evicting a member, is a
-capability in capabilities.py, for which callers check by type.
+methods and overrides a default only where it differs. An ability of only some kinds, such as evicting a member, is an
+operation in the folder of that kind.
 
 `decide` is pure: the caller records the decision before `act` carries it out, so a crash between the two is retried.
 """
