@@ -147,11 +147,13 @@ def test_the_first_look_at_a_run_that_hangs_shows_the_hang(tmp_path: Path) -> No
 
 
 def test_a_look_before_the_first_line_does_not_delay_the_finding_of_a_hang(tmp_path: Path) -> None:
-    """The time until the first line is no pause from which the run recovered."""
+    """A look at an empty log sends one request, and the look a minute later checks again and measures the pace."""
     watched = Watched(tmp_path)
     watched.world.blobs.put("azureml", f"ExperimentRun/dcid.{watched.name}/user_logs/std_log_process_0.txt", b"")
     watched.view()
-    watched.minutes(3, STEPS, viewed=True)
+    assert watched.requests == ["list"]
+    watched.minutes(1, STEPS, viewed=True)
+    assert len(watched.requests) == 2
     watched.minutes(2, cores=0.0, viewed=True)
     assert watched.found == ["deadlock"]
 
