@@ -69,7 +69,8 @@ def _ailment(member: Member, node: NodePulse, idle: int, used: float) -> Ailment
     earlier = " or earlier" if idle == len(node.cores) else ""
     return Ailment(
         STRAGGLER,
-        f"Member {member.index} does not answer: nothing done since {since:%H:%M} UTC{earlier}, while others work.",
+        f"Member {member.index} does not answer: it has done nothing since {since:%H:%M} UTC{earlier}, "
+        "while other members work.",
         (f"node {node.node} uses {node.cores[-1]:.2f} processors, the working members {used:.2f} on average",),
         (f"Replace it: python3 trainyard.py evict RUN --node {member.index}",),
         f"member {member.index}",

@@ -127,7 +127,7 @@ def test_a_member_that_is_stopped_is_named_with_the_time(members: Members) -> No
     (found,) = look(members.world.system, members.name, viewed=True)["health"]["ailments"]
     assert (found["name"], found["summary"]) == (
         "member 2",
-        f"Member 2 does not answer: nothing done since {since:%H:%M} UTC, while others work.",
+        f"Member 2 does not answer: it has done nothing since {since:%H:%M} UTC, while other members work.",
     )
     assert found["advice"][0] == f"Replace it: python3 trainyard.py evict {members.name} --node 2"
     members.stopped = []
